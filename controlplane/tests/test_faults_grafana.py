@@ -164,7 +164,7 @@ def lay():
     """One of everything that a panel shows."""
     now = db_now()
     given.engage("segment:finance", now)
-    ramp = given.begin(now, switch="feature:search")
+    ramp = given.start_ramp(now, switch="feature:search")
     Job.objects.filter(pk=ramp.job_id).update(started_at=now, state="running")
     Episode.objects.filter(switch_id="feature:search").update(allow_percent=25)
     heartbeats.beat("worker")

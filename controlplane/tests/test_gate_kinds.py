@@ -14,7 +14,7 @@ from controlplane.core.gates.verdicts import no_data
 from controlplane.core.http.tests.callers import as_role
 from switches.models import Ramp
 from switches.ramps.shapes import GateShape
-from switches.ramps.tests.given import begin, flows, look, outcome, state
+from switches.ramps.tests.given import get_outcome, get_ramp_state, get_share, run_tick, start_ramp
 from switches.tests.browsers import Tags, browser_as, engaged, page
 from switchgear.cli.commands import release
 from switchgear.cli.views import ramps as cli_ramps
@@ -123,24 +123,24 @@ def test_command_line_sends_and_shows_it():
 )
 def test_ramp_holds_goes_on_or_goes_back_by_its_verdict(wind, expected, share):
     now = db_now()
-    ramp = begin(now, PLAN)
+    ramp = start_ramp(now, PLAN)
     if wind is not None:
         WIND["Lisbon"] = wind
 
-    look(now)
+    run_tick(now)
 
-    assert (state(ramp), flows()) == (expected, share)
+    assert (get_ramp_state(ramp), get_share()) == (expected, share)
     if expected == "aborted":
-        assert "calm in Lisbon, up to 30 km/h: the wind is 31 km/h" in outcome(ramp)
+        assert "calm in Lisbon, up to 30 km/h: the wind is 31 km/h" in get_outcome(ramp)
 
 
 @pytest.mark.django_db
 def test_ramp_holds_once_its_kind_is_gone():
     now = db_now()
-    ramp = begin(now, PLAN)
+    ramp = start_ramp(now, PLAN)
     GATE_KINDS.unregister("weather")
 
-    look(now)
+    run_tick(now)
 
-    assert state(ramp) == "holding"
+    assert get_ramp_state(ramp) == "holding"
     assert "no gates of the type weather" in Ramp.objects.get().job.hold_reason

@@ -9,7 +9,7 @@ from controlplane.core.jobs import effects, kinds, stepwise
 from controlplane.core.jobs.claims import LeasedJob
 from controlplane.core.jobs.kinds import Probe
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.jobs.stepwise import StepContinues, StepPassed, StepKind
+from controlplane.core.jobs.stepwise import StepContinues, StepKind, StepPassed
 from switches.models import WeeklyReport
 from switches.report import services, weeks
 from switches.report.compose import zone
@@ -23,7 +23,9 @@ RETENTION_DAYS = 90
 NOWHERE = "No route leads anywhere that can be reached; it is told as soon as one does."
 
 
-def _make(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> StepPassed | StepContinues:
+def _make(
+    turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe
+) -> StepPassed | StepContinues:
     """Make the report; a complete final one is left as it is."""
     week = _week(turn.job)
     actor = system(services.BEAT)
@@ -35,7 +37,9 @@ def _make(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> StepP
     return StepPassed({"anchor": report.anchor_id})
 
 
-def _send(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> StepPassed | StepContinues:
+def _send(
+    turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe
+) -> StepPassed | StepContinues:
     """Send the report of the last due week; earlier ones only wait for a signature."""
     week = _week(turn.job)
     if week != weeks.last_due(now, zone()):

@@ -6,7 +6,7 @@ from controlplane.core.clock import db_now
 from switches.drills.tests.drilling import CANARY, begin, mark, report_present, turn
 from switches.episodes import live_drills
 from switches.models import Drill, Publication
-from switches.ramps.tests.given import engage, seconds, somebody, stands
+from switches.ramps.tests.given import engage, get_person, get_state, seconds
 
 pytestmark = pytest.mark.django_db
 FINANCE = "segment:finance"
@@ -21,10 +21,10 @@ def test_engage_ends_the_drill_and_says_who():
     assert live_drills.drills_in_force().exists()
     version = Publication.objects.get().version
 
-    engage(FINANCE, now + seconds(1), by=somebody())
+    engage(FINANCE, now + seconds(1), by=get_person())
 
     assert not live_drills.drills_in_force().exists()
     assert (
         live_drills.failure_reason(Drill.objects.get()) == "user:kim engaged the switch for real."
     )
-    assert (stands(FINANCE), Publication.objects.get().version) == ("engaged", version + 1)
+    assert (get_state(FINANCE), Publication.objects.get().version) == ("engaged", version + 1)

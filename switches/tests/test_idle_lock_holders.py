@@ -23,7 +23,7 @@ from controlplane.core.tests.idle_sessions import (
 )
 from switches import services
 from switches.models import Switch
-from switches.ramps.tests.given import SHELL, engage, release, seconds, stands
+from switches.ramps.tests.given import SHELL, engage, get_state, release, seconds
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -67,7 +67,7 @@ def test_engage_goes_through_while_an_idle_session_holds_locks(locks):
         assert took < WITHIN
         assert is_ended(frozen)
     (entry,) = recorded()
-    assert stands("segment:finance") == "engaged"
+    assert get_state("segment:finance") == "engaged"
     assert '"application_name":"frozen"' in entry.after
     assert audit.verify().intact
 
@@ -101,7 +101,7 @@ def test_session_whose_one_statement_runs_too_long_is_ended_as_well():
         took = timed(engage_finance)
 
         assert took < 2 * WITHIN
-        assert stands("segment:finance") == "engaged"
+        assert get_state("segment:finance") == "engaged"
         busy.join(1)
         assert not busy.is_alive()
     recorded()

@@ -11,7 +11,7 @@ from controlplane.core.http.tests.callers import at_once, browser_of, person, si
 from controlplane.core.http.tests.sessions import terminated_at
 from switches import services
 from switches.ramps import actions
-from switches.ramps.tests.given import CHAT, SHELL, begin, engage, flows, stands
+from switches.ramps.tests.given import CHAT, SHELL, engage, get_share, get_state, start_ramp
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LOCKS = r"switches_publication.*FOR UPDATE"
@@ -55,17 +55,17 @@ def test_change_is_made_once_more(action, change):
 
 
 def test_press_on_a_ramp_is_made_once_more():
-    ramp = begin(db_now())
+    ramp = start_ramp(db_now())
 
     with terminated_at(LOCKS, 1) as ended:
         actions.abort(ramp_id=ramp.pk, reason=REASON, actor=SHELL, now=db_now())
 
     assert len(ended) == 1
-    assert (stands(CHAT), changes("ramp.aborted")) == ("engaged", 1)
+    assert (get_state(CHAT), changes("ramp.aborted")) == ("engaged", 1)
 
 
 def test_advance_that_is_made_once_more_leaves_the_step_it_was_asked_at():
-    ramp = begin(db_now(), THREE)
+    ramp = start_ramp(db_now(), THREE)
 
     with (
         terminated_at(LOCKS, 1, meanwhile=lambda: advance(ramp)) as ended,
@@ -74,18 +74,18 @@ def test_advance_that_is_made_once_more_leaves_the_step_it_was_asked_at():
         actions.advance(ramp_id=ramp.pk, reason=REASON, actor=SHELL, now=db_now())
 
     assert len(ended) == 1
-    assert (flows(), changes("ramp.advanced")) == (25, 1)
+    assert (get_share(), changes("ramp.advanced")) == (25, 1)
 
 
 def test_advance_over_the_api_that_is_made_once_more_leaves_the_step_it_was_asked_at():
-    ramp, kim = begin(db_now(), THREE), signed_in(person("approver", "kim"))
+    ramp, kim = start_ramp(db_now(), THREE), signed_in(person("approver", "kim"))
 
     with terminated_at(LOCKS, 1, meanwhile=lambda: advance(ramp)) as ended:
         answer = kim.post(f"/ramps/{ramp.pk}/advance", {"reason": REASON})
 
     assert len(ended) == 1
     assert (answer.status_code, answer.json()["step_index"]) == (409, 1)
-    assert (flows(), changes("ramp.advanced")) == (25, 1)
+    assert (get_share(), changes("ramp.advanced")) == (25, 1)
 
 
 def test_engage_on_a_page_and_over_the_api_is_made_once_more():
@@ -99,7 +99,7 @@ def test_engage_on_a_page_and_over_the_api_is_made_once_more():
 
     assert answer.status_code == 302, answer.content
     assert (len(by_page), len(by_api)) == (1, 1)
-    assert (stands("segment:page"), stands("segment:api")) == ("engaged", "engaged")
+    assert (get_state("segment:page"), get_state("segment:api")) == ("engaged", "engaged")
 
 
 def test_second_termination_is_told_and_changes_nothing():

@@ -19,7 +19,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http import confirmation
 from controlplane.core.http.tests.callers import Api, browser_of, person, with_token
-from switches.ramps.tests.given import begin, look
+from switches.ramps.tests.given import run_tick, start_ramp
 from switches.tests.browsers import DIALOG, REASON, SAFE_NOW, engaged
 
 pytestmark = pytest.mark.django_db
@@ -241,8 +241,8 @@ def test_odd_marks_in_a_session_confirm_nothing(browser, kept):
 def test_ramp_of_everything_goes_on_by_who_confirmed(browser):
     now = db_now()
     plan = [{"percent": 5, "dwell_seconds": 60, "gates": [{"type": "manual"}]}, {"percent": 100}]
-    ramp = begin(now, plan, switch="global:all")
-    look(now + timedelta(seconds=60))
+    ramp = start_ramp(now, plan, switch="global:all")
+    run_tick(now + timedelta(seconds=60))
     gate = Approval.objects.get(kind="ramp_gate").pk
     aged(browser, 10 * MINUTES)
 
@@ -264,7 +264,7 @@ def test_ramp_of_everything_goes_on_by_who_confirmed(browser):
 
 
 def test_ramp_of_everything_is_stopped_without_being_asked(browser, limit):
-    ramp = begin(
+    ramp = start_ramp(
         db_now(), [{"percent": 5, "dwell_seconds": 60}, {"percent": 100}], switch="global:all"
     )
     aged(browser, 10 * MINUTES)

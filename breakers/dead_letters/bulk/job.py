@@ -27,7 +27,7 @@ from controlplane.core.jobs import control, effects, endings, kinds, stepwise
 from controlplane.core.jobs.claims import LeasedJob
 from controlplane.core.jobs.kinds import Probe
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.jobs.stepwise import StepContinues, StepPassed, StepKind
+from controlplane.core.jobs.stepwise import StepContinues, StepKind, StepPassed
 from controlplane.core.live import change_notices
 from controlplane.core.outbox import services as outbox
 
@@ -56,7 +56,9 @@ _away: dict[RedisServer, tuple[datetime, str]] = {}
 """Unavailable servers: until when this process leaves them alone, and the error."""
 
 
-def _run_replay(turn: LeasedJob, step: JobStep, now: datetime, probe: Probe) -> StepPassed | StepContinues:
+def _run_replay(
+    turn: LeasedJob, step: JobStep, now: datetime, probe: Probe
+) -> StepPassed | StepContinues:
     work = worker.start_slice(turn, step, now, probe)
     if said := _recent_outage(work):
         return StepContinues(now + AWAY_AGAIN, holding=said)

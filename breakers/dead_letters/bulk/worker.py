@@ -19,7 +19,7 @@ from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.removals import settlement
 from controlplane.core import canonical
 from controlplane.core.actors import Actor, ActorType
-from controlplane.core.jobs.claims import LeaseLost, LeasedJob
+from controlplane.core.jobs.claims import LeasedJob, LeaseLost
 from controlplane.core.jobs.kinds import Probe
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.live import change_notices

@@ -13,7 +13,7 @@ from controlplane.dataplane.serving import ofrep
 from controlplane.dataplane.state import State
 from switches.api.published import published
 from switches.ramps import actions
-from switches.ramps.tests.given import CHAT, SHELL, begin, release, seconds
+from switches.ramps.tests.given import CHAT, SHELL, release, seconds, start_ramp
 from switches.snapshot import render
 
 KEYS = [f"user-{number}" for number in range(400)]
@@ -66,7 +66,7 @@ def by_ofrep() -> set[str]:
 
 def test_the_same_keys_are_in_everywhere_and_stay_in_as_it_grows() -> None:
     now, program = db_now(), with_token("switches:read")
-    ramp = begin(now, [{"percent": percent} for percent in (5, 25, 100)])
+    ramp = start_ramp(now, [{"percent": percent} for percent in (5, 25, 100)])
     verb = {"ramp_id": ramp.pk, "reason": "looks good so far", "actor": SHELL, "now": now}
     seen: dict[float, set[str]] = {}
 

@@ -26,7 +26,7 @@ def seconds(count: float) -> timedelta:
     return timedelta(seconds=count)
 
 
-def somebody(role: str = "operator", name: str = "kim") -> Actor:
+def get_person(role: str = "operator", name: str = "kim") -> Actor:
     """Return a signed-in person of this name, created on first use."""
     return (User.objects.filter(username=name).first() or person(role, name)).as_actor()
 
@@ -43,7 +43,7 @@ def release(switch: str, now: datetime, *, by: Actor = SHELL, **more: Any) -> se
     return services.release(scope=scope, key=key, actor=by, now=now, **arguments)
 
 
-def begin(
+def start_ramp(
     now: datetime,
     plan: Sequence[dict[str, Any]] | None = None,
     *,
@@ -58,37 +58,37 @@ def begin(
     return ramp
 
 
-def look(now: datetime) -> int:
+def run_tick(now: datetime) -> int:
     """Run the tick; return the number of transitions."""
     return engine.run_tick("ramps.turn", now)
 
 
-def say(verdict: str, now: datetime, gate: str = "smoke", **evidence: Any) -> None:
+def report_gate(verdict: str, now: datetime, gate: str = "smoke", **evidence: Any) -> None:
     """Report an external gate."""
     external.record_verdict(name=gate, verdict=verdict, evidence=evidence, actor=SHELL, now=now)
 
 
-def state(ramp: Ramp) -> str:
+def get_ramp_state(ramp: Ramp) -> str:
     """Return the state that the API shows."""
     fresh = Ramp.objects.select_related("job").get(pk=ramp.pk)
     return live_ramps.STATES[fresh.job.state]
 
 
-def outcome(ramp: Ramp) -> str:
+def get_outcome(ramp: Ramp) -> str:
     return str(Ramp.objects.select_related("job").get(pk=ramp.pk).job.outcome)
 
 
-def flows(switch: str = CHAT) -> float:
+def get_share(switch: str = CHAT) -> float:
     """Return the share that services let flow."""
     episode = Switch.objects.get(pk=switch).episode
     return 100.0 if episode is None else float(episode.allow_percent)
 
 
-def stands(switch: str = CHAT) -> str:
+def get_state(switch: str = CHAT) -> str:
     return str(Switch.objects.get(pk=switch).state)
 
 
-def audited(switch: str = CHAT) -> list[str]:
+def list_actions(switch: str = CHAT) -> list[str]:
     """Return the actions of the audit trail about the switch itself, oldest first."""
     rows = AuditEntry.objects.filter(target=switch).order_by("id")
     kinds = ("switch.", "ramp.", "episode.")

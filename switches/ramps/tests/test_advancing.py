@@ -13,16 +13,16 @@ from switches.ramps import actions
 from switches.ramps.tests.given import (
     CHAT,
     GATED,
-    begin,
     engage,
-    flows,
-    look,
+    get_person,
+    get_ramp_state,
+    get_share,
+    get_state,
     release,
-    say,
+    report_gate,
+    run_tick,
     seconds,
-    somebody,
-    stands,
-    state,
+    start_ramp,
 )
 from switches.tests.browsers import browser_as, page
 
@@ -35,7 +35,7 @@ THREE = [{"percent": share, "dwell_seconds": 60} for share in (5, 25, 100)]
 
 
 def advance(ramp, now, *, by=None, **more):
-    actor = by or somebody("approver", "ada")
+    actor = by or get_person("approver", "ada")
     return actions.advance(ramp_id=ramp.pk, reason=WHY, actor=actor, now=now, **more)
 
 
@@ -54,48 +54,48 @@ LARGE = [{"percent": share, "dwell_seconds": 60} for share in (5, 25, 99.99, 100
 
 
 def test_whoever_asked_for_the_ramp_of_a_segment_does_not_let_most_flow_early_alone():
-    now, ada = db_now(), somebody("approver", "ada")
-    ramp = begin(now, LARGE, switch=FINANCE, by=ada)
+    now, ada = db_now(), get_person("approver", "ada")
+    ramp = start_ramp(now, LARGE, switch=FINANCE, by=ada)
     advance(ramp, now + seconds(1), by=ada)
 
     with pytest.raises(Forbidden, match=r"99.99 % of it flow before its dwell is over"):
         advance(ramp, now + seconds(2), by=ada)
 
-    assert flows(FINANCE) == 25
-    advance(ramp, now + seconds(3), by=somebody("approver", "eve"))
-    assert flows(FINANCE) == 99.99
+    assert get_share(FINANCE) == 25
+    advance(ramp, now + seconds(3), by=get_person("approver", "eve"))
+    assert get_share(FINANCE) == 99.99
 
 
 class TestAdvanceJudgesByNow:
     def test_gate_that_failed_since_the_last_look_is_not_passed_over(self):
         now = db_now()
-        ramp = begin(now, GATED)
-        say("ok", now + seconds(1))
-        look(now + seconds(2))
-        say("fail", now + seconds(3))
+        ramp = start_ramp(now, GATED)
+        report_gate("ok", now + seconds(1))
+        run_tick(now + seconds(2))
+        report_gate("fail", now + seconds(3))
 
         with pytest.raises(Conflict, match="A gate fails: external gate smoke"):
             advance(ramp, now + seconds(3.5))
 
-        assert (state(ramp), flows()) == ("running", 5)
+        assert (get_ramp_state(ramp), get_share()) == ("running", 5)
 
     def test_manual_gate_that_was_just_denied_is_not_passed_over(self):
         now = db_now()
-        ramp = begin(now, [{**GATED[0], "gates": [MANUAL]}, GATED[1]], by=somebody())
-        look(now + seconds(61))
+        ramp = start_ramp(now, [{**GATED[0], "gates": [MANUAL]}, GATED[1]], by=get_person())
+        run_tick(now + seconds(61))
         approval = Approval.objects.get(kind="ramp_gate")
-        eve = somebody("approver", "eve")
+        eve = get_person("approver", "eve")
         approvals.deny(approval_id=approval.pk, comment="no", actor=eve, now=now + seconds(62))
 
         with pytest.raises(Conflict, match="A gate fails"):
             advance(ramp, now + seconds(62.5))
 
-        assert flows() == 5
+        assert get_share() == 5
 
     def test_what_was_passed_over_is_kept(self):
         now = db_now()
-        ramp = begin(now, GATED)
-        say("ok", now + seconds(1))
+        ramp = start_ramp(now, GATED)
+        report_gate("ok", now + seconds(1))
 
         advance(ramp, now + seconds(2))
 
@@ -104,33 +104,33 @@ class TestAdvanceJudgesByNow:
 
     def test_step_that_was_left_already_is_not_left_twice(self):
         now = db_now()
-        ramp = begin(now, THREE)
+        ramp = start_ramp(now, THREE)
         advance(ramp, now + seconds(1), step_index=0)
 
         with pytest.raises(Conflict, match="advanced it to step 2 of"):
             advance(ramp, now + seconds(2), step_index=0)
 
-        assert flows() == 25
+        assert get_share() == 25
 
     def test_over_http_the_step_may_be_named(self):
-        ramp = begin(db_now(), THREE)
+        ramp = start_ramp(db_now(), THREE)
         api = as_role("approver")
         path, body = f"/ramps/{ramp.pk}/advance", {"reason": WHY, "step_index": 0}
 
         assert [api.post(path, body).status_code for _ in range(2)] == [200, 409]
         assert api.post(path, {**body, "step_index": "1"}).status_code == 400
         assert api.post(path, {**body, "step_index": True}).status_code == 400
-        assert flows() == 25
+        assert get_share() == 25
 
     def test_form_sent_twice_passes_one_step(self):
-        ramp = begin(db_now(), THREE)
+        ramp = start_ramp(db_now(), THREE)
         client = browser_as("approver")
         path = f"/ramps/{ramp.pk}/advance/"
         assert '<input type="hidden" name="step" value="0">' in page(client.get(path))
 
         sent = [client.post(path, {"reason": WHY, "step": "0"}).status_code for _ in range(2)]
 
-        assert (sent, flows()) == ([302, 409], 25)
+        assert (sent, get_share()) == ([302, 409], 25)
 
 
 class TestAllAtOnceTakesTwo:
@@ -143,59 +143,59 @@ class TestAllAtOnceTakesTwo:
     @pytest.mark.parametrize("switch", [FINANCE, CHAT])
     def test_who_asked_advances_to_less_but_not_to_all(self, switch):
         now = db_now()
-        ada = somebody("approver", "ada")
+        ada = get_person("approver", "ada")
         ramp = self.ramping(switch, now, ada)
         advance(ramp, now + seconds(1), by=ada)
-        assert flows(switch) == 25
+        assert get_share(switch) == 25
 
         with pytest.raises(Forbidden, match="second"):
             advance(ramp, now + seconds(2), by=ada)
 
-        assert flows(switch) == 25
-        advance(ramp, now + seconds(3), by=somebody("approver", "eve"))
-        assert flows(switch) == 100
+        assert get_share(switch) == 25
+        advance(ramp, now + seconds(3), by=get_person("approver", "eve"))
+        assert get_share(switch) == 100
 
     def test_who_asked_does_not_cut_the_last_dwell_short(self):
         now = db_now()
-        ada = somebody("approver", "ada")
+        ada = get_person("approver", "ada")
         ramp = self.ramping(FINANCE, now, ada)
         for count in (61, 122):
-            look(now + seconds(count))
+            run_tick(now + seconds(count))
 
         with pytest.raises(Forbidden):
             advance(ramp, now + seconds(123), by=ada)
 
-        assert (flows(FINANCE), stands(FINANCE)) == (100, "ramping")
+        assert (get_share(FINANCE), get_state(FINANCE)) == (100, "ramping")
 
     def test_who_asked_does_not_pass_over_missing_data_after_the_dwell(self):
         now = db_now()
-        ada = somebody("approver", "ada")
+        ada = get_person("approver", "ada")
         ramp = self.ramping(FINANCE, now, ada, GATED)
-        look(now + seconds(61))
+        run_tick(now + seconds(61))
 
         with pytest.raises(Forbidden):
             advance(ramp, now + seconds(62), by=ada)
 
-        say("ok", now + seconds(63))
+        report_gate("ok", now + seconds(63))
         advance(ramp, now + seconds(63.5), by=ada)
-        assert flows(FINANCE) == 100
+        assert get_share(FINANCE) == 100
 
     def test_token_is_no_second_person(self):
         now = db_now()
-        ramp = self.ramping(FINANCE, now, somebody())
+        ramp = self.ramping(FINANCE, now, get_person())
         advance(ramp, now)
         eve = with_token("ramps:write", owner=person("approver", "eve"))
 
         refused = eve.post(f"/ramps/{ramp.pk}/advance", {"reason": WHY})
 
-        assert (refused.status_code, flows(FINANCE)) == (403, 25)
+        assert (refused.status_code, get_share(FINANCE)) == (403, 25)
 
     def test_of_a_feature_one_approver_is_enough(self):
         now = db_now()
-        ada = somebody("approver", "ada")
-        ramp = begin(now, THREE, by=ada)
+        ada = get_person("approver", "ada")
+        ramp = start_ramp(now, THREE, by=ada)
 
         for count in (1, 2, 3):
             advance(ramp, now + seconds(count), by=ada)
 
-        assert stands() == "released"
+        assert get_state() == "released"

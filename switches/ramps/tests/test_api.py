@@ -9,7 +9,16 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, signed_in, with_token
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from switches.models import Publication, Ramp
-from switches.ramps.tests.given import CHAT, SMOKE, begin, engage, flows, look, release, seconds
+from switches.ramps.tests.given import (
+    CHAT,
+    SMOKE,
+    engage,
+    get_share,
+    release,
+    run_tick,
+    seconds,
+    start_ramp,
+)
 from switches.tests import messages
 
 pytestmark = pytest.mark.django_db
@@ -64,7 +73,7 @@ def test_what_its_gates_said_is_shown_with_when_it_was_looked_at(operator):
     program = with_token("gates:write")
     program.post("/gates/smoke", {"verdict": "ok", "evidence": {"checks": 12}})
 
-    look(db_now())
+    run_tick(db_now())
 
     smoke, slo = operator.get(f"/ramps/{ramp['id']}/").json()["steps"][0]["gates"]
     assert (smoke["verdict"], smoke["evidence"]["evidence"]) == ("pass", {"checks": 12})
@@ -78,11 +87,11 @@ def test_what_its_gates_said_is_shown_with_when_it_was_looked_at(operator):
 def test_an_outsiders_verdict_moves_it(operator, verdict, share, left):
     plan = [{**PLAN[0], "gates": [SMOKE]}, {"percent": 100}]
     ramp = begun(operator, plan=plan)
-    look(db_now())
+    run_tick(db_now())
     assert operator.get(f"/ramps/{ramp['id']}/").json()["state"] == "holding"
 
     with_token("gates:write").post("/gates/smoke", {"verdict": verdict, "evidence": {"errors": 3}})
-    look(db_now())
+    run_tick(db_now())
 
     switch = operator.get("/switches/feature/chat/").json()
     assert (switch["allow_percent"], switch["state"]) == (share, left)
@@ -112,7 +121,7 @@ def test_side_effects_are_those_of_the_job_and_the_messages(operator, settings):
 
 def test_list_is_newest_first_in_pages(operator):
     now = db_now()
-    ids = [begin(now, switch=f"feature:f{number}").pk for number in range(5)]
+    ids = [start_ramp(now, switch=f"feature:f{number}").pk for number in range(5)]
 
     first = operator.get("/ramps/", {"limit": "2"}).json()
     second = operator.client.get(first["next"]).json()
@@ -123,7 +132,7 @@ def test_list_is_newest_first_in_pages(operator):
 
 def test_list_is_narrowed(operator):
     now = db_now()
-    going, over = begin(now, switch="feature:a"), begin(now, switch="feature:b")
+    going, over = start_ramp(now, switch="feature:a"), start_ramp(now, switch="feature:b")
     operator.post(f"/ramps/{over.pk}/abort", WHY)
 
     def found(**filters):
@@ -138,7 +147,7 @@ def test_list_is_narrowed(operator):
 def test_list_takes_as_many_queries_for_many_as_for_one(operator, django_assert_max_num_queries):
     now = db_now()
     for number in range(12):
-        begin(now, PLAN, switch=f"feature:f{number}")
+        start_ramp(now, PLAN, switch=f"feature:f{number}")
 
     with django_assert_max_num_queries(12):
         assert len(operator.get("/ramps/").json()["results"]) == 12
@@ -201,7 +210,7 @@ def test_an_action_says_why(verb, body):
     ],
 )
 def test_what_each_role_may(role, verb, status):
-    ramp = begin(db_now(), [{"percent": 5}, {"percent": 100}])
+    ramp = start_ramp(db_now(), [{"percent": 5}, {"percent": 100}])
 
     assert as_role(role).post(f"/ramps/{ramp.pk}/{verb}", WHY).status_code == status
 
@@ -217,14 +226,14 @@ def test_what_each_role_may(role, verb, status):
     ],
 )
 def test_what_each_token_may(scopes, owner, verb, status):
-    ramp = begin(db_now(), [{"percent": 5}, {"percent": 100}])
+    ramp = start_ramp(db_now(), [{"percent": 5}, {"percent": 100}])
     token = with_token(*scopes, owner=person(owner, "owner"))
 
     assert token.post(f"/ramps/{ramp.pk}/{verb}", WHY).status_code == status
 
 
 def test_who_may_look():
-    ramp = begin(db_now())
+    ramp = start_ramp(db_now())
 
     assert as_role("viewer").get(f"/ramps/{ramp.pk}/").status_code == 200
     assert with_token("switches:read").get("/ramps/").status_code == 200
@@ -248,7 +257,7 @@ def test_dry_run_shows_it_and_does_nothing(verb):
 
     assert (answer.status_code, answer.json()["dry_run"]) == (200, True)
     assert admin.get(f"/ramps/{ramp['id']}/").json() == ramp
-    assert (Publication.objects.get().version, flows()) == (version, 5)
+    assert (Publication.objects.get().version, get_share()) == (version, 5)
 
 
 def test_dry_run_of_a_release_shows_the_ramp(operator):
@@ -279,7 +288,7 @@ def test_of_a_ramp_that_is_over_the_last_share_is_told(operator):
     now = db_now()
     engage("feature:a", now)
     ramp = release("feature:a", now, plan=[{"percent": 100, "dwell_seconds": 5}]).ramp
-    look(now + seconds(6))
+    run_tick(now + seconds(6))
 
     shown = operator.get(f"/ramps/{ramp.pk}/").json()
 
@@ -290,6 +299,6 @@ def test_of_a_ramp_that_is_over_the_last_share_is_told(operator):
 
 def test_stuck_is_told(operator):
     now = db_now()
-    ramp = begin(now - timedelta(minutes=6))
+    ramp = start_ramp(now - timedelta(minutes=6))
 
     assert operator.get(f"/ramps/{ramp.pk}/").json()["stuck"] is True

@@ -168,7 +168,7 @@ def test_engaging_closes_the_call_too(on_call):
     assert Episode.objects.get(ended_at=None).allow_percent == 0
 
 
-def told(now):
+def list_messages(now):
     return {
         (family.name, *sample.labels.values()): sample.value
         for family in [*metrics.ramping(now), *metrics.engaged(now)]
@@ -180,15 +180,15 @@ def told(now):
 def test_metrics_tell_step_and_share_while_it_ramps():
     now = db_now()
     begin(now)
-    assert told(now) == {
+    assert list_messages(now) == {
         ("switchgear_ramp_step", "feature:chat", "feature", "chat"): 1,
         ("switchgear_ramp_percent", "feature:chat", "feature", "chat"): 5,
         ("switchgear_switch_engaged", "feature", "chat"): 0,
     }
 
     look(now + 6 * MINUTE)
-    assert told(now)["switchgear_ramp_step", "feature:chat", "feature", "chat"] == 2
-    assert told(now)["switchgear_ramp_percent", "feature:chat", "feature", "chat"] == 25
+    assert list_messages(now)["switchgear_ramp_step", "feature:chat", "feature", "chat"] == 2
+    assert list_messages(now)["switchgear_ramp_percent", "feature:chat", "feature", "chat"] == 25
 
     actions.abort(ramp_id=Ramp.objects.get().pk, reason=WHY, actor=SHELL, now=now + 7 * MINUTE)
-    assert told(now) == {("switchgear_switch_engaged", "feature", "chat"): 1}
+    assert list_messages(now) == {("switchgear_switch_engaged", "feature", "chat"): 1}

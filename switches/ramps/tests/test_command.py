@@ -12,15 +12,15 @@ from switches.models import Ramp
 from switches.ramps.tests.given import (
     CHAT,
     GATED,
-    begin,
     engage,
-    flows,
-    look,
+    get_person,
+    get_ramp_state,
+    get_share,
+    get_state,
     release,
+    run_tick,
     seconds,
-    somebody,
-    stands,
-    state,
+    start_ramp,
 )
 
 pytestmark = pytest.mark.django_db
@@ -38,7 +38,7 @@ def test_release_begins_a_ramp_and_tells_its_steps_and_how_to_stop_it(capsys):
     killswitch("release", *WHICH, *WHY)
 
     told = capsys.readouterr().out
-    assert (flows(), state(Ramp.objects.get())) == (5, "running")
+    assert (get_share(), get_ramp_state(Ramp.objects.get())) == (5, "running")
     assert "feature:chat  ramping 5 %" in told
     for share in ("step 1: 5 % for 300 s", "step 2: 25 % for 300 s", "step 3: 100 % for 300 s"):
         assert share in told
@@ -50,14 +50,14 @@ def test_release_at_once_releases(capsys):
 
     killswitch("release", *WHICH, *WHY, "--mode", "immediate")
 
-    assert stands() == "released"
+    assert get_state() == "released"
     assert "abort" not in capsys.readouterr().out
 
 
 def test_status_tells_how_far_the_ramp_is_and_why_it_holds(capsys):
     now = db_now()
-    ramp = begin(now, GATED)
-    look(now + seconds(60))
+    ramp = start_ramp(now, GATED)
+    run_tick(now + seconds(60))
 
     killswitch("status", *WHICH)
 
@@ -84,7 +84,7 @@ def test_status_names_what_blocks_from_above(capsys):
 def test_status_of_one_that_waits_for_approval(capsys):
     now = db_now()
     engage("global:all", now)
-    release("global:all", now, by=somebody())
+    release("global:all", now, by=get_person())
 
     killswitch("status", "--global")
 
@@ -92,7 +92,7 @@ def test_status_of_one_that_waits_for_approval(capsys):
 
 
 def test_json_is_the_resource_with_the_ramp(capsys):
-    ramp = begin(db_now())
+    ramp = start_ramp(db_now())
 
     killswitch("status", *WHICH, "--json")
     killswitch("list", "--json")
@@ -103,11 +103,11 @@ def test_json_is_the_resource_with_the_ramp(capsys):
 
 
 def test_abort_stops_it_again(capsys):
-    ramp = begin(db_now())
+    ramp = start_ramp(db_now())
 
     killswitch("abort", *WHICH, "--reason", "errors rise again")
 
-    assert (state(ramp), flows(), stands()) == ("aborted", 0, "engaged")
+    assert (get_ramp_state(ramp), get_share(), get_state()) == ("aborted", 0, "engaged")
     assert "feature:chat  engaged" in capsys.readouterr().out
 
 

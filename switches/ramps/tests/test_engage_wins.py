@@ -14,17 +14,17 @@ from switches.ramps.tests.given import (
     CHAT,
     GATED,
     SHELL,
-    audited,
-    begin,
     engage,
-    flows,
-    look,
-    outcome,
+    get_outcome,
+    get_person,
+    get_ramp_state,
+    get_share,
+    get_state,
+    list_actions,
     release,
+    run_tick,
     seconds,
-    somebody,
-    stands,
-    state,
+    start_ramp,
 )
 from switches.rules.tests.factories import create_rule
 
@@ -35,7 +35,7 @@ ALL = [{"percent": 100, "dwell_seconds": 60}]
 
 def bring(ramp, to, now):
     if to in {"holding", "waiting"}:
-        look(now + seconds(60))
+        run_tick(now + seconds(60))
     elif to == "paused":
         actions.pause(ramp_id=ramp.pk, reason="look first", actor=SHELL, now=now)
     elif to == "failed":
@@ -46,36 +46,36 @@ def bring(ramp, to, now):
 def test_engage_ends_it(to):
     now = db_now()
     waiting = [{**GATED[0], "gates": [{"type": "manual"}]}, GATED[1]]
-    ramp = begin(now, {"waiting": waiting, "everything": ALL}.get(to, GATED))
+    ramp = start_ramp(now, {"waiting": waiting, "everything": ALL}.get(to, GATED))
     bring(ramp, to, now)
     before = Episode.objects.get()
 
-    engage(CHAT, now + seconds(61), by=somebody(), reason=AGAIN, expires_in="2h")
+    engage(CHAT, now + seconds(61), by=get_person(), reason=AGAIN, expires_in="2h")
 
     episode = Episode.objects.get()
-    assert (state(ramp), flows(), stands()) == ("aborted", 0, "engaged")
-    assert AGAIN in outcome(ramp)
+    assert (get_ramp_state(ramp), get_share(), get_state()) == ("aborted", 0, "engaged")
+    assert AGAIN in get_outcome(ramp)
     assert (episode.pk, episode.salt) == (before.pk, before.salt)
     assert (episode.reason, episode.engaged_by_name) == (AGAIN, "kim")
     assert episode.expires_at == now + seconds(61 + 7200)
-    assert audited()[-1] == "switch.engaged"
+    assert list_actions()[-1] == "switch.engaged"
     row = AuditEntry.objects.filter(action="switch.engaged").latest("id")
     assert '"state":"ramping"' in row.before
     assert f'"ramp":{ramp.pk}' in row.after
     assert not Approval.objects.filter(state="pending").exists()
-    assert look(now + seconds(4000)) == 0
-    assert flows() == 0
+    assert run_tick(now + seconds(4000)) == 0
+    assert get_share() == 0
 
 
 def test_no_safety_rule_stands_in_its_way():
     now = db_now()
-    begin(now)
+    start_ramp(now)
     engage("feature:other", now)
     create_rule("at_most", "feature:*", n=1)
 
     engage(CHAT, now + seconds(1), reason=AGAIN)
 
-    assert stands() == "engaged"
+    assert get_state() == "engaged"
 
 
 def test_over_http_it_is_200_and_the_episode_goes_on():
@@ -95,19 +95,19 @@ def test_over_http_it_is_200_and_the_episode_goes_on():
 def test_while_a_ramp_waits_for_approval_it_is_engaged_already():
     now = db_now()
     engage("global:all", now)
-    release("global:all", now, by=somebody())
+    release("global:all", now, by=get_person())
 
     with pytest.raises(Conflict, match="already engaged"):
-        engage("global:all", now + seconds(1), by=somebody(), reason=AGAIN)
+        engage("global:all", now + seconds(1), by=get_person(), reason=AGAIN)
 
 
 def test_ramp_can_begin_anew_with_the_same_keys_in():
     now = db_now()
-    first = begin(now)
+    first = start_ramp(now)
     salt = first.episode.salt
     engage(CHAT, now + seconds(1), reason=AGAIN)
 
     second = release(CHAT, now + seconds(2)).ramp
 
     assert second.episode.salt == salt
-    assert flows() == 5
+    assert get_share() == 5

@@ -15,17 +15,17 @@ from switches.ramps.tests.given import (
     CHAT,
     GATED,
     SHELL,
-    audited,
-    begin,
     engage,
-    flows,
-    look,
+    get_person,
+    get_ramp_state,
+    get_share,
+    get_state,
+    list_actions,
     release,
-    say,
+    report_gate,
+    run_tick,
     seconds,
-    somebody,
-    stands,
-    state,
+    start_ramp,
 )
 from switches.rules.tests.factories import create_rule
 from switches.tests import messages
@@ -51,9 +51,13 @@ def test_policy_to_ramp_begins_the_usual_ramp():
     now = db_now()
     episode, ramp = expired(now)
 
-    assert (ramp.automatic, ramp.requested_by_name, state(ramp)) == (True, "ramps", "running")
+    assert (ramp.automatic, ramp.requested_by_name, get_ramp_state(ramp)) == (
+        True,
+        "ramps",
+        "running",
+    )
     assert [step["percent"] for step in ramp.plan] == [5, 25, 100]
-    assert (flows(), episode.overdue) == (5, False)
+    assert (get_share(), episode.overdue) == (5, False)
     assert not Escalation.objects.filter(closed_at=None).exists()
 
 
@@ -66,14 +70,14 @@ def test_one_ramp_for_one_expiry():
         services.expire_due(now + seconds(count))
 
     assert Ramp.objects.count() == 1
-    assert (flows(), stands()) == (0, "engaged")
+    assert (get_share(), get_state()) == (0, "engaged")
 
 
 def test_taken_back_past_its_expiry_it_is_held_and_overdue():
     now = db_now()
     _, ramp = expired(now)
 
-    actions.abort(ramp_id=ramp.pk, reason=WHY, actor=somebody(), now=now + seconds(5))
+    actions.abort(ramp_id=ramp.pk, reason=WHY, actor=get_person(), now=now + seconds(5))
 
     episode = Episode.objects.get()
     assert (episode.on_expiry, episode.overdue) == ("hold", True)
@@ -84,14 +88,14 @@ def test_taken_back_past_its_expiry_it_is_held_and_overdue():
 
 def test_a_gate_past_the_expiry_does_the_same():
     now = db_now()
-    ramp = begin(now, GATED, expires_in="30s")
+    ramp = start_ramp(now, GATED, expires_in="30s")
     assert services.expire_due(now + seconds(31)) == 0  # Its ramp has it.
-    say("fail", now + seconds(40))
+    report_gate("fail", now + seconds(40))
 
-    look(now + seconds(41))
+    run_tick(now + seconds(41))
 
     episode = Episode.objects.get()
-    assert (state(ramp), episode.on_expiry, episode.overdue) == ("aborted", "hold", True)
+    assert (get_ramp_state(ramp), episode.on_expiry, episode.overdue) == ("aborted", "hold", True)
     assert services.expire_due(now + HOUR) == 0
     assert Ramp.objects.count() == 1
 
@@ -113,14 +117,14 @@ def test_extended_after_that_it_is_held_at_the_next_end():
 
 def test_a_ramp_before_the_expiry_leaves_that_its_own():
     now = db_now()
-    first = begin(now, expires_in="1h")
+    first = start_ramp(now, expires_in="1h")
     actions.abort(ramp_id=first.pk, reason=WHY, actor=SHELL, now=now + seconds(5))
     assert Episode.objects.get().on_expiry == "ramp"
 
     services.expire_due(now + HOUR)
 
     assert Ramp.objects.get(live=True).automatic
-    assert flows() == 5
+    assert get_share() == 5
 
 
 def test_engaged_again_its_new_expiry_has_a_ramp_of_its_own():
@@ -131,24 +135,24 @@ def test_engaged_again_its_new_expiry_has_a_ramp_of_its_own():
     services.expire_due(now + seconds(5) + HOUR)
 
     second = Ramp.objects.get(live=True)
-    assert (second.pk != first.pk, second.automatic, flows()) == (True, True, 5)
+    assert (second.pk != first.pk, second.automatic, get_share()) == (True, True, 5)
 
 
 def test_while_it_ramps_its_expiry_means_nothing():
     now = db_now()
-    begin(now, expires_in="2d")
+    start_ramp(now, expires_in="2d")
     end = Episode.objects.get().expires_at
 
     assert services.remind_due(end - HOUR / 2) == 0
     assert waiting.expiring(end - HOUR / 2) == []
     assert services.expire_due(end + HOUR) == 0
     assert waiting.overdue(end + HOUR) == []
-    assert flows() == 5
+    assert get_share() == 5
 
 
 def test_it_can_be_engaged_but_not_extended_while_it_ramps():
     now = db_now()
-    begin(now)
+    start_ramp(now)
 
     with pytest.raises(Conflict):
         services.extend(
@@ -164,7 +168,7 @@ def test_a_rule_in_the_way_holds(kind):
 
     services.expire_due(now)
 
-    assert (Ramp.objects.count(), Episode.objects.get().overdue, flows()) == (0, True, 0)
+    assert (Ramp.objects.count(), Episode.objects.get().overdue, get_share()) == (0, True, 0)
 
 
 def test_run_twice_at_once_it_is_one_ramp():
@@ -172,7 +176,7 @@ def test_run_twice_at_once_it_is_one_ramp():
     expired(now)
 
     assert services.expire_due(now) == 0
-    assert audited().count("ramp.started") == 1
+    assert list_actions().count("ramp.started") == 1
 
 
 class TestManyAtOnce:

@@ -9,7 +9,14 @@ from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
 from controlplane.core.tests.idle_sessions import recorded
 from switches.models import Publication
-from switches.ramps.tests.given import audited, begin, engage, flows, stands, state
+from switches.ramps.tests.given import (
+    engage,
+    get_ramp_state,
+    get_share,
+    get_state,
+    list_actions,
+    start_ramp,
+)
 
 from .crashing_worker import Nursery
 
@@ -47,7 +54,7 @@ def engage_again(switch):
 @pytest.mark.smoke
 def test_worker_frozen_before_its_commit_is_ended_and_wakes_to_nothing(nursery):
     now = db_now()
-    ramp = begin(now, STEPS, switch="feature:chat")
+    ramp = start_ramp(now, STEPS, switch="feature:chat")
     life = frozen(nursery, ramp, now, at="advance.told", since=0)
     assert life.ended_by == FROZEN
 
@@ -58,8 +65,12 @@ def test_worker_frozen_before_its_commit_is_ended_and_wakes_to_nothing(nursery):
     recorded()
     life.thaw()
     assert (life.ended_by, life.moved) == ("", [])
-    assert (stands("feature:chat"), flows("feature:chat"), state(ramp)) == ("engaged", 0, "aborted")
-    assert "ramp.advanced" not in audited("feature:chat")
+    assert (get_state("feature:chat"), get_share("feature:chat"), get_ramp_state(ramp)) == (
+        "engaged",
+        0,
+        "aborted",
+    )
+    assert "ramp.advanced" not in list_actions("feature:chat")
     assert Publication.objects.get().version == version
     assert audit.verify().intact
 
@@ -68,7 +79,7 @@ def test_worker_frozen_after_any_statement_keeps_no_engage_waiting(nursery):
     slow = {}
     for after in range(1, MAX_STATEMENTS):
         now, switch = db_now(), f"feature:f{after}"
-        ramp = begin(now, STEPS, switch=switch)
+        ramp = start_ramp(now, STEPS, switch=switch)
         life = frozen(nursery, ramp, now, after=after)
         if life.ended_by != FROZEN:
             break
@@ -77,7 +88,11 @@ def test_worker_frozen_after_any_statement_keeps_no_engage_waiting(nursery):
 
         if took > WITHIN:
             slow[after] = took
-        assert (stands(switch), flows(switch), state(ramp)) == ("engaged", 0, "aborted")
+        assert (get_state(switch), get_share(switch), get_ramp_state(ramp)) == (
+            "engaged",
+            0,
+            "aborted",
+        )
         life.kill()
     assert not slow
     assert 10 < after < MAX_STATEMENTS

@@ -16,15 +16,15 @@ from .given import (
     CHAT,
     GATED,
     SMOKE,
-    audited,
-    begin,
-    flows,
-    look,
-    outcome,
-    say,
+    get_outcome,
+    get_person,
+    get_ramp_state,
+    get_share,
+    list_actions,
+    report_gate,
+    run_tick,
     seconds,
-    somebody,
-    state,
+    start_ramp,
 )
 
 pytestmark = pytest.mark.django_db
@@ -53,71 +53,71 @@ class TestClockThatWasSetBack:
         now = db_now()
         slo = {"type": "slo", "slo": "chat"}
         plan = [THREE[0], {**self.GATED_LATER[1], "gates": [SMOKE, slo]}, THREE[2]]
-        ramp = begin(now, plan)
-        look(now + HOURS)
-        assert flows() == 50
+        ramp = start_ramp(now, plan)
+        run_tick(now + HOURS)
+        assert get_share() == 50
 
-        look(now + seconds(100))
+        run_tick(now + seconds(100))
         assert (step(ramp, 1).started_at, step(ramp, 1).due_at) == (
             now + seconds(100),
             now + seconds(160),
         )
         assert Gate.objects.get().since == now + seconds(100)
-        say("fail", now + seconds(101))
-        look(now + seconds(102))
+        report_gate("fail", now + seconds(101))
+        run_tick(now + seconds(102))
 
-        assert (state(ramp), flows()) == ("aborted", 0)
+        assert (get_ramp_state(ramp), get_share()) == ("aborted", 0)
 
     def test_ramp_goes_on(self):
         now = db_now()
-        begin(now, THREE)
-        look(now + HOURS)
+        start_ramp(now, THREE)
+        run_tick(now + HOURS)
 
         for count in (100, 159):
-            look(now + seconds(count))
-        assert flows() == 25
-        look(now + seconds(160))
+            run_tick(now + seconds(count))
+        assert get_share() == 25
+        run_tick(now + seconds(160))
 
-        assert flows() == 100
+        assert get_share() == 100
 
     def test_dwell_that_was_resumed_ahead_is_no_longer_than_it_was(self):
         now = db_now()
-        ramp = begin(now, THREE)
-        verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": somebody()}
+        ramp = start_ramp(now, THREE)
+        verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": get_person()}
         actions.pause(**verb, now=now + seconds(10))
         actions.resume(**verb, now=now + HOURS)
 
-        look(now + seconds(20))
+        run_tick(now + seconds(20))
 
         assert step(ramp).due_at == now + seconds(80)
 
     def test_pause_that_began_ahead_keeps_what_was_left(self):
         now = db_now()
-        ramp = begin(now, [{"percent": 5, "dwell_seconds": 20000}, THREE[2]])
-        verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": somebody()}
+        ramp = start_ramp(now, [{"percent": 5, "dwell_seconds": 20000}, THREE[2]])
+        verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": get_person()}
         actions.pause(**verb, now=now + HOURS)
 
-        look(now + seconds(50))
+        run_tick(now + seconds(50))
 
         assert Job.objects.get().paused_at == now + seconds(50)
         assert step(ramp).due_at == now + seconds(50 + 20000) - HOURS
 
     def test_blindness_that_began_ahead_begins_now(self):
         now = db_now()
-        ramp = begin(now, GATED)
-        look(now + HOURS)
+        ramp = start_ramp(now, GATED)
+        run_tick(now + HOURS)
         assert Ramp.objects.get().blind_since == now + HOURS
 
-        look(now + seconds(100))
+        run_tick(now + seconds(100))
 
         assert Ramp.objects.get().blind_since == now + seconds(100)
-        assert state(ramp) == "holding"
+        assert get_ramp_state(ramp) == "holding"
 
     def test_a_clock_that_is_a_little_ahead_changes_nothing(self):
         now = db_now()
-        ramp = begin(now, GATED)
+        ramp = start_ramp(now, GATED)
 
-        look(now - seconds(59))
+        run_tick(now - seconds(59))
 
         assert step(ramp).started_at == now
 
@@ -127,53 +127,58 @@ class TestHowLongItMayHold:
 
     def test_time_of_a_rule_is_not_charged_to_missing_data_nor_the_other_way_round(self):
         now = db_now()
-        ramp = begin(now, self.BRIEF)
-        look(now + seconds(1))
+        ramp = start_ramp(now, self.BRIEF)
+        run_tick(now + seconds(1))
         rule = in_force("at_least_one", CHAT)
-        say("ok", now + seconds(50))
-        look(now + seconds(51))
-        look(now + seconds(105))
-        assert (state(ramp), "one way" in Job.objects.get().hold_reason) == ("holding", True)
+        report_gate("ok", now + seconds(50))
+        run_tick(now + seconds(51))
+        run_tick(now + seconds(105))
+        assert (get_ramp_state(ramp), "one way" in Job.objects.get().hold_reason) == (
+            "holding",
+            True,
+        )
         rule.delete()
 
-        look(now + seconds(115))
-        look(now + seconds(174))
-        assert state(ramp) == "holding"
-        look(now + seconds(175))
+        run_tick(now + seconds(115))
+        run_tick(now + seconds(174))
+        assert get_ramp_state(ramp) == "holding"
+        run_tick(now + seconds(175))
 
-        assert state(ramp) == "aborted"
-        assert outcome(ramp).startswith("No data for 1 min")
+        assert get_ramp_state(ramp) == "aborted"
+        assert get_outcome(ramp).startswith("No data for 1 min")
 
     def test_pausing_again_and_again_neither_prolongs_it_nor_tells_of_it_anew(self):
         now = db_now()
-        ramp = begin(now, self.BRIEF)
-        verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": somebody()}
-        look(now)
+        ramp = start_ramp(now, self.BRIEF)
+        verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": get_person()}
+        run_tick(now)
         for count in (20, 40):
             actions.pause(**verb, now=now + seconds(count))
             actions.resume(**verb, now=now + seconds(count + 10))
-            look(now + seconds(count + 11))
-        look(now + seconds(79))
-        assert state(ramp) == "holding"
-        look(now + seconds(80))
+            run_tick(now + seconds(count + 11))
+        run_tick(now + seconds(79))
+        assert get_ramp_state(ramp) == "holding"
+        run_tick(now + seconds(80))
 
-        assert state(ramp) == "aborted"
-        assert audited().count("ramp.held") == 1
+        assert get_ramp_state(ramp) == "aborted"
+        assert list_actions().count("ramp.held") == 1
 
     def test_editing_the_request_of_a_manual_gate_does_not_prolong_it(self):
         now = db_now()
-        ramp = begin(now, [{**self.BRIEF[0], "gates": [MANUAL]}, GATED[1]], by=somebody())
-        look(now)
+        ramp = start_ramp(now, [{**self.BRIEF[0], "gates": [MANUAL]}, GATED[1]], by=get_person())
+        run_tick(now)
         first = Approval.objects.get(kind="ramp_gate")
 
         again = approvals.edit(
             approval_id=first.pk,
             reason="seen in two regions",
-            actor=somebody(),
+            actor=get_person(),
             now=now + seconds(30),
         )
-        look(now + seconds(61))
+        run_tick(now + seconds(61))
 
         assert again.expires_at == first.expires_at
-        assert state(ramp) == "aborted"
-        assert outcome(ramp) == "A gate fails: a person's approval: nobody approved within 1 min."
+        assert get_ramp_state(ramp) == "aborted"
+        assert (
+            get_outcome(ramp) == "A gate fails: a person's approval: nobody approved within 1 min."
+        )

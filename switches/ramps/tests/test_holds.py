@@ -11,7 +11,16 @@ from controlplane.core.jobs.models import Job
 from controlplane.core.models import Instance
 from switches.models import Ramp
 from switches.ramps import actions
-from switches.ramps.tests.given import CHAT, GATED, begin, flows, look, say, somebody, state
+from switches.ramps.tests.given import (
+    CHAT,
+    GATED,
+    get_person,
+    get_ramp_state,
+    get_share,
+    report_gate,
+    run_tick,
+    start_ramp,
+)
 from switches.tests import messages
 
 pytestmark = pytest.mark.django_db
@@ -31,7 +40,7 @@ def checks(now, service="core", switch=CHAT, heard=timedelta(0)):
     )
 
 
-def hold(now, service="core", slos=(), key="alert:1"):
+def place_hold(now, service="core", slos=(), key="alert:1"):
     holds.place_hold(key=key, service=service, slos=slos, why=WHY, path="/alerts/1/", now=now)
 
 
@@ -42,40 +51,40 @@ def reason(ramp):
 def test_a_ramp_of_a_switch_that_the_service_checks_holds_and_says_why(settings):
     messages.configure(settings)
     now = db_now()
-    ramp = begin(now, PLAIN)
+    ramp = start_ramp(now, PLAIN)
     checks(now)
-    hold(now)
+    place_hold(now)
 
-    look(now + 2 * MINUTE)
-    look(now + 2 * MINUTE + timedelta(seconds=1))
+    run_tick(now + 2 * MINUTE)
+    run_tick(now + 2 * MINUTE + timedelta(seconds=1))
 
-    assert (state(ramp), flows()) == ("holding", 5)
+    assert (get_ramp_state(ramp), get_share()) == ("holding", 5)
     assert reason(ramp) == f"Held: {WHY}."
     assert [one.payload["said"] for one in messages.find("ramp.held")] == [f"Held: {WHY}."]
 
 
 def test_it_goes_on_as_soon_as_nothing_holds_it():
     now = db_now()
-    ramp = begin(now, PLAIN)
+    ramp = start_ramp(now, PLAIN)
     checks(now)
-    hold(now)
-    look(now + 2 * MINUTE)
+    place_hold(now)
+    run_tick(now + 2 * MINUTE)
 
     assert holds.release_holds(["alert:1", "alert:2"]) == 1
-    look(now + 3 * MINUTE)
+    run_tick(now + 3 * MINUTE)
 
-    assert (state(ramp), flows()) == ("running", 100)
+    assert (get_ramp_state(ramp), get_share()) == ("running", 100)
     assert reason(ramp) == ""
 
 
 def test_a_plan_with_a_gate_on_an_slo_of_the_service_holds_though_nobody_checks_the_switch():
     now = db_now()
-    ramp = begin(now, OF_SLO)
-    hold(now, slos=["core-latency", "core-availability"])
+    ramp = start_ramp(now, OF_SLO)
+    place_hold(now, slos=["core-latency", "core-availability"])
 
-    look(now + 2 * MINUTE)
+    run_tick(now + 2 * MINUTE)
 
-    assert state(ramp) == "holding"
+    assert get_ramp_state(ramp) == "holding"
 
 
 @pytest.mark.parametrize(
@@ -84,80 +93,80 @@ def test_a_plan_with_a_gate_on_an_slo_of_the_service_holds_though_nobody_checks_
 )
 def test_a_ramp_that_has_nothing_to_do_with_the_service_goes_on(stranger):
     now = db_now()
-    begin(now, PLAIN)
+    start_ramp(now, PLAIN)
     checks(now, **stranger)
-    hold(now, slos=["billing-availability"])
+    place_hold(now, slos=["billing-availability"])
 
-    look(now + 2 * MINUTE)
+    run_tick(now + 2 * MINUTE)
 
-    assert flows() == 100
+    assert get_share() == 100
 
 
 def test_it_holds_without_limit_and_time_without_data_begins_after_it():
     now = db_now()
-    ramp = begin(now, GATED, expires_in="7d")
+    ramp = start_ramp(now, GATED, expires_in="7d")
     checks(now)
-    hold(now)
-    look(now + 2 * MINUTE)
+    place_hold(now)
+    run_tick(now + 2 * MINUTE)
     Instance.objects.update(heard_at=now + DAY)
 
-    look(now + DAY)
-    assert state(ramp) == "holding"
+    run_tick(now + DAY)
+    assert get_ramp_state(ramp) == "holding"
     holds.release_holds(["alert:1"])
-    look(now + DAY + MINUTE)
+    run_tick(now + DAY + MINUTE)
     assert Ramp.objects.get().blind_since == now + DAY + MINUTE
-    look(now + DAY + 2 * HOUR)
+    run_tick(now + DAY + 2 * HOUR)
 
-    assert state(ramp) == "aborted"
+    assert get_ramp_state(ramp) == "aborted"
 
 
 def test_a_gate_that_fails_takes_it_back_all_the_same():
     now = db_now()
-    ramp = begin(now, GATED)
+    ramp = start_ramp(now, GATED)
     checks(now)
-    hold(now)
-    look(now + 2 * MINUTE)
+    place_hold(now)
+    run_tick(now + 2 * MINUTE)
 
-    say("fail", now + 3 * MINUTE)
-    look(now + 3 * MINUTE)
+    report_gate("fail", now + 3 * MINUTE)
+    run_tick(now + 3 * MINUTE)
 
-    assert (state(ramp), flows()) == ("aborted", 0)
+    assert (get_ramp_state(ramp), get_share()) == ("aborted", 0)
 
 
 def test_it_does_not_hold_before_its_dwell_is_over():
     now = db_now()
-    ramp = begin(now, PLAIN)
+    ramp = start_ramp(now, PLAIN)
     checks(now)
-    hold(now)
+    place_hold(now)
 
-    look(now + timedelta(seconds=30))
+    run_tick(now + timedelta(seconds=30))
 
-    assert state(ramp) == "running"
+    assert get_ramp_state(ramp) == "running"
 
 
 def test_an_approver_may_let_it_go_on_in_spite_of_what_holds_it_and_nobody_else():
     now = db_now()
-    ramp = begin(now, PLAIN)
+    ramp = start_ramp(now, PLAIN)
     checks(now)
-    hold(now)
-    look(now + 2 * MINUTE)
+    place_hold(now)
+    run_tick(now + 2 * MINUTE)
     with pytest.raises(Forbidden):
-        actions.advance(ramp_id=ramp.pk, reason=WHY, actor=somebody(), now=now + 3 * MINUTE)
+        actions.advance(ramp_id=ramp.pk, reason=WHY, actor=get_person(), now=now + 3 * MINUTE)
 
-    approver = somebody("approver", "ann")
+    approver = get_person("approver", "ann")
     actions.advance(ramp_id=ramp.pk, reason=WHY, actor=approver, now=now + 3 * MINUTE)
 
-    assert flows() == 100
+    assert get_share() == 100
 
 
 def test_whoever_asked_for_it_lets_nothing_flow_alone_while_something_holds_it():
     now = db_now()
-    approver = somebody("approver", "ann")
-    ramp = begin(now, PLAIN, switch="segment:finance", by=approver)
+    approver = get_person("approver", "ann")
+    ramp = start_ramp(now, PLAIN, switch="segment:finance", by=approver)
     checks(now, switch="segment:finance")
-    hold(now)
-    look(now + 2 * MINUTE)
-    assert state(ramp) == "holding"
+    place_hold(now)
+    run_tick(now + 2 * MINUTE)
+    assert get_ramp_state(ramp) == "holding"
 
     with pytest.raises(Forbidden, match="second"):
         actions.advance(ramp_id=ramp.pk, reason=WHY, actor=approver, now=now + 3 * MINUTE)
@@ -165,13 +174,13 @@ def test_whoever_asked_for_it_lets_nothing_flow_alone_while_something_holds_it()
 
 def test_two_that_hold_it_are_both_named_and_one_key_holds_once():
     now = db_now()
-    ramp = begin(now, PLAIN)
+    ramp = start_ramp(now, PLAIN)
     checks(now)
-    hold(now)
-    hold(now + MINUTE)
-    hold(now + MINUTE, key="alert:2")
+    place_hold(now)
+    place_hold(now + MINUTE)
+    place_hold(now + MINUTE, key="alert:2")
 
-    look(now + 2 * MINUTE)
+    run_tick(now + 2 * MINUTE)
 
     assert len(holds.list_holds()) == 2
     assert reason(ramp) == f"Held: {WHY}; {WHY}."

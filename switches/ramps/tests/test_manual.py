@@ -15,15 +15,15 @@ from switches.ramps import actions
 from switches.ramps.tests.given import (
     GATED,
     SMOKE,
-    audited,
-    begin,
-    flows,
-    look,
-    outcome,
-    say,
+    get_outcome,
+    get_person,
+    get_ramp_state,
+    get_share,
+    list_actions,
+    report_gate,
+    run_tick,
     seconds,
-    somebody,
-    state,
+    start_ramp,
 )
 
 pytestmark = pytest.mark.django_db
@@ -34,21 +34,21 @@ HOURS = timedelta(hours=1)
 
 def waiting(now, plan=PLAN):
     """A ramp of Kim's whose dwell is over, and the approval that it waits for."""
-    ramp = begin(now, plan, by=somebody("approver"))
-    look(now + seconds(60))
+    ramp = start_ramp(now, plan, by=get_person("approver"))
+    run_tick(now + seconds(60))
     return ramp, Approval.objects.get(kind="ramp_gate")
 
 
 def answer(verb, approval, now, name="ada"):
-    actor = somebody("approver", name)
+    actor = get_person("approver", name)
     return verb(approval_id=approval.pk, comment="error rate is flat", actor=actor, now=now)
 
 
 def test_nobody_is_asked_before_the_dwell_is_over():
     now = db_now()
-    begin(now, PLAN)
+    start_ramp(now, PLAN)
 
-    look(now + seconds(59))
+    run_tick(now + seconds(59))
 
     assert not Approval.objects.exists()
 
@@ -57,7 +57,7 @@ def test_the_approval_names_the_step_and_who_asked():
     now = db_now()
     ramp, approval = waiting(now)
 
-    assert (state(ramp), flows()) == ("holding", 5)
+    assert (get_ramp_state(ramp), get_share()) == ("holding", 5)
     assert approval.target == f"feature:chat#ramp-{ramp.pk}-0"
     assert approval.requested_by == "user:kim"
     assert approval.expires_at - approval.requested_at == 2 * HOURS
@@ -69,10 +69,10 @@ def test_is_asked_for_once_however_often_it_is_looked_at():
     waiting(now)
 
     for count in range(61, 70):
-        look(now + seconds(count))
+        run_tick(now + seconds(count))
 
     assert Approval.objects.count() == 1
-    assert audited().count("ramp.held") == 1
+    assert list_actions().count("ramp.held") == 1
 
 
 def test_approved_by_somebody_else_it_goes_on():
@@ -80,9 +80,9 @@ def test_approved_by_somebody_else_it_goes_on():
     ramp, approval = waiting(now)
 
     answer(approvals.approve, approval, now + seconds(90))
-    look(now + seconds(91))
+    run_tick(now + seconds(91))
 
-    assert (state(ramp), flows()) == ("running", 100)
+    assert (get_ramp_state(ramp), get_share()) == ("running", 100)
 
 
 def test_who_asked_for_the_ramp_does_not_answer():
@@ -92,10 +92,10 @@ def test_who_asked_for_the_ramp_does_not_answer():
     with pytest.raises(Forbidden, match="second person"):
         answer(approvals.approve, approval, now, name="kim")
     with pytest.raises(Forbidden, match="second person"):
-        actions.advance(ramp_id=ramp.pk, reason="fine by me", actor=somebody(), now=now)
+        actions.advance(ramp_id=ramp.pk, reason="fine by me", actor=get_person(), now=now)
 
-    look(now + seconds(91))
-    assert (state(ramp), flows()) == ("holding", 5)
+    run_tick(now + seconds(91))
+    assert (get_ramp_state(ramp), get_share()) == ("holding", 5)
 
 
 def test_denied_it_goes_back():
@@ -103,10 +103,10 @@ def test_denied_it_goes_back():
     ramp, approval = waiting(now)
 
     answer(approvals.deny, approval, now + seconds(90))
-    look(now + seconds(91))
+    run_tick(now + seconds(91))
 
-    assert (state(ramp), flows()) == ("aborted", 0)
-    assert "user:ada said no: error rate is flat" in outcome(ramp)
+    assert (get_ramp_state(ramp), get_share()) == ("aborted", 0)
+    assert "user:ada said no: error rate is flat" in get_outcome(ramp)
 
 
 @pytest.mark.parametrize("swept", [False, True])
@@ -115,32 +115,32 @@ def test_nobody_answers_within_two_hours_and_it_goes_back(swept):
     ramp, approval = waiting(now)
     before, after = (approval.expires_at + seconds(shift) for shift in (-1, 1))
 
-    look(before)
-    assert state(ramp) == "holding"
+    run_tick(before)
+    assert get_ramp_state(ramp) == "holding"
     if swept:
         approvals.expire_due(after)
-    look(after)
+    run_tick(after)
 
-    assert (state(ramp), flows()) == ("aborted", 0)
-    assert "nobody approved within 2 h" in outcome(ramp)
+    assert (get_ramp_state(ramp), get_share()) == ("aborted", 0)
+    assert "nobody approved within 2 h" in get_outcome(ramp)
 
 
 def test_its_own_timeout_counts():
     now = db_now()
     ramp, _ = waiting(now, [{**PLAN[0], "gates": [{**MANUAL, "timeout_seconds": 30}]}, PLAN[1]])
 
-    look(now + seconds(91))
+    run_tick(now + seconds(91))
 
-    assert state(ramp) == "aborted"
+    assert get_ramp_state(ramp) == "aborted"
 
 
 def test_waits_longer_than_data_may():
     now = db_now()
     ramp, _ = waiting(now, [{**PLAN[0], "max_hold_seconds": 10}, PLAN[1]])
 
-    look(now + HOURS)
+    run_tick(now + HOURS)
 
-    assert state(ramp) == "holding"
+    assert get_ramp_state(ramp) == "holding"
 
 
 def test_approved_before_data_comes_nobody_is_asked_again():
@@ -149,28 +149,28 @@ def test_approved_before_data_comes_nobody_is_asked_again():
 
     answer(approvals.approve, approval, now + seconds(70))
     for count in (71, 72, 73):
-        look(now + seconds(count))
+        run_tick(now + seconds(count))
     assert Approval.objects.count() == 1
     assert "smoke" in Job.objects.get(pk=ramp.pk).hold_reason
-    say("ok", now + seconds(80))
-    look(now + seconds(81))
+    report_gate("ok", now + seconds(80))
+    run_tick(now + seconds(81))
 
-    assert (state(ramp), flows()) == ("running", 100)
+    assert (get_ramp_state(ramp), get_share()) == ("running", 100)
 
 
 def test_edited_it_is_the_new_request_that_counts():
     now = db_now()
     _, old = waiting(now)
     new = approvals.edit(
-        approval_id=old.pk, reason="seen in two regions", actor=somebody(), now=now + seconds(61)
+        approval_id=old.pk, reason="seen in two regions", actor=get_person(), now=now + seconds(61)
     )
 
-    look(now + seconds(62))
+    run_tick(now + seconds(62))
     assert Approval.objects.filter(state="pending").get() == new
     answer(approvals.approve, new, now + seconds(63))
-    look(now + seconds(64))
+    run_tick(now + seconds(64))
 
-    assert flows() == 100
+    assert get_share() == 100
 
 
 def test_advanced_by_a_second_person_the_request_is_withdrawn():
@@ -180,18 +180,18 @@ def test_advanced_by_a_second_person_the_request_is_withdrawn():
     actions.advance(
         ramp_id=ramp.pk,
         reason="seen on the call",
-        actor=somebody("approver", "ada"),
+        actor=get_person("approver", "ada"),
         now=now + seconds(70),
     )
 
     approval.refresh_from_db()
-    assert (flows(), approval.state) == (100, "void")
+    assert (get_share(), approval.state) == (100, "void")
 
 
 def test_of_a_ramp_that_is_over_is_not_approved():
     now = db_now()
     ramp, approval = waiting(now)
-    actions.abort(ramp_id=ramp.pk, reason="enough for today", actor=somebody(), now=now)
+    actions.abort(ramp_id=ramp.pk, reason="enough for today", actor=get_person(), now=now)
 
     with pytest.raises(Conflict):
         answer(approvals.approve, approval, now)
@@ -200,12 +200,12 @@ def test_of_a_ramp_that_is_over_is_not_approved():
 def test_while_paused_the_answer_is_kept_and_a_no_ends_it():
     now = db_now()
     ramp, approval = waiting(now)
-    actions.pause(ramp_id=ramp.pk, reason="lunch first", actor=somebody(), now=now + seconds(61))
+    actions.pause(ramp_id=ramp.pk, reason="lunch first", actor=get_person(), now=now + seconds(61))
     answer(approvals.deny, approval, now + seconds(62))
 
-    look(now + seconds(63))
+    run_tick(now + seconds(63))
 
-    assert state(ramp) == "aborted"
+    assert get_ramp_state(ramp) == "aborted"
 
 
 def test_over_http_a_token_never_answers_and_a_person_does():
@@ -214,7 +214,7 @@ def test_over_http_a_token_never_answers_and_a_person_does():
     plan = [{**PLAN[0], "dwell_seconds": 0}, GATED[1]]
     body = {"justification": "fixed and seen", "plan": plan}
     begun = kim.post("/switches/feature/chat/release", body).json()["ramp"]
-    look(db_now())
+    run_tick(db_now())
     ramp = kim.get(f"/ramps/{begun['id']}/").json()
     token = with_token("ramps:write", "switches:write")
 
@@ -225,7 +225,7 @@ def test_over_http_a_token_never_answers_and_a_person_does():
     assert token.post(path).status_code == token.post(advance, why).status_code == 403
     assert kim.post(path).status_code == kim.post(advance, why).status_code == 403
     assert ada.post(path).status_code == 200
-    look(db_now())
+    run_tick(db_now())
 
     assert kim.get(f"/ramps/{ramp['id']}/").json()["allow_percent"] == 100
     assert Ramp.objects.count() == 1

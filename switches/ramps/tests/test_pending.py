@@ -14,17 +14,17 @@ from switches.models import Episode, Ramp
 from switches.ramps import actions
 from switches.ramps.tests.given import (
     SHELL,
-    audited,
-    begin,
     engage,
-    flows,
-    look,
-    outcome,
+    get_outcome,
+    get_person,
+    get_ramp_state,
+    get_share,
+    get_state,
+    list_actions,
     release,
+    run_tick,
     seconds,
-    somebody,
-    stands,
-    state,
+    start_ramp,
 )
 from switches.rules.tests.factories import create_rule
 
@@ -33,160 +33,168 @@ ALL = "global:all"
 HOUR = timedelta(hours=1)
 
 
-def asked(now, **more):
+def request_release(now, **more):
     """The ramp that Kim asked for, and its approval."""
     if not Episode.objects.exists():
         engage(ALL, now)
-    done = release(ALL, now, by=somebody(), **more)
+    done = release(ALL, now, by=get_person(), **more)
     assert done.ramp is None
     return Ramp.objects.latest("pk"), done.approval
 
 
 def decide(verb, approval, now, name="ada"):
-    actor = somebody("approver", name)
+    actor = get_person("approver", name)
     return verb(approval_id=approval.pk, comment="looked at it", actor=actor, now=now)
 
 
 def test_nothing_flows_until_somebody_approves():
     now = db_now()
-    ramp, approval = asked(now)
+    ramp, approval = request_release(now)
 
-    assert look(now + HOUR) == 0
-    assert (state(ramp), flows(ALL), stands(ALL)) == ("pending_approval", 0, "engaged")
+    assert run_tick(now + HOUR) == 0
+    assert (get_ramp_state(ramp), get_share(ALL), get_state(ALL)) == (
+        "pending_approval",
+        0,
+        "engaged",
+    )
     assert (approval.kind, approval.risk) == ("release", "critical")
     assert approval.diff["plan"] == ramp.plan
-    assert "ramp.requested" in audited(ALL)
+    assert "ramp.requested" in list_actions(ALL)
 
 
 def test_approved_it_begins_then():
     now = db_now()
-    ramp, approval = asked(now)
+    ramp, approval = request_release(now)
 
     decide(approvals.approve, approval, now + HOUR)
 
-    assert (state(ramp), flows(ALL)) == ("running", 5)
-    assert look(now + HOUR + seconds(299)) == 0
-    look(now + HOUR + seconds(301))
-    assert flows(ALL) == 25
+    assert (get_ramp_state(ramp), get_share(ALL)) == ("running", 5)
+    assert run_tick(now + HOUR + seconds(299)) == 0
+    run_tick(now + HOUR + seconds(301))
+    assert get_share(ALL) == 25
 
 
 def test_who_asked_does_not_approve():
     now = db_now()
-    somebody("approver")
-    ramp, approval = asked(now)
+    get_person("approver")
+    ramp, approval = request_release(now)
 
     with pytest.raises(Forbidden, match="second person"):
-        approvals.approve(approval_id=approval.pk, comment="", actor=somebody(), now=now)
+        approvals.approve(approval_id=approval.pk, comment="", actor=get_person(), now=now)
 
-    assert state(ramp) == "pending_approval"
+    assert get_ramp_state(ramp) == "pending_approval"
 
 
 def test_denied_it_is_over_and_nothing_flowed():
     now = db_now()
-    ramp, approval = asked(now)
+    ramp, approval = request_release(now)
 
     decide(approvals.deny, approval, now + HOUR)
 
-    assert (state(ramp), flows(ALL)) == ("aborted", 0)
-    assert "looked at it" in outcome(ramp)
+    assert (get_ramp_state(ramp), get_share(ALL)) == ("aborted", 0)
+    assert "looked at it" in get_outcome(ramp)
     assert Ramp.objects.get().live is False
 
 
 @pytest.mark.parametrize(("after", "left"), [(7199, "pending_approval"), (7200, "aborted")])
 def test_nobody_decides_within_two_hours(after, left):
     now = db_now()
-    ramp, _ = asked(now)
+    ramp, _ = request_release(now)
 
     approvals.expire_due(now + seconds(after))
 
-    assert (state(ramp), flows(ALL)) == (left, 0)
+    assert (get_ramp_state(ramp), get_share(ALL)) == (left, 0)
 
 
 def test_edited_it_begins_with_the_new_words():
     now = db_now()
-    ramp, approval = asked(now)
+    ramp, approval = request_release(now)
 
     new = approvals.edit(
-        approval_id=approval.pk, reason="vendor confirmed it", actor=somebody(), now=now
+        approval_id=approval.pk, reason="vendor confirmed it", actor=get_person(), now=now
     )
     with pytest.raises(Conflict):
         decide(approvals.approve, approval, now)
-    assert state(ramp) == "pending_approval"
+    assert get_ramp_state(ramp) == "pending_approval"
     decide(approvals.approve, new, now)
 
     ramp.refresh_from_db()
-    assert (state(ramp), ramp.justification) == ("running", "vendor confirmed it")
+    assert (get_ramp_state(ramp), ramp.justification) == ("running", "vendor confirmed it")
 
 
 def test_asked_for_twice_is_one_ramp():
     now = db_now()
-    ramp, approval = asked(now)
+    ramp, approval = request_release(now)
 
-    again, same = asked(now + seconds(5))
+    again, same = request_release(now + seconds(5))
 
     assert (again.pk, same.pk) == (ramp.pk, approval.pk)
 
 
 def test_asked_for_otherwise_replaces_it():
     now = db_now()
-    first, old = asked(now)
+    first, old = request_release(now)
 
-    second, new = asked(now + seconds(5), plan=[{"percent": 50}, {"percent": 100}])
+    second, new = request_release(now + seconds(5), plan=[{"percent": 50}, {"percent": 100}])
 
-    assert (state(first), state(second)) == ("aborted", "pending_approval")
+    assert (get_ramp_state(first), get_ramp_state(second)) == ("aborted", "pending_approval")
     assert Approval.objects.get(pk=old.pk).state == "void"
     decide(approvals.approve, new, now + seconds(6))
-    assert flows(ALL) == 50
+    assert get_share(ALL) == 50
 
 
 def test_asked_for_at_once_meanwhile_replaces_it():
     now = db_now()
-    ramp, old = asked(now)
+    ramp, old = request_release(now)
 
-    done = release(ALL, now + seconds(5), by=somebody(), mode="immediate")
+    done = release(ALL, now + seconds(5), by=get_person(), mode="immediate")
 
-    assert state(ramp) == "aborted"
+    assert get_ramp_state(ramp) == "aborted"
     assert Approval.objects.get(pk=old.pk).state == "void"
     decide(approvals.approve, done.approval, now + seconds(6))
-    assert stands(ALL) == "released"
+    assert get_state(ALL) == "released"
 
 
 def test_somebody_else_asking_otherwise_is_told_to_wait():
     now = db_now()
-    ramp, _ = asked(now)
+    ramp, _ = request_release(now)
 
     with pytest.raises(Conflict, match="still waits"):
-        release(ALL, now, by=somebody("operator", "lee"), mode="immediate")
+        release(ALL, now, by=get_person("operator", "lee"), mode="immediate")
 
-    assert state(ramp) == "pending_approval"
+    assert get_ramp_state(ramp) == "pending_approval"
 
 
 def test_broken_glass_begins_another_and_withdraws_it():
     now = db_now()
-    ramp, approval = asked(now)
+    ramp, approval = request_release(now)
     glass = {"rule": "two-person", "reason": "nobody else can be reached, INC-4411"}
 
-    done = release(ALL, now, by=somebody("approver", "ada"), break_glass=glass)
+    done = release(ALL, now, by=get_person("approver", "ada"), break_glass=glass)
 
-    assert (state(ramp), state(done.ramp), flows(ALL)) == ("aborted", "running", 5)
+    assert (get_ramp_state(ramp), get_ramp_state(done.ramp), get_share(ALL)) == (
+        "aborted",
+        "running",
+        5,
+    )
     assert Approval.objects.get(pk=approval.pk).state == "void"
     assert done.review.state == "pending"
 
 
 def test_aborted_by_a_person_it_is_withdrawn():
     now = db_now()
-    ramp, approval = asked(now)
+    ramp, approval = request_release(now)
 
-    actions.abort(ramp_id=ramp.pk, reason="not yet", actor=somebody(), now=now)
+    actions.abort(ramp_id=ramp.pk, reason="not yet", actor=get_person(), now=now)
 
-    assert (state(ramp), flows(ALL)) == ("aborted", 0)
+    assert (get_ramp_state(ramp), get_share(ALL)) == ("aborted", 0)
     assert Approval.objects.get(pk=approval.pk).state == "void"
-    assert audited(ALL)[-1] == "ramp.aborted"
+    assert list_actions(ALL)[-1] == "ramp.aborted"
 
 
 def test_it_can_only_be_aborted():
     now = db_now()
-    ramp, _ = asked(now)
+    ramp, _ = request_release(now)
 
     for verb in (actions.pause, actions.resume, actions.advance):
         with pytest.raises(Conflict, match="pending_approval"):
@@ -196,36 +204,40 @@ def test_it_can_only_be_aborted():
 def test_its_expiry_meanwhile_holds_and_the_approval_still_counts():
     now = db_now()
     engage(ALL, now, expires_in="30m")
-    ramp, approval = asked(now)
+    ramp, approval = request_release(now)
 
     services.expire_due(now + HOUR)
     assert Episode.objects.get().overdue
     decide(approvals.approve, approval, now + HOUR)
 
-    assert (state(ramp), flows(ALL), Episode.objects.get().overdue) == ("running", 5, False)
+    assert (get_ramp_state(ramp), get_share(ALL), Episode.objects.get().overdue) == (
+        "running",
+        5,
+        False,
+    )
 
 
 def test_of_a_segment_all_at_once_by_a_plan_waits_too():
     now = db_now()
     engage("segment:a", now)
 
-    done = release("segment:a", now, by=somebody(), plan=[{"percent": 100}])
+    done = release("segment:a", now, by=get_person(), plan=[{"percent": 100}])
     ramp = Ramp.objects.get()
-    assert (done.ramp, state(ramp)) == (None, "pending_approval")
+    assert (done.ramp, get_ramp_state(ramp)) == (None, "pending_approval")
     decide(approvals.approve, done.approval, now)
 
-    assert (state(ramp), flows("segment:a")) == ("running", 100)
+    assert (get_ramp_state(ramp), get_share("segment:a")) == ("running", 100)
 
 
 def test_rule_in_the_way_of_what_was_approved_leaves_it_waiting():
     now = db_now()
-    ramp, approval = asked(now)
+    ramp, approval = request_release(now)
     create_rule("at_least_one", ALL, "segment:*", name="one way")
 
     with pytest.raises(Conflict, match="one way"):
         decide(approvals.approve, approval, now)
 
-    assert (state(ramp), Approval.objects.get().state) == ("pending_approval", "pending")
+    assert (get_ramp_state(ramp), Approval.objects.get().state) == ("pending_approval", "pending")
 
 
 def test_over_http_the_answer_is_the_approval_and_the_ramp_names_it():
@@ -243,7 +255,7 @@ def test_over_http_the_answer_is_the_approval_and_the_ramp_names_it():
 
 
 def test_begun_by_the_shell_it_waits_for_nobody_and_leaves_a_review():
-    ramp = begin(db_now(), switch=ALL)
+    ramp = start_ramp(db_now(), switch=ALL)
 
-    assert (state(ramp), flows(ALL)) == ("running", 5)
+    assert (get_ramp_state(ramp), get_share(ALL)) == ("running", 5)
     assert Approval.objects.get().kind == "break_glass_review"

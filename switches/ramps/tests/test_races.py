@@ -20,16 +20,16 @@ from switches.ramps.tests.given import (
     CHAT,
     GATED,
     SHELL,
-    begin,
     engage,
-    flows,
-    look,
+    get_person,
+    get_ramp_state,
+    get_share,
+    get_state,
     release,
-    say,
+    report_gate,
+    run_tick,
     seconds,
-    somebody,
-    stands,
-    state,
+    start_ramp,
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -51,12 +51,12 @@ def tried(call: Callable[[], Any]) -> Callable[[], Any]:
 
 def test_two_looks_at_once_move_it_once():
     now = db_now()
-    begin(now, STEPS)
+    start_ramp(now, STEPS)
     version = Publication.objects.get().version
 
-    at_once(*(lambda: look(now + seconds(11)) for _ in range(4)))
+    at_once(*(lambda: run_tick(now + seconds(11)) for _ in range(4)))
 
-    assert (flows(), Publication.objects.get().version) == (25, version + 1)
+    assert (get_share(), Publication.objects.get().version) == (25, version + 1)
     assert AuditEntry.objects.filter(action="ramp.advanced").count() == 1
     assert JobEffect.objects.filter(name="publish").count() == 2
     assert audit.verify().intact
@@ -67,20 +67,26 @@ def test_engage_against_a_look_wins_whoever_comes_first(after):
     """Within the dwell a gate fails, after it the next step is due."""
     for number in range(ROUNDS):
         now, switch = db_now(), f"feature:f{number}"
-        ramp = begin(now, [{**STEPS[0], "gates": GATED[0]["gates"]}, *STEPS[1:]], switch=switch)
-        say("fail" if after < 10 else "ok", now + seconds(1))
+        ramp = start_ramp(
+            now, [{**STEPS[0], "gates": GATED[0]["gates"]}, *STEPS[1:]], switch=switch
+        )
+        report_gate("fail" if after < 10 else "ok", now + seconds(1))
 
         at_once(
-            lambda now=now: look(now + seconds(after)),
+            lambda now=now: run_tick(now + seconds(after)),
             tried(
                 lambda now=now, switch=switch: engage(
                     switch, now + seconds(after), reason="fails again at five percent"
                 )
             ),
         )
-        look(now + seconds(after + 30))
+        run_tick(now + seconds(after + 30))
 
-        assert (flows(switch), stands(switch), state(ramp)) == (0, "engaged", "aborted")
+        assert (get_share(switch), get_state(switch), get_ramp_state(ramp)) == (
+            0,
+            "engaged",
+            "aborted",
+        )
         assert not JobStep.objects.filter(job_id=ramp.pk, state="running").exists()
     assert audit.verify().intact
 
@@ -88,10 +94,10 @@ def test_engage_against_a_look_wins_whoever_comes_first(after):
 def test_pause_against_a_look_leaves_one_clear_state():
     for number in range(ROUNDS):
         now, switch = db_now(), f"feature:f{number}"
-        ramp = begin(now, STEPS, switch=switch)
+        ramp = start_ramp(now, STEPS, switch=switch)
 
         _, paused = at_once(
-            lambda now=now: look(now + seconds(11)),
+            lambda now=now: run_tick(now + seconds(11)),
             tried(
                 lambda now=now, ramp=ramp: actions.pause(
                     ramp_id=ramp.pk, reason="wait a moment", actor=SHELL, now=now + seconds(11)
@@ -101,16 +107,16 @@ def test_pause_against_a_look_leaves_one_clear_state():
 
         assert isinstance(paused, Ramp)
         job = Job.objects.get(pk=ramp.pk)
-        assert (job.state, flows(switch)) == ("paused", [5, 25][job.step_index])
-        assert look(now + seconds(60)) == 0
+        assert (job.state, get_share(switch)) == ("paused", [5, 25][job.step_index])
+        assert run_tick(now + seconds(60)) == 0
         actions.abort(ramp_id=ramp.pk, reason="done here", actor=SHELL, now=now + seconds(61))
 
 
 @pytest.mark.parametrize("step_index", [None, 0])
 def test_of_two_who_advance_at_once_the_second_is_told_who_was_first(step_index):
     now = db_now()
-    ramp = begin(now, STEPS)
-    people = [somebody("approver", name) for name in ("kim", "lee")]
+    ramp = start_ramp(now, STEPS)
+    people = [get_person("approver", name) for name in ("kim", "lee")]
 
     def advance(actor):
         return actions.advance(
@@ -127,19 +133,19 @@ def test_of_two_who_advance_at_once_the_second_is_told_who_was_first(step_index)
 
     (refused,) = [answer for answer in answers if isinstance(answer, Conflict)]
     (entry,) = AuditEntry.objects.filter(action="ramp.advanced")
-    assert (flows(), state(ramp)) == (25, "running")
+    assert (get_share(), get_ramp_state(ramp)) == (25, "running")
     assert refused.detail.startswith(f"user:{entry.actor_name} advanced it to step 2 of 3, 25 %")
     assert refused.extra["advanced_by"] == f"user:{entry.actor_name}"
 
 
 def test_one_who_advances_twice_in_a_row_moves_it_two_steps():
     now = db_now()
-    ramp = begin(now, STEPS)
+    ramp = start_ramp(now, STEPS)
 
     for _ in range(2):
         actions.advance(ramp_id=ramp.pk, reason="looks good", actor=SHELL, now=now + seconds(1))
 
-    assert (flows(), state(ramp)) == (100, "running")
+    assert (get_share(), get_ramp_state(ramp)) == (100, "running")
     assert AuditEntry.objects.filter(action="ramp.advanced").count() == 2
 
 
@@ -156,10 +162,10 @@ def test_of_two_who_release_by_ramp_one_begins():
 def test_abort_against_a_look_that_completes_leaves_one_end():
     for number in range(ROUNDS):
         now, switch = db_now(), f"feature:f{number}"
-        ramp = begin(now, [{"percent": 100, "dwell_seconds": 10}], switch=switch)
+        ramp = start_ramp(now, [{"percent": 100, "dwell_seconds": 10}], switch=switch)
 
         at_once(
-            lambda now=now: look(now + seconds(11)),
+            lambda now=now: run_tick(now + seconds(11)),
             tried(
                 lambda now=now, ramp=ramp: actions.abort(
                     ramp_id=ramp.pk, reason="not yet", actor=SHELL, now=now + seconds(11)
@@ -167,7 +173,7 @@ def test_abort_against_a_look_that_completes_leaves_one_end():
             ),
         )
 
-        ends = (state(ramp), stands(switch))
+        ends = (get_ramp_state(ramp), get_state(switch))
         assert ends in {("completed", "released"), ("aborted", "engaged")}
         told = AuditEntry.objects.filter(
             target=switch, action__in=["switch.released", "ramp.aborted"]
@@ -177,7 +183,7 @@ def test_abort_against_a_look_that_completes_leaves_one_end():
 
 def test_session_that_is_ended_in_a_move_keeps_no_other_ramp_from_moving():
     now, ended = db_now(), []
-    ramps = [begin(now, STEPS, switch=f"feature:{name}") for name in ("a", "b")]
+    ramps = [start_ramp(now, STEPS, switch=f"feature:{name}") for name in ("a", "b")]
 
     def end_once(execute, sql, params, many, context):
         if sql.startswith('UPDATE "switches_episode"') and not ended:
@@ -187,11 +193,11 @@ def test_session_that_is_ended_in_a_move_keeps_no_other_ramp_from_moving():
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(end_once):
-        moved = look(now + seconds(11))
+        moved = run_tick(now + seconds(11))
 
     assert moved == 1
-    assert sorted([flows("feature:a"), flows("feature:b")]) == [5, 25]
-    assert look(now + seconds(12)) == 1
-    assert (flows("feature:a"), flows("feature:b")) == (25, 25)
-    assert {state(ramp) for ramp in ramps} == {"running"}
+    assert sorted([get_share("feature:a"), get_share("feature:b")]) == [5, 25]
+    assert run_tick(now + seconds(12)) == 1
+    assert (get_share("feature:a"), get_share("feature:b")) == (25, 25)
+    assert {get_ramp_state(ramp) for ramp in ramps} == {"running"}
     assert audit.verify().intact

@@ -20,18 +20,18 @@ from switches.ramps.tests.given import (
     GATED,
     REASON,
     SHELL,
-    audited,
-    begin,
     engage,
-    flows,
-    look,
-    outcome,
+    get_outcome,
+    get_person,
+    get_ramp_state,
+    get_share,
+    get_state,
+    list_actions,
     release,
-    say,
+    report_gate,
+    run_tick,
     seconds,
-    somebody,
-    stands,
-    state,
+    start_ramp,
 )
 from switches.rules import guard
 from switches.rules.errors import SafetyRefused
@@ -50,7 +50,7 @@ class TestLastOneOfARule:
     def given(self, now):
         """Both of a rule that keeps one of them engaged; the first ramps."""
         for switch in (A, B):
-            engage(switch, now, by=somebody(), expires_in="60s")
+            engage(switch, now, by=get_person(), expires_in="60s")
         create_rule("at_least_one", A, B)
         return release(A, now, plan=TO_THE_END).ramp
 
@@ -62,25 +62,25 @@ class TestLastOneOfARule:
         self.given_two(now)
 
         for count in range(1, 5):
-            look(now + seconds(count))
+            run_tick(now + seconds(count))
 
-        assert sorted([flows(A), flows(B)]) == [5, 100]
+        assert sorted([get_share(A), get_share(B)]) == [5, 100]
 
     def test_the_first_goes_through_and_the_other_holds(self):
         now = db_now()
         ramps = self.given_two(now)
 
         for count in (1, 2, 602, 603):
-            look(now + seconds(count))
+            run_tick(now + seconds(count))
 
-        assert sorted(map(state, ramps)) == ["completed", "holding"]
-        assert sorted([stands(A), stands(B)]) == ["ramping", "released"]
+        assert sorted(map(get_ramp_state, ramps)) == ["completed", "holding"]
+        assert sorted([get_state(A), get_state(B)]) == ["ramping", "released"]
 
     def test_nor_is_it_released_at_once(self):
         now = db_now()
         self.given(now)
         assert guard.refusals_to_release(B) == []
-        look(now + seconds(1))
+        run_tick(now + seconds(1))
 
         assert [refusal.rule for refusal in guard.refusals_to_release(B)] == ["at_least_one"]
         assert guard.refusals_to_release(A) == []
@@ -88,40 +88,40 @@ class TestLastOneOfARule:
     def test_nor_is_its_engage_undone(self):
         now = db_now()
         self.given(now)
-        look(now + seconds(1))
+        run_tick(now + seconds(1))
 
         with pytest.raises(SafetyRefused, match="at_least_one"):
-            services.undo(scope="feature", key="b", actor=somebody(), now=now + seconds(2))
+            services.undo(scope="feature", key="b", actor=get_person(), now=now + seconds(2))
 
     def test_nor_does_it_go_at_its_expiry(self):
         now = db_now()
         self.given(now)
         Episode.objects.filter(switch=B).update(on_expiry="release")  # From before the rule.
-        look(now + seconds(1))
+        run_tick(now + seconds(1))
 
         services.expire_due(now + seconds(61))
 
-        assert (stands(B), Episode.objects.get(switch=B).overdue) == ("engaged", True)
+        assert (get_state(B), Episode.objects.get(switch=B).overdue) == ("engaged", True)
 
 
 class TestExpiryWhileARampWaitsForApproval:
     def given(self, now, on_expiry):
         engage(FINANCE, now, expires_in="60s", on_expiry=on_expiry)
-        done = release(FINANCE, now, plan=[{"percent": 100}], by=somebody())
+        done = release(FINANCE, now, plan=[{"percent": 100}], by=get_person())
         services.expire_due(now + seconds(61))
         return Ramp.objects.get(), Approval.objects.get(pk=done.approval.pk)
 
     def test_what_is_to_be_released_is(self):
         ramp, approval = self.given(db_now(), "release")
 
-        assert stands(FINANCE) == "released"
-        assert (state(ramp), approval.state) == ("aborted", "void")
-        assert "Its time was up" in outcome(ramp)
+        assert get_state(FINANCE) == "released"
+        assert (get_ramp_state(ramp), approval.state) == ("aborted", "void")
+        assert "Its time was up" in get_outcome(ramp)
 
     def test_what_is_to_ramp_is_held(self):
         ramp, approval = self.given(db_now(), "ramp")
 
-        assert (stands(FINANCE), state(ramp)) == ("engaged", "pending_approval")
+        assert (get_state(FINANCE), get_ramp_state(ramp)) == ("engaged", "pending_approval")
         assert (Episode.objects.get().overdue, approval.state) == (True, "pending")
 
     def test_the_digest_says_the_same(self, settings):
@@ -139,9 +139,9 @@ class TestExpiryWhileARampWaitsForApproval:
 
 def test_a_permanent_switch_is_called_for_again_once_its_ramp_is_taken_back():
     now = db_now()
-    asked = engage(CHAT, now, expires_in="permanent", by=somebody())
+    asked = engage(CHAT, now, expires_in="permanent", by=get_person())
     approval = Approval.objects.get(kind="permanent")
-    ada = somebody("approver", "ada")
+    ada = get_person("approver", "ada")
     approvals.approve(approval_id=approval.pk, comment="", actor=ada, now=now)
     later = now + timedelta(days=8)
     assert services.call_for_reconfirmation(later) == 1
@@ -158,8 +158,8 @@ def test_a_permanent_switch_is_called_for_again_once_its_ramp_is_taken_back():
 
 class TestReleasedAtOnceWhileItRamps:
     def given(self, now):
-        ramp = begin(now)
-        release(CHAT, now + seconds(1), mode="immediate", by=somebody("approver", "ada"))
+        ramp = start_ramp(now)
+        release(CHAT, now + seconds(1), mode="immediate", by=get_person("approver", "ada"))
         return ramp
 
     def test_it_left_everything_in_force(self):
@@ -184,7 +184,7 @@ class TestReleasedAtOnceWhileItRamps:
 
     def test_also_where_it_could_not_be_taken_back_before(self):
         now = db_now()
-        ramp = begin(now)
+        ramp = start_ramp(now)
         failed = {"state": "failed", "finished_at": now, "error": "No way back"}
         Job.objects.filter(pk=ramp.pk).update(**failed)
         release(CHAT, now + seconds(9), mode="immediate")
@@ -194,7 +194,7 @@ class TestReleasedAtOnceWhileItRamps:
     @pytest.mark.parametrize("ends", ["abort", "engage"])
     def test_one_that_was_taken_back_left_nothing_even_once_released(self, ends):
         now = db_now()
-        ramp = begin(now)
+        ramp = start_ramp(now)
         if ends == "abort":
             actions.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(1))
         else:
@@ -206,7 +206,7 @@ class TestReleasedAtOnceWhileItRamps:
 
 class TestPendingRampsEndOnRecord:
     def given(self, now):
-        done = release("global:all", now, by=somebody())
+        done = release("global:all", now, by=get_person())
         return Ramp.objects.latest("pk"), done.approval
 
     @pytest.fixture
@@ -221,7 +221,7 @@ class TestPendingRampsEndOnRecord:
 
     def test_denied(self, now):
         ramp, approval = self.given(now)
-        eve = somebody("approver", "eve")
+        eve = get_person("approver", "eve")
         approvals.deny(approval_id=approval.pk, comment="not yet", actor=eve, now=now)
 
         assert self.recorded() == [(ramp.pk, "eve", "Not approved: denied. not yet")]
@@ -231,12 +231,12 @@ class TestPendingRampsEndOnRecord:
         approvals.expire_due(now + timedelta(days=9))
 
         ((recorded, _, reason),) = self.recorded()
-        assert (recorded, state(ramp)) == (ramp.pk, "aborted")
+        assert (recorded, get_ramp_state(ramp)) == (ramp.pk, "aborted")
         assert "expired" in reason
 
     def test_asked_for_otherwise(self, now):
         ramp, _ = self.given(now)
-        release("global:all", now + seconds(1), by=somebody(), mode="immediate")
+        release("global:all", now + seconds(1), by=get_person(), mode="immediate")
 
         assert [recorded for recorded, *_ in self.recorded()] == [ramp.pk]
 
@@ -245,10 +245,10 @@ class TestPendingRampsEndOnRecord:
         begun = release("global:all", now + seconds(1)).ramp
 
         assert [recorded for recorded, *_ in self.recorded()] == [ramp.pk]
-        assert state(begun) == "running"
+        assert get_ramp_state(begun) == "running"
         approval.refresh_from_db()
         assert approval.state == "void"
-        assert audited("global:all")[-1] == "ramp.started"
+        assert list_actions("global:all")[-1] == "ramp.started"
 
 
 class TestRequestsThatARampLeavesBehind:
@@ -256,20 +256,20 @@ class TestRequestsThatARampLeavesBehind:
         now = db_now()
         manual = {"type": "manual", "timeout_seconds": 60}
         steps = [{"percent": 5, "dwell_seconds": 0, "gates": [manual]}, {"percent": 100}]
-        ramp = begin(now, steps, by=somebody())
-        look(now + seconds(1))
-        look(now + seconds(62))
+        ramp = start_ramp(now, steps, by=get_person())
+        run_tick(now + seconds(1))
+        run_tick(now + seconds(62))
 
         asked = Approval.objects.get(kind="ramp_gate")
-        assert (asked.state, state(ramp)) == ("expired", "aborted")
+        assert (asked.state, get_ramp_state(ramp)) == ("expired", "aborted")
         assert AuditEntry.objects.filter(action="approval.expired").count() == 1
 
     def test_one_that_still_has_time_is_void(self):
         now = db_now()
         gates = [{"type": "manual"}]
         steps = [{"percent": 5, "dwell_seconds": 0, "gates": gates}, {"percent": 100}]
-        ramp = begin(now, steps, by=somebody())
-        look(now + seconds(1))
+        ramp = start_ramp(now, steps, by=get_person())
+        run_tick(now + seconds(1))
         actions.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(2))
 
         assert Approval.objects.get(kind="ramp_gate").state == "void"
@@ -277,21 +277,21 @@ class TestRequestsThatARampLeavesBehind:
     def test_a_request_to_release_at_once_ends_with_a_ramp_that_is_taken_back(self):
         now = db_now()
         engage(FINANCE, now)
-        waits = release(FINANCE, now, mode="immediate", by=somebody("operator", "lee")).approval
-        ramp = release(FINANCE, now, plan=GATED, by=somebody()).ramp
+        waits = release(FINANCE, now, mode="immediate", by=get_person("operator", "lee")).approval
+        ramp = release(FINANCE, now, plan=GATED, by=get_person()).ramp
         waits.refresh_from_db()
         assert waits.state == "pending"
-        say("fail", now + seconds(2))
-        look(now + seconds(3))
+        report_gate("fail", now + seconds(2))
+        run_tick(now + seconds(3))
 
         waits.refresh_from_db()
-        assert (state(ramp), waits.state) == ("aborted", "void")
+        assert (get_ramp_state(ramp), waits.state) == ("aborted", "void")
         assert waits.comment == "The ramp was taken back."
 
 
 def test_who_extends_what_ramps_is_told_that_it_ramps():
     now = db_now()
-    begin(now)
+    start_ramp(now)
     extend = {"scope": "feature", "expires_in": "2d", "reason": REASON, "actor": SHELL, "now": now}
 
     with pytest.raises(Conflict, match="feature:chat is ramping"):

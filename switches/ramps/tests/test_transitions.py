@@ -16,18 +16,18 @@ from switches.ramps.tests.given import (
     GATED,
     SHELL,
     SMOKE,
-    audited,
-    begin,
     engage,
-    flows,
-    look,
-    outcome,
+    get_outcome,
+    get_person,
+    get_ramp_state,
+    get_share,
+    get_state,
+    list_actions,
     release,
-    say,
+    report_gate,
+    run_tick,
     seconds,
-    somebody,
-    stands,
-    state,
+    start_ramp,
 )
 from switches.rules.tests.factories import create_rule
 
@@ -47,24 +47,24 @@ def test_begins_with_its_first_share_published():
 
     ramp = release(CHAT, now).ramp
 
-    assert (state(ramp), flows(), stands()) == ("running", 5, "ramping")
+    assert (get_ramp_state(ramp), get_share(), get_state()) == ("running", 5, "ramping")
     assert Publication.objects.get().version == version + 1
     assert step(ramp).due_at == now + timedelta(minutes=5)
-    assert audited() == ["switch.engaged", "ramp.started"]
+    assert list_actions() == ["switch.engaged", "ramp.started"]
 
 
 def test_goes_through_its_steps_to_the_end():
     now = db_now()
-    ramp = begin(now)
+    ramp = start_ramp(now)
     seen = []
 
     for count in range(1, 17):
-        look(now + seconds(61 * count))
-        seen.append(flows() if stands() == "ramping" else stands())
+        run_tick(now + seconds(61 * count))
+        seen.append(get_share() if get_state() == "ramping" else get_state())
 
     assert seen == [5] * 4 + [25] * 5 + [100] * 5 + ["released"] * 2
-    assert state(ramp) == "completed"
-    assert audited() == [
+    assert get_ramp_state(ramp) == "completed"
+    assert list_actions() == [
         "switch.engaged",
         *("ramp.started", "ramp.advanced", "ramp.advanced", "switch.released"),
     ]
@@ -75,28 +75,28 @@ def test_goes_through_its_steps_to_the_end():
 
 def test_nothing_moves_a_second_before_its_dwell_is_over():
     now = db_now()
-    begin(now)
+    start_ramp(now)
 
-    assert look(now + timedelta(minutes=5) - seconds(1)) == 0
-    assert flows() == 5
-    assert look(now + timedelta(minutes=5)) == 1
-    assert flows() == 25
+    assert run_tick(now + timedelta(minutes=5) - seconds(1)) == 0
+    assert get_share() == 5
+    assert run_tick(now + timedelta(minutes=5)) == 1
+    assert get_share() == 25
 
 
 def test_moves_one_step_a_look_however_late():
     now = db_now()
-    begin(now)
+    start_ramp(now)
 
-    look(now + timedelta(days=2))
+    run_tick(now + timedelta(days=2))
 
-    assert flows() == 25
+    assert get_share() == 25
 
 
 def test_each_move_has_its_side_effects_once():
     now = db_now()
-    ramp = begin(now, TWO)
+    ramp = start_ramp(now, TWO)
     for count in (60, 61, 122, 123, 124):
-        look(now + seconds(count))
+        run_tick(now + seconds(count))
 
     keys = JobEffect.objects.order_by("pk").values_list("key", flat=True)
     told = f"ramp:{ramp.pk}"
@@ -105,63 +105,63 @@ def test_each_move_has_its_side_effects_once():
 
 def test_passes_on_what_an_outsider_says():
     now = db_now()
-    begin(now, GATED)
-    say("ok", now + seconds(50))
+    start_ramp(now, GATED)
+    report_gate("ok", now + seconds(50))
 
-    look(now + seconds(60))
+    run_tick(now + seconds(60))
 
-    assert flows() == 100
+    assert get_share() == 100
 
 
 def test_a_verdict_from_before_the_step_is_no_data():
     now = db_now()
-    say("ok", now - seconds(1))
-    ramp = begin(now, [{**GATED[0], "dwell_seconds": 5}, GATED[1]])
+    report_gate("ok", now - seconds(1))
+    ramp = start_ramp(now, [{**GATED[0], "dwell_seconds": 5}, GATED[1]])
 
-    look(now + seconds(5))
+    run_tick(now + seconds(5))
 
-    assert (state(ramp), flows()) == ("holding", 5)
+    assert (get_ramp_state(ramp), get_share()) == ("holding", 5)
 
 
 def test_without_data_it_holds_until_data_comes():
     now = db_now()
-    ramp = begin(now, GATED)
+    ramp = start_ramp(now, GATED)
 
-    look(now + seconds(60))
+    run_tick(now + seconds(60))
     held = Job.objects.get(pk=ramp.pk)
-    look(now + seconds(90))
-    say("ok", now + seconds(100))
-    look(now + seconds(101))
+    run_tick(now + seconds(90))
+    report_gate("ok", now + seconds(100))
+    run_tick(now + seconds(101))
 
     assert "smoke" in held.hold_reason
-    assert (state(ramp), flows()) == ("running", 100)
+    assert (get_ramp_state(ramp), get_share()) == ("running", 100)
     assert Job.objects.get(pk=ramp.pk).hold_reason == ""
-    assert audited().count("ramp.held") == 1
+    assert list_actions().count("ramp.held") == 1
     assert Ramp.objects.get().blind_since is None
 
 
 def test_without_data_for_too_long_it_goes_back():
     now = db_now()
-    ramp = begin(now, [{**GATED[0], "max_hold_seconds": 30}, GATED[1]])
+    ramp = start_ramp(now, [{**GATED[0], "max_hold_seconds": 30}, GATED[1]])
 
-    look(now + seconds(60))
-    look(now + seconds(89))
-    assert (state(ramp), flows()) == ("holding", 5)
-    look(now + seconds(90))
+    run_tick(now + seconds(60))
+    run_tick(now + seconds(89))
+    assert (get_ramp_state(ramp), get_share()) == ("holding", 5)
+    run_tick(now + seconds(90))
 
-    assert (state(ramp), flows(), stands()) == ("aborted", 0, "engaged")
-    assert "smoke" in outcome(ramp)
-    assert audited()[-1] == "ramp.compensated"
+    assert (get_ramp_state(ramp), get_share(), get_state()) == ("aborted", 0, "engaged")
+    assert "smoke" in get_outcome(ramp)
+    assert list_actions()[-1] == "ramp.compensated"
 
 
 def test_a_gate_that_fails_within_the_dwell_takes_it_back_at_once():
     now = db_now()
-    ramp = begin(now, GATED)
-    say("fail", now + seconds(10), errors=12)
+    ramp = start_ramp(now, GATED)
+    report_gate("fail", now + seconds(10), errors=12)
 
-    look(now + seconds(11))
+    run_tick(now + seconds(11))
 
-    assert (state(ramp), flows(), stands()) == ("aborted", 0, "engaged")
+    assert (get_ramp_state(ramp), get_share(), get_state()) == ("aborted", 0, "engaged")
     row = AuditEntry.objects.get(action="ramp.compensated")
     assert '"errors":12' in row.after
     assert step(ramp).state == "failed"
@@ -171,88 +171,88 @@ def test_a_gate_that_fails_within_the_dwell_takes_it_back_at_once():
 
 def test_what_is_over_does_not_move_again():
     now = db_now()
-    begin(now, GATED)
-    say("fail", now + seconds(1))
-    look(now + seconds(2))
+    start_ramp(now, GATED)
+    report_gate("fail", now + seconds(1))
+    run_tick(now + seconds(2))
     version = Publication.objects.get().version
 
-    assert look(now + seconds(60)) == 0
+    assert run_tick(now + seconds(60)) == 0
     assert Publication.objects.get().version == version
 
 
 def test_it_can_be_released_again_after_it_went_back():
     now = db_now()
-    first = begin(now, GATED)
-    say("fail", now + seconds(1))
-    look(now + seconds(2))
+    first = start_ramp(now, GATED)
+    report_gate("fail", now + seconds(1))
+    run_tick(now + seconds(2))
 
     second = release(CHAT, now + seconds(3)).ramp
 
     assert second.pk != first.pk
-    assert (flows(), second.episode_id) == (5, first.episode_id)
+    assert (get_share(), second.episode_id) == (5, first.episode_id)
 
 
 class TestPaused:
     def test_has_the_rest_of_its_dwell_before_it_when_it_is_resumed(self):
         now = db_now()
-        ramp = begin(now, TWO)
-        verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": somebody()}
+        ramp = start_ramp(now, TWO)
+        verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": get_person()}
 
         actions.pause(**verb, now=now + seconds(20))
-        look(now + seconds(500))
-        assert (state(ramp), flows()) == ("paused", 5)
+        run_tick(now + seconds(500))
+        assert (get_ramp_state(ramp), get_share()) == ("paused", 5)
         actions.resume(**verb, now=now + seconds(1000))
 
         assert step(ramp).due_at == now + seconds(1040)
-        assert look(now + seconds(1039)) == 0
-        assert look(now + seconds(1040)) == 1
-        assert flows() == 100
-        assert audited()[2:4] == ["ramp.paused", "ramp.resumed"]
+        assert run_tick(now + seconds(1039)) == 0
+        assert run_tick(now + seconds(1040)) == 1
+        assert get_share() == 100
+        assert list_actions()[2:4] == ["ramp.paused", "ramp.resumed"]
 
     def test_past_its_dwell_goes_on_at_once(self):
         now = db_now()
-        ramp = begin(now, GATED)
-        look(now + seconds(60))
+        ramp = start_ramp(now, GATED)
+        run_tick(now + seconds(60))
         verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": SHELL}
 
         actions.pause(**verb, now=now + seconds(70))
-        say("ok", now + seconds(90))
+        report_gate("ok", now + seconds(90))
         actions.resume(**verb, now=now + seconds(95))
-        look(now + seconds(96))
+        run_tick(now + seconds(96))
 
-        assert flows() == 100
+        assert get_share() == 100
 
     def test_is_not_blind_meanwhile(self):
         now = db_now()
-        ramp = begin(now, [{**GATED[0], "max_hold_seconds": 30}, GATED[1]])
+        ramp = start_ramp(now, [{**GATED[0], "max_hold_seconds": 30}, GATED[1]])
         verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": SHELL}
-        look(now + seconds(60))
+        run_tick(now + seconds(60))
         actions.pause(**verb, now=now + seconds(80))
-        look(now + seconds(500))
+        run_tick(now + seconds(500))
         actions.resume(**verb, now=now + seconds(600))
 
-        look(now + seconds(601))
-        look(now + seconds(609))
-        assert state(ramp) == "holding"
-        look(now + seconds(610))
+        run_tick(now + seconds(601))
+        run_tick(now + seconds(609))
+        assert get_ramp_state(ramp) == "holding"
+        run_tick(now + seconds(610))
 
-        assert state(ramp) == "aborted"
-        assert audited().count("ramp.held") == 1
+        assert get_ramp_state(ramp) == "aborted"
+        assert list_actions().count("ramp.held") == 1
 
     def test_is_taken_back_by_a_gate_that_fails(self):
         now = db_now()
-        ramp = begin(now, GATED)
+        ramp = start_ramp(now, GATED)
         actions.pause(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(1))
-        say("fail", now + seconds(2))
+        report_gate("fail", now + seconds(2))
 
-        look(now + seconds(3))
+        run_tick(now + seconds(3))
 
-        assert (state(ramp), flows()) == ("aborted", 0)
+        assert (get_ramp_state(ramp), get_share()) == ("aborted", 0)
 
     @pytest.mark.parametrize("verb", [actions.pause, actions.advance])
     def test_is_only_resumed_or_aborted(self, verb):
         now = db_now()
-        ramp = begin(now, TWO)
+        ramp = start_ramp(now, TWO)
         actions.pause(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now)
 
         with pytest.raises(Conflict, match="paused"):
@@ -262,33 +262,33 @@ class TestPaused:
 class TestAdvanced:
     def test_passes_over_the_dwell_and_missing_data(self):
         now = db_now()
-        ramp = begin(now, GATED)
+        ramp = start_ramp(now, GATED)
 
         actions.advance(
-            ramp_id=ramp.pk, reason=WHY, actor=somebody("approver", "ada"), now=now + seconds(1)
+            ramp_id=ramp.pk, reason=WHY, actor=get_person("approver", "ada"), now=now + seconds(1)
         )
 
-        assert (state(ramp), flows()) == ("running", 100)
+        assert (get_ramp_state(ramp), get_share()) == ("running", 100)
         assert step(ramp, 1).due_at == now + seconds(301)
 
     def test_of_the_last_step_releases(self):
         now = db_now()
-        ramp = begin(now, [{"percent": 100}])
+        ramp = start_ramp(now, [{"percent": 100}])
 
         actions.advance(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(1))
 
-        assert (state(ramp), stands()) == ("completed", "released")
+        assert (get_ramp_state(ramp), get_state()) == ("completed", "released")
 
     def test_takes_an_approver(self):
-        ramp = begin(db_now(), TWO)
+        ramp = start_ramp(db_now(), TWO)
 
         with pytest.raises(Forbidden, match="approver"):
-            actions.advance(ramp_id=ramp.pk, reason=WHY, actor=somebody(), now=db_now())
+            actions.advance(ramp_id=ramp.pk, reason=WHY, actor=get_person(), now=db_now())
 
     def test_not_past_a_gate_that_fails(self):
         now = db_now()
         plan = [{**GATED[0], "gates": [SMOKE, {"type": "manual"}]}, GATED[1]]
-        ramp = begin(now, plan)
+        ramp = start_ramp(now, plan)
         data = step(ramp).data
         data["gates"][0] |= {"verdict": "fail", "evidence": {}}
         JobStep.objects.filter(pk=step(ramp).pk).update(data=data)
@@ -299,28 +299,28 @@ class TestAdvanced:
 
 @pytest.mark.parametrize("reason", ["", "   ", "\x1b[2J"])
 def test_every_intervention_says_why(reason):
-    ramp = begin(db_now(), TWO)
+    ramp = start_ramp(db_now(), TWO)
 
     for verb in (actions.advance, actions.pause, actions.resume, actions.abort):
         with pytest.raises(InvalidInput):
             verb(ramp_id=ramp.pk, reason=reason, actor=SHELL, now=db_now())
-    assert state(ramp) == "running"
+    assert get_ramp_state(ramp) == "running"
 
 
 class TestAborted:
     @pytest.mark.parametrize("paused", [False, True])
     def test_is_engaged_again_at_once(self, paused):
         now = db_now()
-        ramp = begin(now, TWO)
-        verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": somebody(), "now": now + seconds(1)}
+        ramp = start_ramp(now, TWO)
+        verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": get_person(), "now": now + seconds(1)}
         if paused:
             actions.pause(**verb)
 
         actions.abort(**verb)
 
-        assert (state(ramp), flows(), stands()) == ("aborted", 0, "engaged")
-        assert outcome(ramp) == f"Aborted by user:kim: {WHY}"
-        assert audited()[-1] == "ramp.aborted"
+        assert (get_ramp_state(ramp), get_share(), get_state()) == ("aborted", 0, "engaged")
+        assert get_outcome(ramp) == f"Aborted by user:kim: {WHY}"
+        assert list_actions()[-1] == "ramp.aborted"
         assert Episode.objects.get().ended_at is None
 
     def test_of_a_permanent_episode_leaves_it_permanent(self):
@@ -334,12 +334,12 @@ class TestAborted:
 
         episode = Episode.objects.get()
         assert (episode.permanent, episode.expires_at, episode.overdue) == (True, None, False)
-        assert flows() == 0
+        assert get_share() == 0
         assert services.call_for_reconfirmation(now + seconds(8)) == 1
 
     def test_twice_is_told(self):
         now = db_now()
-        ramp = begin(now, TWO)
+        ramp = start_ramp(now, TWO)
         actions.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now)
 
         with pytest.raises(Conflict, match="This ramp is aborted"):
@@ -349,27 +349,27 @@ class TestAborted:
 class TestReleasedAtOnce:
     def test_ends_the_ramp(self):
         now = db_now()
-        ramp = begin(now, TWO)
+        ramp = start_ramp(now, TWO)
 
-        release(CHAT, now + seconds(5), by=somebody("approver", "ada"), mode="immediate")
+        release(CHAT, now + seconds(5), by=get_person("approver", "ada"), mode="immediate")
 
-        assert (state(ramp), stands()) == ("aborted", "released")
-        assert outcome(ramp).startswith("Released at once, by user:ada")
-        assert look(now + seconds(60)) == 0
+        assert (get_ramp_state(ramp), get_state()) == ("aborted", "released")
+        assert get_outcome(ramp).startswith("Released at once, by user:ada")
+        assert run_tick(now + seconds(60)) == 0
 
     def test_is_refused_to_an_operator(self):
         now = db_now()
-        ramp = begin(now, TWO)
+        ramp = start_ramp(now, TWO)
 
         with pytest.raises(Forbidden):
-            release(CHAT, now + seconds(5), by=somebody(), mode="immediate")
+            release(CHAT, now + seconds(5), by=get_person(), mode="immediate")
 
-        assert (state(ramp), flows()) == ("running", 5)
+        assert (get_ramp_state(ramp), get_share()) == ("running", 5)
 
 
 def test_second_release_by_ramp_is_told_who_began_the_first():
     now = db_now()
-    ramp = begin(now, TWO, by=somebody())
+    ramp = start_ramp(now, TWO, by=get_person())
 
     with pytest.raises(Conflict, match=r"ramping already, by user:kim") as refused:
         release(CHAT, now)
@@ -385,61 +385,61 @@ class TestRules:
 
     def at_the_door(self, now):
         """A ramp about to go to all, of the last one that a rule wants engaged."""
-        ramp = begin(now, self.PLAN)
+        ramp = start_ramp(now, self.PLAN)
         create_rule("at_least_one", "feature:*", name="one way")
-        look(now + seconds(60))
+        run_tick(now + seconds(60))
         return ramp
 
     def test_one_in_the_way_of_everything_holds_it_and_is_named(self):
         ramp = self.at_the_door(db_now())
 
-        assert (state(ramp), flows()) == ("holding", 5)
+        assert (get_ramp_state(ramp), get_share()) == ("holding", 5)
         assert "one way" in Job.objects.get(pk=ramp.pk).hold_reason
-        assert audited().count("ramp.held") == 1
+        assert list_actions().count("ramp.held") == 1
 
     def test_it_goes_on_once_no_rule_is_in_the_way(self):
         now = db_now()
         ramp = self.at_the_door(now)
-        look(now + seconds(70))
+        run_tick(now + seconds(70))
         engage("feature:other", now + seconds(80))
 
-        look(now + seconds(81))
+        run_tick(now + seconds(81))
 
-        assert (state(ramp), flows()) == ("running", 100)
-        assert audited().count("ramp.held") == 1
+        assert (get_ramp_state(ramp), get_share()) == ("running", 100)
+        assert list_actions().count("ramp.held") == 1
 
     def test_it_goes_back_after_so_long(self):
         now = db_now()
         ramp = self.at_the_door(now)
 
-        look(now + seconds(159))
-        assert state(ramp) == "holding"
-        look(now + seconds(161))
+        run_tick(now + seconds(159))
+        assert get_ramp_state(ramp) == "holding"
+        run_tick(now + seconds(161))
 
-        assert (state(ramp), flows()) == ("aborted", 0)
-        assert "one way" in outcome(ramp)
+        assert (get_ramp_state(ramp), get_share()) == ("aborted", 0)
+        assert "one way" in get_outcome(ramp)
 
     def test_at_the_end_it_is_asked_once_more(self):
         now = db_now()
-        ramp = begin(now, [{"percent": 100, "dwell_seconds": 60}])
+        ramp = start_ramp(now, [{"percent": 100, "dwell_seconds": 60}])
         create_rule("at_least_one", "feature:*", name="one way")
 
-        look(now + seconds(60))
+        run_tick(now + seconds(60))
 
-        assert (state(ramp), stands(), flows()) == ("holding", "ramping", 100)
+        assert (get_ramp_state(ramp), get_state(), get_share()) == ("holding", "ramping", 100)
 
     def test_one_that_was_overridden_is_not_asked_again(self):
         now = db_now()
         create_rule("at_least_one", "feature:*", name="one way")
         engage(CHAT, now)
         glass = {"rule": "one way", "reason": "both regions double charge, INC-4411"}
-        ada = somebody("approver", "ada")
+        ada = get_person("approver", "ada")
         ramp = release(CHAT, now, by=ada, plan=self.PLAN, break_glass=glass).ramp
 
-        look(now + seconds(60))
-        look(now + seconds(125))
+        run_tick(now + seconds(60))
+        run_tick(now + seconds(125))
 
-        assert state(ramp) == "completed"
+        assert get_ramp_state(ramp) == "completed"
 
     def test_nobody_advances_past_one(self):
         now = db_now()
@@ -448,22 +448,22 @@ class TestRules:
         with pytest.raises(Conflict, match="one way"):
             actions.advance(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(500))
 
-        assert (state(ramp), flows()) == ("holding", 5)
+        assert (get_ramp_state(ramp), get_share()) == ("holding", 5)
 
     def test_a_protected_one_ramps_without_asking(self):
         now = db_now()
         create_rule("protected", CHAT)
 
-        ramp = begin(now, TWO, by=somebody())
+        ramp = start_ramp(now, TWO, by=get_person())
 
-        assert state(ramp) == "running"
+        assert get_ramp_state(ramp) == "running"
 
 
 def test_broken_switch_is_told_as_it_was_before():
     now = db_now()
-    ramp = begin(now, GATED)
-    say("fail", now + seconds(1))
-    look(now + seconds(2))
+    ramp = start_ramp(now, GATED)
+    report_gate("fail", now + seconds(1))
+    run_tick(now + seconds(2))
 
     row = AuditEntry.objects.get(action="ramp.compensated")
     assert '"state":"ramping"' in row.before

@@ -20,7 +20,7 @@ MARKUP = NASTY.replace("\u202e", "")
 REASON_TO_DO = "vendor asks us to wait, INC-4411"
 
 
-def of(ramp, what=""):
+def ramp_path(ramp, what=""):
     return f"/ramps/{ramp.pk}/{what}"
 
 
@@ -43,7 +43,7 @@ class TestTimeline:
             ramp, verdict="pass", evidence=evidence, checked_at="2026-11-21T10:00:00Z"
         )
 
-        shown = text(page(browser_as("viewer").get(of(ramp))))
+        shown = text(page(browser_as("viewer").get(ramp_path(ramp))))
 
         for part in ("SLO core-availability", "Pass", "burns too fast", "burn rate 3.25"):
             assert part in shown
@@ -57,7 +57,7 @@ class TestTimeline:
         ramp = start_ramp(plan=gated_plan({"type": "breaker", "dependency": "core->oracle"}))
         first_gate_result(ramp, verdict=verdict, evidence={})
 
-        html = page(browser_as("viewer").get(of(ramp)))
+        html = page(browser_as("viewer").get(ramp_path(ramp)))
 
         assert f"<span>{word}</span></span></span>" in html
 
@@ -81,7 +81,7 @@ class TestTimeline:
         evidence = {f"figure_{number}": number for number in range(1000)}
         first_gate_result(ramp, verdict="pass", evidence={**evidence, "long": "x" * 50_000})
 
-        html = page(browser_as("viewer").get(of(ramp)))
+        html = page(browser_as("viewer").get(ramp_path(ramp)))
 
         assert len(html) < 60_000
         assert "figure 0 0" in text(html)
@@ -95,7 +95,7 @@ class TestTimeline:
 
         def queries(ramp):
             with CaptureQueriesContext(connection) as caught:
-                assert client.get(of(ramp, "part/")).status_code == 200
+                assert client.get(ramp_path(ramp, "part/")).status_code == 200
             return len(caught)
 
         queries(short)
@@ -106,7 +106,7 @@ class TestTimeline:
         ramp = start_ramp(plan=gated_plan({"type": "external", "gate": "smoke"}))
         run_workers(61)
 
-        shown = text(page(browser_as("viewer").get(of(ramp))))
+        shown = text(page(browser_as("viewer").get(ramp_path(ramp))))
 
         assert "Holding" in shown
         assert "nobody has reported smoke yet" in shown
@@ -114,10 +114,10 @@ class TestTimeline:
 
     def test_aborted_one_stays_to_be_read_and_asks_no_more(self):
         ramp = start_ramp()
-        browser_as("operator").post(of(ramp, "abort/"))
+        browser_as("operator").post(ramp_path(ramp, "abort/"))
 
         client = browser_as("viewer")
-        html, part = page(client.get(FINANCE)), page(client.get(of(ramp, "part/")))
+        html, part = page(client.get(FINANCE)), page(client.get(ramp_path(ramp, "part/")))
 
         assert "Aborted by a-operator on the console." in html
         assert "user:a-operator" not in text(part)
@@ -133,7 +133,7 @@ class TestTimeline:
         run_workers(62)
         run_workers(64)
 
-        shown = text(page(browser_as("viewer").get(of(ramp))))
+        shown = text(page(browser_as("viewer").get(ramp_path(ramp))))
 
         assert "Completed" in shown
         assert "100 %" in shown
@@ -151,7 +151,7 @@ class TestTimeline:
         assert "A ramp could not be taken back" in html
         assert f'href="/ramps/{ramp.pk}/"' in html
         assert "<script>alert" not in html
-        shown = text(page(client.get(of(ramp))))
+        shown = text(page(client.get(ramp_path(ramp))))
         assert "5 % may still flow" in shown
         assert "Dwelling" not in shown
         assert "could not be taken back" in page(browser_as("operator").get("/"))
@@ -189,7 +189,7 @@ class TestManualGate:
         ramp = start_ramp(plan=gated_plan({"type": "manual"}), by=user)
         run_workers(61)
 
-        html = page(browser(user).get(of(ramp)))
+        html = page(browser(user).get(ramp_path(ramp)))
 
         assert "a second person has to answer" in html
         assert "/approve/" not in html
@@ -208,7 +208,7 @@ class TestAbort:
     def test_one_press_engages_again_and_says_so(self):
         ramp = start_ramp()
 
-        response = browser_as("operator").post(of(ramp, "abort/"), follow=True)
+        response = browser_as("operator").post(ramp_path(ramp, "abort/"), follow=True)
 
         assert response.redirect_chain == [(FINANCE, 302)]
         assert "0 % flows: segment:finance is engaged again, as of version 3." in page(response)
@@ -219,7 +219,7 @@ class TestAbort:
     def test_from_a_live_page_the_page_stays(self):
         ramp = start_ramp()
 
-        response = browser_as("operator").post(of(ramp, "abort/"), headers=PART)
+        response = browser_as("operator").post(ramp_path(ramp, "abort/"), headers=PART)
 
         assert response.status_code == 204
         assert "0 % flows" in response["HX-Trigger"]
@@ -227,9 +227,9 @@ class TestAbort:
     def test_second_press_is_told_what_happened(self):
         ramp = start_ramp()
         client = browser_as("operator")
-        client.post(of(ramp, "abort/"))
+        client.post(ramp_path(ramp, "abort/"))
 
-        response = client.post(of(ramp, "abort/"))
+        response = client.post(ramp_path(ramp, "abort/"))
 
         assert response.status_code == 409
         assert "This ramp is aborted" in page(response)
@@ -237,7 +237,7 @@ class TestAbort:
     def test_one_that_waits_for_approval_is_withdrawn(self):
         ramp = start_ramp("global:all")
 
-        response = browser_as("operator").post(of(ramp, "abort/"), follow=True)
+        response = browser_as("operator").post(ramp_path(ramp, "abort/"), follow=True)
 
         assert "The ramp is withdrawn: global:all stays engaged." in page(response)
         assert Approval.objects.get().state != "pending"
@@ -247,19 +247,19 @@ class TestAbort:
         viewer = browser_as("viewer")
 
         assert "data-abort" not in page(viewer.get(FINANCE)) + page(viewer.get("/"))
-        assert viewer.post(of(ramp, "abort/")).status_code == 403
+        assert viewer.post(ramp_path(ramp, "abort/")).status_code == 403
         assert Ramp.objects.get().live
 
     def test_get_aborts_nothing(self):
         ramp = start_ramp()
 
-        assert browser_as("operator").get(of(ramp, "abort/")).status_code == 405
+        assert browser_as("operator").get(ramp_path(ramp, "abort/")).status_code == 405
         assert Ramp.objects.get().live
 
     def test_form_of_another_site_does_nothing(self):
         ramp = start_ramp()
 
-        response = browser(person("operator"), csrf=True).post(of(ramp, "abort/"))
+        response = browser(person("operator"), csrf=True).post(ramp_path(ramp, "abort/"))
 
         assert response.status_code == 403
         assert Ramp.objects.get().live
@@ -268,7 +268,7 @@ class TestAbort:
         ramp = start_ramp()
         client = browser_as("operator")
 
-        for path in ("/", FINANCE, of(ramp)):
+        for path in ("/", FINANCE, ramp_path(ramp)):
             found = Tags(page(client.get(path))).having("form", data_abort=str(ramp.pk))
             assert len(found) == 1, path
 
@@ -279,21 +279,21 @@ class TestOther:
         ramp = start_ramp()
         client = browser_as("operator")
 
-        blank = client.post(of(ramp, "pause/"), {"reason": " "}, headers=headers)
+        blank = client.post(ramp_path(ramp, "pause/"), {"reason": " "}, headers=headers)
         assert blank.status_code == 422
         assert 'aria-invalid="true"' in page(blank)
-        client.post(of(ramp, "pause/"), {"reason": REASON_TO_DO}, headers=headers)
+        client.post(ramp_path(ramp, "pause/"), {"reason": REASON_TO_DO}, headers=headers)
         assert Job.objects.get().state == "paused"
         assert REASON_TO_DO in page(client.get(FINANCE))
 
-        client.post(of(ramp, "resume/"), {"reason": REASON_TO_DO}, headers=headers)
+        client.post(ramp_path(ramp, "resume/"), {"reason": REASON_TO_DO}, headers=headers)
         assert Job.objects.get().state == "running"
 
     def test_approver_advances(self):
         ramp = start_ramp(plan=QUICK)
 
         response = browser_as("approver").post(
-            of(ramp, "advance/"), {"reason": REASON_TO_DO}, follow=True
+            ramp_path(ramp, "advance/"), {"reason": REASON_TO_DO}, follow=True
         )
 
         assert "On to step 2: 100 % of segment:finance flows." in page(response)
@@ -302,23 +302,23 @@ class TestOther:
         ramp = start_ramp()
         client = browser_as("operator")
 
-        assert of(ramp, "advance/") not in page(client.get(FINANCE))
-        assert client.get(of(ramp, "advance/")).status_code == 403
-        assert client.post(of(ramp, "advance/"), {"reason": REASON_TO_DO}).status_code == 403
+        assert ramp_path(ramp, "advance/") not in page(client.get(FINANCE))
+        assert client.get(ramp_path(ramp, "advance/")).status_code == 403
+        assert client.post(ramp_path(ramp, "advance/"), {"reason": REASON_TO_DO}).status_code == 403
 
     @pytest.mark.parametrize("what", ["pause/", "resume/", "advance/"])
     def test_viewer_may_do_nothing(self, what):
         ramp = start_ramp()
 
         client = browser_as("viewer")
-        assert client.get(of(ramp, what)).status_code == 403
-        assert client.post(of(ramp, what), {"reason": SAFE_NOW}).status_code == 403
+        assert client.get(ramp_path(ramp, what)).status_code == 403
+        assert client.post(ramp_path(ramp, what), {"reason": SAFE_NOW}).status_code == 403
 
     def test_what_its_state_forbids_is_told(self):
         ramp = start_ramp()
 
         response = browser_as("operator").post(
-            of(ramp, "resume/"), {"reason": REASON_TO_DO}, headers=DIALOG
+            ramp_path(ramp, "resume/"), {"reason": REASON_TO_DO}, headers=DIALOG
         )
 
         assert response.status_code == 409
@@ -328,7 +328,7 @@ class TestOther:
 class TestList:
     def test_live_ones_come_first_and_are_counted_in_the_menu(self):
         over = start_ramp("feature:over")
-        browser_as("operator").post(of(over, "abort/"))
+        browser_as("operator").post(ramp_path(over, "abort/"))
         live = start_ramp("feature:live")
 
         html = page(browser_as("viewer").get("/ramps/"))
@@ -339,7 +339,7 @@ class TestList:
 
     def test_is_current_until_something_changes(self):
         ramp, client = start_ramp(), browser_as("viewer")
-        browser_as("operator").post(of(ramp, "abort/"))
+        browser_as("operator").post(ramp_path(ramp, "abort/"))
         since = AuditEntry.objects.order_by("-id").first().pk
 
         assert client.get("/ramps/", {"since": since}, headers=PART).status_code == 204

@@ -7,7 +7,15 @@ import pytest
 from controlplane.core.clock import db_now
 from switches import services
 from switches.models import Episode, Ramp, Trip
-from switches.ramps.tests.given import SHELL, engage, flows, release, somebody, stands, state
+from switches.ramps.tests.given import (
+    SHELL,
+    engage,
+    get_person,
+    get_ramp_state,
+    get_share,
+    get_state,
+    release,
+)
 from switches.trips import resolution
 from switches.trips import services as trips
 
@@ -29,18 +37,18 @@ def trip(now, fingerprint="burn-1", **more):
 
 def tripped_and_ramped(now):
     assert trip(now).tripped
-    return release(FLAG, now + MINUTE, by=somebody()).ramp
+    return release(FLAG, now + MINUTE, by=get_person()).ramp
 
 
 def test_a_new_alert_ends_the_ramp():
     now = db_now()
     engage(FLAG, now)
-    ramp = release(FLAG, now, by=somebody()).ramp
+    ramp = release(FLAG, now, by=get_person()).ramp
 
     asked = trip(now + MINUTE)
 
     assert (asked.tripped, asked.trip.outcome) == (True, Trip.Outcome.TRIPPED)
-    assert (state(ramp), flows(FLAG), stands(FLAG)) == ("aborted", 0, "engaged")
+    assert (get_ramp_state(ramp), get_share(FLAG), get_state(FLAG)) == ("aborted", 0, "engaged")
     episode = Episode.objects.get()
     assert asked.trip.episode == episode
     assert (episode.engaged_by_type, episode.reason) == ("system", "burn rate 14 within an hour")
@@ -51,7 +59,7 @@ def test_another_alert_than_the_one_that_stopped_it_ends_it_too():
     ramp = tripped_and_ramped(now)
 
     assert trip(now + 2 * MINUTE, "latency-7").tripped
-    assert state(ramp) == "aborted"
+    assert get_ramp_state(ramp) == "aborted"
 
 
 def test_the_alert_that_a_person_knew_of_is_a_repeat_while_it_fires():
@@ -62,7 +70,7 @@ def test_the_alert_that_a_person_knew_of_is_a_repeat_while_it_fires():
 
     assert not asked.tripped
     assert "user:kim lets experiment:ranking-v2 flow again by a ramp" in asked.why
-    assert (state(ramp), flows(FLAG)) == ("running", 5)
+    assert (get_ramp_state(ramp), get_share(FLAG)) == ("running", 5)
     assert Trip.objects.get(outcome="tripped").repeats == 1
 
 
@@ -72,7 +80,7 @@ def test_once_it_has_resolved_and_fires_anew_it_ends_the_ramp():
     resolution.resolve(switch=FLAG, fingerprint="burn-1", actor=SHELL, now=now + 2 * MINUTE)
 
     assert trip(now + 3 * MINUTE).tripped
-    assert (state(ramp), flows(FLAG)) == ("aborted", 0)
+    assert (get_ramp_state(ramp), get_share(FLAG)) == ("aborted", 0)
 
 
 def test_a_ramp_that_nobody_decided_on_gives_way_to_the_alert_that_still_fires():
@@ -80,10 +88,10 @@ def test_a_ramp_that_nobody_decided_on_gives_way_to_the_alert_that_still_fires()
     assert trip(now).tripped
     services.expire_due(now + timedelta(hours=1))
     ramp = Ramp.objects.get()
-    assert (ramp.automatic, flows(FLAG)) == (True, 5)
+    assert (ramp.automatic, get_share(FLAG)) == (True, 5)
 
     asked = trip(now + timedelta(minutes=61))
 
     assert asked.tripped
-    assert (state(ramp), flows(FLAG)) == ("aborted", 0)
+    assert (get_ramp_state(ramp), get_share(FLAG)) == ("aborted", 0)
     assert Episode.objects.get().expires_at == now + timedelta(minutes=121)

@@ -28,7 +28,7 @@ def waiting(kim):
     return kim.post(f"{GLOBAL}/release", RELEASE).json()["approval"]["id"]
 
 
-def ask(who, diff, **more):
+def create_request(who, diff, **more):
     fields = {
         "kind": "rule_change",
         "target": "rule:payments",
@@ -120,15 +120,15 @@ def test_edit_tells_that_the_old_one_is_over(by_bot, kim, waiting):
 def test_asking_for_the_same_again_is_the_one_that_waits():
     kim = person("admin", "kim")
 
-    assert ask(kim, {"n": [1, 2]}) == ask(kim, {"n": [1, 2]})
-    assert ask(person("admin", "lee"), {"n": [1, 2]}).requested_by == "user:kim"
+    assert create_request(kim, {"n": [1, 2]}) == create_request(kim, {"n": [1, 2]})
+    assert create_request(person("admin", "lee"), {"n": [1, 2]}).requested_by == "user:kim"
 
 
 def test_asking_for_something_else_voids_ones_own():
     kim = person("admin", "kim")
-    old = ask(kim, {"n": [1, 2]})
+    old = create_request(kim, {"n": [1, 2]})
 
-    new = ask(kim, {"n": [1, 3]})
+    new = create_request(kim, {"n": [1, 3]})
 
     old.refresh_from_db()
     assert (old.state, new.state, new.replaces) == ("void", "pending", old)
@@ -136,25 +136,25 @@ def test_asking_for_something_else_voids_ones_own():
 
 def test_asking_for_the_same_with_another_reason_voids_ones_own():
     kim = person("admin", "kim")
-    old = ask(kim, {"n": [1, 2]})
+    old = create_request(kim, {"n": [1, 2]})
 
-    new = ask(kim, {"n": [1, 2]}, reason="the second provider is back")
+    new = create_request(kim, {"n": [1, 2]}, reason="the second provider is back")
 
     old.refresh_from_db()
     assert (old.state, new.reason, new.replaces) == ("void", "the second provider is back", old)
 
 
 def test_asking_for_something_else_than_somebody_who_waits_is_a_conflict():
-    old = ask(person("admin", "kim"), {"n": [1, 2]})
+    old = create_request(person("admin", "kim"), {"n": [1, 2]})
 
     with pytest.raises(Conflict, match=f"user:kim asked for another change.*approval {old.pk}"):
-        ask(person("admin", "lee"), {"n": [1, 3]})
+        create_request(person("admin", "lee"), {"n": [1, 3]})
 
 
 def test_facts_make_the_request_critical_and_its_time_short():
     kim, now = person("admin", "kim"), db_now()
 
-    asked = ask(kim, {}, facts=RiskFacts(tags=frozenset({"destructive"})), now=now)
+    asked = create_request(kim, {}, facts=RiskFacts(tags=frozenset({"destructive"})), now=now)
 
     assert asked.risk == "critical"
     assert (asked.expires_at - now).total_seconds() == 2 * 3600

@@ -13,7 +13,7 @@ from controlplane.core.http.tests.callers import person
 pytestmark = pytest.mark.django_db
 
 
-def asked(kind, target, now, **more):
+def create_request(kind, target, now, **more):
     fields = {"summary": f"{kind} {target}", "diff": {}, "reason": "INC-12", "requested_by": "x:y"}
     return Approval.objects.create(
         kind=kind, target=target, requested_at=now, expires_at=now, **{**fields, **more}
@@ -26,8 +26,8 @@ def states():
 
 def test_kind_that_nobody_registered_is_closed_like_any_other():
     now = db_now()
-    asked("purge", "data:logs", now)
-    asked("rule_change", "rule:a", now)
+    create_request("purge", "data:logs", now)
+    create_request("rule_change", "rule:a", now)
 
     assert services.expire_due(now + timedelta(hours=1)) == 2
     assert states() == ["expired", "expired"]
@@ -35,9 +35,9 @@ def test_kind_that_nobody_registered_is_closed_like_any_other():
 
 def test_one_that_fails_holds_up_none_of_the_others():
     now = db_now()
-    asked("rule_change", "rule:a", now)
-    asked("rule_change", "rule:b", now, risk="odd")  # No message can be worded about it.
-    asked("rule_change", "rule:c", now)
+    create_request("rule_change", "rule:a", now)
+    create_request("rule_change", "rule:b", now, risk="odd")  # No message can be worded about it.
+    create_request("rule_change", "rule:c", now)
 
     assert services.expire_due(now + timedelta(hours=1)) == 2
     assert states() == ["expired", "pending", "expired"]
@@ -45,7 +45,7 @@ def test_one_that_fails_holds_up_none_of_the_others():
 
 def test_kind_that_nobody_registered_is_not_approved():
     now = db_now()
-    waiting = asked("purge", "data:logs", now, risk="critical")
+    waiting = create_request("purge", "data:logs", now, risk="critical")
     Approval.objects.update(expires_at=now + timedelta(hours=1), kind="of_a_gone_app")
     actor = person("approver", "lee").as_actor()
 

@@ -29,7 +29,7 @@ def routed():
     return lead
 
 
-def told(channel):
+def list_messages(channel):
     rows = OutboxMessage.objects.filter(destination=f"slack:{channel}").order_by("id")
     return [row.event for row in rows if row.event.startswith(("approval.", "review."))]
 
@@ -54,7 +54,11 @@ def test_release_of_the_global_switch_is_told_by_its_scope_and_critical_until_de
     as_role("approver").post(f"/approvals/{release('global:all')}/approve")
 
     both = ["approval.requested", "approval.decided"]
-    assert (told("#global"), told("#alarm"), told("#segments")) == (both, both, [])
+    assert (list_messages("#global"), list_messages("#alarm"), list_messages("#segments")) == (
+        both,
+        both,
+        [],
+    )
     assert severities("approval.requested") == severities("approval.decided") == {"critical"}
 
 
@@ -64,8 +68,8 @@ def test_release_of_a_segment_is_a_warning_until_decided(routed):
 
     as_role("approver").post(f"/approvals/{release('segment:finance')}/deny")
 
-    assert told("#alarm") == []
-    assert told("#segments") == ["approval.requested", "approval.decided"]
+    assert list_messages("#alarm") == []
+    assert list_messages("#segments") == ["approval.requested", "approval.decided"]
 
 
 def test_review_is_told_by_the_scope_of_its_switch_until_signed(routed):
@@ -81,7 +85,7 @@ def test_review_is_told_by_the_scope_of_its_switch_until_signed(routed):
             now=now,
         )
     engine.advance(now)
-    assert told("#global") == ["review.opened"]
+    assert list_messages("#global") == ["review.opened"]
     assert not OutboxMessage.objects.filter(event__startswith="escalation.").exists()
 
     engine.advance(now + timedelta(hours=1))
@@ -92,7 +96,7 @@ def test_review_is_told_by_the_scope_of_its_switch_until_signed(routed):
     lee = person("approver", "lee").as_actor()
     reviews.sign(review_id=review.pk, comment="", actor=lee, now=now + timedelta(days=8))
 
-    assert told("#global") == ["review.opened", "review.reopened", "review.signed"]
+    assert list_messages("#global") == ["review.opened", "review.reopened", "review.signed"]
     assert severities("review.signed") == {"critical"}
     assert set(Escalation.objects.values_list("scope", flat=True)) == {"global"}
 
@@ -109,5 +113,5 @@ def test_request_about_a_rule_has_no_scope(routed):
         now=db_now(),
     )
 
-    assert told("#global") == []
+    assert list_messages("#global") == []
     assert OutboxMessage.objects.filter(event="approval.requested", severity="warning").exists()

@@ -24,12 +24,12 @@ def report(verdict: str, now: datetime = NOW, **more: Any) -> external.RecordedV
     return external.record_verdict(verdict=verdict, now=now, **fields)
 
 
-def asked(since: datetime = SINCE) -> Question:
+def build_question(since: datetime = SINCE) -> Question:
     return Question("ramp:12:1:0", {"type": "external", "gate": "smoke"}, since)
 
 
-def seen(now: datetime = NOW, since: datetime = SINCE) -> Answer:
-    (found,) = services.evaluate([asked(since)], now)
+def evaluate(now: datetime = NOW, since: datetime = SINCE) -> Answer:
+    (found,) = services.evaluate([build_question(since)], now)
     return found
 
 
@@ -42,7 +42,7 @@ def test_a_later_ok_does_not_undo_a_fail() -> None:
     report("fail", NOW)
     report("ok", NOW + SECOND)
 
-    found = seen(NOW + 2 * SECOND)
+    found = evaluate(NOW + 2 * SECOND)
 
     assert found.verdict == FAIL
     assert found.evidence["said"] == "ok"
@@ -55,17 +55,17 @@ def test_a_standing_fail_says_who_said_so() -> None:
     report("ok", NOW - SECOND)
     report("fail", NOW)
 
-    assert seen().evidence["why"] == "system:ci said fail"
-    assert "failed_at" not in seen().evidence
+    assert evaluate().evidence["why"] == "system:ci said fail"
+    assert "failed_at" not in evaluate().evidence
 
 
 @pytest.mark.django_db
 def test_it_counts_however_long_nobody_looked() -> None:
     report("fail", NOW)
-    assert seen(NOW + 10 * MINUTE).verdict == FAIL
+    assert evaluate(NOW + 10 * MINUTE).verdict == FAIL
 
     report("ok", NOW + 10 * MINUTE)
-    assert seen(NOW + 10 * MINUTE).verdict == FAIL
+    assert evaluate(NOW + 10 * MINUTE).verdict == FAIL
 
 
 @pytest.mark.django_db
@@ -73,8 +73,8 @@ def test_a_step_that_begins_after_it_is_free_of_it() -> None:
     report("fail", NOW)
     report("ok", NOW + SECOND)
 
-    assert seen(NOW + SECOND, since=NOW).verdict == FAIL
-    assert seen(NOW + SECOND, since=NOW + A_TICK).verdict == PASS
+    assert evaluate(NOW + SECOND, since=NOW).verdict == FAIL
+    assert evaluate(NOW + SECOND, since=NOW + A_TICK).verdict == PASS
 
 
 @pytest.mark.django_db
@@ -89,13 +89,13 @@ def test_the_last_of_several_counts() -> None:
 @pytest.mark.django_db
 def test_a_fail_that_arrives_after_a_later_ok_counts_and_is_on_record() -> None:
     report("ok", NOW)
-    assert seen().verdict == PASS
+    assert evaluate().verdict == PASS
 
     late = report("fail", NOW + SECOND, observed_at=NOW - SECOND)
 
     assert not late.accepted
     assert late.verdict.verdict == "ok"
-    assert seen(NOW + SECOND).verdict == FAIL
+    assert evaluate(NOW + SECOND).verdict == FAIL
     rows = AuditEntry.objects.filter(action="gate.reported").order_by("id")
     assert [('"fail"' in row.after) for row in rows] == [False, True]
 
@@ -119,18 +119,18 @@ def test_one_that_was_too_old_when_it_was_reported_fails_nothing(
 ) -> None:
     report("fail", NOW, observed_at=NOW - age)
 
-    assert seen(since=NOW - 5 * MINUTE).verdict == verdict
+    assert evaluate(since=NOW - 5 * MINUTE).verdict == verdict
 
 
 @pytest.mark.django_db
 def test_one_from_before_the_clock_was_set_back_is_forgotten_with_the_next_word() -> None:
     report("fail", NOW + 60 * MINUTE)
-    assert seen().verdict == NO_DATA
+    assert evaluate().verdict == NO_DATA
 
     report("ok", NOW)
 
     assert failed_at() is None
-    assert seen().verdict == PASS
+    assert evaluate().verdict == PASS
 
 
 @pytest.mark.django_db
@@ -143,5 +143,5 @@ def test_an_ok_that_is_the_first_word_has_no_fail_behind_it() -> None:
 def test_a_fail_from_a_clock_far_ahead_does_not_count_yet() -> None:
     said = Observation("ok", NOW, {}, "token:ci", failed_at=NOW + MINUTE + A_TICK)
 
-    assert external.judge(asked(), said, NOW).verdict == PASS
-    assert external.judge(asked(), said, NOW + A_TICK).verdict == FAIL
+    assert external.judge(build_question(), said, NOW).verdict == PASS
+    assert external.judge(build_question(), said, NOW + A_TICK).verdict == FAIL

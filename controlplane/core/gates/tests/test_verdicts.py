@@ -24,7 +24,7 @@ def question(type: str, since: datetime = BEGAN, **spec: Any) -> Question:
     return Question("ramp:12:1:0", {"type": type, **spec}, since)
 
 
-def said(verdict: str, seconds_ago: float = 0, **evidence: Any) -> Observation:
+def observe(verdict: str, seconds_ago: float = 0, **evidence: Any) -> Observation:
     return Observation(verdict, NOW - timedelta(seconds=seconds_ago), evidence, "token:ci")
 
 
@@ -37,7 +37,7 @@ JUDGED = [(external.judge, SMOKE, "ok"), (judge_app, BREAKER, "pass")]
 
 @pytest.mark.parametrize(("given", "verdict"), [("ok", PASS), ("fail", FAIL)])
 def test_what_an_outsider_says_is_the_verdict_of_its_gate(given: str, verdict: str) -> None:
-    answer = external.judge(SMOKE, said(given, 7, url="https://ci/412"), NOW)
+    answer = external.judge(SMOKE, observe(given, 7, url="https://ci/412"), NOW)
 
     assert answer.verdict == verdict
     assert answer.evidence["by"] == "token:ci"
@@ -46,7 +46,7 @@ def test_what_an_outsider_says_is_the_verdict_of_its_gate(given: str, verdict: s
 
 
 def test_a_failing_external_gate_says_who_says_so() -> None:
-    assert external.judge(SMOKE, said("fail"), NOW).evidence["why"] == "token:ci said fail"
+    assert external.judge(SMOKE, observe("fail"), NOW).evidence["why"] == "token:ci said fail"
 
 
 @pytest.mark.parametrize(("judge", "asked", "_"), JUDGED)
@@ -93,8 +93,8 @@ def test_a_verdict_from_before_the_step_does_not_count(
 
 @pytest.mark.parametrize(("judge", "asked", "_"), JUDGED)
 def test_a_fail_that_is_too_old_fails_nothing(judge: Any, asked: Question, _: str) -> None:
-    assert judge(asked, said("fail", 0), NOW).verdict == FAIL
-    assert judge(asked, said("fail", 61), NOW).verdict == NO_DATA
+    assert judge(asked, observe("fail", 0), NOW).verdict == FAIL
+    assert judge(asked, observe("fail", 61), NOW).verdict == NO_DATA
 
 
 @pytest.mark.parametrize(
@@ -115,13 +115,13 @@ def test_too_few_samples_say_how_many_there_are() -> None:
 
 
 def test_no_data_of_an_app_keeps_the_reason_it_gave() -> None:
-    answer = judge_app(BREAKER, said("no_data", why="no instance has reported it"), NOW)
+    answer = judge_app(BREAKER, observe("no_data", why="no instance has reported it"), NOW)
 
     assert (answer.verdict, answer.evidence["why"]) == (NO_DATA, "no instance has reported it")
 
 
 def test_no_data_without_a_reason_gets_one() -> None:
-    answer = judge_app(BREAKER, said("no_data", why=None), NOW)
+    answer = judge_app(BREAKER, observe("no_data", why=None), NOW)
 
     assert answer.evidence["why"] == "whoever answers has no data"
 
@@ -165,7 +165,7 @@ names = st.sampled_from(["good", "total", "why", "since", "observed_at", "questi
 def test_whatever_is_said_gives_a_verdict_and_plain_evidence(
     evidence: dict[str, Any], verdict: str, seconds: int
 ) -> None:
-    one = said(verdict, seconds)
+    one = observe(verdict, seconds)
     one = Observation(one.verdict, one.observed_at, verdicts.truncate_evidence(evidence), one.by)
     for judge, asked, _ in JUDGED:
         answer = judge(asked, one, NOW)

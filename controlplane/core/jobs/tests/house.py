@@ -102,5 +102,5 @@ def audited(*actions: str) -> list[str]:
     return [action for action in found if not actions or action in actions]
 
 
-def told(event: str) -> list[OutboxMessage]:
+def list_messages(event: str) -> list[OutboxMessage]:
     return list(OutboxMessage.objects.filter(event=event).order_by("id"))

@@ -7,7 +7,7 @@ from controlplane.core.escalations.models import Escalation
 from controlplane.core.jobs import alarms, figures
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.jobs.stepwise import StepKind, StepPassed
-from controlplane.core.jobs.tests.house import DAY, NOW, SECOND, begin, ended, told
+from controlplane.core.jobs.tests.house import DAY, NOW, SECOND, begin, ended, list_messages
 from controlplane.core.outbox import rendering
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("somewhere")]
@@ -78,7 +78,7 @@ def test_it_is_over_well_below_the_limit_and_not_just_below():
     assert alarms.update_alarms(NOW + SECOND) == 1
 
     assert ringing() == set()
-    (message,) = told("jobs.alarm_over")
+    (message,) = list_messages("jobs.alarm_over")
     assert message.subject == "jobs:failures:test:make"
     assert rendering.render(message.event, message.payload).title.startswith("Over: The step make")
 

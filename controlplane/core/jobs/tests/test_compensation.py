@@ -16,7 +16,7 @@ from controlplane.core.jobs.tests.house import (
     Died,
     audited,
     begin,
-    told,
+    list_messages,
     turn,
 )
 from controlplane.core.outbox import rendering
@@ -63,7 +63,7 @@ def test_a_job_that_fails_takes_back_what_it_did_the_last_first(given, undone):
     assert states(job) == ["compensated", "compensated", "compensated", "pending"]
     assert (job.state, job.compensated_at, job.next_at) == ("failed", NOW, None)
     assert audited() == ["job.failed"]
-    (message,) = told("job.failed")
+    (message,) = list_messages("job.failed")
     notice = rendering.render(message.event, message.payload)
     assert notice.title == f"Test job {job.pk} has failed; what it did is taken back"
     assert ("Why", "ValueError: three went wrong") in notice.lines
@@ -85,7 +85,7 @@ def test_what_can_not_be_taken_back_calls_a_person_once_and_is_tried_for_as_long
     assert standing.compensation_failed_at == NOW
     assert states(job) == ["passed", "compensated"]
     assert audited() == ["job.failed", "job.compensation_failed"]
-    assert len(told("job.compensation_failed")) == 1
+    assert len(list_messages("job.compensation_failed")) == 1
     (call,) = Escalation.objects.all()
     assert (call.subject, call.severity) == (f"job:{job.pk}", "critical")
     (waiting,) = attention.list_failed_compensations(NOW + MINUTE)

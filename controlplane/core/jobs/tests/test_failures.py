@@ -18,8 +18,8 @@ from controlplane.core.jobs.tests.house import (
     Died,
     audited,
     begin,
+    list_messages,
     state_of,
-    told,
     turn,
 )
 
@@ -177,7 +177,7 @@ def test_nobody_is_called_twice_about_one_that_could_not_be_taken_back(given):
     watch.call_about_stuck_jobs(NOW + 6 * MINUTE)
 
     assert [call.event for call in Escalation.objects.all()] == ["job.compensation_failed"]
-    assert told("job.stuck") == []
+    assert list_messages("job.stuck") == []
 
 
 def test_an_effect_that_was_had_by_a_worker_that_died_has_the_step_pass(given):
@@ -284,7 +284,7 @@ def test_pausing_a_stuck_job_ends_the_call_and_tells_of_no_recovery(given):
     watch.call_about_stuck_jobs(later + SECOND)
 
     assert not Escalation.objects.filter(closed_at=None).exists()
-    assert (told("job.recovered"), audited()) == ([], ["job.stuck", "job.paused"])
+    assert (list_messages("job.recovered"), audited()) == ([], ["job.stuck", "job.paused"])
 
 
 def test_a_kind_that_tells_its_own_failures_is_told_of_once(given):
@@ -293,7 +293,7 @@ def test_a_kind_that_tells_its_own_failures_is_told_of_once(given):
 
     turn()
 
-    assert (told("job.failed"), audited()) == ([], ["job.failed"])
+    assert (list_messages("job.failed"), audited()) == ([], ["job.failed"])
 
 
 def test_a_step_that_is_looked_at_late_holds_its_lease_from_then_on(given):

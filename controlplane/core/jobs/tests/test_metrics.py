@@ -40,7 +40,7 @@ def _kind(given):
     given(StepKind("one", lambda *_: StepPassed()), kept_days=90)
 
 
-def told(now=NOW):
+def read_metrics(now=NOW):
     return {
         (sample.name, *sorted(sample.labels.items())): sample.value
         for family in metrics.families(now)
@@ -48,12 +48,12 @@ def told(now=NOW):
     }
 
 
-def of(name, now=NOW, **labels):
-    return told(now)[name, *sorted({"kind": KIND, **labels}.items())]
+def get_values(name, now=NOW, **labels):
+    return read_metrics(now)[name, *sorted({"kind": KIND, **labels}.items())]
 
 
 def test_where_nothing_happened_every_kind_has_its_series():
-    said = told()
+    said = read_metrics()
 
     for name in (
         "switchgear_job_stuck",
@@ -74,14 +74,14 @@ def test_how_long_jobs_took_is_a_histogram():
     begin()
 
     def up_to(le):
-        return of("switchgear_job_duration_seconds_bucket", le=le)
+        return get_values("switchgear_job_duration_seconds_bucket", le=le)
 
     assert [up_to(le) for le in ("1.0", "5.0", "30.0", "3600.0", "7200.0", "+Inf")] == [
         *(2, 2, 3, 3, 4),
         5,
     ]
-    assert of("switchgear_job_duration_seconds_gcount") == 5
-    assert of("switchgear_job_duration_seconds_gsum") == 104_021.5
+    assert get_values("switchgear_job_duration_seconds_gcount") == 5
+    assert get_values("switchgear_job_duration_seconds_gsum") == 104_021.5
 
 
 def test_how_steps_fare():
@@ -91,8 +91,8 @@ def test_how_steps_fare():
         for n, state in enumerate(["passed", "passed", "passed", "failed"])
     )
 
-    assert of("switchgear_job_step_failure_ratio", step="one") == 0.25
-    assert of("switchgear_job_step_attempts_avg", step="one") == 1.5
+    assert get_values("switchgear_job_step_failure_ratio", step="one") == 0.25
+    assert get_values("switchgear_job_step_attempts_avg", step="one") == 1.5
 
 
 def test_what_is_under_way_what_is_stuck_and_what_was_stopped():
@@ -104,12 +104,12 @@ def test_what_is_under_way_what_is_stuck_and_what_was_stopped():
     ended(2, at=NOW, state="failed", compensation_failed_at=NOW, duplicates_stopped=2)
     later = NOW + 10 * MINUTE
 
-    assert of("switchgear_jobs", state="running", now=later) == 2
-    assert of("switchgear_jobs", state="holding", now=later) == 1
-    assert of("switchgear_job_stuck", now=later) == 2
-    assert of("switchgear_job_checkpoint_bytes", now=later) == 4711
-    assert of("switchgear_job_compensation_failures_total", now=later) == 2
-    assert of("switchgear_job_duplicates_stopped_total", now=later) == 7
+    assert get_values("switchgear_jobs", state="running", now=later) == 2
+    assert get_values("switchgear_jobs", state="holding", now=later) == 1
+    assert get_values("switchgear_job_stuck", now=later) == 2
+    assert get_values("switchgear_job_checkpoint_bytes", now=later) == 4711
+    assert get_values("switchgear_job_compensation_failures_total", now=later) == 2
+    assert get_values("switchgear_job_duplicates_stopped_total", now=later) == 7
 
 
 @pytest.mark.django_db(transaction=True)
@@ -131,7 +131,7 @@ def test_labels_stay_few_however_many_steps_there_were():
         for n in range(figures.MAX_STEPS + 50)
     )
 
-    names = [name for name, *_ in told() if name == "switchgear_job_step_attempts_avg"]
+    names = [name for name, *_ in read_metrics() if name == "switchgear_job_step_attempts_avg"]
     assert len(names) == figures.MAX_STEPS
 
 
@@ -143,11 +143,11 @@ def test_with_a_hundred_thousand_jobs_it_takes_few_queries_and_little_time():
         cursor.execute(CROWD_OF_STEPS)
         cursor.execute("ANALYZE core_job")
         cursor.execute("ANALYZE core_jobstep")
-    told(now)
+    read_metrics(now)
 
     began = time.monotonic()
     with CaptureQueriesContext(connection) as queries:
-        said = told(now)
+        said = read_metrics(now)
     took = time.monotonic() - began
 
     assert len(queries) <= 6
@@ -187,8 +187,8 @@ def test_what_is_counted_for_ever_only_grows():
     ended(1, at=NOW - 91 * DAY, duplicates_stopped=2)
     begin()
     turn(NOW + SECOND)
-    before = of("switchgear_job_duplicates_stopped_total")
+    before = get_values("switchgear_job_duplicates_stopped_total")
 
     retention_rules.purge(NOW, most=100)
 
-    assert of("switchgear_job_duplicates_stopped_total") == before == 2
+    assert get_values("switchgear_job_duplicates_stopped_total") == before == 2

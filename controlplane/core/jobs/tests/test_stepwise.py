@@ -17,7 +17,7 @@ from controlplane.core.jobs.tests.house import (
     Dying,
     audited,
     begin,
-    told,
+    list_messages,
     turn,
 )
 
@@ -213,7 +213,7 @@ def test_a_step_whose_workers_always_die_is_given_up_in_the_end(given, somewhere
     job.refresh_from_db()
     assert (job.state, job.attempts) == ("failed", 10)
     assert "died again and again" in job.error
-    assert len(told("job.failed")) == 1
+    assert len(list_messages("job.failed")) == 1
 
 
 def test_an_error_that_postgresql_would_not_take_is_kept_in_words(given):

@@ -53,7 +53,7 @@ def begun(subject="segment:finance", **changes):
     return Job.objects.get(pk=job.pk)
 
 
-def shown(client, path="/jobs/", **asked):
+def show_page(client, path="/jobs/", **asked):
     return client.get(path, asked).content.decode()
 
 
@@ -61,7 +61,7 @@ def test_row_tells_how_far_it_has_come_and_how_fast():
     now = db_now()
     begun(done=50, started_at=now - timedelta(seconds=10), checkpoint_at=now)
 
-    html = shown(browser_as("viewer"))
+    html = show_page(browser_as("viewer"))
 
     for part in ("Copying", "50 of 200", "5.0/s", "Running", "/copies/", "finance", "alive"):
         assert part in html
@@ -71,7 +71,7 @@ def test_stuck_one_is_marked():
     long_ago = db_now() - timedelta(minutes=6)
     begun(heartbeat_at=long_ago, next_at=long_ago)
 
-    html = shown(browser_as("viewer"))
+    html = show_page(browser_as("viewer"))
 
     assert "1 stuck" in html
     assert "job--stuck" in html
@@ -80,7 +80,7 @@ def test_stuck_one_is_marked():
 def test_what_others_wrote_is_escaped():
     begun(NASTY, state="holding", hold_reason=NASTY, error=f"again {NASTY}")
 
-    html = shown(browser_as("operator"))
+    html = show_page(browser_as("operator"))
 
     assert "<script>alert" not in html
     assert html.count("&lt;script&gt;alert(1)&lt;/script&gt; 한국어 &amp; مرحبا") == 3
@@ -104,15 +104,15 @@ def test_list_is_narrowed(asked, found):
     client = browser_as("viewer")
 
     for path in ("/jobs/", "/jobs/rows/"):
-        assert (f'id="job-{job.pk}"' in shown(client, path, **asked)) is found
+        assert (f'id="job-{job.pk}"' in show_page(client, path, **asked)) is found
 
 
 def test_live_part_keeps_the_filters_and_the_place():
     jobs = [begun(f"segment:s{number}") for number in range(51)]
     client = browser_as("viewer")
 
-    first = shown(client, state="live")
-    older = shown(client, state="live", before=jobs[1].pk)
+    first = show_page(client, state="live")
+    older = show_page(client, state="live", before=jobs[1].pk)
 
     assert 'hx-get="/jobs/rows/?state=live"' in first
     assert first.count('class="job"') == 50
@@ -126,7 +126,7 @@ def test_job_is_paused_resumed_and_cancelled_for_a_reason():
     client = browser_as("operator")
 
     for verb, state in (("pause", "paused"), ("resume", "running"), ("cancel", "cancelled")):
-        assert f'href="/jobs/{job.pk}/{verb}/"' in shown(client)
+        assert f'href="/jobs/{job.pk}/{verb}/"' in show_page(client)
         assert client.post(f"/jobs/{job.pk}/{verb}/", {"reason": " "}).status_code == 422
         assert client.post(f"/jobs/{job.pk}/{verb}/", {"reason": WHY}).status_code == 302
         assert Job.objects.get().state == state
@@ -140,14 +140,14 @@ def test_one_that_is_over_is_told():
 
     assert response.status_code == 409
     assert "This is completed" in response.content.decode()
-    assert "/cancel/" not in shown(client)
+    assert "/cancel/" not in show_page(client)
 
 
 def test_viewer_sees_it_and_may_do_nothing():
     job = begun()
     client = browser_as("viewer")
 
-    assert "/pause/" not in shown(client)
+    assert "/pause/" not in show_page(client)
     for verb in ("pause", "resume", "cancel"):
         assert client.get(f"/jobs/{job.pk}/{verb}/").status_code == 403
         assert client.post(f"/jobs/{job.pk}/{verb}/", {"reason": WHY}).status_code == 403
@@ -171,4 +171,4 @@ def test_job_that_is_not_there_is_not_found(path):
 
 
 def test_none_yet_says_what_makes_one():
-    assert "No job yet" in shown(browser_as("viewer"))
+    assert "No job yet" in show_page(browser_as("viewer"))

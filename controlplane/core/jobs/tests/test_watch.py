@@ -22,7 +22,7 @@ from controlplane.core.jobs.tests.house import (
     SECOND,
     audited,
     begin,
-    told,
+    list_messages,
     turn,
 )
 from controlplane.core.models import Tick
@@ -59,7 +59,7 @@ def test_it_is_told_once_with_where_it_stood():
     for count in range(3):
         watch.call_about_stuck_jobs(LATER + count * 15 * SECOND)
 
-    (message,) = told("job.stuck")
+    (message,) = list_messages("job.stuck")
     notice = rendering.render(message.event, message.payload)
     assert (message.severity, message.subject) == ("critical", f"job:{job.pk}")
     assert notice.title == f"Test job {job.pk} is stuck: nobody works on it"
@@ -92,7 +92,7 @@ def test_one_that_beats_again_is_well_and_that_is_told():
     job.refresh_from_db()
     assert job.stuck_at is None
     assert not Escalation.objects.filter(closed_at=None).exists()
-    assert len(told("job.recovered")) == 1
+    assert len(list_messages("job.recovered")) == 1
     assert audited() == ["job.stuck", "job.recovered"]
 
 
@@ -104,7 +104,7 @@ def test_one_that_is_stuck_twice_is_told_twice():
 
     watch.call_about_stuck_jobs(LATER + 6 * MINUTE)
 
-    assert len(told("job.stuck")) == 2
+    assert len(list_messages("job.stuck")) == 2
     assert Escalation.objects.count() == 2
 
 
@@ -150,7 +150,7 @@ def test_of_many_ten_call_people_and_the_others_wait_on_the_page():
 
     assert watch.call_about_stuck_jobs(LATER) == 13
 
-    assert len(told("job.stuck")) == Escalation.objects.count() == 10
+    assert len(list_messages("job.stuck")) == Escalation.objects.count() == 10
     assert audited() == ["job.stuck"] * 13
     assert len(attention.list_stuck_jobs(LATER)) == 13
     first = Escalation.objects.order_by("id").first()
@@ -158,7 +158,7 @@ def test_of_many_ten_call_people_and_the_others_wait_on_the_page():
     watch.call_about_stuck_jobs(LATER + SECOND)
     watch.call_about_stuck_jobs(LATER + 16 * SECOND)
     assert Escalation.objects.filter(closed_at=None).count() == 10
-    assert len(told("job.stuck")) == 11
+    assert len(list_messages("job.stuck")) == 11
 
 
 def test_after_the_whole_house_was_away_the_jobs_get_a_turn_before_they_count_as_stuck():
@@ -181,7 +181,7 @@ def test_a_cancelled_one_is_not_told_to_go_on():
 
     watch.call_about_stuck_jobs(LATER + SECOND)
 
-    assert told("job.recovered") == []
+    assert list_messages("job.recovered") == []
     assert audited() == ["job.stuck"]
     assert Job.objects.get(pk=job.pk).stuck_at is None
 

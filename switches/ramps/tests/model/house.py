@@ -34,7 +34,7 @@ UNTOLD = {"ramp.requested", "gate.reported", "job.compensation_failed"}
 """What the audit trail has and no message of the same key tells."""
 
 
-def at(seconds: int) -> datetime:
+def to_time(seconds: int) -> datetime:
     return BEGINNING + timedelta(seconds=seconds)
 
 
@@ -99,7 +99,7 @@ class House:
                 ramp_id=self.pks[id(ramps[-1])],
                 reason="we looked at it together",
                 actor=self.actors[who.name],
-                now=at(self.world.now),
+                now=to_time(self.world.now),
             ),
         )
 
@@ -115,7 +115,7 @@ class House:
                 approval_id=self.pks[id(request)],
                 comment="",
                 actor=self.actors[who.name],
-                now=at(self.world.now),
+                now=to_time(self.world.now),
             ),
         )
 
@@ -129,9 +129,9 @@ class House:
                 name=gate,
                 verdict=verdict,
                 evidence={},
-                observed_at=at(seen),
+                observed_at=to_time(seen),
                 actor=system("pipeline"),
-                now=at(self.world.now),
+                now=to_time(self.world.now),
             ),
         )
 
@@ -145,10 +145,10 @@ class House:
                 self.decide(latest, ANNA if request.by != ANNA.name else AMIR, "approved")
 
     def expire(self) -> None:
-        self.both(self.world.expire, lambda: services.expire_due(at(self.world.now)))
+        self.both(self.world.expire, lambda: services.expire_due(to_time(self.world.now)))
 
     def expire_requests(self) -> None:
-        self.both(self.world.expire_requests, lambda: approvals.expire_due(at(self.world.now)))
+        self.both(self.world.expire_requests, lambda: approvals.expire_due(to_time(self.world.now)))
 
     def move_clock(self, seconds: int) -> None:
         self.world.now += seconds
@@ -164,7 +164,7 @@ class House:
 
     def named(self, switch: str, who: Person) -> dict[str, Any]:
         scope, _, key = switch.partition(":")
-        now = at(self.world.now)
+        now = to_time(self.world.now)
         return {"scope": scope, "key": key, "actor": self.actors[who.name], "now": now}
 
     def both(self, ideal: Callable[[], object], real: Callable[[], object]) -> None:
@@ -199,7 +199,7 @@ class House:
             entry, overdue = shown.switches[id], shown.overdue[id]
             found = (entry["state"], entry["allow_percent"], entry["reason"], overdue)
             assert found == (switch.state, switch.percent, switch.reason, switch.overdue)
-            assert entry["expires_at"] == f"{at(switch.expires):%Y-%m-%dT%H:%M:%S.%fZ}"
+            assert entry["expires_at"] == f"{to_time(switch.expires):%Y-%m-%dT%H:%M:%S.%fZ}"
             assert entry["on_expiry"] == switch.on_expiry
             assert entry["salt"] == self.salts.setdefault(id, entry["salt"])
         self.salts = {id: salt for id, salt in self.salts.items() if id in stopped}
@@ -229,7 +229,7 @@ class House:
             assert row.state == request.state
             if request.ends is None:
                 request.ends = int((row.expires_at - BEGINNING).total_seconds())
-            assert row.expires_at == at(request.ends)
+            assert row.expires_at == to_time(request.ends)
 
     def _compare_told(self, shown: Shown) -> None:
         rows = [row for row in shown.audit if row.action != "gate.reported"]
@@ -285,6 +285,6 @@ def _compare_ramp(row: RampRow, ramp: Ramp) -> None:
     assert all(step == "passed" for step in begun[:-1])
     assert all(step == "pending" for step in rest)
     if ramp.step.state == "dwelling":
-        assert row.ends[row.index] == at(ramp.step.ends)
-    since = None if ramp.blind_since is None else at(ramp.blind_since)
+        assert row.ends[row.index] == to_time(ramp.step.ends)
+    since = None if ramp.blind_since is None else to_time(ramp.blind_since)
     assert row.blind_since == since

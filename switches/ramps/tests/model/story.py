@@ -27,8 +27,10 @@ def retell(rows: Iterable[tuple[str, str, Any, Any]]) -> dict[str, tuple[str, fl
         if "version" not in after:  # A ramp that waits for approval changes nothing yet.
             continue
         was = told.get(target, ("released", 100))
-        assert shown(before) == was, f"{action} of {target} begins otherwise than it was: {was}"
-        now = told[target] = shown(after)
+        assert describe_state(before) == was, (
+            f"{action} of {target} begins otherwise than it was: {was}"
+        )
+        now = told[target] = describe_state(after)
         if after["version"] != before["version"]:
             assert action in PUBLISHED, f"{action} published"
             assert version in (0, after["version"] - 1), f"{action} is not the next publication"
@@ -37,7 +39,7 @@ def retell(rows: Iterable[tuple[str, str, Any, Any]]) -> dict[str, tuple[str, fl
     return told
 
 
-def shown(picture: Mapping[str, Any]) -> tuple[str, float]:
+def describe_state(picture: Mapping[str, Any]) -> tuple[str, float]:
     share = 100 if picture["state"] == "released" else picture["allow_percent"]
     return picture["state"], share
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from controlplane.core.jobs import claims, engine, kinds
 from controlplane.core.jobs.claims import LeasedJob
 from switches.ramps.tests.model import reading
-from switches.ramps.tests.model.house import House, at
+from switches.ramps.tests.model.house import House, to_time
 from switches.ramps.tests.model.parts import Held
 from switches.ramps.tests.model.ramp import Move, Ramp
 
@@ -57,19 +57,19 @@ class Worker:
     def tick(self) -> None:
         """A whole turn, as the engine has it."""
         now = self.house.world.now
-        self._run(lambda: engine.run_tick("ramps.turn", at(now), self.probe))
+        self._run(lambda: engine.run_tick("ramps.turn", to_time(now), self.probe))
         assert self.held is not None or not self._overlooked([])
 
     def claim(self) -> None:
         """The first part of a turn only: it holds the leases, and stands still."""
-        self.turns = claims.claim(["ramp"], at(self.house.world.now), most=2000)
+        self.turns = claims.claim(["ramp"], to_time(self.house.world.now), most=2000)
         self._claimed()
         self.house.compare()
 
     def go_on(self) -> None:
         """The rest of it, whatever happened since."""
         assert self.held is not None
-        kind, then = kinds.get_kinds()["ramp"], at(self.held.now)
+        kind, then = kinds.get_kinds()["ramp"], to_time(self.held.now)
         late = self._late()
         before = reading.whole_jobs(late)
 
@@ -174,7 +174,7 @@ class Worker:
             elif self.broke and (id_, "ramp.compensated") in told:
                 done = Move("compensate")
             elif move.kind == "hold" and ramp.step.is_told:
-                since = None if move.blind_since is None else at(move.blind_since)
+                since = None if move.blind_since is None else to_time(move.blind_since)
                 if (row.state, row.blind_since) != ("holding", since):
                     continue
                 done = move
