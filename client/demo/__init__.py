@@ -1,5 +1,5 @@
-"""`make demo`: three small services that use the client library, with faults to watch.
+"""`make demo`: three small services that use the client library, with injectable faults.
 
 Visitors ask core; core asks oracle for SQL and synapse for terms, by HTTP, and writes events to a
-stream that synapse reads. They know of the console what any service knows: `switchgear` alone.
+stream that synapse reads. They use `switchgear` like any other service.
 """

@@ -1,7 +1,7 @@
-"""How core asks oracle and synapse: each by a policy of its own, which the console may change.
+"""Core's calls to oracle and synapse, each by a policy that the console may change.
 
-Oracle's answers are kept. While it gives none, a visitor is told what was answered before, labelled
-as partial; who was never answered is told that oracle is away.
+Oracle's answers are cached. While it fails, visitors get an earlier answer, labelled as partial, or
+an error if there is none.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,15 +15,15 @@ from switchgear import Answer, Fallback, Policy, SwitchEngaged, Switchgear
 from switchgear.patterns.caches import MemoryCache
 
 MAX_SECONDS = 10.0
-"""Whatever the console says."""
+"""Longest timeout, whatever the console configures."""
 TRY_SECONDS = 3.0
 KEPT_SECONDS = 900.0
 MAX_KEPT = 120
-"""Of 200 visitors, so that an outage shows both: answers of before, and none."""
+"""Of 200 visitors, so that an outage shows both: earlier answers, and none."""
 
 
 class Failed(Broken):
-    """A service said that it could not answer; `status` is that of HTTP."""
+    """A service answered with an error; `status` is the HTTP status."""
 
     def __init__(self, service: str, status: int, why: object) -> None:
         super().__init__(f"{service}: {why}")
@@ -31,7 +31,7 @@ class Failed(Broken):
 
 
 class Asking:
-    """`ports` are those of the services."""
+    """Calls the services at `ports`."""
 
     def __init__(self, gear: Switchgear, ports: Mapping[str, int]) -> None:
         self._ports = ports
@@ -49,13 +49,16 @@ class Asking:
         }
 
     def ask(self, intent: str, question: Body) -> Answer[dict[str, Any]]:
-        """Raises :class:`Failed`, `Unreachable`, or a `Refused`, if nothing can stand in."""
+        """Return the answer.
+
+        Raise :class:`Failed`, `Unreachable`, or a `Refused`, if no fallback answers.
+        """
         return self.policies[intent].run(self._calls[intent], question)
 
     def _call(self, service: str, path: str, question: Body) -> dict[str, Any]:
         status, said = call(self._ports[service], path, question, seconds=MAX_SECONDS)
         if status == 503 and "switch" in said:
-            # Theirs heard of it sooner. A call that a switch stops is nobody's failure.
+            # The service got the change first. A stopped call is not a failure.
             raise SwitchEngaged(said["switch"], said.get("reason"))
         if status != 200:
             raise Failed(service, status, said.get("error", status))

@@ -1,4 +1,4 @@
-"""One service asks another: JSON by HTTP, within the time that is left, which goes along."""
+"""Calls between services: JSON over HTTP, within the time left, which is passed along."""
 
 import http.client
 import json
@@ -13,18 +13,20 @@ MIN_SECONDS = 0.001
 
 
 class Unreachable(ConnectionError):
-    """No answer, or none that can be read."""
+    """There was no answer, or an unreadable one."""
 
 
 class TooLate(Unreachable, TimeoutError):
-    """No answer in time."""
+    """There was no answer in time."""
 
 
 def call(
     port: int, path: str, body: Mapping[str, Any], *, seconds: float, method: str = "POST"
 ) -> tuple[int, dict[str, Any]]:
-    """Status and document, within `seconds` and what a policy around it leaves. Raises
-    :class:`Unreachable`."""
+    """Return status and document, within `seconds` and the limit of a policy around it.
+
+    Raise :class:`Unreachable`.
+    """
     left = deadline.remaining_seconds()
     most = seconds if left is None else max(min(seconds, left), MIN_SECONDS)
     connection = http.client.HTTPConnection(HOST, port, timeout=most)

@@ -1,4 +1,4 @@
-"""Core: what visitors talk to. It asks oracle and synapse, and writes an event of some answers."""
+"""Core: answers visitors by asking oracle and synapse, and writes events of some answers."""
 
 import logging
 import os
@@ -23,19 +23,19 @@ AWAY: Mapping[str, str] = {
     world.NL2SQL: "ORACLE_UNAVAILABLE",
     world.ONTOLOGY: "SYNAPSE_UNAVAILABLE",
 }
-"""What visitors are told when nothing can stand in for who would have to answer."""
+"""Error codes of visitors' answers while a service fails."""
 
 log = logging.getLogger("demo")
 
 
 class Stream(Protocol):
-    """As much of Redis as core needs."""
+    """The part of Redis' interface that core uses."""
 
     def xadd(self, name: str, fields: dict[Any, Any], *, maxlen: int) -> Any: ...
 
 
 class Core:
-    """Answers visitors by what `asking` finds out."""
+    """Answers visitors."""
 
     def __init__(self, gear: Switchgear, faults: Faults, asking: Asking, stream: Stream) -> None:
         self._gear = gear
@@ -49,7 +49,7 @@ class Core:
         self._whole = gear.sli("core-whole-answers")
 
     def ask(self, question: Body) -> Answer:
-        """A visitor's question: `{"user", "segment", "intent"}`."""
+        """Answer a visitor's question: `{"user", "segment", "intent"}`."""
         intent, user = str(question.get("intent")), str(question.get("user"))
         if intent not in AWAY:
             return Answer(400, {"error": f"intent must be one of {', '.join(AWAY)}"})
@@ -71,8 +71,11 @@ class Core:
         return Answer(200, found)
 
     def _measured(self, intent: str, question: Body) -> dict[str, Any]:
-        """The answer, which says so if it is partial. A visitor who is turned away by a breaker has
-        no answer, whoever is to blame: `Refused` is an event for core, unless a switch did it."""
+        """Return the answer, labelled if it is partial.
+
+        A visitor who is rejected by a breaker gets no answer: `Refused` counts as a bad event for
+        core, unless a switch caused it.
+        """
         with (
             self._availability.measure(),
             self._errors.measure(),
@@ -86,7 +89,7 @@ class Core:
         return {**answer.value, **label}
 
     def _tell(self, question: Body) -> None:
-        """Now and then somebody writes an amount as people do, and nobody can read it."""
+        """Write an event, now and then with an amount that synapse can't parse."""
         amount = f"{random.uniform(1, 900):.2f}"  # noqa: S311
         if self._faults.garbles() or random.random() < GARBLED_SHARE:  # noqa: S311
             amount = amount.replace(".", ",")

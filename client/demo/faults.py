@@ -1,4 +1,4 @@
-"""Faults that somebody puts into a service, to see what becomes of it."""
+"""Faults that are injected into a service."""
 
 import random
 import threading
@@ -12,21 +12,21 @@ MAX_SECONDS = 3600.0
 
 
 class Broken(Exception):
-    """A call that fails because somebody wants it to."""
+    """A call that fails because of an injected fault."""
 
 
 class WrongFault(ValueError):
-    """What can't be a fault; the message says why."""
+    """The fault is invalid; the message says why."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a service.
+    """The fault of a service.
 
-    `errors` is the share of calls that fail, and each takes `delay_ms` longer; with `only` that is
-    so for the calls of this experiment alone. `garbled` is the share of events that are written
-    wrongly, `overloaded` that of questions for which oracle's first model has no time. `down`
-    closes connections without an answer. It is over after `seconds`.
+    `errors` is the share of calls that fail, and each takes `delay_ms` longer; with `only` just the
+    calls of this experiment. `garbled` is the share of events that are written wrongly,
+    `overloaded` the share of questions that oracle's first model rejects. `down` closes connections
+    without an answer. It ends after `seconds`.
     """
 
     errors: float = 0.0
@@ -42,7 +42,7 @@ WELL = Fault()
 
 
 def read(given: Mapping[str, Any]) -> Fault:
-    """The fault that this asks for. Raises :class:`WrongFault`."""
+    """Return the fault described by `given`. Raise :class:`WrongFault`."""
     known = {field.name: type(field.default) for field in fields(Fault)}
     wrong = sorted(set(given) - set(known))
     if wrong:
@@ -61,7 +61,7 @@ def read(given: Mapping[str, Any]) -> Fault:
 
 
 class Faults:
-    """The fault of one service. Every method may be called from any thread."""
+    """The current fault of one service. Thread-safe."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Faults:
             return self._fault if self._clock() < self._until else WELL
 
     def strike(self, experiment: str = "") -> None:
-        """What happens to one call: it takes its time, and perhaps raises :class:`Broken`."""
+        """Apply the fault to one call: delay it, and maybe raise :class:`Broken`."""
         fault = self.present
         if fault.only and fault.only != experiment:
             return
@@ -95,11 +95,11 @@ class Faults:
             raise Broken("the model gave no answer")
 
     def garbles(self) -> bool:
-        """Whether this event is to be written wrongly."""
+        """Return True if this event is to be written wrongly."""
         return self._chance() < self.present.garbled
 
     def overloads(self) -> bool:
-        """Whether the first model has no time for this question."""
+        """Return True if the first model is to reject this question."""
         return self._chance() < self.present.overloaded
 
 

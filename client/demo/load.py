@@ -1,4 +1,4 @@
-"""Visitors: some twenty questions a second, and every ten seconds a line on how they fared."""
+"""Visitors: some twenty questions a second, and a summary line every ten seconds."""
 
 import logging
 import os
@@ -19,7 +19,7 @@ from demo.calling import Unreachable, call
 RATE = 20.0
 MAX_RATE = 100.0
 AT_ONCE = 32
-"""Questions that wait for their answers; more than that are not asked."""
+"""Limit of questions waiting for answers; beyond it, visitors do not ask."""
 PATIENCE_SECONDS = 10.0
 TOLD_SECONDS = 10.0
 NL2SQL_SHARE = 0.7
@@ -28,7 +28,7 @@ log = logging.getLogger("demo")
 
 
 class Tally:
-    """How visitors fared since the last line."""
+    """Counts the outcomes of visits since the last line."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -40,7 +40,7 @@ class Tally:
         self._took: list[float] = []
 
     def note(self, outcome: str, seconds: float, switch: str | None = None) -> None:
-        """`outcome` is answered, refused, failed or skipped."""
+        """Count a visit; `outcome` is answered, refused, failed or skipped."""
         with self._lock:
             self._outcomes[outcome] += 1
             self._took.append(seconds)
@@ -48,7 +48,7 @@ class Tally:
                 self._switches[switch] += 1
 
     def line(self) -> str:
-        """Told once: the next one counts from nought."""
+        """Return the summary, and start counting anew."""
         with self._lock:
             outcomes, switches, took = self._outcomes, self._switches, self._took
             self._begin()
@@ -63,7 +63,7 @@ class Tally:
 
 
 def question() -> dict[str, Any]:
-    """What some visitor wants to know."""
+    """Return a random visitor's question."""
     number = random.randrange(world.USERS)  # noqa: S311
     intent = world.NL2SQL if random.random() < NL2SQL_SHARE else world.ONTOLOGY  # noqa: S311
     segment = world.SEGMENTS[number % len(world.SEGMENTS)]
@@ -83,7 +83,7 @@ def visit(port: int, tally: Tally) -> None:
 
 
 def rate(text: str) -> float:
-    """Questions a second, by `DEMO_RATE`. Raises :class:`ValueError`."""
+    """Return the questions per second of `DEMO_RATE`. Raise :class:`ValueError`."""
     try:
         wanted = float(text or RATE)
     except ValueError:
@@ -94,7 +94,7 @@ def rate(text: str) -> float:
 
 
 def wait_for(ports: Iterable[int], wait: Callable[[float], bool]) -> None:
-    """Until all of them answer; `wait` says that all is to end."""
+    """Wait until all services answer, or until `wait` returns True."""
     for port in ports:
         while True:
             try:

@@ -1,4 +1,4 @@
-"""A language model that is none, with a provider's bad days."""
+"""A fake language model, with a provider's failures."""
 
 import random
 import time
@@ -11,7 +11,7 @@ THINKING_SECONDS = (0.01, 0.06)
 
 
 class Overloaded(Exception):
-    """As a provider says it: its clients find `code` and `status` in the error."""
+    """A provider's error: `code` and `status` are attributes, as in real clients."""
 
     code = "model_overloaded"
     status = 503
@@ -21,13 +21,13 @@ class Overloaded(Exception):
 
 
 class Provider:
-    """All of its models are one; the first is the one that everybody wants."""
+    """A provider whose first model can be overloaded."""
 
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
 
     def complete(self, question: Body, model: str = FIRST) -> dict[str, str]:
-        """SQL, and which model wrote it. Raises :class:`Overloaded`."""
+        """Return SQL and the model that wrote it. Raise :class:`Overloaded`."""
         time.sleep(random.uniform(*THINKING_SECONDS))  # noqa: S311
         if model == FIRST and self._faults.overloads():
             raise Overloaded(model)

@@ -1,4 +1,4 @@
-"""Oracle: natural language to SQL by a language model, with an experiment in how it retrieves."""
+"""Oracle: turns questions into SQL by a language model, with an experiment in retrieval."""
 
 from demo import world
 from demo.faults import Faults
@@ -11,9 +11,10 @@ EXPERIMENT = f"experiment:{world.RETRIEVAL}"
 
 
 class Oracle:
-    """Answers, by the new retrieval for visitors in the experiment while that may go on.
+    """Answers questions, by the new retrieval for visitors in the experiment while that is allowed.
 
-    What the console says of `oracle->openai` decides which model is asked when the first one fails.
+    The console's fallback of `oracle->openai` decides which model is asked when the first one
+    fails.
     """
 
     def __init__(self, gear: Switchgear, faults: Faults) -> None:

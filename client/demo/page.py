@@ -1,4 +1,4 @@
-"""Core's own page: how the services are, and buttons that break and mend them."""
+"""Core's own page: the state of the services, and buttons that break and repair them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
@@ -17,9 +17,9 @@ BUTTONS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "garble": ("Write half of the events wrongly", {"garbled": 0.5}),
     "mend": ("Well again", {}),
 }
-"""What a button asks of a service, by its value."""
+"""The fault that each button injects, by its value."""
 ONLY = {"garble": "core", "overload": "oracle"}
-"""Buttons that one service alone has a use for."""
+"""Buttons for one service alone."""
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -91,8 +91,11 @@ _WELL = "\N{HEAVY CHECK MARK} well"
 
 
 class Pages:
-    """`ports` are those of the services; `console` the address of the console; `policies` those of
-    core's calls."""
+    """The page.
+
+    `ports` are those of the services, `console` is the console's address, and `policies` are those
+    of core's calls.
+    """
 
     def __init__(
         self, gear: Switchgear, ports: Mapping[str, int], console: str, policies: Sequence[Policy]
@@ -118,7 +121,7 @@ class Pages:
         return Answer(200, content)
 
     def change(self, form: Body) -> Answer:
-        """What a button asks for; then the page again."""
+        """Inject the fault of a button, and redirect to the page."""
         port = self._ports.get(str(form.get("service")))
         wanted = BUTTONS.get(str(form.get("make")))
         if port is None or wanted is None:

@@ -1,6 +1,6 @@
-"""Before all else: a token, SLOs and policies for the services: `python -m demo.prepare FILE`.
+"""Creates a token, SLOs and policies for the services: `python -m demo.prepare FILE`.
 
-Does what somebody would do who sets up services of their own, by `manage.py`; again and again.
+It uses `manage.py`, like anybody who sets up services of their own, and is idempotent.
 """
 
 import os
@@ -32,7 +32,7 @@ def main(token_file: Path) -> None:
 
 
 def manage(*arguments: str) -> str:
-    """What `manage.py` prints; ends the process with its words if it fails."""
+    """Return the output of `manage.py`; exit with its error if it fails."""
     done = subprocess.run(
         [sys.executable, "manage.py", *arguments],
         cwd=ROOT,
@@ -46,7 +46,7 @@ def manage(*arguments: str) -> str:
 
 
 def is_good(token_file: Path) -> bool:
-    """Whether the token of an earlier run can be used: recent, known here, and not revoked."""
+    """Return True if the token of an earlier run is recent, known and not revoked."""
     try:
         token, written = token_file.read_text(), token_file.stat().st_mtime
     except FileNotFoundError:
@@ -58,7 +58,7 @@ def is_good(token_file: Path) -> bool:
 
 
 def keep(token_file: Path, token: str) -> None:
-    """Write it for this user alone, in one step."""
+    """Write the token for this user alone, atomically."""
     token_file.parent.mkdir(mode=0o700, exist_ok=True)
     draft = token_file.with_name(f".{token_file.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,7 +1,7 @@
-"""A story that plays while somebody watches: something breaks, and the console deals with it.
+"""A scripted scenario: something breaks, and the console deals with it.
 
 `DEMO_SCENARIO` is `auto` (one chapter after another, every few minutes), `off`, or the name of the
-chapter to play at once, and again and again.
+chapter to repeat.
 """
 
 import logging
@@ -20,8 +20,11 @@ from demo.calling import Unreachable, call
 
 FIRST_SECONDS = 150.0
 EVERY_SECONDS = 720.0
-"""From one chapter to the next. An experiment that machines stop three times within an hour is
-locked against them, so each chapter comes back after more than half an hour only."""
+"""Interval of chapters.
+
+An experiment that automation stops three times within an hour is locked, so each chapter repeats
+after more than half an hour.
+"""
 LOOK_SECONDS = 2.0
 AFTERWARDS_SECONDS = 20.0
 CALL_SECONDS = 5.0
@@ -31,12 +34,15 @@ MEMBER = "u002"
 log = logging.getLogger("demo")
 
 Wait = Callable[[float], bool]
-"""Waits so many seconds; True if all is to end."""
+"""Waits for some seconds; returns True if everything is to end."""
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """`fault` is put into `service` for `seconds`, or until the experiment is stopped."""
+    """A chapter of the scenario.
+
+    `fault` is injected into `service` for `seconds`, or until the experiment is stopped.
+    """
 
     service: str
     fault: Mapping[str, Any]
@@ -84,7 +90,7 @@ CHAPTERS: Mapping[str, Chapter] = {
 
 
 class Player:
-    """Plays chapters into the services at `ports`; `wait` is the only clock of the story."""
+    """Plays chapters with the services at `ports`; all time passes in `wait`."""
 
     def __init__(
         self,
@@ -99,7 +105,7 @@ class Player:
         self._clock = clock
 
     def play(self, chapter: Chapter) -> None:
-        """From the break to the mending; returns early if all is to end."""
+        """Inject the fault and remove it; return early if everything is to end."""
         if self._break(chapter):
             log.info("%s. Watch %s%s", chapter.tells, self._console, chapter.look_at)
             self._watch(chapter)
@@ -107,8 +113,7 @@ class Player:
             log.info("%s is mended", chapter.service)
 
     def _break(self, chapter: Chapter) -> bool:
-        """Whether the fault is in. The service may be on its way up, but not for a whole chapter's
-        time."""
+        """Inject the fault; return False if the service does not accept it in time."""
         ends = self._clock() + chapter.seconds
         fault = {**chapter.fault, "seconds": chapter.seconds + AFTERWARDS_SECONDS}
         while not self._tell(chapter, fault):
@@ -128,7 +133,7 @@ class Player:
                 return
 
     def is_stopped(self) -> bool:
-        """Whether a visitor in the experiment is answered without it."""
+        """Return True if a visitor in the experiment is answered without it."""
         question = {"user": MEMBER, "segment": "hr", "intent": world.NL2SQL}
         try:
             status, said = call(self._ports["core"], "/ask", question, seconds=CALL_SECONDS)
@@ -137,11 +142,11 @@ class Player:
         return status == 200 and said.get("retrieval") == "v1" and not said.get("partial")
 
     def _tell(self, chapter: Chapter, fault: Mapping[str, Any]) -> bool:
-        """Whether the service heard of it, and said that it is so."""
+        """Send a fault to the service; return True if it was accepted."""
         port = self._ports[chapter.service]
         try:
             status, said = call(port, "/faults", fault, seconds=CALL_SECONDS)
-        except Unreachable as error:  # It is being started again; a fault ends by itself.
+        except Unreachable as error:  # The service is restarting; faults end by themselves.
             log.info("%s can't be told: %s", chapter.service, error)
             return False
         if status != 200:
@@ -150,7 +155,7 @@ class Player:
 
 
 def chosen(text: str) -> tuple[str, ...]:
-    """The chapters to play, by `DEMO_SCENARIO`. Raises :class:`ValueError`."""
+    """Return the chapters named by `DEMO_SCENARIO`. Raise :class:`ValueError`."""
     if text in ("", "auto"):
         return tuple(CHAPTERS)
     if text == "off":

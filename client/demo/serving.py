@@ -1,7 +1,7 @@
-"""A small HTTP service on loopback: JSON in and out, and a door for faults.
+"""A small HTTP service on loopback: JSON in and out, and an endpoint for faults.
 
-`POST /faults` with `{"errors": 0.3, "delay_ms": 800}` breaks the service, `DELETE /faults` mends
-it, `GET /faults` tells how it is.
+`POST /faults` with `{"errors": 0.3, "delay_ms": 800}` injects a fault, `DELETE /faults` removes it,
+`GET /faults` returns it.
 """
 
 import json
@@ -31,7 +31,7 @@ Body = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Answer:
-    """`body` is a document, or a page as text."""
+    """An answer; `body` is a document, or a page as text."""
 
     status: int
     body: Body | str
@@ -42,14 +42,17 @@ Handler = Callable[[Body], Answer]
 
 
 def refused(decision: Decision) -> Answer:
-    """What whoever asked is told when a switch stops the call."""
+    """Return the answer to a call that a switch stops."""
     said = {"error": "switched off", "switch": decision.switch, "reason": decision.reason}
     return Answer(503, said)
 
 
 class Service:
-    """`routes` are by method and path; a call that raises :class:`Broken` is answered with 500, one
-    that a switch stops with 503, one that no provider answers as the console says."""
+    """Handlers by method and path, in `routes`.
+
+    A call that raises :class:`Broken` is answered with 500, one that a switch stops with 503, and
+    one that no provider answers with the console's status.
+    """
 
     def __init__(self, routes: Mapping[tuple[str, str], Handler], broken: Faults) -> None:
         self.faults = broken
@@ -61,7 +64,7 @@ class Service:
         }
 
     def answer(self, method: str, path: str, body: Body) -> Answer | None:
-        """None closes the connection: the service is down, but for its door for faults."""
+        """Return the answer; None closes the connection, while the service is down."""
         handler = self._routes.get((method, path))
         if handler is None:
             return Answer(404, {"error": f"there is no {method} {path}"})
@@ -101,8 +104,10 @@ def serve(service: Service, port: int) -> None:
 
 @contextmanager
 def running(service: Service, port: int = 0, poll_seconds: float = 0.1) -> Iterator[int]:
-    """Serve until the block ends; gives the port, a free one for 0. Ending takes up to
-    `poll_seconds`."""
+    """Serve until the block ends; yield the port, a free one for 0.
+
+    Ending takes up to `poll_seconds`.
+    """
     server = _Server((HOST, port), _handler(service))
     threading.Thread(target=server.serve_forever, args=(poll_seconds,), daemon=True).start()
     try:
@@ -118,7 +123,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Whoever asked may be gone, which is nothing to tell of."""
+        """Ignore clients that have gone."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -171,7 +176,7 @@ class _Handling(BaseHTTPRequestHandler):
         return found
 
     def _is_ours(self) -> bool:
-        """Not a page of somebody else's, in the browser of whoever watches."""
+        """Return False for requests from other sites' pages in a browser."""
         host = self.headers.get("Host", "")
         origin = self.headers.get("Origin")
         by_name = urlsplit(f"//{host}").hostname in (HOST, "localhost")
@@ -191,4 +196,4 @@ class _Handling(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *_: object) -> None:
-        """Twenty lines a second would help nobody."""
+        """Log nothing: there are twenty requests a second."""

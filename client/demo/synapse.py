@@ -1,7 +1,7 @@
 """Synapse: looks terms up, and reads core's events from a stream.
 
-An event that it can't read is tried three times and is a dead letter then: in the console's inbox
-somebody writes its amount as it should be, and sends it back.
+An event that it can't parse becomes a dead letter after three attempts: in the console somebody
+corrects its amount and replays it.
 """
 
 import os
@@ -21,7 +21,7 @@ BACKOFF_SECONDS = 0.2
 
 
 class UnreadableAmount(ValueError):
-    """The amount of an event is no number."""
+    """The amount of an event is not a number."""
 
     __module__ = "demo.synapse"  # Not `__main__`, which is what letters would be grouped by.
 
@@ -41,7 +41,7 @@ class Synapse:
         return Answer(200, {"terms": ["case", "amount", str(question.get("segment"))]})
 
     def take(self, message: Message) -> None:
-        """One event. Raises for one that can't be handled."""
+        """Handle one event. Raise an error if that fails."""
         self._faults.strike()
         written = message.fields.get("amount", "")
         try:

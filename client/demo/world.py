@@ -1,4 +1,4 @@
-"""What all of the demo agree on: names, and what the environment says."""
+"""Names and environment variables that all services of the demo share."""
 
 import logging
 import os
@@ -11,9 +11,9 @@ HOST = "127.0.0.1"
 SERVICES = ("core", "oracle", "synapse")
 SEGMENTS = ("finance", "hr", "sales", "legal")
 NL2SQL, ONTOLOGY = "nl2sql", "ontology"
-"""Features: what a visitor's question is for."""
+"""Features: the intents of questions."""
 RETRIEVAL = "rag-v2"
-"""An experiment: half of the visitors get their answers by it."""
+"""An experiment with half of the visitors."""
 EVENTS = "axiom:events"
 USERS = 200
 
@@ -24,12 +24,12 @@ def port(service: str) -> int:
 
 
 def takes_part(user: str) -> bool:
-    """Whether a visitor is in the experiment's arm."""
+    """Return True if a visitor is in the experiment."""
     return user[-1:] in "02468"
 
 
 def join(service: str) -> Switchgear:
-    """This service's client, by the environment; its token is in a file that nobody else reads."""
+    """Return the client of a service; its token is in a private file."""
     logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(message)s")
     token = Path(os.environ["DEMO_TOKEN_FILE"]).read_text().strip()
     return Switchgear.from_env(token=token, service=service)

@@ -20,7 +20,7 @@ gear = Switchgear.from_env(service="digests")  # Each child of the pool goes on 
 
 @app.task(bind=True, max_retries=None)
 def digest(self: "Task[..., str]", user: str) -> str:
-    """What is stopped waits: it is done when somebody has released the switch."""
+    """A stopped task waits, and runs when somebody has released the switch."""
     try:
         return write(user)
     except SwitchEngaged as stopped:

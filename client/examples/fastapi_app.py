@@ -25,7 +25,7 @@ app = FastAPI(lifespan=lifespan)
 
 @app.exception_handler(SwitchEngaged)
 async def stopped(_request: Request, error: SwitchEngaged) -> JSONResponse:
-    """What users see: that it is on purpose, not why."""
+    """Tell users that it is on purpose, but not why."""
     return JSONResponse({"detail": "temporarily disabled", "switch": error.switch}, 503)
 
 

@@ -1,4 +1,4 @@
-"""How a service's tests stop things."""
+"""Tests of a service that stop its calls."""
 
 import pytest
 

@@ -197,10 +197,9 @@ class Switchgear:
         )
 
     def policy(self, name: str, **arguments: "Unpack[PolicyArguments]") -> "Policy":
-        """Return the policy of `name`: all patterns around its calls, and a guard if keys are
-        given.
+        """Return the policy of `name`, a decorator and context manager of all patterns.
 
-        It is a decorator and a context manager. The console's settings take precedence over the
+        It includes a guard if keys are given. The console's settings take precedence over the
         `arguments`, at once and without a restart.
 
         `name` is `caller->callee`, such as `core->oracle`: each 1 to 60 of `a-z`, `0-9` and `-`.

@@ -1,5 +1,5 @@
-"""What the tests of the client library share."""
+"""Fixtures of the client library's tests."""
 
-from tests.streams import stream
+from tests.dlq.streams import stream
 
 __all__ = ["stream"]

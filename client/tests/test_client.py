@@ -1,4 +1,4 @@
-"""What a client does with what it is given, and tells of itself."""
+"""Arguments and status of a client."""
 
 import tempfile
 from datetime import timedelta
@@ -7,11 +7,11 @@ import pytest
 
 from switchgear import Switchgear
 from switchgear.testing import Console, FakeClock
-from tests.consoles import TOKEN, console
+from tests.fake_console import TOKEN, console
 
 
 class Broken:
-    """What can be asked of an object, it answers with an error."""
+    """An object that raises an error at every attribute access."""
 
     def _fail(self, *_):
         raise ArithmeticError
@@ -30,7 +30,7 @@ def test_an_object_that_only_fails_is_answered_all_the_same(name):
 
 
 def nowhere(monkeypatch):
-    """As on a machine that has no folder to write to."""
+    """Pretend that the machine has no folder to write to."""
     monkeypatch.setenv("HOME", "/nonexistent")
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nonexistent"])

@@ -24,7 +24,7 @@ NOON = 1_795_262_400.0  # 2026-11-21T12:00:00Z
 
 
 class Machine(FakeClock):
-    """One whose clock somebody can put right."""
+    """A console's clock that can be corrected."""
 
     ahead = 0.0
 
@@ -167,7 +167,7 @@ def test_fewer_than_half_wrong_answers_leave_the_median_right(
 
 
 def heard(clock: ConsoleClock, answers: int, ahead: float = 0.0) -> None:
-    """So many answers, a second each, of a console whose clock is `ahead` of `NOON`'s."""
+    """Hear answers, one a second, of a console whose clock is `ahead` of `NOON`'s."""
     for _ in range(answers):
         clock.time.advance(1)  # type: ignore[attr-defined]
         date = NOON + clock.time.monotonic() + ahead

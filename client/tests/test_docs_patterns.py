@@ -1,4 +1,4 @@
-"""What the pages on patterns show runs as it stands, and what they link to is there."""
+"""The code in the pages on patterns runs, and their links resolve."""
 
 import ast
 import importlib

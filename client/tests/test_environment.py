@@ -6,8 +6,8 @@ import pytest
 
 from switchgear import Switchgear
 from switchgear.environment import read_environment
-from tests.consoles import TOKEN, console
-from tests.telling.waiting import until
+from tests.fake_console import TOKEN, console
+from tests.waiting import wait_until
 
 URL = "https://switchgear.example"
 SETTINGS = ("URL", "TOKEN", "SERVICE", "INSTANCE", "STATE_DIR", "BOOTSTRAP", "FORCE_ENGAGED")
@@ -124,7 +124,7 @@ def test_copy_on_disk_counts_although_the_console_can_not_be_asked(environment, 
         environment(URL=there.url, TOKEN=TOKEN, SERVICE="core")
         with Switchgear.from_env() as gear:
             breaker = gear.breaker("core->oracle")
-            until(lambda: breaker.mode == "forced_open" and not gear.allowed(feature="chat"))
+            wait_until(lambda: breaker.mode == "forced_open" and not gear.allowed(feature="chat"))
 
     environment(**broken)
     with Switchgear.from_env() as gear:
@@ -141,7 +141,7 @@ def test_copies_of_two_consoles_are_not_mixed_up(environment):
             there.engage(f"feature:{feature}")
             environment(URL=there.url, TOKEN=TOKEN)
             with Switchgear.from_env() as gear:
-                until(lambda feature=feature, gear=gear: not gear.allowed(feature=feature))
+                wait_until(lambda feature=feature, gear=gear: not gear.allowed(feature=feature))
 
     environment(URL="htps://there")
     with Switchgear.from_env() as gear:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.consoles import console
-from tests.services import EXAMPLES, ask, ask_json, environment, free_port, running, until
+from tests.fake_console import console
+from tests.service_processes import EXAMPLES, ask, ask_json, environment, free_port, running
+from tests.waiting import wait_until
 
 
 def run_quickstart(env: dict[str, str]) -> str:
@@ -84,14 +85,16 @@ def test_fastapi_service_is_stopped_and_released(tmp_path: Path) -> None:
     with console() as there:
         env = environment(there, tmp_path)
         with running("granian", *options, "fastapi_app:app", folder=tmp_path, env=env) as service:
-            until(lambda: '"console"' in ask(f"{at}/health")[1], "the console is heard")
+            wait_until(
+                lambda: '"console"' in ask(f"{at}/health")[1], explain="the console is heard"
+            )
             assert ask_json(chat) == (200, {"answer": "Hello, kim."})
             assert ask(story) == (200, "Once there was kim ")
 
             there.engage("segment:finance")
             there.engage("feature:story")
-            until(lambda: ask(chat)[0] == 503, "the chat is stopped for finance")
-            until(lambda: ask(story)[0] == 503, "the story is stopped")
+            wait_until(lambda: ask(chat)[0] == 503, explain="the chat is stopped for finance")
+            wait_until(lambda: ask(story)[0] == 503, explain="the story is stopped")
             assert ask_json(chat)[1] == {
                 "detail": "temporarily disabled",
                 "switch": "segment:finance",
@@ -99,7 +102,7 @@ def test_fastapi_service_is_stopped_and_released(tmp_path: Path) -> None:
             assert ask(f"{at}/chat?user=lee&department=retail")[0] == 200
 
             there.release("segment:finance")
-            until(lambda: ask(chat)[0] == 200, "the chat flows again")
+            wait_until(lambda: ask(chat)[0] == 200, explain="the chat flows again")
             service.terminate()
             service.wait(30)
 
@@ -126,7 +129,7 @@ def test_django_service_is_stopped_in_every_forked_worker(tmp_path: Path) -> Non
                 both.update([said["worker"]] if status == 200 else [])
                 return len(both) == 2
 
-            until(answers, "both workers answer")
+            wait_until(answers, explain="both workers answer")
             there.engage("feature:report")
             in_a_row = 0
 
@@ -135,7 +138,7 @@ def test_django_service_is_stopped_in_every_forked_worker(tmp_path: Path) -> Non
                 in_a_row = in_a_row + 1 if ask(report)[0] == 503 else 0
                 return in_a_row == 20
 
-            until(is_stopped, "both workers say that it is stopped")
+            wait_until(is_stopped, explain="both workers say that it is stopped")
             assert ask_json(report)[1]["switch"] == "feature:report"
             there.release("feature:report")
-            until(lambda: ask(report)[0] == 200, "it flows again")
+            wait_until(lambda: ask(report)[0] == 200, explain="it flows again")

@@ -13,9 +13,10 @@ from celery import Celery
 from celery.result import AsyncResult
 
 from switchgear import SwitchEngaged
-from tests.consoles import console
-from tests.services import environment, running, until
-from tests.streams import URL
+from tests.dlq.streams import URL
+from tests.fake_console import console
+from tests.service_processes import environment, running
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def sender(queue: str) -> Iterator[Celery]:
 
 
 def failure(result: AsyncResult) -> Any:
-    """What a task that waits was stopped by."""
+    """Return the switch that stopped a waiting task."""
     return result.result if result.state == "RETRY" else None
 
 
@@ -56,11 +57,13 @@ def test_task_that_is_stopped_waits_until_it_is_released(tmp_path: Path, queue: 
 
             def is_stopped() -> bool:
                 waiting.append(app.send_task("celery_app.digest", ["lee"]))
-                until(lambda: waiting[-1].ready() or failure(waiting[-1]), "it is tried")
+                wait_until(
+                    lambda: waiting[-1].ready() or failure(waiting[-1]), explain="it is tried"
+                )
                 return bool(failure(waiting[-1]))
 
-            until(is_stopped, "a child of the pool is told")
-            error = until(lambda: failure(waiting[-1]), "the task waits")
+            wait_until(is_stopped, explain="a child of the pool is told")
+            error = wait_until(lambda: failure(waiting[-1]), explain="the task waits")
             assert isinstance(error, SwitchEngaged)
             assert (error.switch, error.reason) == ("feature:digest", "wrong figures in it")
 

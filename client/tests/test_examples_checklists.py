@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.services import EXAMPLES, environment
+from tests.service_processes import EXAMPLES, environment
 
 CHECKLISTS = EXAMPLES / "checklists"
 CARELESS = """

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from switchgear import Switchgear
-from tests.consoles import TOKEN, console
-from tests.services import EXAMPLES
+from tests.fake_console import TOKEN, console
+from tests.service_processes import EXAMPLES
 
 MANIFESTS = sorted((EXAMPLES / "kubernetes").glob("*.yaml"))
 KUBECTL = """#!/bin/sh

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.services import EXAMPLES, environment
+from tests.service_processes import EXAMPLES, environment
 
 SCENARIOS = EXAMPLES / "scenarios"
 SAYS = {

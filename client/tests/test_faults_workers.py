@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.streams import URL
+from tests.dlq.streams import URL
 
 pytestmark = [pytest.mark.faults, pytest.mark.smoke]
 CLIENT = Path(__file__).parents[1]
@@ -64,6 +64,6 @@ def worker(stream):
 
 
 def left(stream):
-    """Whether nobody was given the last message yet."""
+    """Return True if no consumer was given the last message yet."""
     [group] = stream.redis.xinfo_groups(stream.name)
     return group["last-delivered-id"] != stream.redis.xinfo_stream(stream.name)["last-entry"][0]

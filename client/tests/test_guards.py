@@ -1,4 +1,4 @@
-"""What a guard lets through, what it stops, and what it looks at."""
+"""Guards: which calls they let through and stop, and what they inspect."""
 
 import contextlib
 import copy
@@ -298,7 +298,7 @@ def test_engaged_switch_of_another_process_says_the_same_here(console, make):
 
 
 def test_engaged_switch_can_be_made_again_from_plain_values():
-    """As task queues do, which keep the arguments of an exception as JSON."""
+    """Recreate an exception from its arguments as JSON, as task queues do."""
     stopped = SwitchEngaged("feature:chat", "why", 7)
 
     assert stopped.args == ("feature:chat", "why", 7, True)

@@ -1,4 +1,4 @@
-"""Which stream takes the dead letters of which."""
+"""Names of the streams of dead letters."""
 
 import pytest
 

@@ -45,7 +45,7 @@ MAX_MEASURED = 7
 
 
 def run(*command: object, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    """In an environment that knows of no console, and of no other place for modules."""
+    """Run in an environment without a console or other paths for modules."""
     hidden = ("SWITCHGEAR_", "PYTHON", "VIRTUAL_ENV", "UV_")
     env = {k: v for k, v in os.environ.items() if not k.startswith(hidden)}
     return subprocess.run(

@@ -1,4 +1,4 @@
-"""What a client is told by its arguments and by its environment."""
+"""Settings from arguments and from the environment."""
 
 import logging
 import os

@@ -6,7 +6,7 @@ from types import ModuleType
 import pytest
 
 from switchgear import Switchgear
-from tests.consoles import TOKEN
+from tests.fake_console import TOKEN
 
 
 @pytest.fixture

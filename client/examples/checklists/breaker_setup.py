@@ -1,4 +1,4 @@
-"""When breakers are set up: does each open when it must, and only then, and close again gently?
+"""A checklist for breakers: each opens when it must, only then, and closes again gently.
 
 python breaker_setup.py shop:policies
 """
@@ -19,7 +19,7 @@ OPEN_SECONDS = (5.0, 120.0)
 
 
 def _is_insensitive(policy: Policy) -> bool:
-    """Whether a handful of failures, as on any good day, leave it closed."""
+    """Return True if a handful of failures leaves the breaker closed."""
     parameters = policy.breaker.parameters
     in_a_row = parameters.consecutive_failures
     if in_a_row is not None and in_a_row < MIN_FAILURES:
@@ -30,7 +30,7 @@ def _is_insensitive(policy: Policy) -> bool:
 
 
 def _opens_in_time(policy: Policy) -> bool:
-    """Whether so few calls are needed that it opens while it matters."""
+    """Return True if the breaker needs few enough calls to open in time."""
     parameters = policy.breaker.parameters
     needed = parameters.failure_count
     return (parameters.needed_calls if needed is None else needed) <= MAX_CALLS

@@ -1,6 +1,8 @@
-"""What both checklists share: to find a service's policies, and to say what is missing.
+"""Shared by both checklists: finds a service's policies, and prints what is missing.
 
-python pre_deployment.py MODULE:NAME, where NAME is a list of policies of that module.
+    python pre_deployment.py MODULE:NAME
+
+NAME is a list of policies in that module.
 """
 
 import importlib
@@ -13,7 +15,7 @@ from switchgear import Policy
 
 @dataclass(frozen=True)
 class Item:
-    """A line of a checklist. `is_met` is asked for each policy; `why` says what happens without."""
+    """A line of a checklist. `is_met` judges each policy; `why` says what happens without it."""
 
     wanted: str
     why: str
@@ -21,8 +23,10 @@ class Item:
 
 
 def check(items: Iterable[Item]) -> int:
-    """Print what is missing of the policies that the command line names; the exit code: 0 nothing,
-    1 something, 2 used wrongly."""
+    """Check the policies named on the command line; print what is missing.
+
+    Return the exit code: 0 for nothing, 1 for something, 2 for wrong usage.
+    """
     if len(sys.argv) != 2 or ":" not in sys.argv[1]:
         print(f"usage: python {sys.argv[0]} MODULE:NAME", file=sys.stderr)
         return 2

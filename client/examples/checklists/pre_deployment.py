@@ -18,7 +18,7 @@ PASSING = (408, 429)
 
 
 def _tries_fit(policy: Policy) -> bool:
-    """Whether there is time for a second try at all."""
+    """Return True if there is time for a second attempt."""
     deadline, timeout = policy.deadline, policy.timeout_seconds
     if policy.retry is None or deadline is None or deadline.seconds is None or timeout is None:
         return True

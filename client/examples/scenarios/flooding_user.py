@@ -1,8 +1,4 @@
-"""One user sends a thousand questions: they get their share, and the others theirs.
-
-Two at once for each user. And what fails is tried again within a budget: a thousand failures make
-no three thousand calls.
-"""
+"""One user sends a thousand questions; the others still get their share."""
 
 import asyncio
 import contextlib

@@ -9,7 +9,7 @@ from switchgear.patterns.fallback_targets import FallbackTarget
 
 
 class RateLimited(Exception):
-    """What clients of providers raise: they carry the status and headers of the answer."""
+    """An error of a provider's client, with status and headers of the answer."""
 
     status_code = 429
     headers = {"Retry-After": "0"}

@@ -17,8 +17,8 @@ from celery.exceptions import MaxRetriesExceededError
 from switchgear.patterns.deadline import Deadline
 from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.retry import Retry
-from tests.services import environment, running
-from tests.streams import URL
+from tests.dlq.streams import URL
+from tests.service_processes import environment, running
 
 PATIENCE = 60
 
@@ -110,7 +110,7 @@ def test_what_a_task_asks_for_ends_at_max_retries(tasks: ModuleType, key: str) -
 
 
 def test_retry_that_a_task_asks_for_is_no_failure(tasks: ModuleType, key: str) -> None:
-    """One failure would have opened its breaker."""
+    """A single failure would open its breaker."""
     assert tasks.again.delay(key).get(timeout=PATIENCE) == 3
 
 

@@ -1,4 +1,4 @@
-"""What OpenTelemetry hears of calls: on the span that is current, and as a counter."""
+"""Span events and counters for OpenTelemetry."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What a process's own metrics say of its dependencies."""
+"""Metrics of a process for Prometheus."""
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest

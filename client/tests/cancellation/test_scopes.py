@@ -74,8 +74,10 @@ def test_cancelling_block_outside_of_a_task_leaves_nothing_behind(console):
 
 
 def interrupted_after_each_builtin(call):
-    """Call again and again, in the functions `call` of the guards interrupted after one more call
-    of something built in, where Python looks for signals. Yield after each."""
+    """Call repeatedly, interrupted after one more builtin call in the guards each time.
+
+    Python checks for signals there. Yield after each call.
+    """
     last = 0
     while True:
         last += 1

@@ -10,7 +10,7 @@ import pytest
 from switchgear import CircuitOpen, Retry, RetryParameters, SwitchEngaged
 from switchgear.adapters.httpx import AsyncTransport, Patterns, Transport
 from switchgear.testing import Console
-from tests.wire.answering import Said, serving
+from tests.wire.http_server import Said, serving
 
 SLOW = RetryParameters(attempts=3, base_seconds=60, cap_seconds=60)
 SOON_SECONDS = 5.0

@@ -14,7 +14,7 @@ from controlplane import asgi_server
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.dataplane.tests.processes import Server
 from controlplane.tests.installation import free_port, until
-from tests.cli.running import Scripted, Shell, scripted
+from tests.cli.shell import Scripted, Shell, scripted
 
 OPERATOR = [
     "switches:read", "switches:write", "ramps:write", "breakers:read", "breakers:write",
@@ -83,8 +83,10 @@ def asking(console: Scripted) -> Shell:
 
 
 def _is_known(shell: Shell) -> bool:
-    """A new token is known a moment later, and while tables are emptied for the next test the
-    database seems to be away."""
+    """Return True once the console accepts the new token.
+
+    While tables are emptied for the next test the database seems unavailable.
+    """
     headers = {"Authorization": f"Bearer {shell.token}"}
     paths = ("/api/v1/degradation", "/api/v1/snapshot")
     with httpx.Client(base_url=shell.url, headers=headers, timeout=15, verify=False) as client:

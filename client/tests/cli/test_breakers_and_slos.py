@@ -15,7 +15,7 @@ WHY = ("--reason", "Oracle answers with wrong figures")
 
 @pytest.fixture
 def shell(shell_of):
-    """To register something is an admin's."""
+    """Return a client of an admin, who may register dependencies."""
     return shell_of(role="admin")
 
 
@@ -29,7 +29,7 @@ def api(shell):
 
 @pytest.fixture
 def reported(api):
-    """One instance of core whose breaker to oracle is open."""
+    """Report an instance of core whose breaker to oracle is open."""
     now = datetime.now(UTC).isoformat()
     moved = {"n": 1, "from": "closed", "to": "open", "at": now, "cause": "5 failures in 60 s"}
     breaker = {

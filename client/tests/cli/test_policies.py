@@ -5,7 +5,7 @@ import pytest
 
 from controlplane.tests.installation import until
 from switchgear import CircuitOpen
-from tests.quick import PromptClient
+from tests.quick_client import PromptClient
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]
 WHY = ("--reason", "Oracle answers with wrong figures")
@@ -13,7 +13,7 @@ WHY = ("--reason", "Oracle answers with wrong figures")
 
 @pytest.fixture
 def shell(shell_of):
-    """To register something is an admin's."""
+    """Return a client of an admin, who may register dependencies."""
     return shell_of(role="admin")
 
 

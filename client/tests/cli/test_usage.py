@@ -1,4 +1,4 @@
-"""What the command line takes, and how a wrong one ends."""
+"""The syntax of the command line, and usage errors."""
 
 import os
 import re
@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from switchgear.cli import exits
-from tests.cli.running import Shell
+from tests.cli.shell import Shell
 
 CLIENT = Path(__file__).resolve().parents[2]
 NOWHERE = Shell("http://127.0.0.1:1")
 
 
 def bare(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """As installed without its extra: nothing but Python and the library."""
+    """Run the command without its extra: only Python and the library."""
     return subprocess.run(
         [sys.executable, "-S", "-m", "switchgear", *arguments],
         cwd=CLIENT,

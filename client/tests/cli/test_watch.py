@@ -14,7 +14,7 @@ import pytest
 
 from switches.tests.browsers import engaged
 from switchgear.cli import exits
-from tests.cli.running import Shell
+from tests.cli.shell import Shell
 
 pytestmark = pytest.mark.timeout(180)
 CLIENT = Path(__file__).resolve().parents[2]
@@ -27,7 +27,7 @@ class Watching:
     def __init__(self, shell, *arguments):
         given = {"SWITCHGEAR_URL": shell.url, "SWITCHGEAR_TOKEN": shell.token}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.cli.quickly", "watch", *arguments],
+            [sys.executable, "-m", "tests.cli.quick_cli", "watch", *arguments],
             cwd=CLIENT,
             env={**os.environ, **given},
             stdout=subprocess.PIPE,

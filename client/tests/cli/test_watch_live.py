@@ -1,4 +1,4 @@
-"""What a live socket leaves out, and what breaks it: `watch` reads it anew."""
+"""`watch` reads anew what a live socket leaves out, and when it breaks."""
 
 import contextlib
 import json
@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Response
 from websockets.sync.server import serve
 
-from tests.cli.running import Shell
+from tests.cli.shell import Shell
 from tests.cli.test_watch import watching
 
 pytestmark = pytest.mark.timeout(120)
@@ -34,8 +34,10 @@ def message(seq, cause, event="degradation.changed"):
 
 @contextmanager
 def live(answers, *sockets):
-    """A console whose API gives these answers, the last one for ever; each socket says its
-    messages and ends, the last one stays."""
+    """Run a console with scripted answers and sockets.
+
+    Each socket sends its messages and ends; the last one stays open.
+    """
     scripts = [list(one) for one in sockets]
 
     def answer(_socket, request):

@@ -1,4 +1,4 @@
-"""What one service of the demo hands to the next: how much time is left, and who tries again."""
+"""Calls between the demo's services pass on the time left and the retry headers."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What is done before the services start: wrong settings stop it, the token is kept privately."""
+"""Preparation of the demo: wrong settings stop it, the token is kept privately."""
 
 import stat
 import subprocess

@@ -250,7 +250,7 @@ def test_a_form_without_a_known_button_is_refused(three: World, form: dict[str, 
 
 
 def configured(name: str) -> dict[str, Any]:
-    """What the demo's own files say of a dependency."""
+    """Return the demo's own configuration of a dependency."""
     texts = {file: (CONFIG / file).read_text() for file in FILES if (CONFIG / file).is_file()}
     return dict(read_files(texts).dependencies[name])
 

@@ -19,7 +19,7 @@ from switchgear.evaluation.bucketing import BUCKETS, bucket
 from switchgear.evaluation.decisions import blocks
 from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.testing import FakeClock
-from tests.examples import examples
+from tests.hypothesis_examples import examples
 
 NOW = datetime(2026, 11, 21, 3, tzinfo=UTC)
 KEYS = st.sampled_from(["all", "finance", "retail", "a.b-c_D", "x" * 120])

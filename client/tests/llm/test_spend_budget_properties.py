@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from switchgear.llm import SpendBudget, SpendExceeded
 from switchgear.llm.spend_budget import SLOTS
 from switchgear.patterns.parameters import SpendParameters
-from tests.examples import examples
+from tests.hypothesis_examples import examples
 from tests.patterns.clocks import Clock
 
 KEYS = st.sampled_from(["kim", "lee", None])

@@ -17,7 +17,7 @@ from switchgear.llm.tokens import (
     fail_fast,
     split_text,
 )
-from tests.examples import examples
+from tests.hypothesis_examples import examples
 
 
 def words(text):

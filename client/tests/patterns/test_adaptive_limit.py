@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from switchgear.patterns.adaptive_limit import AdaptiveLimit, LimitRange
-from tests.examples import examples
+from tests.hypothesis_examples import examples
 
 BASE_SECONDS = 0.1
 

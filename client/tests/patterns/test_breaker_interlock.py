@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.parameters import BreakerParameters
 from switchgear.refusals import CircuitOpen
-from tests.examples import examples
+from tests.hypothesis_examples import examples
 from tests.patterns.clocks import Clock
 
 STEPS = st.lists(

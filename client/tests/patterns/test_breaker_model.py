@@ -7,7 +7,7 @@ from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.generation import MODES, CallPermit, StateTransition
 from switchgear.patterns.parameters import BreakerParameters
 from switchgear.refusals import CircuitOpen
-from tests.examples import examples
+from tests.hypothesis_examples import examples
 from tests.patterns.breaker_oracle import Call, Oracle
 from tests.patterns.clocks import Clock
 

@@ -25,7 +25,7 @@ from switchgear.patterns.bulkhead_queue import Waiter
 from switchgear.patterns.parameters import BulkheadParameters
 from switchgear.patterns.permits import PermitPool
 from switchgear.refusals import BulkheadFull
-from tests.examples import examples
+from tests.hypothesis_examples import examples
 
 PATIENCE = 20.0
 

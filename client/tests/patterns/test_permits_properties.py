@@ -6,7 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from switchgear.patterns.bulkhead_queue import Waiter
 from switchgear.patterns.parameters import BulkheadParameters
 from switchgear.patterns.permits import PermitPool
-from tests.examples import examples
+from tests.hypothesis_examples import examples
 
 KEYS = st.sampled_from([None, None, "u1", "u2"])
 PARAMETERS = st.one_of(

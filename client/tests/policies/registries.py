@@ -1,4 +1,4 @@
-"""A registry that is told by a test what the console says."""
+"""A registry, and documents of the console for it."""
 
 import json
 from typing import Any

@@ -21,7 +21,7 @@ from switchgear.patterns.caches import MemoryCache
 from switchgear.patterns.parameters import HttpTimeouts, SpendParameters
 from switchgear.policies.argument_checks import RULES
 from switchgear.policies.arguments import Arguments, BreakerArguments, BulkheadArguments
-from tests.policies.following import NAME
+from tests.policies.policy_clients import NAME
 
 
 async def coroutine(*_args: object) -> bool:

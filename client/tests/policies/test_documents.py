@@ -1,4 +1,4 @@
-"""What the console says of dependencies is read for what can be understood of it."""
+"""Valid parts of the console's configuration apply, invalid ones keep their value."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from switchgear.policies.documents import (
     path_pattern,
     read,
 )
-from tests.examples import examples
+from tests.hypothesis_examples import examples
 
 NAME = "core->oracle"
 ANYTHING = st.recursive(
@@ -207,7 +207,7 @@ def test_pattern_of_many_asterisks_takes_no_time():
 
 
 def fits(pattern, path):
-    """What a pattern means, by all ways in which it may be."""
+    """Match a pattern by trying all possibilities."""
     if pattern == "/**" and path == "":
         return True
     if pattern.startswith("**"):

@@ -1,12 +1,12 @@
-"""In a child breakers begin anew, under a boot of their own, and go on following."""
+"""A child's breakers start anew, under its own boot, and follow the console."""
 
 import json
 import threading
 import time
 
-from tests.consoles import CONFIG, console
-from tests.policies.following import NAME
-from tests.telling.running import environment, run
+from tests.fake_console import CONFIG, console
+from tests.policies.policy_clients import NAME
+from tests.reporting.program_runner import environment, run
 
 
 def asking(there):

@@ -1,4 +1,4 @@
-"""What one policy says, and another one of the same name differs in."""
+"""Policies of one name share their state; differences are logged."""
 
 import json
 import logging
@@ -11,7 +11,7 @@ from switchgear.clock import ConsoleClock, SystemTime
 from switchgear.evaluation.snapshot_store import MAX_EPOCHS
 from switchgear.policies.registry import MAX_DEPENDENCIES, Registry
 from switchgear.refusals import BulkheadFull
-from tests.policies.following import NAME
+from tests.policies.policy_clients import NAME
 from tests.policies.registries import EPOCH, document, override, registry
 
 

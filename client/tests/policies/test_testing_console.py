@@ -7,8 +7,8 @@ import pytest
 
 from switchgear import CircuitOpen, Switchgear
 from switchgear.testing import Console, FakeClock
-from tests.policies.following import NAME
-from tests.telling.waiting import our_threads, until
+from tests.policies.policy_clients import NAME
+from tests.waiting import our_threads, wait_until
 
 
 def test_policy_is_in_force_when_the_method_returns():
@@ -72,7 +72,7 @@ def test_thread_that_ends_an_override_ends_with_its_client():
 
     del client
     gc.collect()
-    until(lambda: "switchgear-overrides" not in our_threads())
+    wait_until(lambda: "switchgear-overrides" not in our_threads())
     assert breaker.mode == "forced_open"
 
 
@@ -81,7 +81,7 @@ def test_override_ends_by_the_clock_of_the_machine_as_well():
     client = console.client(service="core")
     breaker = client.breaker(NAME)
     console.force(NAME, "forced_open", expires_in=0.3)
-    until(lambda: breaker.mode == "normal")
+    wait_until(lambda: breaker.mode == "normal")
 
     assert client.status().config_version == 1
 

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from switchgear.steps import EffectState, Job, JobStatus, Runner, SQLiteStore, Step, StepStatus
-from tests.services import environment, until
+from tests.service_processes import environment
 from tests.steps.receiver import Moment, receiver
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.smoke]
 MOMENTS: tuple[Moment, ...] = ("before", "after", "answered")
@@ -67,9 +68,9 @@ def test_killed_workers_leave_every_effect_done_exactly_once(tmp_path: Path, see
     with receiver(kills) as there:
         for _ in range(len(kills) + 1):
             with worker(path, there.url, 0.2) as process:
-                until(
+                wait_until(
                     lambda: process.poll() is not None or are_over(runner, ids),
-                    "the worker dies or is done",
+                    explain="the worker dies or is done",
                 )
         assert are_over(runner, ids)
 
@@ -106,9 +107,9 @@ def test_suspended_worker_writes_nothing_after_takeover(tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
     runner, (job_id,) = add(path, "stopped")
     with worker(path, "http://127.0.0.1:9", 0.3, job_id) as first:
-        until((tmp_path / "jobs.db.stopped").exists, "it stands still")
+        wait_until((tmp_path / "jobs.db.stopped").exists, explain="it stands still")
         with worker(path, "http://127.0.0.1:9", 0.3):
-            until(lambda: are_over(runner, [job_id]), "another takes over")
+            wait_until(lambda: are_over(runner, [job_id]), explain="another takes over")
         before = runner.look(job_id)
         os.kill(first.pid, signal.SIGCONT)
         assert first.wait(60) == 3
@@ -125,7 +126,7 @@ def test_workers_that_compete_do_each_effect_once(tmp_path: Path) -> None:
     with receiver() as there, contextlib.ExitStack() as stack:
         for _ in range(3):
             stack.enter_context(worker(path, there.url, 60.0))
-        until(lambda: are_over(runner, ids), "all are over")
+        wait_until(lambda: are_over(runner, ids), explain="all are over")
 
     assert Counter(there.deliveries) == expected(ids)
     assert {runner.look(job_id).job.epoch for job_id in ids} == {1}
@@ -143,7 +144,7 @@ def test_slow_worker_with_signs_of_life_keeps_its_job(tmp_path: Path) -> None:
     taken: list[object] = []
     thread = threading.Thread(target=lambda: taken.append(slow.run(job_id)))
     thread.start()
-    until(lambda: slow.look(job_id).job.status is JobStatus.RUNNING, "it runs")
+    wait_until(lambda: slow.look(job_id).job.status is JobStatus.RUNNING, explain="it runs")
     while thread.is_alive():
         assert other.run_due() == []
         time.sleep(0.05)

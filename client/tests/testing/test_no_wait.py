@@ -23,8 +23,8 @@ from switchgear.adapters.httpx import AsyncTransport, Transport
 from switchgear.dlq import AsyncConsumer
 from switchgear.patterns.deadline import left
 from switchgear.testing import FakeClock, no_wait
-from tests.streams import GROUP, URL
-from tests.working import consumer_of, failing
+from tests.dlq.consumers import consumer_of, failing
+from tests.dlq.streams import GROUP, URL
 
 SLOW = RetryParameters(attempts=4, base_seconds=600, cap_seconds=600)
 """A test that waits for it runs into its own timeout."""

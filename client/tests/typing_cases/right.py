@@ -1,4 +1,4 @@
-"""What a service writes. Both type checkers accept every line, and know the types."""
+"""Code of a service that both type checkers accept, with the right types."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a service must not write. Each line marked so is refused, by both type checkers."""
+"""Code of a service that both type checkers reject, at each marked line."""
 
 from switchgear import Policy, Switchgear
 from switchgear.testing import Console, engaged

@@ -11,7 +11,7 @@ from switchgear.patterns.deadline import Deadline
 from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.propagation import incoming
 from switchgear.patterns.retry import Retry
-from tests.wire.answering import Asked, Said, Server, in_turn, serving
+from tests.wire.http_server import Asked, Said, Server, in_turn, serving
 
 ATTEMPT, LAST = "x-retry-attempt", "x-retry-last-attempt"
 QUICK = RetryParameters(attempts=3, base_seconds=0.001)

@@ -13,7 +13,7 @@ from switchgear.adapters.httpx import AsyncTransport, Patterns, Transport
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.parameters import BulkheadParameters, RetryParameters
 from switchgear.patterns.retry import Retry
-from tests.wire.answering import Asked, Said, in_turn, serving
+from tests.wire.http_server import Asked, Said, in_turn, serving
 
 QUICK = RetryParameters(attempts=3, base_seconds=0.0)
 LONG = 20.0

@@ -22,7 +22,7 @@ from switchgear.patterns.parameters import (
 from switchgear.patterns.retry import Retry
 from switchgear.policies.policy import Policy
 from switchgear.refusals import BulkheadFull, CircuitOpen
-from tests.wire.answering import Asked, Said, in_turn, serving
+from tests.wire.http_server import Asked, Said, in_turn, serving
 
 LONG = 20.0
 """A hung server holds for so long at most."""

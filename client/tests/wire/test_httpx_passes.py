@@ -1,4 +1,4 @@
-"""One request that passes a transport more than once: redirected, with credentials, sent anew."""
+"""A request that passes a transport repeatedly: redirected, authenticated, or sent anew."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from switchgear.adapters.httpx import AsyncTransport, Patterns, Transport
 from switchgear.patterns.deadline import Deadline
 from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.retry import Retry
-from tests.wire.answering import Asked, Said, in_turn, serving
+from tests.wire.http_server import Asked, Said, in_turn, serving
 
 QUICK = RetryParameters(attempts=3, base_seconds=0.0)
 LONG = 20.0

@@ -1,4 +1,4 @@
-"""What the transports send again, and what not: seen by a real server."""
+"""Requests that the transports repeat, as seen by a real server."""
 
 import asyncio
 from email.utils import formatdate
@@ -13,14 +13,14 @@ from switchgear.patterns.idempotency import idempotency_key_of
 from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.retry import Retry
 from switchgear.patterns.retry_budget import RetryBudget
-from tests.wire.answering import Said, in_turn, serving
+from tests.wire.http_server import Said, in_turn, serving
 
 QUICK = RetryParameters(attempts=3, base_seconds=0.0)
 BUSY, FINE = Said(503), Said(200)
 
 
 def retry_of(**given):
-    """One that notes what it would have waited."""
+    """A retry that records its waits."""
     waits = []
     given = {"parameters": QUICK, "rng": lambda: 0.0, "sleep": waits.append, **given}
     return Retry("backend", **given), waits

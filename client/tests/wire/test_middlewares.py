@@ -1,4 +1,4 @@
-"""What a request brings along holds in the application behind the middlewares."""
+"""The limits of a request apply in the application behind the middlewares."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ CALLS = 3
 
 
 def seen():
-    """What holds here: seconds left, and how often a failing call is tried."""
+    """Return the seconds left here, and the attempts of a failing call."""
     calls = []
 
     @Retry(parameters=RetryParameters(attempts=CALLS, base_seconds=0.0))

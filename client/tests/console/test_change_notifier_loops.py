@@ -1,0 +1,148 @@
+"""Coroutine functions that are told which switches have changed."""
+
+import asyncio
+import threading
+
+import pytest
+
+from tests.console.change_listeners import row
+from tests.waiting import wait_until
+
+
+def test_coroutine_function_runs_on_the_loop_it_was_given_on(store):
+    async def serve():
+        heard, threads = [], set()
+
+        async def listen(change):
+            await asyncio.sleep(0)
+            threads.add(threading.current_thread())
+            heard.append(change.after)
+
+        store.notifier.add(listen, ())
+        for rows in ([row("feature:chat")], []):
+            await asyncio.to_thread(store.show, *rows)
+            async with asyncio.timeout(30):
+                while len(heard) < store.version:
+                    await asyncio.sleep(0.01)
+        return heard, threads == {threading.current_thread()}
+
+    assert asyncio.run(serve()) == (["engaged", "released"], True)
+
+
+def test_slow_coroutine_is_called_by_one_at_a_time(store):
+    async def serve():
+        heard, inside = [], []
+
+        async def listen(change):
+            inside.append(1)
+            heard.append((len(inside), change.after))
+            await asyncio.sleep(0.1)
+            inside.pop()
+            if change.after == "ramping":
+                raise ValueError
+
+        store.notifier.add(listen, ())
+        for rows in ([row("feature:chat")], [row("feature:chat", "ramping", 5)], []):
+            await asyncio.to_thread(store.show, *rows)
+            await asyncio.sleep(0.05)
+        async with asyncio.timeout(30):
+            while heard[-1][1] != "released":
+                await asyncio.sleep(0.01)
+        return heard
+
+    heard = asyncio.run(serve())
+
+    assert {count for count, _ in heard} == {1}
+
+
+def test_coroutine_function_without_a_loop_is_refused(store):
+    async def listen(change): ...
+
+    with pytest.raises(RuntimeError, match="event loop"):
+        store.notifier.add(listen, ())
+
+
+def test_changes_after_the_loop_was_closed_are_dropped_with_a_count(store):
+    async def listen(change): ...
+
+    async def serve():
+        store.notifier.add(listen, ())
+
+    asyncio.run(serve())
+    heard = []
+    store.notifier.add(heard.append, ())
+
+    store.show(row("feature:chat"), row("feature:search"))
+    wait_until(lambda: len(heard) == 2)
+    store.show()
+    wait_until(lambda: len(heard) == 4)
+
+    assert store.notifier.dropped == 2
+
+
+def test_callback_that_waits_for_what_was_cancelled_hears_the_other_changes(store, caplog):
+    async def serve():
+        heard = []
+
+        async def listen(change):
+            heard.append(change.switch)
+            gone = asyncio.get_running_loop().create_future()
+            gone.cancel()
+            await gone
+
+        store.notifier.add(listen, ())
+        for rows in ([row("feature:a"), row("feature:b")], []):
+            before = len(heard)
+            await asyncio.to_thread(store.show, *rows)
+            async with asyncio.timeout(30):
+                while len(heard) < before + 2:
+                    await asyncio.sleep(0.01)
+        return heard
+
+    assert asyncio.run(serve()) == ["feature:a", "feature:b"] * 2
+    assert "was cut short" in caplog.text
+    assert store.notifier.dropped == 0
+
+
+def test_task_that_is_cancelled_before_it_begins_is_not_the_last_one(store):
+    async def serve():
+        heard = []
+
+        async def listen(change):
+            heard.append(change.switch)
+
+        store.notifier.add(listen, ())
+        [listener] = store.notifier._listeners
+        store.show(row("feature:chat"))
+        wait_until(lambda: listener.is_busy)  # Meanwhile the event loop stands still.
+        asyncio.get_running_loop().call_soon(lambda: listener.task.cancel())
+        await asyncio.sleep(0)
+        async with asyncio.timeout(30):
+            while listener.is_busy:
+                await asyncio.sleep(0.01)
+        missed = store.notifier.dropped
+        await asyncio.to_thread(store.show, row("feature:chat"), row("feature:search"))
+        async with asyncio.timeout(30):
+            while not heard:
+                await asyncio.sleep(0.01)
+        return missed, heard
+
+    assert asyncio.run(serve()) == (1, ["feature:search"])
+
+
+def test_coroutine_that_nobody_awaits_is_logged_once(store, caplog):
+    heard = []
+
+    async def listen(change): ...
+
+    def mislead(change):
+        heard.append(change)
+        return listen(change)
+
+    store.notifier.add(mislead, ())
+    store.show(row("feature:a"), row("feature:b"))
+
+    wait_until(lambda: len(heard) == 2)
+    store.show()
+    wait_until(lambda: len(heard) == 4)
+    assert caplog.text.count("nobody awaits") == 1

@@ -1,0 +1,1 @@
+"""Known failure modes of each pattern: shown without this library, and absent with it."""

@@ -1,0 +1,1 @@
+"""Reports, acknowledgements, forks and process exit."""

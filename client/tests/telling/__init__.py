@@ -1,1 +1,0 @@
-"""What a client tells: the console, its callbacks, and its children."""

@@ -1,1 +1,0 @@
-"""What each pattern is known to do wrong: sprung without this library, and harmless with it."""
