@@ -10,10 +10,10 @@ from typing import Any, Protocol
 import redis
 
 from demo import page, world
-from demo.asking import Asking
-from demo.calling import Unreachable
 from demo.faults import Faults
-from demo.serving import Answer, Body, Service, refused, serve
+from demo.http_calls import Unreachable
+from demo.http_service import Answer, Body, Service, refused, serve
+from demo.service_calls import ServiceCalls
 from switchgear import Refused, SwitchEngaged, Switchgear
 
 EVENT_SHARE = 0.1
@@ -37,10 +37,12 @@ class Stream(Protocol):
 class Core:
     """Answers visitors."""
 
-    def __init__(self, gear: Switchgear, faults: Faults, asking: Asking, stream: Stream) -> None:
+    def __init__(
+        self, gear: Switchgear, faults: Faults, calls: ServiceCalls, stream: Stream
+    ) -> None:
         self._gear = gear
         self._faults = faults
-        self._asking = asking
+        self._calls = calls
         self._stream = stream
         self._availability = gear.sli("core-availability")
         self._errors = gear.sli("core-error-rate")
@@ -83,7 +85,7 @@ class Core:
             self._bearable.measure(within_seconds=8.0),
         ):
             self._faults.strike()
-            answer = self._asking.ask(intent, question)
+            answer = self._calls.ask(intent, question)
         (self._whole.bad if answer.is_partial else self._whole.good)()
         label = {"partial": True, "source": answer.source} if answer.is_partial else {}
         return {**answer.value, **label}
@@ -111,9 +113,9 @@ def main() -> None:
     stream = redis.Redis.from_url(os.environ["REDIS_URL"], socket_timeout=2)
     with world.join("core") as gear:
         gear.on_change(lambda change: log.info("%s is %s", change.switch, change.after))
-        asking = Asking(gear, ports)
-        core = Core(gear, faults, asking, stream)
-        policies = tuple(asking.policies.values())
+        calls = ServiceCalls(gear, ports)
+        core = Core(gear, faults, calls, stream)
+        policies = tuple(calls.policies.values())
         pages = page.Pages(gear, ports, os.environ.get("SWITCHGEAR_URL", ""), policies)
         routes = {
             ("POST", "/ask"): core.ask,

@@ -14,7 +14,7 @@ from statistics import quantiles
 from typing import Any
 
 from demo import world
-from demo.calling import Unreachable, call
+from demo.http_calls import Unreachable, call
 
 RATE = 20.0
 MAX_RATE = 100.0

@@ -4,7 +4,7 @@ import random
 import time
 
 from demo.faults import Faults
-from demo.serving import Body
+from demo.http_service import Body
 
 FIRST = "gpt-4o"
 THINKING_SECONDS = (0.01, 0.06)

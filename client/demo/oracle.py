@@ -2,8 +2,8 @@
 
 from demo import world
 from demo.faults import Faults
+from demo.http_service import Answer, Body, Service, serve
 from demo.model import Provider
-from demo.serving import Answer, Body, Service, serve
 from switchgear import Switchgear
 
 QUICK_SECONDS = 1.0

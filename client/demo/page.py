@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from demo.calling import Unreachable, call
-from demo.serving import Answer, Body
+from demo.http_calls import Unreachable, call
+from demo.http_service import Answer, Body
 from switchgear import Policy, Switchgear
 
 ASK_SECONDS = 2.0

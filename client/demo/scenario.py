@@ -16,7 +16,7 @@ from itertools import cycle
 from typing import Any
 
 from demo import load, world
-from demo.calling import Unreachable, call
+from demo.http_calls import Unreachable, call
 
 FIRST_SECONDS = 150.0
 EVERY_SECONDS = 720.0

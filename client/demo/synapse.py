@@ -12,7 +12,7 @@ import redis
 
 from demo import world
 from demo.faults import Faults
-from demo.serving import Answer, Body, Service, serve
+from demo.http_service import Answer, Body, Service, serve
 from switchgear import Switchgear
 from switchgear.dlq import Consumer, Message
 

@@ -1,4 +1,8 @@
-"""One user sends a thousand questions; the others still get their share."""
+"""One user sends a thousand questions; the others still get their share.
+
+Each user may run two calls at once, and failures are retried within a budget: a thousand failures
+do not make three thousand calls.
+"""
 
 import asyncio
 import contextlib

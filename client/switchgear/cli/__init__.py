@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from switchgear.cli import exits
 
 if TYPE_CHECKING:
-    from switchgear.cli.command_context import CommandContext
-    from switchgear.cli.intervals import Intervals
+    from switchgear.cli.command_context import CommandContext, Intervals
 
 __all__ = ["main"]
 
@@ -28,8 +27,7 @@ def main(arguments: Sequence[str] | None = None, intervals: "Intervals | None" =
 
 def _run(arguments: Sequence[str], intervals: "Intervals | None") -> int:
     """Import what is not needed before Ctrl-C is handled, and run the command."""
-    from switchgear.cli.command_context import CommandContext
-    from switchgear.cli.intervals import Intervals
+    from switchgear.cli.command_context import CommandContext, Intervals
     from switchgear.cli.parser import UsageError, build_parser
     from switchgear.cli.screen import make_screen
 

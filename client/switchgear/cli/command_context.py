@@ -13,12 +13,27 @@ from typing import Any
 from switchgear.cli import exits
 from switchgear.cli.api_client import REQUEST_SECONDS, ApiClient, Document
 from switchgear.cli.formatting import Clock
-from switchgear.cli.intervals import Intervals
 from switchgear.cli.screen import Screen
 
 MAX_OUTAGE_SECONDS = 60.0
 """Longest outage of the console while something is followed."""
 MAX_TOKEN_LENGTH = 1000
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Pauses in seconds. Tests use shorter ones."""
+
+    retry: float = 0.5
+    """Before a request is retried."""
+    follow: float = 1.0
+    """Between two reads of a ramp or a job."""
+    prove: float = 0.5
+    """Between two checks of the instances that apply a change."""
+    poll: float = 5.0
+    """Between two reads by `watch` without a live socket."""
+    reconnect: float = 0.5
+    """Longest first pause before `watch` opens its next socket."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import sys
 
 from switchgear.cli import main
-from switchgear.cli.intervals import Intervals
+from switchgear.cli.command_context import Intervals
 
 INTERVALS = Intervals(retry=0.02, follow=0.02, prove=0.1, poll=0.1, reconnect=0.05)
 

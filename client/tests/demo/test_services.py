@@ -11,14 +11,14 @@ import pytest
 
 from breakers.policies.configuration import FILES, read_files
 from demo import world
-from demo.asking import Asking
-from demo.calling import call
 from demo.core import Core
 from demo.faults import Fault, Faults
+from demo.http_calls import call
+from demo.http_service import Service, running
 from demo.oracle import Oracle
 from demo.page import Pages
 from demo.prepare import CONFIG
-from demo.serving import Service, running
+from demo.service_calls import ServiceCalls
 from demo.synapse import Synapse, UnreadableAmount
 from switchgear import Switchgear
 from switchgear.dlq import Message
@@ -54,9 +54,9 @@ class World:
             "oracle": self._serve(stack, "oracle", {("POST", "/answer"): oracle.answer}),
             "synapse": self._serve(stack, "synapse", {("POST", "/lookup"): self.synapse.lookup}),
         }
-        self.asking = Asking(self.gears["core"], self.ports)
-        core = Core(self.gears["core"], self.faults["core"], self.asking, self.stream)
-        policies = tuple(self.asking.policies.values())
+        self.calls = ServiceCalls(self.gears["core"], self.ports)
+        core = Core(self.gears["core"], self.faults["core"], self.calls, self.stream)
+        policies = tuple(self.calls.policies.values())
         pages = Pages(self.gears["core"], self.ports, "http://console.example/", policies)
         routes = {("POST", "/ask"): core.ask, ("GET", "/"): pages.show, ("POST", "/"): pages.change}
         self.ports["core"] = self._serve(stack, "core", routes)
@@ -113,7 +113,7 @@ def test_a_stopped_experiment_answers_its_members_as_before(three: World) -> Non
 
 def test_a_switch_that_only_oracle_has_heard_of_is_no_failure_of_core(three: World) -> None:
     with Console().client(service="core") as unaware:
-        core = Core(unaware, Faults(), Asking(unaware, three.ports), three.stream)
+        core = Core(unaware, Faults(), ServiceCalls(unaware, three.ports), three.stream)
         three.console.engage("feature:nl2sql", reason="Wrong totals in the answers")
         with running(Service({("POST", "/ask"): core.ask}, Faults()), poll_seconds=0.01) as port:
             asked = {"user": MEMBER, "segment": "hr", "intent": world.NL2SQL}
@@ -141,7 +141,7 @@ def test_who_was_answered_before_is_told_the_same_while_oracle_is_down_and_that_
     assert three.ask() == (200, {**before, "partial": True, "source": "cache"})
     assert three.ask(segment="sales")[0] == 502
     assert three.counted("core", "core-whole-answers") == (1, 2)
-    assert three.asking.policies[world.NL2SQL].counters.counted()["fallback"] == 1
+    assert three.calls.policies[world.NL2SQL].counters.counted()["fallback"] == 1
 
 
 def test_an_open_breaker_turns_visitors_away_at_once_and_says_who_is_away(three: World) -> None:
@@ -166,7 +166,7 @@ def test_an_outage_opens_the_breaker_by_the_demo_s_own_configuration(three: Worl
         statuses = [three.ask(user=f"u{number:03}")[0] for number in range(8)]
 
     assert statuses == [502] * 5 + [503] * 3
-    counted = three.asking.policies[world.NL2SQL].counters.counted()
+    counted = three.calls.policies[world.NL2SQL].counters.counted()
     assert (counted["failure"], counted["retry"]) == (15, 10)
 
 
@@ -177,7 +177,7 @@ def test_half_failures_of_oracle_do_not_open_it(three: World) -> None:
             three.faults["oracle"].put(Fault(errors=float(number % 2)))
             three.ask(user=f"u{number:03}")
 
-    assert three.asking.policies[world.NL2SQL].breaker.state == "closed"
+    assert three.calls.policies[world.NL2SQL].breaker.state == "closed"
 
 
 def test_an_overloaded_model_is_stood_in_for_by_the_smaller_one(three: World) -> None:
@@ -195,7 +195,7 @@ def test_a_slow_answer_is_waited_for_as_long_as_the_console_says(three: World) -
     status, said = three.ask()
 
     assert (status, said["code"]) == (502, "ORACLE_UNAVAILABLE")
-    assert three.asking.policies[world.NL2SQL].counters.counted()["timeout"] == 1
+    assert three.calls.policies[world.NL2SQL].counters.counted()["timeout"] == 1
 
 
 def test_a_service_that_is_down_is_core_s_failure(three: World) -> None:

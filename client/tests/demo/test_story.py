@@ -15,8 +15,8 @@ import pytest
 
 from demo import load, scenario, world
 from demo.faults import WELL, Faults
+from demo.http_service import Answer, Service, running
 from demo.scenario import CHAPTERS, Player
-from demo.serving import Answer, Service, running
 from switchgear.testing import FakeClock
 
 CLIENT = Path(scenario.__file__).parent.parent

@@ -18,7 +18,7 @@ from tests.dlq.streams import GROUP, URL, Stream
 from tests.redis_servers import cluster, server
 from tests.waiting import wait_until
 
-CLIENT = Path(__file__).parents[1]
+CLIENT = Path(__file__).parents[2]
 KILLED = """
 import os, signal, sys
 import redis
@@ -114,7 +114,7 @@ def test_a_full_server_keeps_the_message_pending(tmp_path):
         consumer = Consumer(
             redis=client, handler=failing, stream=stream.name, group=GROUP, attempts=1
         )
-        consumer._have_group()
+        consumer._drive(consumer._ensure_group())
         client.config_set("maxmemory", 1)
         consumer.step()
         assert (len(stream.pending), stream.letters) == (1, [])

@@ -6,9 +6,9 @@ from http.client import HTTPConnection
 
 import pytest
 
-from demo.calling import TooLate, Unreachable, call
 from demo.faults import Fault, Faults
-from demo.serving import Answer, Body, Service, running
+from demo.http_calls import TooLate, Unreachable, call
+from demo.http_service import Answer, Body, Service, running
 from switchgear import Deadline, Retry, RetryParameters
 from switchgear.patterns import deadline
 from switchgear.patterns.propagation import incoming, outgoing

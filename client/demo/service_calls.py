@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from demo import world
-from demo.calling import call
 from demo.faults import Broken
-from demo.serving import Body
+from demo.http_calls import call
+from demo.http_service import Body
 from switchgear import Answer, Fallback, Policy, SwitchEngaged, Switchgear
 from switchgear.patterns.caches import MemoryCache
 
@@ -30,7 +30,7 @@ class Failed(Broken):
         self.status = status
 
 
-class Asking:
+class ServiceCalls:
     """Calls the services at `ports`."""
 
     def __init__(self, gear: Switchgear, ports: Mapping[str, int]) -> None:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from demo.calling import Unreachable, call
 from demo.faults import Faults
-from demo.serving import Answer, Body, Service, running
+from demo.http_calls import Unreachable, call
+from demo.http_service import Answer, Body, Service, running
 from switchgear import SwitchEngaged
 
 
