@@ -55,16 +55,16 @@ def test_pages_take_as_many_queries_for_many_as_for_few(path):
 
 def test_attention_asks_as_often_when_much_is_missing():
     now = db_now()
-    few = queries(lambda: attention.everything(now))
+    few = queries(lambda: attention.read_all(now))
     many(40, now)
     Target.objects.filter(kind="person").update(email="")
     OnCallMember.objects.filter(position=1).delete()
 
-    many_ = queries(lambda: attention.everything(now))
+    many_ = queries(lambda: attention.read_all(now))
 
     # A rotation among them has to be read as well.
     assert many_ <= few + 2
-    titles = [one.title for one in attention.everything(now).waiting]
+    titles = [one.title for one in attention.read_all(now).waiting]
     assert "The route for switch.* to many on_call 0007 reaches nobody" in titles
 
 
