@@ -16,7 +16,7 @@ from controlplane.core.errors import DomainError, InvalidInput, Unavailable
 from controlplane.core.outbox import services as outbox
 from controlplane.notify.transports.slack_reply import transport as slack_reply
 
-from . import actions, hurry
+from . import actions, time_limited_transaction
 from .actions import Press
 from .payloads import Pressed
 from .retention_rules import ANSWERED_REQUESTS
@@ -45,7 +45,7 @@ def answer(
     carry_out = actions.find(pressed.name)
     if carry_out is None or not people.SLACK_USER_ID.fullmatch(pressed.slack_user_id):
         return None
-    with hurry.by(ends):
+    with time_limited_transaction.end_by(ends):
         return _answer(pressed, carry_out, digest, request_id, ip)
 
 

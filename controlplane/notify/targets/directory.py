@@ -10,7 +10,7 @@ from controlplane.core.clock import zone
 from controlplane.notify.transports import registry
 from controlplane.notify.transports.base import TRANSPORTS
 
-from . import duty
+from . import on_call_rotation
 from .models import EscalationStep, OnCallMember, Target
 
 MAX_DESTINATION_LENGTH = 120  # The outbox has no room for more.
@@ -52,12 +52,14 @@ class Directory:
             return None
         return self.behind(steps[0].target, now)
 
-    def on_duty(self, rotation: Target, now: datetime) -> tuple[Target | None, duty.Turn | None]:
+    def on_duty(
+        self, rotation: Target, now: datetime
+    ) -> tuple[Target | None, on_call_rotation.Turn | None]:
         """The person on duty in a rotation and their turn; None for both if it has no members."""
         people = self.members.get(rotation.pk, ())
-        turn = duty.turn(
+        turn = on_call_rotation.turn(
             len(people),
-            rotation.rotation_days or duty.USUAL_DAYS,
+            rotation.rotation_days or on_call_rotation.USUAL_DAYS,
             rotation.rotation_starts_at or rotation.created_at,
             zone_of(rotation),
             now,

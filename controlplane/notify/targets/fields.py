@@ -15,7 +15,7 @@ from controlplane.core.message_templates import SEVERITIES
 from controlplane.notify.transports import registry
 from controlplane.notify.transports.base import TRANSPORTS, Transport
 
-from . import duty
+from . import on_call_rotation
 from .directory import MAX_DESTINATION_LENGTH
 from .models import Target
 
@@ -204,9 +204,9 @@ def _refuse_misplaced_settings(
 
 
 def _rotation(asked: Asked, present: Target | None, errors: Errors) -> dict[str, Any]:
-    days = duty.USUAL_DAYS if asked.rotation_days is None else asked.rotation_days
-    if not 1 <= days <= duty.MAX_DAYS:
-        errors.add("rotation_days", f"From 1 to {duty.MAX_DAYS} days.")
+    days = on_call_rotation.USUAL_DAYS if asked.rotation_days is None else asked.rotation_days
+    if not 1 <= days <= on_call_rotation.MAX_DAYS:
+        errors.add("rotation_days", f"From 1 to {on_call_rotation.MAX_DAYS} days.")
     zone = asked.time_zone.strip() or "UTC"
     try:
         known_time_zone(zone)

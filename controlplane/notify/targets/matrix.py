@@ -13,8 +13,8 @@ from controlplane.notify.transports import registry
 
 from . import directory, reach, usage
 from .directory import Directory
-from .duty import Turn
 from .models import Route, Target
+from .on_call_rotation import Turn
 from .reach import Reach, Rung
 
 SHOWN = 200

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.notify.targets.duty import hand_over, turn
+from controlplane.notify.targets.on_call_rotation import hand_over, turn
 
 ZONES = ["Europe/Berlin", "America/New_York", "Asia/Seoul", "Australia/Lord_Howe", "UTC"]
 

@@ -1,4 +1,4 @@
-"""A transaction for somebody who does not wait: it is over in time or nothing came of it."""
+"""A transaction with a deadline: it commits in time, or changes nothing."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from controlplane.core.errors import Unavailable
 
 
 @contextmanager
-def by(ends: float) -> Iterator[None]:
+def end_by(ends: float) -> Iterator[None]:
     """What is inside has until `ends`, on the monotonic clock: no statement takes longer.
 
     Raises :class:`Unavailable`, or the database's error of a statement that was cancelled.
