@@ -43,7 +43,7 @@ def check_query(query: bytes, known: tuple[str, ...]) -> None:
 
 
 class Application:
-    """Serves a plane; `behind` is the application that gets everything else, if there is one."""
+    """ASGI application that serves a plane and passes everything else to `behind`, if given."""
 
     def __init__(self, plane: Plane, behind: ASGIApplication | None = None) -> None:
         self._plane = plane
@@ -60,7 +60,7 @@ class Application:
         began = perf_counter()
         may_be_signed_in = route.for_browsers and b"cookie" in call.headers
         if may_be_signed_in and self._behind and presented(call.headers) is None:
-            # Only Django can tell.
+            # Only Django can check the session.
             await self._behind(call.scope, call.receive, call.send)
             return
         is_admitted = False
@@ -81,7 +81,7 @@ class Application:
             if not call.status:
                 said = "The request failed on our side and was logged; try again."
                 await call.answer(route.refusal(Broken(said)))
-            call.status = 500  # Also of what broke off after it had begun well.
+            call.status = 500  # Also if the answer broke off after it began.
             raise
         finally:
             if route.scopes and route.handler is not metrics:
@@ -112,7 +112,7 @@ class Application:
             used.require_service(service)
 
     async def _other(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """What is not a request for one of the paths, letter by letter."""
+        """Handle lifespan events, WebSockets and paths that are not an exact key of `ROUTES`."""
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
             return
@@ -139,7 +139,7 @@ class Application:
                 await send({"type": "lifespan.shutdown.complete"})
                 return
             if self._behind is None:
-                logs.configure()  # Without Django nobody else does.
+                logs.configure()  # Django does this otherwise.
             try:
                 await self._plane.start(config.from_environment())
             except WrongVariable as error:

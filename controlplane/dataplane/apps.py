@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class DataplaneConfig(AppConfig):
-    """Here for the command alone: the data plane itself runs without Django."""
+    """Registers the `dataplane` command; the data plane itself runs without Django."""
 
     name = "controlplane.dataplane"
     label = "dataplane"

@@ -1,4 +1,4 @@
-"""What the data plane needs to know of its surroundings."""
+"""Configuration of the data plane, read from the process environment."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +11,13 @@ from .storage.snapshot_file import signing_key
 
 @dataclass(frozen=True)
 class Config:
-    """Where the database and Redis are, and how often to look.
+    """Addresses, intervals, limits and the signed folder of one data plane.
 
-    A poll starts every `poll_seconds`: a little under one second, so that with its round trip a
-    change is seen within a second even when every wake-up is lost. The database counts as gone
-    when it has not answered one within `deadline_seconds`. What a restart has to know is kept in
-    `folder`, signed by a key that lies elsewhere; what an older one signed is taken too. At most
-    `most_held` polls and streams are held.
+    Polls start every `poll_seconds`. The default is a little under one second, so that a change,
+    including the round trip, is seen within a second even if every wake-up is lost. The database
+    counts as unreachable when a poll takes longer than `deadline_seconds`. Files in `folder` are
+    signed with `signing_key`, which is stored elsewhere; signatures of `older_keys` are accepted
+    too. At most `most_held` polls and streams are held.
     """
 
     database_url: str
@@ -33,7 +33,7 @@ class Config:
 
 
 def from_environment() -> Config:
-    """The process environment's; raises :class:`controlplane.environment.WrongVariable`."""
+    """Return the configuration from the environment; raise :class:`WrongVariable` if invalid."""
     found = environment.read()
     return Config(
         database_url=found.database.url,

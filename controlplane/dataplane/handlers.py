@@ -1,4 +1,4 @@
-"""What happens on each path: the answers' side of waiting, streaming and noting."""
+"""Request handlers, one per path: they wait, stream, record and return answers."""
 
 import re
 from urllib.parse import parse_qs
@@ -28,7 +28,7 @@ _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
 
 
 async def snapshot(state: State, call: Call) -> Answer | None:
-    """The document at once, or with `?wait=` as soon as it is not the one the caller has."""
+    """Return the snapshot, with `?wait=` only once it differs from the caller's copy."""
     query = call.scope["query_string"]
     if query or b"switchgear-instance" in call.headers:
         visitor = Visitor(state, call)
@@ -41,7 +41,7 @@ async def snapshot(state: State, call: Call) -> Answer | None:
 
 
 async def _news(state: State, call: Call, visitor: Visitor, seconds: float) -> bool:
-    """Wait while the caller has what is served; False if it has hung up."""
+    """Wait while the caller's copy is current; return False if the caller has disconnected."""
     known = version_marks.in_tags(call.headers.get(b"if-none-match", b""))
 
     def is_current() -> bool:
@@ -55,7 +55,7 @@ async def _news(state: State, call: Call, visitor: Visitor, seconds: float) -> b
 
 
 async def stream(state: State, call: Call) -> None:
-    """Every version from now on, beginning with the present one unless the caller has it."""
+    """Stream every new version, starting with the current one unless the caller has it."""
     visitor = Visitor(state, call)
     visitor.note()
     answers.served(state)
@@ -74,7 +74,7 @@ async def stream(state: State, call: Call) -> None:
 
 
 async def report(state: State, call: Call) -> Answer:
-    """Take in what an instance tells of itself."""
+    """Store the report of an instance."""
     used = call.credential
     token_id, services = (used.token_id, used.services) if used else (0, ())
     state.throttle.check(token_id)
@@ -91,7 +91,7 @@ async def report(state: State, call: Call) -> Answer:
 
 
 async def config(state: State, call: Call) -> Answer | None:
-    """What a service is told of its dependencies, at once or as soon as it is not what it has."""
+    """Return a service's policies and overrides, with `?wait=` only once they have changed."""
     query = call.scope["query_string"]
     service, seconds = _service(query), _wait(query)
     if call.credential:
@@ -114,7 +114,7 @@ async def config(state: State, call: Call) -> Answer | None:
 
 
 async def check(state: State, call: Call) -> Answer:
-    """The decision for the question in the body."""
+    """Return the decision for the question in the body."""
     question = read_question(answers.object_in(call.body))
     decision, answer = answers.decision(state, call.headers, question)
     state.ledger.asked(_caller(call), question.switch_ids, decision.switch)
@@ -122,7 +122,7 @@ async def check(state: State, call: Call) -> Answer:
 
 
 async def flag(state: State, call: Call) -> Answer:
-    """One OpenFeature flag, named by the last part of the path."""
+    """Evaluate one OpenFeature flag, named by the last part of the path."""
     key = call.scope["path"].removesuffix("/").removeprefix(FLAG_PREFIX)
 
     def told(blocked_by: str | None) -> None:
@@ -132,7 +132,10 @@ async def flag(state: State, call: Call) -> Answer:
 
 
 async def flags(state: State, call: Call) -> Answer | None:
-    """Every OpenFeature flag. Whoever was told of a change by another process waits for it here."""
+    """Evaluate every OpenFeature flag.
+
+    A caller that learned of a change from another process waits here until this one has it.
+    """
     query = call.scope["query_string"]
 
     def is_behind() -> bool:
@@ -150,7 +153,7 @@ async def flags(state: State, call: Call) -> Answer | None:
 
 
 async def flag_events(state: State, call: Call) -> None:
-    """Tells OpenFeature's clients whenever their flags may have changed."""
+    """Notify OpenFeature clients whenever their flags may have changed."""
     answers.served(state)
     sent = call.headers.get(b"last-event-id", b"").decode("latin-1")
 
@@ -166,7 +169,7 @@ async def flag_events(state: State, call: Call) -> None:
 
 
 async def moved(_state: State, call: Call) -> Answer:
-    """The one form of this path, which keeps method and query."""
+    """Redirect to the canonical form of the path, keeping method and query."""
     return answers.moved(call.scope["path"].removesuffix("/"), call.scope["query_string"])
 
 
@@ -190,7 +193,7 @@ async def degradation(state: State, _call: Call) -> Answer:
 
 
 def _wait(query: bytes) -> float:
-    """Seconds that the caller is ready to wait, 0 if it did not say; at most a minute counts."""
+    """Return the seconds in `?wait=`, at most 60; 0 without it."""
     plain = _PLAIN_WAIT.fullmatch(query)
     if plain:
         return min(float(plain[1]), MAX_WAIT_SECONDS)
@@ -203,7 +206,7 @@ def _wait(query: bytes) -> float:
 
 
 def _service(query: bytes) -> str:
-    """The service in `?service=`, whose policies are asked for."""
+    """Return the service named in `?service=`."""
     given = parse_qs(query.decode("latin-1")).get("service", [""])[-1]
     if not is_part(given):
         raise InvalidInput({"service": ["Name the service that asks: ?service=core."]})
@@ -211,7 +214,7 @@ def _service(query: bytes) -> str:
 
 
 def _check_services(call: Call, told: Report) -> None:
-    """Raise :class:`Forbidden` if the token may not report as this service or for these callers."""
+    """Raise :class:`Forbidden` if the token may not report for these services."""
     used = call.credential
     if used and used.services:
         for service in {told.service, *(one.partition("->")[0] for one in told.breakers or ())}:
@@ -219,7 +222,7 @@ def _check_services(call: Call, told: Report) -> None:
 
 
 def _caller(call: Call) -> str:
-    """Who asks: the instance if it gives a name that can be one, else the token's."""
+    """Return the instance's name if valid, else `token:<name>`."""
     name = call.headers.get(b"switchgear-instance", b"").decode("utf-8", "replace")
     if service_of(name) is not None:
         return name

@@ -1,6 +1,7 @@
-"""What a data plane that runs alone tells Prometheus of itself, without asking anybody.
+"""Prometheus metrics of a standalone data plane, from memory only.
 
-Other names than the web's for what may be up: whether the console lives is not to be read off it.
+Availability metrics have other names than the web process's, so that they don't suggest whether the
+console is up.
 """
 
 import os
@@ -72,7 +73,7 @@ class _Figures:
             labels=["code", "worker"],  # A scrape reaches one of several workers: one series each.
         )
         for code, times in sorted(state.answered.items()):
-            if code:  # Without one the caller hung up before there was anything to say.
+            if code:  # 0: the caller disconnected before an answer began.
                 answered.add_metric([str(code), str(os.getpid())], times)
         yield answered
         yield from process_metrics(state)

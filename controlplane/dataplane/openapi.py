@@ -171,7 +171,7 @@ _FAILED = _object(
 
 
 def described(result: dict[str, Any], **_more: Any) -> dict[str, Any]:
-    """Add what only the data plane serves; called when the document is put together."""
+    """Add the data plane's paths to the OpenAPI document `result`, and return it."""
     snapshot = result["paths"]["/api/v1/snapshot"]["get"]
     snapshot["parameters"] += [_WAIT, _INSTANCE, _APPLIED]
     result["paths"]["/api/v1/check"]["post"].setdefault("parameters", []).append(_INSTANCE)
@@ -217,7 +217,7 @@ def _failures(*statuses: int) -> dict[str, Any]:
 
 
 def _paths() -> dict[str, Any]:
-    """Made anew each time: whoever finishes the document changes it in place."""
+    """Return new path objects each time, because the caller modifies them in place."""
     return {
         "/api/v1/snapshot/stream": {
             "get": _operation(

@@ -34,10 +34,9 @@ class Plane:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, config: Config) -> None:
-        """Begin with what was kept on disk, follow the database, and give it a moment to answer
-        before requests come."""
+        """Restore the saved copy, follow the database, and wait up to 2 s for its first answer."""
         state = self.state
-        # What is held leaves room for everybody's short requests.
+        # Leave connections for short requests.
         state.listeners.most = min(config.most_held, asgi_server.connections() * 3 // 4)
         if threading.current_thread() is threading.main_thread():  # A server's own process.
             self._let_go_at_the_end()
@@ -66,15 +65,17 @@ class Plane:
                     await follower.tried.wait()
 
     async def stop(self) -> None:
-        """End the tasks. What is served stays, so that requests under way are answered."""
+        """Cancel the tasks. The served copy stays, so that requests in progress are answered."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
 
     def _let_go_at_the_end(self) -> None:
-        """The server waits for every request before it ends its lifespan, also for streams: so they
-        have to be let go as soon as the signal comes."""
+        """Release held requests as soon as a termination signal arrives.
+
+        The server waits for every request, streams included, before it ends its lifespan.
+        """
         loop, listeners = asyncio.get_running_loop(), self.state.listeners
         for number in (signal.SIGTERM, signal.SIGINT):
             before = signal.getsignal(number)
@@ -88,7 +89,10 @@ class Plane:
 
 
 def _collect_garbage_less() -> None:
-    """What is loaded stays; and thousands of held requests are no garbage to look for so often."""
+    """Exclude loaded objects from garbage collection, and collect less often.
+
+    Thousands of held requests would otherwise be scanned again and again without effect.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)

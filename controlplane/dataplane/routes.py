@@ -1,4 +1,4 @@
-"""Who answers which path, and what a token needs for it."""
+"""The routes of the data plane: handler, methods and required scopes of each path."""
 
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from .serving.answers import Answer
 from .serving.call import Call
 
 Handler = Callable[[State, Call], Awaitable[Answer | None]]
-"""Gives the answer, or None when it has sent all there was to send."""
+"""Returns the answer, or None if it has already sent everything."""
 
 
 class Route(NamedTuple):
@@ -64,14 +64,14 @@ ROUTES = {
     "/health/ready/data": Route(_READING, handlers.ready),
 }
 
-# Beside a console these paths are the console's.
+# Standalone only: in the web process these paths are the console's.
 ALONE = {"/metrics": Route(_READING, handlers.metrics, ("metrics:read",))}
 
 
 def route_of(path: str) -> Route | None:
-    """The route of a path in either form, also of one with a flag's key in it.
+    """Return the route of a path, with or without a trailing slash or a flag's key.
 
-    The other form is answered to POST, and a redirect to whatever reads.
+    The non-canonical form is served for POST and redirected for other methods.
     """
     plain = path.removesuffix("/")
     route = ROUTES.get(plain)

@@ -1,4 +1,4 @@
-"""What this process knows: the copy it serves, the tokens, and how fresh both are.
+"""State of this process: the served copy, the tokens, and the age of both.
 
 Written by the refresher alone, on the event loop; read by requests, and by Django's threads through
 :class:`Status`. Each attribute is replaced as a whole, so a reader never sees half a change.
@@ -38,7 +38,10 @@ ANSWER_SECONDS = (
 
 @dataclass(frozen=True)
 class Status:
-    """What the rest of the process may know; version, epoch and age are None before a snapshot."""
+    """State visible to the rest of the process.
+
+    Version, epoch and age are None before the first snapshot.
+    """
 
     version: int | None
     epoch: UUID | None
@@ -63,11 +66,11 @@ class State:
         self.save_errno: int | None = None
         """`errno` of the last attempt to save the signed copy; None if it was saved."""
         self.degradation = -1
-        """The revision of `causes`: what else is known to be away, as the database told it."""
+        """Revision of `causes`, the degradation causes last read from the database."""
         self.left_epochs: frozenset[UUID] = frozenset()
         self.used_tokens: set[int] = set()
         self.answered = Counter[int]()
-        """How many requests with a credential had which status since the process began."""
+        """Number of requests with a credential, by status, since the process started."""
         self.answer_seconds = defaultdict[str, Histogram](lambda: Histogram(ANSWER_SECONDS))
         """Seconds to answer requests that were not held, by kind: the name of the handler."""
         self.served_seconds = Histogram(PROPAGATION_SECONDS)
@@ -76,7 +79,7 @@ class State:
         self.database_read_only = False
         self.redis_reachable = True
         self.heard_database = False
-        """Whether what is served was ever confirmed by the database in this process."""
+        """True once the database has confirmed the served copy in this process."""
         self.listeners = Listeners()
         self.changed = asyncio.Event()
         """Set whenever copy, tokens or known keys were replaced."""
@@ -95,14 +98,14 @@ class State:
         return self._monotonic()
 
     def unix(self) -> float:
-        """UNIX seconds by the database's clock, which the monotonic one carries on.
+        """Return UNIX seconds by the database's clock, extrapolated with the monotonic clock.
 
-        So a local clock that is wrong, or set back, matters only until the database has answered.
+        The local wall clock matters only until the database has answered.
         """
         return self._monotonic() + self._ahead
 
     def wall(self) -> datetime:
-        """:meth:`unix` as an aware time in UTC."""
+        """Return :meth:`unix` as an aware time in UTC."""
         return datetime.fromtimestamp(self.unix(), UTC)
 
     def expiry_time(self) -> datetime:
@@ -123,10 +126,10 @@ class State:
         return _time_headers(int(self.unix() * 1000))
 
     def set_clock(self, theirs: datetime, asked_at: float) -> float:
-        """Take over the database's time, read between `asked_at` (monotonic) and this moment.
+        """Adopt the database's time, read between `asked_at` (monotonic) and now.
 
-        A round trip that was slow says little about the moment in it. Returns by how many seconds
-        the local clock is ahead.
+        A slow round trip is ignored once the time is known, because it doesn't tell when in between
+        the time was read. Return by how many seconds the local clock is ahead.
         """
         now = self._monotonic()
         if now - asked_at <= EXACT_SECONDS or not self._has_clock:
@@ -135,11 +138,11 @@ class State:
         return time.time() - self.unix()
 
     def age_seconds(self) -> float:
-        """Seconds since the served copy was last known to be the database's."""
+        """Return the seconds since the served copy was last confirmed by the database."""
         return self._monotonic() - self._confirmed_at
 
     def policies_age_seconds(self) -> float:
-        """The same of the policies, which are followed apart."""
+        """Return the seconds since the policies, followed separately, were last confirmed."""
         return self._monotonic() - self._policies_confirmed_at
 
     def status(self) -> Status:
@@ -165,23 +168,27 @@ class State:
         return tuple(cause for cause in (read_only, self.disk) if cause is not None)
 
     def is_lagging(self, head: Head) -> bool:
-        """True for an answer from the past, such as a replica's or a restored backup's.
+        """Return True for an outdated answer, such as a replica's or a restored backup's.
 
-        Within an epoch neither version nor revision goes back, and an epoch once left stays left.
-        Policies are judged apart (:meth:`is_before_policies`): they hold up no switch.
+        Within an epoch neither version nor revision decreases, and an epoch once left is never
+        accepted again. Policies are checked separately (:meth:`is_before_policies`), so they can't
+        delay a switch.
         """
         if self.copy is None:
             return False
         ours, theirs = self.copy.publication, head.publication
         if theirs.epoch != ours.epoch:
             return theirs.epoch in self.left_epochs
-        # The same number given twice: a restored backup has come as far as the lost changes had.
+        # Same number, other content: a restored backup has reused the numbers of lost changes.
         given_twice = theirs.version == ours.version and theirs != ours
         fewer = head.revision < self.revision or head.registrations < self.registrations
         return theirs.version < ours.version or given_twice or fewer
 
     def lacks_copy(self, head: Head) -> bool:
-        """Also one of this version that was kept on disk: it does not know who is in a drill."""
+        """Return True if the snapshot must be read.
+
+        That includes one of the same version restored from disk, which has no drills.
+        """
         copy = self.copy
         return copy is None or copy.is_kept or copy.publication != head.publication
 
@@ -194,14 +201,14 @@ class State:
         return self.registrations != head.registrations
 
     def lacks(self, head: Head) -> bool:
-        """Whether any switch or token of what `head` numbers is still to be read."""
+        """Return True if a switch or token that `head` covers is still to be read."""
         return self.lacks_copy(head) or self.lacks_tokens(head) or self.lacks_known(head)
 
     def lacks_causes(self, head: Head) -> bool:
         return self.degradation != head.degradation
 
     def has_policies(self, head: Head) -> bool:
-        """Whether those known are the very ones that `head` numbers."""
+        """Return True if the policies held are exactly those of `head`."""
         known = self.policies
         return (
             known is not None
@@ -210,19 +217,19 @@ class State:
         )
 
     def policies_since(self, head: Head) -> int:
-        """The version of the policies that are known in the epoch of `head`; -1 without any."""
+        """Return the version of the policies held in the epoch of `head`; -1 without any."""
         known = self.policies
         return -1 if known is None or known.epoch != head.publication.epoch else known.version
 
     def is_before_policies(self, head: Head) -> bool:
-        """True for an answer that has older policies than are known in its epoch."""
+        """Return True for an answer with older policies than those held in its epoch."""
         return head.policies < self.policies_since(head)
 
     def install_copy(self, copy: Copy, confirmed_at: float) -> None:
-        """Serve `copy` from now on; the caller has made sure that it is not a lagging one."""
+        """Serve `copy` from now on; the caller has checked that it is not a lagging one."""
         if self.copy is not None and self.copy.publication.epoch != copy.publication.epoch:
             self.left_epochs |= {self.copy.publication.epoch}
-            # Their numbers mean nothing in another epoch: to be read anew, even if they are equal.
+            # Numbers of another epoch mean nothing: read again, even if they are equal.
             self.revision, self.registrations, self.degradation = 0, -1, -1
         self._confirmed_at = confirmed_at
         self.copy = copy
@@ -236,7 +243,7 @@ class State:
         self.listeners.ring()
 
     def install_known(self, registrations: int, known: frozenset[str]) -> None:
-        """The ids of every switch that was ever registered or engaged."""
+        """Replace the ids of all switches that were ever registered or engaged."""
         self.registrations = registrations
         self.known = known
         self.changed.set()
@@ -253,12 +260,12 @@ class State:
         self.listeners.ring(hears=CONFIG)
 
     def confirm(self, at: float) -> None:
-        """The copy was the database's at `at`, on the monotonic clock."""
+        """Record that the copy matched the database at `at`, on the monotonic clock."""
         self._confirmed_at = at
         self.heard_database = True
 
     def confirm_policies(self, at: float) -> None:
-        """The policies were the database's at `at`, on the monotonic clock."""
+        """Record that the policies matched the database at `at`, on the monotonic clock."""
         self._policies_confirmed_at = at
 
     def redis_answers(self, answers: bool) -> None:
@@ -267,7 +274,7 @@ class State:
 
 @lru_cache(maxsize=1)
 def _time_headers(milliseconds: int) -> tuple[Header, ...]:
-    """Return the headers for a UNIX time. A busy process sends the same ones many times."""
+    """Return the headers for a UNIX time; cached, because a busy process repeats them."""
     seconds, fraction = divmod(milliseconds, 1000)
     return (_date(seconds), (b"switchgear-time", b"%d.%03d" % (seconds, fraction)))
 

@@ -1,4 +1,4 @@
-"""Notes when tokens were last used: gathered in memory, written rarely, lost harmlessly."""
+"""Records when tokens were last used: collected in memory, written in batches, best effort."""
 
 import asyncio
 
@@ -16,9 +16,9 @@ log = structlog.get_logger(__name__)
 
 
 async def note_uses(config: Config, state: State) -> None:
-    """Write the uses of each `usage_seconds` in one UPDATE, until cancelled.
+    """Write used tokens every `usage_seconds`, in one UPDATE, until canceled.
 
-    On a connection of its own: a row that somebody has locked must not delay a poll.
+    On a connection of its own, because a locked row must not delay a poll.
     """
     while True:
         await asyncio.sleep(config.usage_seconds)

@@ -1,1 +1,1 @@
-"""Reports of instances: parsed, merged, buffered and written in batches."""
+"""Instance reports: parsed, merged, buffered and written in batches."""

@@ -1,4 +1,4 @@
-"""Notes of which some can't be written: the wrong ones are found by halves. Pure."""
+"""Bisect a failing batch of notes to isolate the bad ones. Pure."""
 
 from collections.abc import Set
 
@@ -8,7 +8,7 @@ Notes = tuple[list[Said], list[Ack]]
 
 
 def halved(said: list[Said], acks: list[Ack]) -> list[Notes]:
-    """Two parts of more than one note, those to be written first last."""
+    """Split a batch of more than one note in two; the part to write first comes last."""
     if said and acks:
         return [([], acks), (said, [])]
     some, more = len(said) // 2, len(acks) // 2
@@ -16,5 +16,5 @@ def halved(said: list[Said], acks: list[Ack]) -> list[Notes]:
 
 
 def only(names: Set[str], said: list[Said], acks: list[Ack]) -> Notes:
-    """The notes of these instances."""
+    """Return the notes of the instances in `names`."""
     return [one for one in said if one.id in names], [ack for ack in acks if ack.instance in names]

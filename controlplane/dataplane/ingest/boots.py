@@ -1,7 +1,7 @@
 """Processes that share an instance's name, one after another or side by side. Pure.
 
-The last few that reported before the present one are kept with what they had counted. So one that
-comes back adds what it counted since, and one that is not known any more adds nothing at first.
+The counters of the last few boots before the current one are kept. A boot that comes back adds only
+what it has counted since; an unknown boot adds nothing at first.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _FIRST = datetime.min.replace(tzinfo=UTC)
 
 
 class Former(NamedTuple):
-    """A boot that reported before the present one: its newest report, and when that came in.
+    """A boot that reported before the current one: its latest report, and when that arrived.
 
     `sli` is None if nothing was kept of it yet.
     """
@@ -28,13 +28,13 @@ class Former(NamedTuple):
 
 
 def former(row: Row, boot: UUID) -> Former | None:
-    """What is kept of a boot that is not the row's."""
+    """Return the kept state of a boot that is not the row's; None without one."""
     found = row.reported.get("boots", {}).get(str(boot))
     return None if found is None else Former(found[0], datetime.fromisoformat(found[1]), found[2])
 
 
 def kept(row: Row, boot: UUID) -> dict[str, Any]:
-    """What stands of former boots once `boot` reports: the row's own is the newest of them."""
+    """Return the former boots to keep once `boot` reports; the row's own is the newest."""
     boots: Mapping[str, Any] = row.reported.get("boots", {})
     result = {name: counted for name, counted in boots.items() if name != str(boot)}
     if row.boot not in (None, boot) and row.seq is not None and row.reported_at is not None:
@@ -44,15 +44,15 @@ def kept(row: Row, boot: UUID) -> dict[str, Any]:
 
 
 def began(before: Row, report: Report, at: datetime | None) -> datetime | None:
-    """Since when a boot that is not known has counted; None if that is not to be known.
+    """Return the time since when an unknown boot has counted; None if that is uncertain.
 
-    If it was there before the row's last report, it may have been counted before. Its clock may be
-    ahead, which `sent_at` tells; if it is behind, the span is only longer than it was.
+    A boot that started before the row's last report may have been counted before. Its clock may be
+    ahead, which `sent_at` shows; a clock that is behind only makes the span longer.
     """
     started_at, sent_at = report.started_at, report.sent_at
     if started_at is None or sent_at is None or at is None:
         return None
-    # A span, because clocks may say anything: a moment before the year 1 there is not.
+    # A span first: a wrong clock could give a time before year 1, which datetime can't hold.
     span = at - started_at + max(timedelta(0), sent_at - at)
     if span < timedelta(0) or span > at - _FIRST:
         return None

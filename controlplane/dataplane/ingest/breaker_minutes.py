@@ -1,6 +1,6 @@
-"""What breakers counted, summed up by dependency and minute until it is written. Pure, bounded.
+"""Breaker counts by dependency and minute, summed until they are written. Pure, bounded.
 
-What could not be written is lost rather than counted twice.
+A sum that could not be written is lost rather than counted twice.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,9 +11,9 @@ from .report_fields import COUNTERS
 MINUTE_SECONDS = 60
 MAX_SUMS = 50_000
 MAX_LOOKBACK = 60
-"""Minutes that a report after a long silence is spread over; what is older is left out."""
+"""Most minutes that a report is spread over after a long silence; older ones are left out."""
 MAX_SUM = 2**53
-"""Where a sum stops: the database adds it to a number of 8 bytes."""
+"""Upper limit of a sum: the database adds it to an 8-byte integer."""
 _FALLBACK = COUNTERS.index("fallback")
 
 Key = tuple[int, int]
@@ -21,11 +21,11 @@ Key = tuple[int, int]
 
 
 class Minutes:
-    """Sums of at most `most` pairs of dependency and minute; further ones are left out."""
+    """Sums for at most `most` pairs of dependency and minute; further ones are left out."""
 
     def __init__(self, most: int = MAX_SUMS) -> None:
         self.left_out = 0
-        """Growths that were not counted, for want of room."""
+        """Increments that were not counted, because the limit was reached."""
         self._most = most
         self._sums: dict[Key, list[int]] = {}
         self._totals: dict[int, list[int]] = {}
@@ -36,7 +36,7 @@ class Minutes:
     def grew(
         self, dependency: int, since: datetime, until: datetime, counts: Sequence[int]
     ) -> None:
-        """Counters of a dependency grew by so much between two moments, evenly."""
+        """Add counter increments of a dependency, spread evenly between two moments."""
         self._add_total(dependency, 0, counts[_FALLBACK])
         for minute, share in _spread(since.timestamp(), until.timestamp(), counts):
             sums = self._sums.get((dependency, minute))
@@ -49,21 +49,21 @@ class Minutes:
                 sums[place] = min(sums[place] + number, MAX_SUM)
 
     def tripped(self, dependency: int) -> None:
-        """A breaker of it has opened."""
+        """Count a trip of a breaker of `dependency`."""
         self._add_total(dependency, 1, 0)
 
     def take_sums(self) -> dict[Key, list[int]]:
-        """The sums by dependency and minute, which begin anew."""
+        """Return and reset the sums by dependency and minute."""
         taken, self._sums = self._sums, {}
         return taken
 
     def take_totals(self) -> dict[int, list[int]]:
-        """Totals (trips, fallbacks) by dependency, which begin anew."""
+        """Return and reset the totals (trips, fallbacks) by dependency."""
         taken, self._totals = self._totals, {}
         return taken
 
     def give_back(self, totals: Mapping[int, Sequence[int]]) -> None:
-        """These totals were not written, for certain."""
+        """Add back totals that certainly were not written."""
         for dependency, (trips, fallbacks) in totals.items():
             self._add_total(dependency, trips, fallbacks)
 
@@ -79,7 +79,7 @@ class Minutes:
 
 
 def _spread(since: float, until: float, counts: Sequence[int]) -> list[tuple[int, Sequence[int]]]:
-    """Which part of `counts` fell in which minute: whole numbers that add up."""
+    """Return the share of `counts` for each minute, as integers with an exact total."""
     last = int(until // MINUTE_SECONDS)
     first = min(last, int(since // MINUTE_SECONDS))
     if first == last:

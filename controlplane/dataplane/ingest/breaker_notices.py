@@ -1,7 +1,7 @@
-"""Tells open sockets, through Redis, that breakers changed. Losing a note costs a moment.
+"""Notifies open sockets, through Redis, that breakers changed. Best effort.
 
-Names gather while one note is on its way, so a burst becomes a few notes. Nothing waits for Redis.
-Whoever listens can't notice that a note never came: so that is said, as soon as Redis is back.
+Names are collected while a message is being sent, so a burst becomes a few messages. Nothing waits
+for Redis. Subscribers can't detect a lost message, so a notice of loss is sent once Redis is back.
 """
 
 import asyncio
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 TOPIC = "breakers"
 MAX_NAMES = 20_000
 NAMES_AT_ONCE = 200
-"""In one note; more of them are told as several."""
+"""Most names per message; more are sent in several."""
 REST_SECONDS = 0.02
 STIR_SECONDS = 1.0
-"""Rates move with every report: that is told once in so many seconds."""
+"""Interval between notices of changed rates, which every report changes."""
 TIMEOUT_SECONDS = 0.5
 PAUSE_SECONDS = 1.0
 
@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 
 
 class Notices:
-    """What is to be told, at most `most` names of each kind."""
+    """Pending notices, at most `most` names of each kind."""
 
     def __init__(self, most: int = MAX_NAMES) -> None:
         self._most = most
@@ -42,10 +42,10 @@ class Notices:
         self._stirred_at = float("-inf")
         self._failing = False
         self.owes = False
-        """Whether some of what changed was never told."""
+        """True if some changes were never announced."""
 
     def tell(self, moved: Iterable[str], stirred: Iterable[str]) -> None:
-        """Dependencies whose state or mode changed, and others of which only rates did."""
+        """Announce dependencies whose state or mode changed, and those with changed rates only."""
         for names, kept in ((moved, self._moved), (stirred, self._stirred)):
             if len(kept) < self._most:
                 kept.update(names)
@@ -55,7 +55,7 @@ class Notices:
             self._woken.set()
 
     async def run(self, redis_url: str) -> None:
-        """Publish what there is until cancelled; without Redis it is dropped, and owed."""
+        """Publish until canceled; without Redis, names are dropped and a notice of loss is owed."""
         self._woken = asyncio.Event()  # An event belongs to one loop.
         client = await make_client(redis_url, TIMEOUT_SECONDS)
         try:
@@ -95,7 +95,7 @@ class Notices:
             pipeline.publish(LIVE_CHANNEL, orjson.dumps({"topic": TOPIC, "ids": some}))
         try:
             await within(2 * TIMEOUT_SECONDS, pipeline.execute())
-        except Exception as error:  # Whatever it is: the next note may fare better.
+        except Exception as error:  # Any error: the next message may succeed.
             if not self._failing:
                 kind = type(error).__name__
                 log.warning("dataplane.notices_lost", kind=kind, error=str(error))

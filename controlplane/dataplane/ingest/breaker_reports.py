@@ -1,7 +1,7 @@
-"""What instances say of their breakers and bulkheads: what is kept of it, and what is news. Pure.
+"""Breakers and bulkheads in reports: the stored document, and the changes it brings. Pure.
 
-All of it stands in the instance's own row as its boot said last. News are what that row does not
-tell: breakers that look different now, steps they took, and by how much their counters grew.
+An instance's row stores all of them as its boot last reported. Changes are computed against that
+row: breakers that look different, transitions, and counter increments.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -17,12 +17,11 @@ from .instance_rows import Report, Row, Step
 from .report_fields import COUNTERS, MAX_BREAKERS
 
 MAX_FORMER = MAX_BREAKERS
-"""Breakers that are gone and whose counters are kept, so that one that comes back adds only what
-it counted since."""
+"""Most removed breakers whose counters are kept, so that one that returns adds only new counts."""
 MAX_GROWTH = 1_000_000_000
-"""Between two reports of one breaker: more is nothing that anybody counted."""
+"""Largest plausible increment between two reports of one breaker; higher ones are clipped."""
 SILENT = timedelta(seconds=30)
-"""Who reports after this was stale on every board until now."""
+"""Silence after which every board has shown the instance as stale."""
 _NOTHING = (0,) * len(COUNTERS)
 _BULKHEAD = ("in_flight", "limit", "queued", "queue_limit", "rejected")
 
@@ -30,7 +29,7 @@ Document = Mapping[str, Any]
 
 
 class State(NamedTuple):
-    """A breaker as a boot of an instance said at `changed_at`; rates are 0 to 1."""
+    """A breaker as a boot of an instance reported it at `changed_at`; rates are 0 to 1."""
 
     dependency: str
     instance: str
@@ -45,7 +44,7 @@ class State(NamedTuple):
 
 
 class Transition(NamedTuple):
-    """A step of an instance's breaker, as it was received."""
+    """A transition of an instance's breaker, as received."""
 
     dependency: str
     boot: UUID
@@ -59,7 +58,7 @@ class Transition(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """By how much a breaker's counters, in the order of `COUNTERS`, grew between two moments."""
+    """Increments of a breaker's counters, in the order of `COUNTERS`, between two moments."""
 
     dependency: str
     since: datetime
@@ -69,12 +68,14 @@ class Growth(NamedTuple):
 
 @dataclass(slots=True)
 class News:
-    """What reports add to what is known. `states` has each breaker of an instance once, as it was
-    said last; `begun` has instances with their present boot, if that has just begun to report;
-    `gone` has breakers, by dependency and instance, that it has no more.
+    """The changes that reports bring.
 
-    `moved` names dependencies whose board is different now, `stirred` those of which only rates
-    are, and `lost`, known once they are written, those that have a breaker less.
+    `states` has the latest state of each breaker of an instance; `begun` maps instances to their
+    current boot, if it has just begun to report; `gone` has removed breakers, by dependency and
+    instance.
+
+    `moved` names dependencies whose board has changed, `stirred` those with changed rates only, and
+    `lost`, filled when the changes are written, those that have lost a breaker.
     """
 
     states: dict[tuple[str, str], State] = field(default_factory=dict)
@@ -87,10 +88,10 @@ class News:
     lost: set[str] = field(default_factory=set)
 
     def add(self, before: Row, after: Row, report: Report, at: datetime) -> None:
-        """Note what a report tells that came in at `at`, `after` being what `reports.merge` made
-        of `before`.
+        """Add the changes of a report received at `at`.
 
-        Steps count whenever they come, also with a report that is late or known.
+        `after` is the result of `report_merge.merge` on `before`. Transitions count in late and
+        repeated reports too.
         """
         for step in report.steps:
             name, n, from_state, to_state, reached, cause = step
@@ -102,7 +103,7 @@ class News:
                     instance=report.id,
                     from_state=from_state,
                     to_state=to_state,
-                    at=min(reached, at),  # A clock ahead must not stay the newest for ever.
+                    at=min(reached, at),  # A clock that is ahead must not stay the newest forever.
                     cause=cause,
                     received_at=at,
                 )
@@ -120,7 +121,7 @@ class News:
             self.moved.update(of(after))
         since = before.reported_at if same else boots.began(before, report, at)
         if same and not before.resilience:
-            since = None  # It was there before any of this was kept.
+            since = None  # Counted before breakers were stored.
         stands = of(after)
         for name in report.breakers or ():
             now, was = stands[name], known.get(name)
@@ -141,19 +142,19 @@ class News:
     def _grew(
         self, name: str, was: Document | None, now: Document, since: datetime | None, at: datetime
     ) -> None:
-        """Without `since` nobody knows what was counted before: nothing."""
+        """Add counter increments, or nothing if `since` is unknown."""
         counts = _grown({} if was is None else was["counters"], now["counters"])
         if since is not None and any(counts):
             self.growths.append(Growth(name, min(since, at), at, counts))
 
 
 def breakers(elements: Iterable[Document]) -> dict[str, Document]:
-    """The breakers of a report that was read, by dependency, as they are kept."""
+    """Return the breakers of a parsed report, by dependency, in stored form."""
     return {each["dependency"]: _breaker(each) for each in elements}
 
 
 def steps(elements: Iterable[Document]) -> list[Step]:
-    """The steps in the breakers of a report that was read."""
+    """Return the transitions of the breakers of a parsed report."""
     return [
         Step(
             *(each["dependency"], one["n"], one["from"], one["to"], one["at"]),
@@ -165,14 +166,14 @@ def steps(elements: Iterable[Document]) -> list[Step]:
 
 
 def bulkheads(elements: Iterable[Document]) -> dict[str, Document]:
-    """The bulkheads of a report that was read, by name, as they are kept."""
+    """Return the bulkheads of a parsed report, by name, in stored form."""
     return {each["name"]: {key: each.get(key, 0) for key in _BULKHEAD} for each in elements}
 
 
 def kept(before: Document, report: Report) -> Document:
-    """What stands after a report of the boot that said `before`.
+    """Return the document after a report of the boot that reported `before`.
 
-    A list says all there is; without it all is as it was. Of breakers that are gone their counters
+    A list is complete; a missing list leaves everything unchanged. The counters of removed breakers
     are kept.
     """
     breakers, bulkheads = before.get("breakers", {}), before.get("bulkheads", {})
@@ -184,8 +185,10 @@ def kept(before: Document, report: Report) -> Document:
 
 
 def without(row: Row, names: Collection[str]) -> Row:
-    """The row, as if the breakers of these dependencies, which could not be written, were gone: so
-    the next report that has them is news."""
+    """Return the row as if the breakers of `names` were gone.
+
+    They could not be written, so the next report that has them must count as a change.
+    """
     if not names:
         return row
     breakers = {name: _counters(said) if name in names else said for name, said in of(row).items()}
@@ -193,12 +196,12 @@ def without(row: Row, names: Collection[str]) -> Row:
 
 
 def is_there(said: Document) -> bool:
-    """Whether this is a breaker, and not the counters of one that is gone."""
+    """Return True for a breaker, False for the counters of a removed one."""
     return "state" in said
 
 
 def of(row: Row) -> Mapping[str, Document]:
-    """The breakers in a row, by dependency."""
+    """Return the breakers in a row, by dependency."""
     found: Mapping[str, Document] = row.resilience.get("breakers", {})
     return found
 
@@ -217,8 +220,11 @@ def _breaker(said: Document) -> Document:
 
 
 def _present(before: Document, news: Document) -> dict[str, Document]:
-    """The breakers of a report. Counters only grow: one that seems to have gone down was left out,
-    and would be counted twice when it comes back."""
+    """Return the breakers of a report, with counters that never decrease.
+
+    A counter that seems to have decreased was left out, and would be counted twice when it comes
+    back.
+    """
     result = dict(news)
     for name, said in news.items():
         if (was := before.get(name)) is not None and was["counters"] != said["counters"]:
@@ -230,7 +236,7 @@ def _present(before: Document, news: Document) -> dict[str, Document]:
 
 
 def _former(before: Document, news: Document) -> dict[str, Document]:
-    """Of breakers that are gone, the counters."""
+    """Return the counters of removed breakers."""
     gone = [name for name in before if name not in news][:MAX_FORMER]
     return {name: _counters(before[name]) for name in gone}
 
@@ -251,7 +257,10 @@ def _standing(said: Document) -> Sequence[object]:
 
 
 def _rates(said: Document) -> Sequence[object]:
-    """To the hundredth: boards show no more, and traffic would move the rest with every report."""
+    """Return the rates rounded to hundredths, the precision of boards.
+
+    Unrounded, they would change with every report.
+    """
     rates = said["failure_rate"], said["slow_rate"]
     return [None if rate is None else round(rate, 2) for rate in rates]
 

@@ -1,6 +1,6 @@
-"""How news of breakers become rows: a statement for each kind of them, whatever their number.
+"""Batch statements for breaker changes, one per kind whatever their number.
 
-Dependencies are known by their ids here: see :mod:`.dependency_discovery`.
+Dependencies are referred to by id: see :mod:`.dependency_discovery`.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -80,7 +80,7 @@ TRANSITIONS = f"""
 """  # noqa: S608
 _NAMES = ", ".join(COUNTERS)
 _TYPED = ", ".join(f"{name} bigint" for name in COUNTERS)
-# One number that has become too large must not keep all others from being written.
+# One overflowing number must not prevent all others from being written.
 MAX_TOTAL = 2**62
 _SUMS = ", ".join(f"{name} = least(m.{name}, {MAX_TOTAL}) + EXCLUDED.{name}" for name in COUNTERS)
 MINUTES = f"""
@@ -108,22 +108,22 @@ Ids = Mapping[str, int]
 
 
 async def find(connection: Connection, names: Sequence[str]) -> dict[str, int]:
-    """The ids of those of these dependencies that there are."""
+    """Return the ids of the existing dependencies among `names`."""
     cursor = await connection.execute(FIND, _columns(names))
     return dict(await cursor.fetchall())
 
 
 async def count(connection: Connection, most: int) -> int:
-    """How many dependencies are known by reports alone; `most` if there are more."""
+    """Return the number of dependencies known from reports alone, at most `most`."""
     cursor = await connection.execute(COUNT, (most,))
     return int((await cursor.fetchall())[0][0])
 
 
 async def discover(connection: Connection, names: Sequence[str]) -> bool:
-    """Make dependencies that nobody has registered; one that is there is left as it is.
+    """Create dependencies that are not registered; existing ones stay as they are.
 
-    False if somebody is registering one of them just now and has not committed: then none is made,
-    because all other reports would wait for that.
+    Return False, without creating any, if another transaction is registering one of them, because
+    all other reports would wait for it.
     """
     try:
         async with connection.transaction():
@@ -135,14 +135,13 @@ async def discover(connection: Connection, names: Sequence[str]) -> bool:
 
 
 async def write_states(connection: Connection, states: Iterable[State], ids: Ids) -> None:
-    """Write how breakers stand now, each of an instance once."""
+    """Upsert the current state of breakers, at most one per dependency and instance."""
     if rows := _rows(states, ids):
         await connection.execute(STATES, (orjson.dumps(rows).decode(),))
 
 
 async def end_former_boots(connection: Connection, begun: Mapping[str, UUID]) -> set[str]:
-    """What instances said before their present boots does not stand any more; returns of which
-    dependencies they had said something."""
+    """Delete states of former boots; return the dependencies that had any."""
     if not begun:
         return set()
     cursor = await connection.execute(FORMER_BOOTS, ([*begun], [*begun.values()]))
@@ -150,8 +149,7 @@ async def end_former_boots(connection: Connection, begun: Mapping[str, UUID]) ->
 
 
 async def end_left_out(connection: Connection, gone: Collection[tuple[str, str]]) -> set[str]:
-    """Breakers, by dependency and instance, that there are no more; returns of which dependencies
-    something stood."""
+    """Delete removed breakers, by dependency and instance; return the dependencies that had any."""
     if not gone:
         return set()
     columns = [name for name, _ in gone], [instance for _, instance in gone]
@@ -162,7 +160,7 @@ async def end_left_out(connection: Connection, gone: Collection[tuple[str, str]]
 async def write_transitions(
     connection: Connection, transitions: Iterable[Transition], ids: Ids
 ) -> list[tuple[int, bool]]:
-    """Append what is not known yet; returns of each the dependency, and whether it tripped."""
+    """Append new transitions; return the dependency of each, and True if it tripped."""
     rows = _rows(transitions, ids)
     if not rows:
         return []
@@ -186,8 +184,10 @@ async def add_minutes(
 
 
 async def add_totals(connection: Connection, sums: Mapping[int, Sequence[int]]) -> set[int]:
-    """Add trips and fallbacks by dependency; returns of which. One that is being changed just now
-    is left out, so that nobody ever waits for this."""
+    """Add trips and fallbacks by dependency; return the ids that were updated.
+
+    Locked rows are skipped, so that this never waits.
+    """
     rows = [{"id": id_, "trips": one[0], "fallbacks": one[1]} for id_, one in sums.items()]
     cursor = await connection.execute(TOTALS, (orjson.dumps(rows).decode(), [*sums]))
     return {row[0] for row in await cursor.fetchall()}

@@ -1,4 +1,4 @@
-"""The book of breakers of one process: takes news into the tables, and keeps sums until written."""
+"""Writes breaker changes of one process to the tables, and buffers sums in between."""
 
 import time
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 
 class Book:
-    """Everything between a report's breakers and the rows that tell of them."""
+    """Writes the breaker part of reports: states, transitions, sums and notices."""
 
     def __init__(self) -> None:
         self.notices = Notices()
@@ -29,18 +29,18 @@ class Book:
         self._flushed_at = time.monotonic()
 
     def __bool__(self) -> bool:
-        """Whether there is something to write, now or later."""
+        """Return True if there is something to write, now or later."""
         return bool(self.minutes)
 
     async def learn(self, connection: Connection, reports: Sequence[Report]) -> dict[str, int]:
-        """The ids of all dependencies that they name; to be called before the transaction."""
+        """Return the ids of all dependencies in `reports`; call before the transaction."""
         names = {name for one in reports for name in one.breakers or ()}
         return await self._dependencies.learn(connection, names) if names else {}
 
     async def write(self, connection: Connection, news: News, ids: dict[str, int]) -> list[int]:
-        """Write what is news, within the caller's transaction; returns whose breakers tripped.
+        """Write changes within the caller's transaction; return the dependencies that tripped.
 
-        Dependencies that have lost a breaker are noted in the news.
+        Dependencies that lost a breaker are added to `news.lost`.
         """
         await breaker_sql.write_states(connection, news.states.values(), ids)
         news.lost |= await breaker_sql.end_former_boots(connection, news.begun)
@@ -49,7 +49,7 @@ class Book:
         return [dependency for dependency, tripped in written if tripped]
 
     def written(self, news: News, ids: dict[str, int], tripped: Sequence[int]) -> None:
-        """The transaction has been committed: now it counts, and may be told."""
+        """Count and announce the changes, after the transaction has been committed."""
         for dependency in tripped:
             self.minutes.tripped(dependency)
         for growth in news.growths:
@@ -59,15 +59,15 @@ class Book:
             self.notices.tell((news.moved & ids.keys()) | news.lost, news.stirred & ids.keys())
 
     def failed(self) -> None:
-        """A write was refused, perhaps because a dependency is not there any more."""
+        """Forget known ids after a refused write: a dependency may have been deleted."""
         self._dependencies.forget()
 
     def is_due(self) -> bool:
-        """Whether sums are to be written now."""
+        """Return True if sums should be written now."""
         return bool(self.minutes) and time.monotonic() - self._flushed_at >= FLUSH_SECONDS
 
     async def flush_sums(self, connection: Connection) -> None:
-        """Write the sums of minutes; what fails is lost."""
+        """Write the sums by minute; sums of a failed write are lost."""
         self._flushed_at = time.monotonic()
         if self.minutes.left_out:
             log.warning("ledger.counts_left_out", counts=self.minutes.left_out)
@@ -76,7 +76,7 @@ class Book:
             await breaker_sql.add_minutes(connection, sums)
 
     async def flush_totals(self, connection: Connection) -> None:
-        """Write the totals, whatever came of the sums; what fails is lost."""
+        """Write the totals, independently of the sums; totals of a failed write are lost."""
         if totals := self.minutes.take_totals():
             done = await breaker_sql.add_totals(connection, totals)
             self.minutes.give_back({one: of for one, of in totals.items() if one not in done})

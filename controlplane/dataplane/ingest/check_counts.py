@@ -1,6 +1,6 @@
-"""How often each caller asked `/check` for each switch, until it is written. Memory only, bounded.
+"""Counts of `/check` calls by caller and switch, until written. Memory only, bounded.
 
-What could not be written is lost rather than counted twice.
+A count that could not be written is lost rather than counted twice.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,7 +11,7 @@ from controlplane.dataplane.memory.instance_names import service_of_caller
 
 MAX_PAIRS = 50_000
 MAX_SWITCHES = 1000
-"""Per caller: as many as are kept of one instance."""
+"""Most switches per caller: the number stored per instance."""
 
 
 class Counts(NamedTuple):
@@ -23,11 +23,11 @@ class Counts(NamedTuple):
 
 
 class Tally:
-    """Counts of at most `most` pairs of caller and switch; further ones are left out."""
+    """Counts for at most `most` pairs of caller and switch; further ones are left out."""
 
     def __init__(self, wall: Callable[[], datetime], most: int = MAX_PAIRS) -> None:
         self.left_out = 0
-        """Calls that were not counted, for want of room."""
+        """Calls that were not counted, because the limit was reached."""
         self._wall = wall
         self._most = most
         self._since: datetime
@@ -37,9 +37,9 @@ class Tally:
         return self._pairs
 
     def asked(self, caller: str, switch_ids: Iterable[str], blocked_by: str | None) -> None:
-        """`caller` asked for these switches; a caller without a sane name is nobody.
+        """Count a call of `caller` for these switches; ignore callers with an invalid name.
 
-        Only the switch that decided has blocked the call.
+        Only the deciding switch, `blocked_by`, counts the call as blocked.
         """
         switches = self._callers.get(caller)
         if switches is None:
@@ -64,7 +64,7 @@ class Tally:
             counts[switch == blocked_by] += 1
 
     def take(self) -> dict[str, Counts]:
-        """Everything counted so far, by caller; counting begins anew."""
+        """Return all counts by caller, and reset them."""
         taken = {
             caller: Counts(self._services[caller], self._since, switches)
             for caller, switches in self._callers.items()

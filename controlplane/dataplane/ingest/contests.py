@@ -50,7 +50,7 @@ def is_older(boot: UUID, started_at: datetime | None, row: Row, at: datetime) ->
     if row.boot is None or row.started_at is None or started_at is None:
         return False
     if row.reported_at is None or at - row.reported_at >= STILL_REPORTS:
-        return False  # Its clock may be behind, but it is the only one that reports.
+        return False  # The new clock may be behind, but only that boot reports.
     return (started_at, boot) < (row.started_at, row.boot)
 
 

@@ -1,7 +1,7 @@
-"""The dependencies that instances report, by name: found, or made when nobody has registered them.
+"""Ids of reported dependencies by name: looked up, or created if not registered.
 
-Whoever may report can invent names; so there is room for a number of them, over all processes. What
-is registered does not count.
+Anyone who may report can invent names, so the number of discovered dependencies is limited across
+all processes. Registered ones don't count.
 """
 
 import time
@@ -17,13 +17,13 @@ from . import breaker_sql
 MAX_REMEMBERED = 50_000
 LOOK_SECONDS = 10.0
 WAIT_SECONDS = 1.0
-"""Until names are tried again that somebody is registering just now."""
+"""Delay before retrying names that another transaction is registering."""
 
 log = structlog.get_logger(__name__)
 
 
 class Dependencies:
-    """Ids by name, as far as this process has needed them."""
+    """A cache of dependency ids by name."""
 
     def __init__(self, most: int = MAX_DISCOVERED) -> None:
         self._most = most
@@ -34,10 +34,10 @@ class Dependencies:
         self._told = False
 
     async def learn(self, connection: Connection, names: Iterable[str]) -> dict[str, int]:
-        """The ids of these dependencies, made if there is room; those without are left out, as are
-        those that somebody is registering just now.
+        """Return the ids of these dependencies, creating missing ones up to the limit.
 
-        In transactions of its own, so that no lock is held when the instances' rows are taken.
+        Names above the limit, and names that another transaction is registering, are left out. Runs
+        in its own transactions, so that no lock is held when the instances' rows are locked.
         """
         wanted = set(names)
         known = {name: self._ids[name] for name in wanted if name in self._ids}
@@ -50,7 +50,7 @@ class Dependencies:
         return known
 
     def forget(self) -> None:
-        """Rows may be gone, or others: look them up again."""
+        """Clear the cache, because rows may have been deleted or replaced."""
         self._ids.clear()
 
     def _not_waiting(self, missing: list[str]) -> list[str]:
@@ -75,7 +75,7 @@ class Dependencies:
         return found
 
     async def _admitted(self, connection: Connection, missing: list[str]) -> list[str]:
-        """As many of them as there is room for; whether there is any is looked up now and then."""
+        """Return as many of `missing` as fit; once full, check the limit only every 10 s."""
         now = time.monotonic()
         if now < self._full_until:
             return []

@@ -15,7 +15,7 @@ log = structlog.get_logger(__name__)
 
 
 class Trouble:
-    """The troubles of one ledger."""
+    """Tracks the write failures of one ledger."""
 
     def __init__(self) -> None:
         self._second_try = False
@@ -25,8 +25,10 @@ class Trouble:
         self._sli_logged_at = float("-inf")
 
     def is_refused(self, connection: Connection, error: Exception) -> bool:
-        """Whether the database is there and takes nothing: then what was to be written is dropped,
-        and later notes may fare better."""
+        """Return True if the database is reachable but accepts no writes.
+
+        The pending notes are then dropped; later ones may succeed.
+        """
         if not write_errors.is_of_all(connection, error):
             return False
         if not self._refused:
@@ -35,14 +37,13 @@ class Trouble:
         return True
 
     def over(self) -> None:
-        """Something was written."""
+        """Record a successful write."""
         if self._refused or self._told_of_loss or self._told_of_drops:
             log.info("ledger.written_again")
         self._refused = self._told_of_loss = self._told_of_drops = self._second_try = False
 
     def is_loss(self, error: Exception) -> bool:
-        """Whether the database is lost. One broken connection is not: only if the next fails
-        too."""
+        """Return True if the database is lost: at the second failure in a row."""
         if not self._second_try:
             self._second_try = True
             return False
@@ -52,7 +53,7 @@ class Trouble:
         return True
 
     def dropped(self, notes: int) -> None:
-        """So many notes were never written, for want of room."""
+        """Log once that so many notes were dropped, because a limit was reached."""
         if notes and not self._told_of_drops:
             log.warning("ledger.notes_dropped", notes=notes)
             self._told_of_drops = True

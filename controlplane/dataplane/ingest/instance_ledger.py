@@ -1,8 +1,8 @@
-"""Keeps the book of instances: what they say they apply, what they report, and what they check.
+"""Writes presence, reports and check counts of instances to the database.
 
 Requests leave notes in memory and go on; one task writes them in batches, over a connection of its
-own. Without the database the newest notes wait, within bounds; reports are refused, so that whoever
-sent them tries again.
+own. Without the database the newest notes wait, within bounds; reports are refused, so that their
+senders retry.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from .pending_reports import WEIGHT_AT_ONCE, Pending, Told, unavailable
 from .presence_buffer import MAX_INSTANCES, Roll
 
 REST_SECONDS = 0.01
-"""Between two batches of reports: what comes meanwhile shares a transaction."""
+"""Pause between two batches of reports; those that arrive meanwhile share a transaction."""
 MAX_ROWS = 2000
 
 Write = Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
@@ -58,9 +58,10 @@ class Timing:
 
 
 class Ledger:
-    """The ledger of one process. `state_wall` gives the database's time, aware, in UTC.
+    """The ledger of one process.
 
-    Once the database has about `most` instances, only reports make new ones.
+    `state_wall` returns the database's time, aware, in UTC. Once the database has about `most`
+    instances, only reports create new ones.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class Ledger:
         timing: Timing = Timing(),
     ) -> None:
         self.refused_sli = 0
-        """Counts left out, of SLOs of services that the token may not speak for."""
+        """Counts left out, because the token may not report for the SLO's service."""
         self._timing = timing
         self._wall = state_wall
         self._roll = Roll(state_wall, self._wake)
@@ -96,21 +97,23 @@ class Ledger:
     def heard(
         self, name: bytes, applied: bytes | None, copy: Copy | None, *, forgets: bool = False
     ) -> None:
-        """An instance polled or listened as `name`, and perhaps said what it applies.
+        """Record that an instance polled or listened as `name`, and what it applies.
 
-        A bare version is of the epoch of `copy`, which is served now, unless it was said before.
-        One that `forgets` asks as if it had nothing: what polls said for it is void. Whatever is no
-        sane name or mark is left alone; so nothing is raised.
+        A bare version belongs to the epoch of `copy`, which is served now, unless it was reported
+        before. With `forgets` the instance polled without any version, so its earlier
+        acknowledgements by polls are void. Invalid names and marks are ignored; nothing is raised.
         """
         self._roll.heard(name, applied, copy, forgets=forgets)
 
     def asked(self, caller: str, switch_ids: Iterable[str], blocked_by: str | None) -> None:
-        """`caller`, an instance or `token:<name>`, asked whether it may go on: unless None, the
-        switch that said no."""
+        """Count a `/check` call of `caller`, an instance or `token:<name>`.
+
+        `blocked_by` is the switch that blocked it, if any.
+        """
         self._tally.asked(caller, switch_ids, blocked_by)
 
     async def read(self, document: Mapping[str, Any]) -> Report:
-        """The report in a JSON object; raises :class:`InvalidInput` naming each wrong field."""
+        """Return the report in a JSON object; raise :class:`InvalidInput` naming wrong fields."""
         return await self._reader.read(document)
 
     async def report(
@@ -120,10 +123,11 @@ class Ledger:
         token_id: int = 0,
         services: Collection[str] = (),
     ) -> bool:
-        """Take in a report; True if it is a duplicate. What it applies is of `copy`'s epoch.
+        """Store a report; return True if it is a duplicate.
 
-        If its token is limited to `services`, counts of other services' SLOs are left out.
-        Returns once it is committed; raises :class:`Unavailable` if that takes too long.
+        Its version belongs to the epoch of `copy`. If the token is limited to `services`, counts of
+        other services' SLOs are left out. Returns once it is committed; raises :class:`Unavailable`
+        if that takes too long.
         """
         epoch = None if copy is None else copy.publication.epoch
         waiting = Told(report, epoch, self._wall(), token_id, sorted(services))
@@ -139,9 +143,9 @@ class Ledger:
             raise unavailable() from None
 
     async def run(self, config: Config) -> None:
-        """Write what there is, supervising database sessions one after the other, until cancelled.
+        """Write pending notes, in one database session after the other, until canceled.
 
-        No connection is made before there is something to write.
+        Connects only once there is something to write.
         """
         noted, self._woken = self._woken.is_set(), asyncio.Event()  # An event belongs to one loop.
         self._told = asyncio.Event()
@@ -182,14 +186,14 @@ class Ledger:
                     await asyncio.sleep(0)
                 await self._gather()
         finally:
-            # A batch that overran may still be using the socket: close it after that.
+            # A batch that timed out may still use the socket: close it afterwards.
             for task in work:
                 task.add_done_callback(lambda _: connection.pgconn.finish())
             if not work:
                 connection.pgconn.finish()
 
     async def _gather(self) -> None:
-        """Let notes come together, and then wait for some; a report ends both."""
+        """Wait for notes to accumulate, then for new ones; a report ends both waits."""
         await asyncio.sleep(REST_SECONDS)
         with contextlib.suppress(TimeoutError):
             gathered_at = self._noted_at + self._timing.batch
@@ -206,8 +210,10 @@ class Ledger:
             return
 
     async def _batch(self, connection: Connection, write: Write) -> bool:
-        """Write what is due, in transactions of their own for what was told, what was heard, what
-        was asked and what breakers counted. True if there may be more."""
+        """Write what is due; return True if there may be more.
+
+        Reports, presence, check counts and breaker counts have transactions of their own.
+        """
         if reports := self._pending.take():
             await self._write_reports(connection, write, reports)
         more_heard = False
@@ -230,7 +236,7 @@ class Ledger:
     async def _write_heard(
         self, connection: Connection, write: Write, said: list[Said], acks: list[Ack]
     ) -> None:
-        """Notes that can't be written are found by halves, and left out."""
+        """Write presence notes; bisect a failing batch and drop the bad notes."""
         left = [(said, acks)]
         try:
             names = {each.id for each in said} | {ack.instance for ack in acks}
@@ -263,7 +269,7 @@ class Ledger:
     async def _write_reports(
         self, connection: Connection, write: Write, reports: Sequence[Told]
     ) -> None:
-        """One report that can't be written must not keep others from it: then, one by one."""
+        """Write reports together; after a failure that may be one report's, one by one."""
         try:
             written = await write(report_writer.write_reports(connection, reports, self._book))
         except Exception as error:
@@ -294,7 +300,7 @@ class Ledger:
         await write(report_writer.write_counts(connection, kept, self._wall()))
 
     async def _or_lose(self, connection: Connection, what: str, writing: Awaitable[None]) -> None:
-        """Counts that the database does not take are lost rather than counted twice."""
+        """Await `writing`; counts that the database refuses are lost rather than counted twice."""
         try:
             await writing
             self._trouble.over()
@@ -321,7 +327,7 @@ class Ledger:
         return few
 
     def _lost(self, error: Exception) -> None:
-        """Reports wait for a second try."""
+        """Handle a broken session: reports wait for a second attempt, then are refused."""
         if not self._trouble.is_loss(error):
             self._wake()
             return

@@ -1,4 +1,4 @@
-"""How many instances the database takes: whoever may read can invent names without end."""
+"""A quota of instances in the database: anyone who may poll can invent names."""
 
 import time
 from collections.abc import Set
@@ -14,7 +14,7 @@ log = structlog.get_logger(__name__)
 
 
 class Room:
-    """Room for about `most` instances, over all processes."""
+    """A quota of about `most` instances, across all processes."""
 
     def __init__(self, most: int) -> None:
         self.dropped = 0
@@ -25,9 +25,9 @@ class Room:
         self._told = False
 
     async def admit(self, connection: Connection, names: Set[str]) -> Set[str]:
-        """Whose notes may be written: everybody's, or once the table is full known instances'.
+        """Return the instances whose notes may be written: all, or known ones once full.
 
-        Rows are counted at most once a second; in between every name is taken for a new one.
+        Rows are counted at most once a second; in between every name counts as new.
         """
         now = time.monotonic()
         if self._left < len(names) and now - self._counted_at >= COUNT_SECONDS:

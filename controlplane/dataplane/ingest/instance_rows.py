@@ -1,4 +1,4 @@
-"""A report as it is read, and the row of an instance that it is merged into. Pure."""
+"""A parsed report, and the row of an instance that it is merged into. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from controlplane.core.instances import rates
 
 
 class Step(NamedTuple):
-    """A breaker of `dependency` went from one state to another: the `n`th time in its boot."""
+    """The `n`th transition of the breaker of `dependency` in its boot."""
 
     dependency: str
     n: int
@@ -22,11 +22,11 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One report that has the right shape.
+    """A valid report.
 
     `checks`: switch id → (allowed, blocked); `sli`: SLO → (good, total); `breakers` and `bulkheads`
-    as they are kept, by dependency and by name, None if it had no such list; `steps` of breakers
-    from state to state. `dropped` are those that it had besides.
+    in stored form, by dependency and by name, None if the report has no such list; `steps`: breaker
+    transitions; `dropped`: number of transitions above the limit.
     """
 
     service: str
@@ -51,20 +51,19 @@ class Report:
 
     @property
     def size(self) -> int:
-        """What it costs to read and merge, as a number of checks."""
+        """Return the cost of parsing and merging, as a number of checks."""
         of_breakers = 2 * len(self.breakers or ()) + len(self.steps)
         return len(self.checks) + len(self.sli) + of_breakers + len(self.bulkheads or ())
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An instance as it is stored; `core.Instance` says what each field means.
+    """An instance as stored; `core.Instance` documents each field.
 
     `reported` is `{"checks": {switch: [allowed, blocked]}, "sli": {slo: [good, total]}, "seqs":
-    bits, "boots": {boot: [seq, time, sli]}, "tokens": [[id, time]]}`; bit n of `seqs` is set if
-    the report `seq - n` has been taken in, `boots` are the last few former ones, and `tokens` those
-    that reported last. A boot that was there before SLIs were kept has no `sli` until its next
-    report.
+    bits, "boots": {boot: [seq, time, sli]}, "tokens": [[id, time]]}`; bit n of `seqs` is set if the
+    report `seq - n` has been received, `boots` are the last few former ones, and `tokens` those
+    that reported last. A boot older than the storage of SLIs has no `sli` until its next report.
     """
 
     id: str

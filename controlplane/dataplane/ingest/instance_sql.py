@@ -1,7 +1,7 @@
-"""How the ledger's notes become rows: a few statements, and few of them for many rows.
+"""Batch statements for the ledger's notes.
 
-Every statement takes its instances in the order of their ids, so that ledgers of several processes
-wait for each other and never in a circle. Whatever order they write in, the newest word stands.
+Every statement locks instances in id order to avoid deadlocks between processes. The newest note
+wins, whatever the order of writes.
 """
 
 import asyncio
@@ -18,8 +18,8 @@ from .instance_rows import Row
 from .slo_events import Events
 
 DOCUMENTS_AT_ONCE = 10
-"""Rows whose documents, 200 KB each at most, are read or written before others have their turn."""
-# Whoever polls without a word takes back what polls said; for one that reports, reports speak.
+"""Rows read or written before other tasks run; their documents have up to 200 KB each."""
+# A poll without a version voids versions from polls; for a reporting instance, reports decide.
 NEWER = """EXCLUDED.applied_at IS NOT NULL
     AND (i.applied_at IS NULL OR EXCLUDED.applied_at > i.applied_at)
     AND (EXCLUDED.applied_version IS NOT NULL OR i.reported_at IS NULL
@@ -52,7 +52,7 @@ ACKNOWLEDGED = """
     ON CONFLICT (epoch, version, instance) DO UPDATE SET acknowledged_at = EXCLUDED.acknowledged_at
     WHERE EXCLUDED.acknowledged_at < a.acknowledged_at
 """
-# A conflict locks the row, and writes nothing to it.
+# A conflict locks the row without writing to it.
 LOCK_ROWS = """
     INSERT INTO core_instance AS i (id, service, reported, checks)
     SELECT id, service, '{}', '{}' FROM unnest(%s::text[], %s::text[]) AS named (id, service)
@@ -74,7 +74,7 @@ STORE_ROW = """
         resilience = coalesce(%s::jsonb, resilience)
     WHERE id = %s
 """
-# For gates, and to be added to the minutes of SLOs: what is read once is written once. The service
+# Written for gates, and to be added to the minutes of SLOs, in one statement. The service
 # of an SLO is looked up only for tokens with a limit. Their counts of an unknown SLO aren't added
 # to minutes: one of that name may be created before they would be, for another service.
 COUNTED = """
@@ -102,8 +102,10 @@ KNOWN = "SELECT id FROM core_instance WHERE id = ANY(%s)"
 
 
 class Said(NamedTuple):
-    """An instance was heard from. It applied `epoch` and `version` at `applied_at`, or nothing if
-    both are None; it said neither if `applied_at` is None too."""
+    """Presence of an instance: it applied `epoch` and `version` at `applied_at`.
+
+    It applied nothing if both are None, and reported neither if `applied_at` is None too.
+    """
 
     id: str
     service: str
@@ -114,7 +116,7 @@ class Said(NamedTuple):
 
 
 class Ack(NamedTuple):
-    """An instance said that it applies a version."""
+    """An instance's acknowledgement that it applies a version."""
 
     epoch: UUID
     version: int
@@ -123,7 +125,7 @@ class Ack(NamedTuple):
 
 
 async def write_heard(connection: Connection, said: Sequence[Said], acks: Sequence[Ack]) -> None:
-    """Take in what was heard, in one transaction. Ids in `said` are unique."""
+    """Write presence and acknowledgements in one transaction. Ids in `said` are unique."""
     async with connection.transaction():
         if said:
             await connection.execute(HEARD, (_records(said),))
@@ -131,9 +133,9 @@ async def write_heard(connection: Connection, said: Sequence[Said], acks: Sequen
 
 
 async def write_acks(connection: Connection, acks: Sequence[Ack]) -> None:
-    """Note acknowledgements; of several of one version the earliest stands.
+    """Write acknowledgements; of several for one version the earliest is kept.
 
-    Of what is not published, or was of another epoch, nothing is noted.
+    Acknowledgements of unpublished versions or other epochs are ignored.
     """
     earliest: dict[tuple[UUID, int, str], Ack] = {}
     for ack in acks:
@@ -145,11 +147,10 @@ async def write_acks(connection: Connection, acks: Sequence[Ack]) -> None:
 
 
 async def write_events(connection: Connection, events: Sequence[Events]) -> list[tuple[str, str]]:
-    """Write what was counted of SLOs; return (instance, SLO) of what was refused, because the token
-    is limited to other services than the SLO's.
+    """Write SLO counts; return (instance, SLO) of refused ones.
 
-    Belongs in the transaction of the rows that it was counted from, or a report that comes again
-    would add it twice.
+    Counts are refused if the token is limited to other services than the SLO's. Must run in the
+    transaction of the rows they were computed from, or a repeated report would add them twice.
     """
     if not events:
         return []
@@ -158,9 +159,10 @@ async def write_events(connection: Connection, events: Sequence[Events]) -> list
 
 
 async def lock_rows(connection: Connection, services: Mapping[str, str]) -> dict[str, Row]:
-    """The rows of instances (id → service) by id, made if need be, held to the transaction's end.
+    """Return the rows of instances (id → service) by id, created if missing, and locked.
 
-    Old and new ones in one statement: else this would hold the new and wait for the old.
+    One statement covers existing and new rows, or this would hold new ones while waiting for
+    others. Locks last until the end of the transaction.
     """
     ids = sorted(services)
     await connection.execute(LOCK_ROWS, (ids, [services[one] for one in ids]))
@@ -178,7 +180,7 @@ async def lock_rows(connection: Connection, services: Mapping[str, str]) -> dict
 async def store_rows(
     connection: Connection, before: Mapping[str, Row], rows: Sequence[Row]
 ) -> None:
-    """Write rows that :func:`lock_rows` holds, without documents that are as they were `before`."""
+    """Write rows locked by :func:`lock_rows`, except documents unchanged since `before`."""
     for start in range(0, len(rows), DOCUMENTS_AT_ONCE):
         few = rows[start : start + DOCUMENTS_AT_ONCE]
         some = [_values(before[row.id], row) for row in few]
@@ -187,13 +189,13 @@ async def store_rows(
 
 
 async def count_instances(connection: Connection, most: int) -> int:
-    """How many instances have a row; `most` if there are more."""
+    """Return the number of instances, at most `most`."""
     cursor = await connection.execute(COUNT, (most,))
     return int((await cursor.fetchall())[0][0])
 
 
 async def known_instances(connection: Connection, ids: Sequence[str]) -> set[str]:
-    """Which of `ids` have a row."""
+    """Return those of `ids` that have a row."""
     cursor = await connection.execute(KNOWN, (ids,))
     return {row[0] for row in await cursor.fetchall()}
 
@@ -215,5 +217,5 @@ def _news(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
 
 
 def _records(rows: Sequence[Said] | Sequence[Ack] | Sequence[Events]) -> str:
-    """Rows as one JSON text: a tenth of what it costs to send thousands of values one by one."""
+    """Return rows as one JSON text, ten times cheaper than sending thousands of parameters."""
     return orjson.dumps([row._asdict() for row in rows]).decode()

@@ -1,4 +1,4 @@
-"""Reports that somebody waits for, until they are written. Memory only, and bounded."""
+"""Reports that wait to be written, with their callers. Memory only, bounded."""
 
 import asyncio
 from collections import deque
@@ -13,17 +13,19 @@ from .instance_rows import Report
 
 MAX_REPORTS = 5000
 MAX_WEIGHT = 100_000
-"""Of all that wait: about what is written in 5 s."""
+"""Limit for all pending reports: about what is written in 5 s."""
 WEIGHT_AT_ONCE = 2000
-"""In one transaction: what is written in well under a second."""
+"""Limit for one transaction: what is written in well under a second."""
 ROW_WEIGHT = 20
-"""What a row costs besides its checks, as a number of checks."""
+"""Cost of a row besides its checks, as a number of checks."""
 
 
 @dataclass(slots=True)
 class Told:
-    """A report that somebody waits for; `epoch` is the one its version is of. Its token is limited
-    to `services`, if there are any."""
+    """A pending report; its version belongs to `epoch`.
+
+    Its token is limited to `services`, if there are any.
+    """
 
     report: Report
     epoch: UUID | None
@@ -46,7 +48,7 @@ class Told:
 
 
 class Pending:
-    """The reports of one process, in the order they came in."""
+    """The pending reports of one process, in order of arrival."""
 
     def __init__(self) -> None:
         self._reports: deque[Told] = deque()
@@ -64,7 +66,7 @@ class Pending:
         self._weight += one.weight
 
     def take(self) -> list[Told]:
-        """The next few that somebody still waits for."""
+        """Return the next batch of reports whose callers still wait."""
         few: list[Told] = []
         weight, most = 0, 1 if self._one_by_one else WEIGHT_AT_ONCE
         while self._reports and (not few or weight + self._reports[0].weight <= most):
@@ -77,7 +79,7 @@ class Pending:
         return few
 
     def put_back(self, few: Sequence[Told], *, one_by_one: bool = False) -> None:
-        """What was taken last comes again; if so asked, each by itself."""
+        """Put the last batch back in front; with `one_by_one`, each is taken alone next."""
         self._reports.extendleft(reversed(few))
         self._weight += sum(one.weight for one in few)
         if one_by_one:

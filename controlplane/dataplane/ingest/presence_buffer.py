@@ -1,6 +1,6 @@
-"""Who was heard from and what each said it applies, until it is written. Memory only, and bounded.
+"""Presence of instances and the versions they apply, until written. Memory only, bounded.
 
-A poll's way leads through :meth:`Roll.heard`; it costs a microsecond and cannot fail.
+Every poll calls :meth:`Roll.heard`; it takes a microsecond and can't fail.
 """
 
 import re
@@ -29,14 +29,14 @@ _MARK = re.compile(
     rb'"?(?:([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.)?([0-9]{1,%d})'
     rb'(?:-[0-9a-f]{8})?(?:-gzip)?"?' % MAX_DIGITS
 )
-"""A mark, or the ETag it came with."""
+"""A mark, or the ETag that contained it."""
 
 
 class Note:
-    """One instance: what it said last, word for word in `said`, and what that means.
+    """The latest presence of one instance; `said` is its mark as sent.
 
-    `publication` was served when it was last looked at; a bare version is of the epoch served when
-    it was first said. `written_at` is on the ledger's monotonic clock.
+    `publication` was served when the mark was last compared; a bare version belongs to the epoch
+    served when it was first sent. `written_at` is on the ledger's monotonic clock.
     """
 
     __slots__ = (
@@ -70,7 +70,7 @@ class Roll:
         most_acks: int = MAX_ACKS,
     ) -> None:
         self.dropped = 0
-        """Notes that were never written, for want of room."""
+        """Notes that were never written, because a limit was reached."""
         self.acknowledged_seconds = Histogram(PROPAGATION_SECONDS)
         """Seconds from a change to its acknowledgement by instances that had an older version."""
         self._wall = wall
@@ -86,9 +86,9 @@ class Roll:
     def heard(
         self, name: bytes, applied: bytes | None, copy: Copy | None, *, forgets: bool = False
     ) -> None:
-        """An instance gave its name and perhaps what it applies, while `copy` was served.
+        """Record an instance's name, and what it applies if given, while `copy` is served.
 
-        One that `forgets` begins anew: it has nothing yet, so what it said before is void.
+        With `forgets` it starts anew, so what it applied before is void.
         """
         note = self._notes.get(name)
         if (
@@ -111,10 +111,10 @@ class Roll:
         self._beats[name] = note
 
     def take(self, now: float, most: int, every: float) -> tuple[list[Said], list[Ack]]:
-        """What is due at `now`, at most `most` of each; it counts as written from here on.
+        """Return what is due at `now`, at most `most` of each, and mark it as written.
 
-        Unchanged instances are due 10 s after they were last written, and looked through once in
-        `every` seconds.
+        Unchanged instances are due 10 s after their last write, and are scanned every `every`
+        seconds.
         """
         due = self._urgent
         if now - self._looked_at >= every:
@@ -141,7 +141,7 @@ class Roll:
         return said, acks
 
     def give_back(self, said: list[Said], acks: list[Ack]) -> None:
-        """What was taken has not been written after all."""
+        """Return notes to the buffer that could not be written."""
         for each in said:
             name = each.id.encode()
             note = self._notes.get(name)
@@ -164,7 +164,7 @@ class Roll:
         copy: Copy | None,
         forgets: bool,
     ) -> None:
-        """The long way: a new instance, or one that says something else than before."""
+        """Handle the slow path: a new instance, or one with a different mark."""
         if note is None:
             note = _new(name)
             if note is None:
@@ -188,7 +188,7 @@ class Roll:
     def _take_down(
         self, name: bytes, note: Note, applied: bytes, copy: Copy | None, at: datetime
     ) -> None:
-        """What it says it applies, if it is a mark: the same words mean what they meant."""
+        """Record the mark that an instance applies; the same bytes keep their meaning."""
         again = applied == note.said
         mark = None if again else _mark(applied, copy)
         if mark is None and not again:
@@ -227,7 +227,7 @@ class Roll:
 
 
 def _new(name: bytes) -> Note | None:
-    """A note for an instance of that name; None if it can't be one."""
+    """Return a note for an instance; None if the name is invalid."""
     try:
         text = name.decode()
     except UnicodeDecodeError:
@@ -237,7 +237,7 @@ def _new(name: bytes) -> Note | None:
 
 
 def _mark(applied: bytes, copy: Copy | None) -> tuple[UUID, int] | None:
-    """Epoch and version; None for what is no mark, and for a bare version of no known epoch."""
+    """Return epoch and version; None for an invalid mark, or a bare version without an epoch."""
     if copy is not None and applied.startswith(copy.epoch + b"."):
         digits = applied[len(copy.epoch) + 1 :]
         if digits.isdigit() and len(digits) <= MAX_DIGITS:

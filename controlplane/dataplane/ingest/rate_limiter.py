@@ -1,7 +1,7 @@
-"""How often one instance, and one token, may report: token buckets. Memory only, and bounded.
+"""Rate limits for reports, per instance and per token, by token buckets. Memory only, bounded.
 
-Each process counts for itself. What an instance sends too often does not use up its token's share,
-so those that report with the same token are not harmed by it.
+Each process counts separately. An instance above its limit does not use up its token's share, so
+other instances with the same token are not affected.
 """
 
 import math
@@ -16,7 +16,7 @@ MAX_TOKENS = 1000
 
 
 class Limit(NamedTuple):
-    """`per_second` in the long run, and `burst` at once."""
+    """The sustained rate `per_second`, and the largest `burst`."""
 
     per_second: float
     burst: float
@@ -27,8 +27,7 @@ TOKEN = Limit(500, 2000)
 
 
 class Buckets:
-    """A bucket for each of at most `most` names. Of the one that was used longest ago nothing is
-    remembered: it counts as full again."""
+    """Token buckets for at most `most` names; the least recently used one is dropped as full."""
 
     def __init__(self, limit: Limit, most: int, clock: Callable[[], float]) -> None:
         self._limit = limit
@@ -40,11 +39,11 @@ class Buckets:
         return len(self._levels)
 
     def lacks(self, name: object) -> float:
-        """Seconds until one may be taken, 0 if that is now."""
+        """Return the seconds until one may be taken; 0 if now."""
         return max(0.0, 1 - self._level(name)) / self._limit.per_second
 
     def take(self, name: object) -> None:
-        """Take one out; the caller has looked."""
+        """Take one; the caller has checked that there is one."""
         self._levels[name] = self._level(name) - 1, self._clock()
         self._levels.move_to_end(name)
         if len(self._levels) > self._most:
@@ -59,23 +58,27 @@ class Buckets:
 
 
 class Throttle:
-    """Of the reports to one process."""
+    """The rate limits on reports to one process."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._instances = Buckets(INSTANCE, MAX_INSTANCES, clock)
         self._tokens = Buckets(TOKEN, MAX_TOKENS, clock)
 
     def check(self, token_id: int) -> None:
-        """Raises :class:`TooManyRequests` if the token has used up its share: before its report is
-        looked at."""
+        """Raise :class:`TooManyRequests` if the token is above its limit.
+
+        Called before its report is parsed.
+        """
         _refuse(self._tokens.lacks(token_id), "This token", TOKEN)
 
     def admit(self, token_id: int, document: dict[str, Any]) -> None:
-        """Count a report that is about to be read, {} if it is no object; raises
-        :class:`TooManyRequests` if its instance has sent too many."""
+        """Count a report about to be parsed; raise :class:`TooManyRequests` above the limit.
+
+        `document` is {} if the body is not an object.
+        """
         service, instance = document.get("service"), document.get("instance")
         is_named = isinstance(service, str) and isinstance(instance, str)
-        # However long a name is, it takes no room; whatever has none is one instance of its token.
+        # Hashed, so long names take no memory; unnamed reports share one instance per token.
         name = hash((token_id, service, instance) if is_named else (token_id, None))
         _refuse(self._instances.lacks(name), "This instance", INSTANCE)
         self._instances.take(name)

@@ -1,4 +1,4 @@
-"""The shape of a report: what each field must be, as tables, and one walk over them. Pure."""
+"""The schema of a report as tables of fields, and its validator. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +21,7 @@ MAX_BULKHEADS = 200
 MAX_REPORTED_NAME_LENGTH = 200
 MAX_CAUSE_LENGTH = 1000
 COUNTERS = ("success", "failure", "timeout", "slow", "rejected", "fallback", "retry")
-"""What a breaker counts."""
+"""Names of a breaker's counters."""
 STATES = ("closed", "open", "half_open")
 MODES = ("normal", "forced_open", "forced_closed", "disabled", "metrics_only")
 _TIME = re.compile(
@@ -29,7 +29,7 @@ _TIME = re.compile(
 )
 
 Check = Callable[[Any], Any]
-"""Gives what a value means; raises ValueError with a sentence that says what it must be."""
+"""Returns the parsed value; raises ValueError with a message that states what is allowed."""
 
 
 class Field(NamedTuple):
@@ -40,9 +40,10 @@ class Field(NamedTuple):
 
 
 class ListOf(NamedTuple):
-    """A list of at most `most` objects with these fields; `key` names one that no two may share.
+    """A list of at most `most` objects with these fields; `key` must be unique in the list.
 
-    `together` looks at the fields of one object side by side: it names one that is wrong, and why.
+    `together` checks the fields of one object against each other: it returns a wrong field, and
+    why.
     """
 
     fields: Mapping[str, "Field | ListOf | Counts"]
@@ -53,7 +54,7 @@ class ListOf(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """An object that has counts of these names."""
+    """An object with counts of these names."""
 
     names: tuple[str, ...]
     known: frozenset[str]
@@ -61,7 +62,7 @@ class Counts(NamedTuple):
 
 
 def read(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What a report's fields mean, by name; raises :class:`InvalidInput` naming the wrong ones."""
+    """Return a report's parsed fields; raise :class:`InvalidInput` naming the wrong ones."""
     errors: dict[str, list[str]] = {}
     result = _object(REPORT, document, "", errors)
     if errors:
@@ -121,7 +122,7 @@ def _list(of: ListOf, given: Any, path: str, errors: dict[str, list[str]]) -> li
 
 
 def _counts(of: Counts, given: Any, path: str, errors: dict[str, list[str]]) -> dict[str, int]:
-    """Return all of them, 0 where the report has none."""
+    """Return all counts, 0 where the report has none."""
     if not isinstance(given, dict):
         errors[path] = ["Must be an object of counts."]
         return {}
@@ -130,7 +131,7 @@ def _counts(of: Counts, given: Any, path: str, errors: dict[str, list[str]]) -> 
     result: dict[str, int] = {}
     for name in of.names:
         number = given.get(name, 0)
-        if type(number) is int and 0 <= number <= MAX_CALLS:  # As _count; there are very many.
+        if type(number) is int and 0 <= number <= MAX_CALLS:  # Inlined _count, for speed.
             result[name] = number
         else:
             errors[f"{path}.{name}"] = [_NO_COUNT]
@@ -197,7 +198,7 @@ def _rate(value: Any) -> float:
 
 
 def _cause(value: Any) -> str:
-    """The beginning of it: why a breaker opened must not keep that it opened from being known."""
+    """Return the text, truncated: a long cause must not prevent the report of an open breaker."""
     if not isinstance(value, str):
         raise ValueError("Must be a text; its first 1000 characters are kept.")
     return value[:MAX_CAUSE_LENGTH].replace("\x00", "\ufffd")

@@ -1,4 +1,4 @@
-"""What services tell of themselves: read strictly, and merged into an instance's row. Pure.
+"""Reports: parsed strictly, and merged into an instance's row. Pure.
 
 Counters are cumulative per `boot`, so a lost report loses nothing and a repeated one adds nothing.
 """
@@ -23,9 +23,9 @@ from .report_fields import read
 from .slo_events import Events
 
 MAX_SWITCHES = 1000
-"""Switches whose counts are kept per instance; those that it checked last."""
+"""Most switches whose counts are kept per instance; the most recently checked ones."""
 REMEMBERED = 62
-"""Reports before the newest one of a boot that are known as repeated when they are."""
+"""Number of reports before a boot's newest one that are recognized when repeated."""
 
 
 def parse(document: Mapping[str, Any]) -> Report:
@@ -60,20 +60,19 @@ def parse(document: Mapping[str, Any]) -> Report:
 def merge(
     row: Row, report: Report, at: datetime, epoch: UUID | None, token_id: int = 0
 ) -> tuple[Row, bool]:
-    """Return the row after a report received at `at` (aware) by a token, and whether it is a
-    duplicate.
+    """Return the row after a report received at `at` (aware), and True if it is a duplicate.
 
-    `epoch` is the present one, which the report's version is of, unless this boot has applied that
-    number since before; None if there is none yet. A duplicate, an older report of this boot and
-    any of an older boot leave all else alone, but for `contested_at`. What a boot that comes back,
-    or does not say when it started, had asked before adds nothing: it may have been counted.
+    The report's version belongs to `epoch`, unless this boot has applied that number before; None
+    if there is no epoch yet. A duplicate, an older report of this boot and any report of an older
+    boot change nothing but `contested_at`. The check counts of a boot that returns, or that has no
+    start time, add nothing at first, because they may have been counted already.
     """
     merged, duplicate = _merge(row, report, at, epoch)
     return contests.noted(row, merged, report, at, token_id), duplicate
 
 
 def _merge(row: Row, report: Report, at: datetime, epoch: UUID | None) -> tuple[Row, bool]:
-    # A clock that was ahead must not shut out later boots.
+    # A clock that was ahead must not lock out later boots.
     started_at = None if report.started_at is None else min(report.started_at, at)
     back, former = boots.former(row, report.boot), boots.kept(row, report.boot)
     if row.boot == report.boot and row.seq is not None:
@@ -119,16 +118,19 @@ def _merge(row: Row, report: Report, at: datetime, epoch: UUID | None) -> tuple[
 
 
 def asked(row: Row, counts: Mapping[str, Sequence[int]], at: datetime, since: datetime) -> Row:
-    """The row after calls of `/check` between `since` and `at`: switch id → (allowed, blocked)."""
+    """Return the row after `/check` calls between `since` and `at`.
+
+    `counts` maps switch id to (allowed, blocked).
+    """
     return replace(row, checks=_counted(row.checks, {}, counts, at, since))
 
 
 def events(before: Row, after: Row, report: Report, services: Sequence[str] = ()) -> list[Events]:
-    """Return what the report adds to the counts of SLOs, `after` being what :func:`merge` made of
-    `before`. The token that sent it is limited to `services`, if there are any.
+    """Return what the report adds to the counts of SLOs.
 
-    They happened since the report before of this boot was taken in, in its first since it started.
-    Where that is not known nothing is counted: see :func:`boots.began`.
+    `after` is the result of :func:`merge` on `before`. The sending token is limited to `services`,
+    if there are any. The events happened since this boot's previous report, or since its start for
+    its first one. If that is unknown, nothing is counted: see :func:`boots.began`.
     """
     if not report.sli or (after.boot, after.seq) == (before.boot, before.seq):
         return []
@@ -149,7 +151,7 @@ def events(before: Row, after: Row, report: Report, services: Sequence[str] = ()
 
 
 def _late(row: Row, seq: int) -> tuple[Row, bool]:
-    """A report that is not newer than the newest: only remembered, so that it is taken in once."""
+    """Remember a report older than the newest one, so that it is accepted only once."""
     assert row.seq is not None  # noqa: S101 - for the type; the caller has looked.
     back = row.seq - seq
     bits = row.reported.get("seqs", 1)
@@ -161,7 +163,7 @@ def _late(row: Row, seq: int) -> tuple[Row, bool]:
 
 
 def _is_later(row: Row, at: datetime) -> bool:
-    """Whether what it said by a poll is newer than a report of `at`."""
+    """Return True if the version known from a poll is newer than a report of `at`."""
     return row.applied_at is not None and row.applied_at > at
 
 
@@ -172,7 +174,7 @@ def _counted(
     at: datetime,
     since: datetime | None,
 ) -> Mapping[str, rates.Entry]:
-    """The entries after what has grown from `before` to `counts`."""
+    """Return the entries with the increments from `before` to `counts`."""
     result = dict(checks)
     for switch, (allowed, blocked) in counts.items():
         allowed_before, blocked_before = before.get(switch, (0, 0))
@@ -187,5 +189,5 @@ def _counted(
 
 
 def _newest(counts: Mapping[str, Any]) -> dict[str, Any]:
-    """The last of `counts`: what the newest report named stands behind what older ones did."""
+    """Return the last of `counts`, where the newest report's switches come last."""
     return dict(list(counts.items())[-MAX_SWITCHES:])

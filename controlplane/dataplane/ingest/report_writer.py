@@ -1,4 +1,4 @@
-"""What instances told, merged into their rows in steps that hold up nobody."""
+"""Merges reports and check counts into rows, yielding to other tasks in between."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -21,11 +21,11 @@ from .slo_events import Events
 log = structlog.get_logger(__name__)
 
 STEP = 500
-"""The weight after which others have their turn: some 5 ms."""
+"""Weight after which other tasks run: about 5 ms."""
 
 
 class _Turns:
-    """Gives others their turn whenever enough has been done."""
+    """Yields to other tasks whenever enough work has been done."""
 
     def __init__(self) -> None:
         self._done = 0
@@ -38,14 +38,14 @@ class _Turns:
 
 
 class Reader:
-    """Reads the many large reports that may come at once in turns, with polls in between."""
+    """Parses many large reports in turn, with polls in between."""
 
     def __init__(self) -> None:
         self._busy = asyncio.Lock()
         self._turns = _Turns()
 
     async def read(self, document: Mapping[str, Any]) -> Report:
-        """As :func:`reports.parse`."""
+        """Return the report in `document`, as :func:`report_merge.parse` does."""
         async with self._busy:
             weight = STEP
             try:
@@ -57,13 +57,12 @@ class Reader:
 
 
 def weight_of(counts: Counts) -> int:
-    """What it costs to merge them, as a number of checks."""
+    """Return the cost of merging `counts`, as a number of checks."""
     return ROW_WEIGHT + len(counts.switches)
 
 
 class Written(NamedTuple):
-    """The outcome of a batch: which reports are duplicates, and the refused counts as (instance,
-    SLO)."""
+    """The outcome of a batch: duplicates by report, and refused counts as (instance, SLO)."""
 
     duplicates: list[bool]
     refused_sli: list[tuple[str, str]]
@@ -105,7 +104,7 @@ async def write_reports(connection: Connection, told: Sequence[Told], book: Book
 
 
 async def write_counts(connection: Connection, counts: Mapping[str, Counts], now: datetime) -> None:
-    """Add calls of `/check` until `now`, by caller, to their rows, in one transaction."""
+    """Add `/check` calls until `now`, by caller, to their rows, in one transaction."""
     services = {caller: of.service for caller, of in counts.items()}
     turns = _Turns()
     async with connection.transaction():
@@ -125,7 +124,7 @@ def _log_contests(before: Mapping[str, Row], changed: Sequence[Row]) -> None:
 
 
 def _new_acks(before: Row, after: Row) -> list[Ack]:
-    """The step that an instance took by a report, if it took one."""
+    """Return the acknowledgement of a new version, if the report contains one."""
     if after.applied_epoch is None or after.applied_version is None or after.applied_at is None:
         return []
     if (after.applied_epoch, after.applied_version) == (

@@ -1,20 +1,20 @@
-"""Events of SLOs, counted by services and cumulative per boot: what each report adds. Pure."""
+"""SLO events counted by services, cumulative per boot: increments per report. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 MAX_SLOS = 200
-"""Counted per boot; the first ones stay, because one that came back would be counted twice."""
+"""Most SLOs per boot; the first ones stay, because a returning one would be counted twice."""
 
 Counts = Mapping[str, Sequence[int]]
-"""SLO → good, total; as they stand since the boot."""
+"""SLO → (good, total), cumulative since the boot."""
 
 
 class Events(NamedTuple):
-    """Events that an instance counted in a span: `good` of `total`, which is more than none.
+    """Events that an instance counted in a span: `good` of `total`, which is at least 1.
 
-    `services` are those that the token is limited to, none if it has no limit.
+    `services` are those that the token is limited to; empty without a limit.
     """
 
     slo: str
@@ -27,7 +27,7 @@ class Events(NamedTuple):
 
 
 def kept(before: Counts, counts: Counts) -> dict[str, list[int]]:
-    """What stands after a report of `counts`; those that it leaves out are as they were."""
+    """Return the counts after a report; SLOs that it leaves out are unchanged."""
     result = {slo: list(numbers) for slo, numbers in before.items()}
     for slo, numbers in counts.items():
         if slo in result or len(result) < MAX_SLOS:
@@ -36,9 +36,9 @@ def kept(before: Counts, counts: Counts) -> dict[str, list[int]]:
 
 
 def grown(before: Counts, after: Counts) -> Iterator[tuple[str, int, int]]:
-    """SLO, good, total: by how much each has grown.
+    """Yield SLO, good and total: the increments from `before` to `after`.
 
-    Where any counter went down, also that of bad events, nobody knows what was counted: nothing.
+    If any counter decreased, including that of bad events, the SLO is skipped.
     """
     for slo, (good, total) in after.items():
         good_before, total_before = before.get(slo, (0, 0))

@@ -1,23 +1,23 @@
-"""How many steps of its breakers a report may tell: it is never refused for them. Pure.
+"""Limits on the transitions in one report, which is truncated rather than refused. Pure.
 
-Whoever could not report for long has many to tell, and must be able to.
+An instance that could not report for long has many transitions, and must be able to report.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 MAX_PER_SOURCE = 100
-"""Of one breaker: the last ones, by number."""
+"""Most transitions of one breaker; the last ones by number are kept."""
 MAX_TOTAL = 2000
-"""Of a report: what is read without holding anybody up."""
+"""Most transitions of one report, so that parsing doesn't delay other requests."""
 
 Document = Mapping[str, Any]
 
 
 def bounded(document: Document) -> tuple[Document, int]:
-    """A report as it came, with so many steps at most, and how many it had besides.
+    """Return the report with transitions above the limits removed, and their number.
 
-    Whatever has no shape yet is left alone: whoever reads it says so.
+    Malformed parts are left for the validator to refuse.
     """
     breakers = document.get("breakers")
     if not isinstance(breakers, list):
@@ -46,6 +46,6 @@ def _last(steps: list[Any], most: int) -> list[Any]:
 
 
 def _number(step: Any) -> float:
-    """One without a number is the last of all, so that it is read, and found to be wrong."""
+    """Return the transition's number; one without sorts last, so that the validator sees it."""
     number = step.get("n") if isinstance(step, dict) else None
     return number if type(number) is int else float("inf")

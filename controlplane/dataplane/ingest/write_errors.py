@@ -1,4 +1,4 @@
-"""What a database's error means for what was to be written. Pure."""
+"""Classification of database errors by which writes they affect. Pure."""
 
 from typing import Any
 
@@ -16,25 +16,28 @@ _NOT_OURS = (
 
 
 def is_of_all(connection: Connection, error: Exception) -> bool:
-    """The database is there and takes nothing at all: a read replica, or not migrated yet."""
+    """Return True if the database accepts no writes: a read replica, or not migrated yet."""
     return isinstance(error, _NOT_OURS) and not connection.closed
 
 
 def is_of_some(connection: Connection, error: Exception) -> bool:
-    """The database is there and may well take the rest without the part that it did not take.
+    """Return True if only a part of the batch may be at fault, and the rest can be written.
 
-    So may it if the error is our own: what one instance says must harm no other.
+    That includes errors of our own code: one instance's report must not affect others.
     """
     broken = connection.closed or isinstance(error, _OF_THE_LINE)
     return not broken and not is_of_all(connection, error)
 
 
 def is_of_content(connection: Connection, error: Exception) -> bool:
-    """As :func:`is_of_some`, and trying again will not help: it is no timeout and no lock."""
+    """Return True if the data itself is at fault, so that retrying won't help.
+
+    Timeouts and lock failures are excluded.
+    """
     passing = isinstance(error, psycopg.OperationalError)
     return is_of_some(connection, error) and not passing
 
 
 def described(error: Exception) -> dict[str, Any]:
-    """For the log."""
+    """Return the error's fields for the log."""
     return {"kind": type(error).__name__, "error": str(error)}

@@ -1,1 +1,1 @@
-"""Documents held in memory: prepared copies, credentials, policies, and who waits for changes."""
+"""Documents held in memory: prepared copies, credentials, policies, and listeners for changes."""

@@ -1,4 +1,4 @@
-"""Who is asking: API tokens, held in memory and checked without any I/O."""
+"""API tokens, held in memory and checked without any I/O."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -41,7 +41,7 @@ TokenTable = Mapping[bytes, Credential]
 
 
 def presented(headers: Headers) -> bytes | None:
-    """The token a request carries, if any: `Authorization: Bearer` before `X-API-Key`."""
+    """Return the request's token, if any: `Authorization: Bearer` before `X-API-Key`."""
     kind, _, token = headers.get(b"authorization", b"").partition(b" ")
     if token and kind.lower() == b"bearer":
         return token.strip()

@@ -1,4 +1,4 @@
-"""What is known to be away, as others wrote it: taken if it is what it has to be. Pure."""
+"""Validation of degradation causes read from the database or the disk. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -10,7 +10,7 @@ _NAMES = frozenset(each.name for each in fields(Cause))
 
 
 def cause(document: Any) -> Cause:
-    """One cause. What a newer program may say of it besides is left alone. Raises TypeError."""
+    """Return the cause in `document`, ignoring unknown fields; raise TypeError if it is invalid."""
     if not isinstance(document, Mapping) or document.get("level") not in _LEVELS:
         raise TypeError("a cause is none")
     given = {name: document[name] for name in _NAMES & document.keys()}

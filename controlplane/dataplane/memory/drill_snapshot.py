@@ -1,9 +1,9 @@
-"""What the instances that take part in drills are served: the same version, with more engaged.
+"""The snapshot for instances that take part in drills: the same version, with more engaged.
 
-Everybody else is served the normal document. A drill's begin and end, and each change of the marks
-meanwhile, count the version up, so that everybody hears of it; and the two documents of a version
-have ETags of their own, so that nobody takes one for the other. What is drilled ends by itself,
-here and at the client, whatever became of the control plane.
+All other instances get the normal document. The start and end of a drill, and each change of its
+marks, increment the version, so that every instance is notified. The two documents of a version
+have different ETags, so that one is never taken for the other. A drill ends at its deadline here
+and in the client, even if the control plane is down.
 """
 
 from collections.abc import Iterable
@@ -16,11 +16,11 @@ from .instance_names import service_of
 from .served_copy import Copy
 
 MAX_NAMES = 20_000
-"""Names of which it is remembered whether they are marked."""
+"""Instance names whose match is cached."""
 
 
 class Rehearsal:
-    """The drills that are in force, and for whom."""
+    """The running drills and the instances they apply to."""
 
     __slots__ = ("_drilled", "_made", "_marks", "_names")
 
@@ -34,7 +34,7 @@ class Rehearsal:
         return f"Rehearsal({self._marks}, {self._drilled})"
 
     def copy_for(self, name: bytes | None, now: datetime, normal: Copy) -> Copy:
-        """What the instance of that name gets: its own copy, made once, or the normal one."""
+        """Return the copy for the instance `name`: the drill copy, rendered once, or `normal`."""
         if not self.is_for(name):
             return normal
         running = tuple(entry for entry in self._drilled if _is_running(entry, now, normal))
@@ -46,7 +46,7 @@ class Rehearsal:
         return self._made[1]
 
     def is_for(self, name: bytes | None) -> bool:
-        """Whether the instance of that name is marked."""
+        """Return True if the instance `name` is marked for drills."""
         if name is None:
             return False
         known = self._names.get(name)
@@ -60,6 +60,6 @@ class Rehearsal:
 
 
 def _is_running(entry: SnapshotEntry, now: datetime, normal: Copy) -> bool:
-    """A switch that is really stopped is told as it is, to all."""
+    """Return True if the drill lasts and the switch is not really engaged."""
     ends_at = entry.expires_at
     return ends_at is not None and now < ends_at and entry.id not in normal.entries

@@ -1,7 +1,7 @@
-"""Switches as OpenFeature sees them: boolean flags that are on while traffic may flow. Pure.
+"""Switches as OpenFeature boolean flags, which are on while traffic may flow. Pure.
 
-Of 10,000 flags nearly all are released, and then one is like the other. So the answer that names
-them all is written once per copy, with gaps for those that depend on who asks.
+Nearly all of 10,000 flags are released and look alike. So the bulk answer is rendered once per
+copy, with gaps for the flags that depend on the caller.
 """
 
 from bisect import bisect_right
@@ -26,7 +26,7 @@ SPLIT = "SPLIT"
 
 
 def one(copy: Copy, flag: str, targeting_key: str | None, now: datetime) -> dict[str, Any]:
-    """The evaluation of a single flag, by the same decision as everywhere else."""
+    """Return the evaluation of a single flag, by the same decision as `/check`."""
     name = flag.partition(":")[0]
     bears = name in SCOPES and not SCOPES[name].stops_everything
     ids = (GLOBAL_ID, flag) if bears else (GLOBAL_ID,)
@@ -41,7 +41,7 @@ def one(copy: Copy, flag: str, targeting_key: str | None, now: datetime) -> dict
 
 
 class Flags:
-    """Every known flag by one copy."""
+    """All known flags evaluated against one copy."""
 
     def __init__(self, copy: Copy, known: frozenset[str]) -> None:
         self._copy = copy
@@ -51,7 +51,7 @@ class Flags:
         self._sheet: tuple[int, Sheet] | None = None
 
     def lapsed(self, now: datetime) -> int:
-        """How many engagements have ended by themselves since the copy was published."""
+        """Return the number of engagements that have expired since the copy was published."""
         return bisect_right(self._lapses, now)
 
     @property
@@ -60,7 +60,7 @@ class Flags:
         return None if self._sheet is None else self._sheet[1]
 
     def sheet(self, now: datetime) -> "Sheet":
-        """All flags at `now`; made anew only when one more engagement has lapsed."""
+        """Return all flags at `now`; rendered again only after another engagement has expired."""
         lapsed = self.lapsed(now)
         if self._sheet is None or self._sheet[0] != lapsed:
             self._sheet = (lapsed, self._written(now))
@@ -86,7 +86,7 @@ class Flags:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A place that depends on who asks."""
+    """A flag whose value depends on the caller."""
 
     entry: SnapshotEntry
     on: bytes
@@ -98,9 +98,9 @@ Cell = bytes | Gap
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """The JSON of all flags: `texts` with one of `gaps` between each two of them.
+    """The JSON of all flags: `texts`, with one of `gaps` between each two of them.
 
-    If the global switch is `ramping`, whoever is not in its share gets `stopped` instead.
+    If the global switch is `ramping`, a caller outside its share gets `stopped` instead.
     """
 
     texts: tuple[bytes, ...]
@@ -129,7 +129,7 @@ class Sheet:
 
     @property
     def varies(self) -> bool:
-        """Whether it depends on who asks; a `ramping` global switch is one of the gaps too."""
+        """Return True if the answer depends on the caller, also by a `ramping` global switch."""
         return bool(self.gaps)
 
     def outcomes(self, targeting_key: str | None) -> tuple[bool, ...]:
@@ -142,7 +142,7 @@ class Sheet:
         return tuple(_admits(gap.entry, targeting_key) for gap in self.gaps)
 
     def filled(self, targeting_key: str | None) -> bytes:
-        """The flags as one caller gets them, separated by commas."""
+        """Return the flags for one caller, separated by commas."""
         outcomes = self.outcomes(targeting_key)
         if self.ramping is not None and not outcomes:
             return self.stopped
@@ -156,7 +156,7 @@ class Sheet:
 def _cells(
     ids: Iterable[str], live: Mapping[str, SnapshotEntry], flowing: str, version: int
 ) -> Iterator[Cell]:
-    # Nearly all of them, and so not by way of a dictionary each.
+    # Most flags are released: format bytes instead of a dictionary each, for speed.
     form = _text(_on("%b", flowing, version)).replace(b'"%b"', b"%b")
     for flag in ids:
         entry = live.get(flag)
@@ -199,5 +199,5 @@ def _admits(entry: SnapshotEntry, targeting_key: str | None) -> bool:
 
 
 def _nobody() -> int:
-    """The draw for a caller without a targeting key: in no share, however large."""
+    """Return the draw for a caller without a targeting key: never in any share."""
     return BUCKETS

@@ -1,4 +1,4 @@
-"""The one row polled each second."""
+"""The summary row that the data plane polls each second."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -7,9 +7,13 @@ from switches.snapshot import SnapshotVersion
 
 
 class Head(NamedTuple):
-    """The present version, the credentials' revision, how many switches were ever registered, the
-    database's time, the version of policies and overrides and when it was given (None before the
-    first), the revision of what is away, and whether PostgreSQL refuses changes."""
+    """Versions of everything the data plane follows, in one row.
+
+    `revision` is the credentials'; `registrations` counts all switches ever registered; `now` is
+    the database's time; `policies` is the version of policies and overrides, set at `policies_at`
+    (None before the first); `degradation` is the revision of the degradation causes; `is_read_only`
+    is True while PostgreSQL refuses changes.
+    """
 
     publication: SnapshotVersion
     revision: int

@@ -5,19 +5,19 @@ TOKEN_PREFIX = "token:"  # noqa: S105
 
 
 def is_part(text: object) -> bool:
-    """True for 1 to 120 printable characters without spaces or slashes."""
+    """Return True for 1 to 120 printable characters without spaces or slashes."""
     return (
         isinstance(text, str)
         and 0 < len(text) <= PART_LENGTH
         and text.isprintable()
         and " " not in text
         and "/" not in text
-        and "\ufffd" not in text  # What decoding made of bytes that were no text.
+        and "\ufffd" not in text  # Replaces invalid UTF-8.
     )
 
 
 def service_of(name: str) -> str | None:
-    """The service in `service/instance`; None if `name` is no such name."""
+    """Return the service in `service/instance`; None if `name` is invalid."""
     service, _, instance = name.partition("/")
     if is_part(service) and is_part(instance) and not name.startswith(TOKEN_PREFIX):
         return service
@@ -25,7 +25,7 @@ def service_of(name: str) -> str | None:
 
 
 def service_of_caller(caller: str) -> str | None:
-    """As :func:`service_of`; a caller `token:<name>` is a service of its own."""
+    """Return the service of a caller; `token:<name>` is a service of its own. None if invalid."""
     if not caller.startswith(TOKEN_PREFIX):
         return service_of(caller)
     sane = len(caller) <= len(TOKEN_PREFIX) + PART_LENGTH and caller.isprintable()

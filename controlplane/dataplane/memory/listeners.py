@@ -1,8 +1,7 @@
-"""Requests that are held until something changes: how many there may be, and who wakes them.
+"""Held requests: their limit, and waking them in batches when something changes.
 
-A change wakes many at a time, but not all of very many, nor too many bytes at once: others get
-their turn in between.
-A sender that nobody reads is given up.
+Batches are limited in number and bytes, so that other requests run in between. A request whose
+caller stops reading is canceled.
 """
 
 import asyncio
@@ -28,8 +27,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 
 class Listener:
-    """One held request. It is woken by a change of what it `hears` of, by its caller's leaving, or
-    by time."""
+    """A held request, woken by a change it listens for, by a disconnect, or by a timeout."""
 
     __slots__ = (
         "_sending_since",
@@ -51,9 +49,9 @@ class Listener:
         self.dismissed = False
         """True once the request must end to give its place to another token."""
         self.gone = False
-        """Whether the caller has hung up."""
+        """True once the caller has disconnected."""
         self.stuck = False
-        """Whether the caller has not read for too long."""
+        """True once the caller has not read for too long."""
         self._woken = False
         self._sleeping: asyncio.Future[None] | None = None
         self._watching: asyncio.Future[None] | None = None
@@ -61,7 +59,7 @@ class Listener:
         self._task: asyncio.Task[Any] | None = None
 
     def wake(self) -> None:
-        """End the present wait, or else the next one."""
+        """End the current wait, or else the next one."""
         self._woken = True
         if self._sleeping is not None and not self._sleeping.done():
             self._sleeping.set_result(None)
@@ -80,12 +78,12 @@ class Listener:
         self._woken = False
 
     def watch(self, receive: Receive) -> None:
-        """Notice from now on when the caller hangs up."""
+        """Start watching for a disconnect of the caller."""
         if self._watching is None:
             self._watching = asyncio.ensure_future(self._watch(receive))
 
     async def send(self, sending: Awaitable[None]) -> None:
-        """Wait until the caller takes what is sent. It is cancelled, as `stuck`, if that is never.
+        """Wait until the caller takes what is sent; canceled as `stuck` if it never does.
 
         Not `asyncio.timeout`: at each of thousands of sends that costs as much as sending.
         """
@@ -112,16 +110,16 @@ class Listener:
 
 
 class Listeners:
-    """Every request that is held in this process, at most `most` of them."""
+    """All requests held in this process, at most `most` of them."""
 
     def __init__(self, most: int = MAX_LISTENERS) -> None:
         self.most = most
         self.closing = False
-        """Whether this process is about to end: nobody is held any longer."""
+        """True while this process shuts down: no request is held any longer."""
         self._open: dict[Listener, None] = {}
         self._by_holder: dict[int, dict[Listener, None]] = {}
         self._dismissed: dict[Listener, None] = {}
-        """Those whose place is taken, and that have yet to end: nobody may read them."""
+        """Dismissed requests that have not ended yet; their callers may not be reading."""
         self._to_wake: OrderedDict[Listener, None] = OrderedDict()
         self._sweeping = False
         self._at_once = WOKEN_AT_ONCE
@@ -156,8 +154,10 @@ class Listeners:
         self._to_wake.pop(listener, None)
 
     def ring(self, bytes_each: int = 1, *, hears: str | None = None) -> None:
-        """Wake everybody, or those who hear of this, to be sent so much each. On the event loop, if
-        anybody is held."""
+        """Wake all listeners, or those for `hears`; each will be sent about `bytes_each` bytes.
+
+        Must be called on the event loop if any request is held.
+        """
         fitting = max(MIN_AT_ONCE, BYTES_AT_ONCE // max(1, bytes_each))
         self._at_once = min(WOKEN_AT_ONCE, fitting)
         idle = not self._to_wake
@@ -168,7 +168,7 @@ class Listeners:
             self._wake_some()
 
     def close(self) -> None:
-        """Let everybody go, now and from now on."""
+        """Release all held requests, and refuse new ones."""
         self.closing = True
         self.ring()
 

@@ -1,7 +1,7 @@
-"""What services are told of their dependencies: policies and overrides, numbered. Pure.
+"""Policies and overrides for each calling service, versioned. Pure.
 
-A service's version is the highest among its own dependencies, removed ones too, so that a removal
-is news. Texts are made once for each service, when somebody asks for it after a change.
+A service's version is the highest among its dependencies, removed ones included, so that a removal
+counts as a change. Documents are rendered once per service, on the first request after a change.
 """
 
 import re
@@ -23,8 +23,11 @@ _TAG = re.compile(rb'"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.c([0-9]{1,1
 
 
 class Policy(NamedTuple):
-    """A dependency as it is told: `text` is canonical JSON, with its override in it; empty if there
-    is nothing to be told, as after a removal. `version` is that of its last change."""
+    """The policy of one dependency, with its override, as canonical JSON in `text`.
+
+    `text` is empty if there is nothing to send, as after a removal. `version` is that of its last
+    change.
+    """
 
     caller: str
     callee: str
@@ -57,8 +60,10 @@ class Told:
         self.description: tuple[Header, ...] = (JSON, length)
 
     def is_known(self, if_none_match: bytes) -> bool:
-        """True if a tag is this one's, or that of a newer version of its epoch: it comes from
-        another replica that is ahead of this one, and nobody is sent back."""
+        """Return True if a tag names this document or a newer version of its epoch.
+
+        A newer one comes from a replica that is ahead of this one; the caller keeps it.
+        """
         if protocol.names(if_none_match.decode("latin-1"), self.etag.decode()):
             return True
         tags = _TAG.findall(if_none_match)
@@ -67,13 +72,15 @@ class Told:
 
 @dataclass(frozen=True)
 class Policies:
-    """All of them at the registry's `version`, given at `changed_at`, within an epoch of the
-    database. The same version with another moment is of another history: a backup was restored."""
+    """All policies at the registry's `version`, set at `changed_at`, within a database epoch.
+
+    The same version with another `changed_at` belongs to another history: a backup was restored.
+    """
 
     epoch: UUID
     version: int
     of_caller: Mapping[str, Mapping[str, Policy]]
-    """By caller, and then by callee."""
+    """Policies by caller, then by callee."""
     changed_at: datetime | None = None
 
     @classmethod
@@ -89,7 +96,7 @@ class Policies:
     def after(
         self, version: int, changed: Iterable[Policy], changed_at: datetime | None = None
     ) -> "Policies":
-        """The same with what has changed until `version`."""
+        """Return a copy that includes the changes up to `version`."""
         of_caller = dict(self.of_caller)
         copied: set[str] = set()
         told = dict(self._told)
@@ -104,7 +111,7 @@ class Policies:
         return result
 
     def told(self, service: str) -> Told:
-        """What a service is told; one that has no dependencies is told so, at version 0."""
+        """Return the document for a service, an empty one at version 0 without dependencies."""
         found = self._told.get(service)
         if found is None:
             policies = self.of_caller.get(service)
@@ -117,7 +124,7 @@ class Policies:
         return self.of_caller.get(caller, {}).get(callee)
 
     def every(self) -> list[Policy]:
-        """Each of them, in order."""
+        """Return all policies, sorted."""
         return sorted(one for callees in self.of_caller.values() for one in callees.values())
 
     @cached_property

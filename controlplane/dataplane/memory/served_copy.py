@@ -1,4 +1,4 @@
-"""One version of the snapshot, with all that can be made once instead of at every request."""
+"""A rendered version of the snapshot: everything that is prepared once rather than per request."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,13 +19,13 @@ MAX_CHUNK_BYTES = 32 * 1024  # bytes
 
 
 def pieces(event: bytes) -> tuple[bytes, ...]:
-    """An event in the parts that it is sent in."""
+    """Split an event into chunks of at most `MAX_CHUNK_BYTES`."""
     starts = range(0, len(event), MAX_CHUNK_BYTES)
     return tuple(event[start : start + MAX_CHUNK_BYTES] for start in starts)
 
 
 class ForSome(Protocol):
-    """What some instances are served instead of a copy."""
+    """Provides another copy for some instances."""
 
     def is_for(self, name: bytes | None) -> bool: ...
 
@@ -36,12 +36,12 @@ class ForSome(Protocol):
 class Copy:
     """The document's bytes and gzip form, its entries by switch id, and the headers of both.
 
-    `elements` are the entries' own bytes. `validators` belong to 200 and 304 alike, `description`
+    `elements` are the bytes of each entry. `validators` belong to 200 and 304 alike, `description`
     to 200 only; `gzip_validators` to a 304 for a caller that has the gzip form. `event` is the
-    document as streams send it, in pieces: a server keeps several parts of an answer that is not
-    read, whatever their size. `rehearsal` has what marked instances get instead, while a drill is
-    in force; such a one has a `suffix` in its ETag, since all others get another body of the same
-    version. `is_kept`: it comes from the disk, where drills are not.
+    document as streams send it, in chunks, because a server buffers several parts of an unread
+    answer whatever their size. `rehearsal` provides the copies of marked instances while a drill
+    runs. Those have a `suffix` in their ETag, because other instances get another body of the same
+    version. `is_kept` is True for a copy restored from disk, which has no drills.
     """
 
     publication: SnapshotVersion
@@ -71,9 +71,9 @@ class Copy:
         is_kept: bool = False,
         is_rehearsed: bool = False,
     ) -> "Copy":
-        """Render `entries` as `publication`; what has not changed since `before` is taken over.
+        """Render `entries` as `publication`, reusing what has not changed since `before`.
 
-        `is_rehearsed`: it is what marked instances get.
+        `is_rehearsed` is True for the copy of marked instances.
         """
         by_id = {entry.id: entry for entry in sorted(entries, key=lambda entry: entry.id)}
         known = {} if before is None else before.entries

@@ -1,4 +1,4 @@
-"""What the data plane asks of PostgreSQL: a handful of statements on a connection of its own."""
+"""The data plane's queries, run on its own connection outside the pool."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -22,7 +22,7 @@ SESSION_OPTIONS = (
     "-c statement_timeout=2s -c lock_timeout=1s -c idle_in_transaction_session_timeout=5s"
 )
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-# Switches and tokens are followed even if one of the other two rows is missing.
+# Subqueries, so that switches and tokens are followed even without the other two rows.
 HEAD = f"""
     SELECT p.epoch, p.version, p.published_at, c.revision, p.registrations, clock_timestamp(),
            coalesce((SELECT version FROM breakers_registry), 0),
@@ -60,9 +60,9 @@ NOTE_USE = """
 
 
 class Contents(NamedTuple):
-    """What the database held at one moment; None for what was not asked for.
+    """Database content at one moment; None for parts that were not requested.
 
-    `rehearsal` comes with the entries, while a drill is in force.
+    `rehearsal` is read with the entries, and is set while a drill runs.
     """
 
     head: Head
@@ -73,7 +73,7 @@ class Contents(NamedTuple):
 
 
 async def connect(config: Config, options: str = SESSION_OPTIONS) -> Connection:
-    """A connection as the runtime role, in no pool."""
+    """Return a new connection with the runtime role, outside any pool."""
     connection = await AsyncConnection.connect(
         config.database_url,
         autocommit=True,
@@ -93,17 +93,17 @@ async def connect(config: Config, options: str = SESSION_OPTIONS) -> Connection:
 
 
 async def read_head(connection: Connection) -> Head:
-    """The present version and credentials revision; LookupError before the first migration."""
+    """Return the head; raise LookupError before the first migration."""
     return await head_in(await connection.execute(HEAD))
 
 
 async def read_contents(
     connection: Connection, *, entries: bool, tokens: bool, known: bool
 ) -> Contents:
-    """The head and, as asked, every switch that is not released (and who is in a drill), every
-    token that may be used, and the ids of all switches.
+    """Return the head and the requested parts, in one database snapshot and one round trip.
 
-    All in one snapshot of the database and one round trip: a transaction sent as a whole.
+    `entries` are all switches that are not released, with the running drills; `tokens` the usable
+    tokens; `known` the ids of all switches.
     """
     choices = ((ENTRIES, entries), (DRILLED, entries), (TOKENS, tokens), (KNOWN, known))
     wanted = [text for text, on in choices if on]
@@ -125,12 +125,12 @@ async def read_contents(
 
 
 async def note_use(connection: Connection, token_ids: Iterable[int], every: float) -> None:
-    """Set `last_used_at` of those whose last use is noted more than `every` seconds ago."""
+    """Update `last_used_at` of tokens where it is more than `every` seconds old."""
     await connection.execute(NOTE_USE, (list(token_ids), every))
 
 
 async def head_in(cursor: AsyncCursor[tuple[Any, ...]]) -> Head:
-    """The row of HEAD; LookupError before the first migration."""
+    """Return the head in the result of `HEAD`; raise LookupError before the first migration."""
     row = await cursor.fetchone()
     if row is None:
         raise LookupError("the publication row is missing; run the migrations")
@@ -143,7 +143,7 @@ def _tokens(rows: list[tuple[Any, ...]]) -> TokenTable:
 
 
 def _rehearsal(rows: list[tuple[Any, ...]]) -> Rehearsal | None:
-    """The drills that are in force; every row has all the marks too. None if there is neither."""
+    """Return the running drills; None without drills or marks. Each row repeats all marks."""
     if not rows or not (marks := Marks.from_patterns(rows[0][7])):
         return None
     return Rehearsal(

@@ -1,8 +1,7 @@
-"""How policies, overrides and what is away are read: in one snapshot of the database, and of the
-policies those that changed.
+"""Queries for changed policies, overrides and degradation causes, in one database snapshot.
 
-What is wrong with a row is no reason to leave out the others: an override has to arrive even where
-somebody else's document can't be read.
+An invalid row doesn't affect the others: an override must arrive even if another dependency's
+document can't be read.
 """
 
 import asyncio
@@ -26,14 +25,16 @@ SESSION_OPTIONS = (
 )
 CAUSES = "SELECT causes::text FROM core_degradation"
 AT_ONCE = 200
-"""Documents that are rendered before others have their turn: some 5 ms."""
+"""Documents rendered before other tasks run: about 5 ms."""
 
 log = structlog.get_logger(__name__)
 
 
 class Changes(NamedTuple):
-    """What was found: the policies that changed since the version asked for, but for those that
-    are `broken` (caller and callee); `causes` is None if nothing that is said there can be read."""
+    """Policies changed since the requested version, without the `broken` ones.
+
+    `broken` lists caller and callee; `causes` is None if they can't be read.
+    """
 
     head: Head
     policies: list[Policy]
@@ -42,7 +43,7 @@ class Changes(NamedTuple):
 
 
 async def read(connection: Connection, since: int) -> Changes:
-    """Everything that changed since a version, in one round trip; -1 for all there is."""
+    """Return everything that changed since a version, in one round trip; -1 reads all."""
     wanted = [BEGIN, HEAD, CAUSES, _changed_since(since), "COMMIT"]
     cursor = await connection.execute("; ".join(wanted))
     cursor.nextset()
@@ -54,8 +55,10 @@ async def read(connection: Connection, since: int) -> Changes:
 
 
 def _changed_since(version: int) -> str:
-    """The statement; a plain text, because it is sent together with others. What is known by
-    reports alone has version 0, and nobody is told of it."""
+    """Return the query as plain text, because it is sent together with others.
+
+    Dependencies known from reports alone have version 0 and are not published.
+    """
     return f"""
         SELECT d.caller, d.callee, d.version, d.removed_at IS NOT NULL, d.document::text,
                o.mode, o.reason, o.expires_at, o.version
@@ -105,13 +108,13 @@ def _policy(
     policy = orjson.loads(document)
     if not isinstance(policy, dict):
         raise TypeError("the document is no object")
-    # Nobody has registered it, and no override is set any more: nothing is to be told.
+    # Removed, or known from reports alone without an override: nothing to send.
     if removed or (not policy and override is None):
         return Policy(caller, callee, version, b"")
     told = {**policy, "override": override}
     breaker = policy.get("breaker")
     if isinstance(breaker, dict) and breaker.get("half_open_max_seconds") == 0:
-        # Clients before 0.4 refuse 0, now the default, and with it the whole breaker section.
+        # Clients before 0.4 reject 0, now the default, and the whole breaker section with it.
         told["breaker"] = {k: v for k, v in breaker.items() if k != "half_open_max_seconds"}
     return Policy(caller, callee, version, orjson.dumps(told, option=orjson.OPT_SORT_KEYS))
 

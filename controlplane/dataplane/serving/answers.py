@@ -1,4 +1,4 @@
-"""What is said: from the state and a request's parts to status, headers and body. No I/O."""
+"""Answers: status, headers and body from the state and a request's parts. No I/O."""
 
 import random
 from functools import lru_cache
@@ -22,7 +22,7 @@ PROBLEM_JSON = (b"content-type", problem.MEDIA_TYPE.encode())
 NO_STORE = (b"cache-control", b"no-store")
 
 Answer = tuple[int, list[Header], bytes]
-"""Status, headers but for those that every response gets, and body."""
+"""Status, headers except those common to all responses, and body."""
 
 
 def age_header(seconds: float) -> Header:
@@ -36,7 +36,7 @@ def _age_header(tenths: int) -> Header:
 
 
 def served(state: State) -> Copy:
-    """The copy that is served now; raises :class:`Unavailable` before there is one."""
+    """Return the current copy; raise :class:`Unavailable` before there is one."""
     if state.copy is None:
         raise Unavailable(
             "There is no snapshot yet: the database has not answered since the start.",
@@ -46,7 +46,7 @@ def served(state: State) -> Copy:
 
 
 def served_to(state: State, headers: Headers) -> Copy:
-    """As :func:`served`, for this caller: an instance that is marked takes part in drills."""
+    """Return the current copy for this caller: marked instances get the drill copy."""
     copy = served(state)
     name = headers.get(b"switchgear-instance")
     if copy.rehearsal is None or not copy.rehearsal.is_for(name):
@@ -72,7 +72,7 @@ def snapshot(state: State, headers: Headers, copy: Copy) -> Answer:
 
 
 def decision(state: State, headers: Headers, question: Question) -> tuple[Decision, Answer]:
-    """May this call go on, by the copy that is served to this caller now?"""
+    """Return the decision on `question`, by the caller's current copy, and the answer."""
     copy = served_to(state, headers)
     decided = evaluate(question, copy.entries, now=state.expiry_time(), draw=_draw)
     content = {
@@ -86,8 +86,7 @@ def decision(state: State, headers: Headers, question: Question) -> tuple[Decisi
 
 
 def policies(state: State, service: str) -> Told:
-    """What the service is told of its dependencies; raises :class:`Unavailable` before it is
-    known."""
+    """Return the service's policies; raise :class:`Unavailable` before they are known."""
     if state.policies is None:
         raise Unavailable(
             "There are no policies yet: the database has not answered since the start.",
@@ -106,7 +105,7 @@ def config(state: State, headers: Headers, told: Told) -> Answer:
 
 
 def report(state: State, service: str, *, duplicate: bool, dropped: int = 0) -> Answer:
-    """A report was taken in but for so many transitions, or had been before."""
+    """Return the answer to an accepted report, with the number of dropped transitions."""
     copy, told = state.copy, state.policies
     content = {
         "accepted": True,
@@ -120,12 +119,12 @@ def report(state: State, service: str, *, duplicate: bool, dropped: int = 0) -> 
 
 
 def live() -> Answer:
-    """The event loop turns; nothing else is asked."""
+    """Return 200: the event loop runs; nothing else is checked."""
     return json(200, {"status": "live"}, NO_STORE)
 
 
 def ready(state: State) -> Answer:
-    """Ready while there is something to serve, however old it is."""
+    """Return 200 if there is something to serve, however old, else 503."""
     copy = state.copy
     if copy is None or state.tokens is None:
         return json(503, {"status": "not_ready"}, NO_STORE, (b"retry-after", b"1"))
@@ -140,30 +139,30 @@ def ready(state: State) -> Answer:
 
 
 def present_picture(state: State) -> dict[str, Any]:
-    """What is away: as the database told it last, and as this process sees its own stores."""
+    """Return the degradation level and causes, including this process's own stores."""
     return picture(state.database_reachable, state.redis_reachable, state.known_causes())
 
 
 def degradation(state: State) -> Answer:
-    """How far the installation has degraded."""
+    """Return the degradation level of the installation."""
     return json(200, present_picture(state), NO_STORE)
 
 
 def refusal(error: DomainError, *headers: Header) -> Answer:
-    """A domain error, with the headers its kind calls for."""
+    """Return a domain error with its headers."""
     said = problem.headers(error).items()
     called_for = [(name.lower().encode(), value.encode()) for name, value in said]
     return written(error.status, PROBLEM_JSON, problem.document(error), *called_for, *headers)
 
 
 def moved(path: str, query: bytes) -> Answer:
-    """The one form of this path, which keeps method and query."""
+    """Return a redirect to the canonical form of the path, keeping method and query."""
     location = path.encode() + (b"?" + query if query else b"")
     return 308, [(b"location", location), (b"content-length", b"0")], b""
 
 
 def page(status: int, html: str, *, retry_after: int) -> Answer:
-    """A whole page for a person, when what would have made it is away."""
+    """Return an HTML page, for when the application that would render it is unavailable."""
     body = html.encode()
     headers = [
         (b"content-type", b"text/html; charset=utf-8"),
@@ -180,7 +179,7 @@ def _has(if_none_match: bytes, copy: Copy) -> bool:
 
 
 def object_in(body: bytes) -> dict[str, Any]:
-    """The JSON object that a body is; raises :class:`DomainError`."""
+    """Return the JSON object in a body; raise :class:`DomainError`."""
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError as error:

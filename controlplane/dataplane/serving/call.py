@@ -1,4 +1,4 @@
-"""One HTTP request as the server hands it over, and the ways to answer it."""
+"""An HTTP request as received from the server, and the methods to answer it."""
 
 import asyncio
 import contextlib
@@ -45,7 +45,7 @@ _numbers = itertools.count(1)
 
 
 class Call:
-    """A request: its method, headers, body once read, and the credential that let it in."""
+    """A request: method, headers, body once read, and the credential that authorized it."""
 
     __slots__ = (
         "body",
@@ -76,12 +76,12 @@ class Call:
         self.held = False
         """True if the answer was held for a change: its duration doesn't count as latency."""
         self.status = 0
-        """That of the answer which has begun, so that no other can; 0 before."""
+        """Status of the answer that has begun, so that no other can begin; 0 before."""
         self.send = send
         self.time_headers = time_headers
 
     async def answer(self, answer: Answer) -> None:
-        """Send a whole answer; to HEAD its headers alone."""
+        """Send a complete answer; to HEAD only its headers."""
         status, said, body = answer
         await self.send(self._start(status, said))
         await self.send(
@@ -96,20 +96,20 @@ class Call:
         self.status = status
         request_id = (b"x-request-id", _request_id(self.headers))
         headers = [*said, *self.time_headers(), request_id]
-        if status != 304:  # The one kept by the caller has them.
-            # No browser renders JSON, and headers are costly for a poll.
+        if status != 304:  # The caller's cached response has them.
+            # Browsers don't render JSON, and headers are costly for a poll.
             headers += (NOSNIFF,) if JSON in said else BROWSER_HEADERS
         return {"type": "http.response.start", "status": status, "headers": headers}
 
     async def part(self, body: bytes) -> None:
-        """Send a piece of a body that goes on."""
+        """Send a chunk of a body that continues."""
         await self.send({"type": "http.response.body", "body": body, "more_body": True})
 
     async def end(self) -> None:
         await self.send({"type": "http.response.body", "body": b""})
 
     async def read(self) -> None:
-        """Take in the whole body; raises :class:`TooLarge` and :class:`TooSlow`."""
+        """Read the whole body; raise :class:`TooLarge` or :class:`TooSlow`."""
         try:
             async with asyncio.timeout(READ_SECONDS):
                 await self._read()
@@ -142,7 +142,10 @@ def broken_off() -> DomainError:
 
 
 async def drain(receive: Receive) -> None:
-    """Let the caller finish sending, within reason: one that still sends may miss the answer."""
+    """Read and discard the rest of the body, within limits.
+
+    A caller that is still sending may miss the answer.
+    """
     drained = 0
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(DRAIN_SECONDS):
@@ -154,7 +157,7 @@ async def drain(receive: Receive) -> None:
 
 
 def _request_id(headers: Headers) -> bytes:
-    """The caller's own if it is sane, else one that is cheap and unique."""
+    """Return the caller's request id if valid, else a new unique one."""
     given = headers.get(b"x-request-id")
     if given is not None and SANE_REQUEST_ID.fullmatch(given):
         return given

@@ -1,4 +1,4 @@
-"""Whoever is held: may it still be, and that it is still there."""
+"""The caller of a held request: its credential over time, and its presence."""
 
 from controlplane.dataplane.memory.credentials import authenticate
 from controlplane.dataplane.state import State
@@ -6,11 +6,11 @@ from controlplane.dataplane.state import State
 from .call import Call
 
 SCOPE = "switches:read"
-"""What a token needs for every path that holds requests, unless it says otherwise."""
+"""Default scope for paths that hold requests."""
 
 
 class Visitor:
-    """The caller of a request that may take long; any of `scopes` will do."""
+    """The caller of a request that may take long; any of `scopes` suffices."""
 
     __slots__ = ("_call", "_ends_at", "_name", "_scopes", "_state", "_table")
 
@@ -23,22 +23,22 @@ class Visitor:
         self._ends_at = None if call.credential is None else call.credential.expires_at
 
     def check(self) -> None:
-        """Raises what is wrong with the credential by now."""
+        """Raise the credential's error if it has expired, been revoked or lost its scope."""
         state, expired = self._state, self._ends_at is not None
         if expired or state.tokens is not self._table:
             authenticate(state.tokens, self._call.headers, *self._scopes, clock=state.unix)
             self._table = state.tokens
 
     def patience(self, longest: float) -> float:
-        """How long to wait at most before looking at the credential again, in seconds."""
+        """Return the seconds to wait before the next credential check, at most `longest`."""
         if self._ends_at is None:
             return longest
         return max(0.0, min(longest, self._ends_at - self._state.unix()))
 
     def note(self) -> None:
-        """The caller's first word: what it says it applies, not what it is about to be sent.
+        """Record the caller's presence and the version it applies, before it is sent a new one.
 
-        One that asks for everything and says nothing begins anew, as after a restart.
+        A caller that sends no version at all starts anew, as after a restart.
         """
         if self._name is not None:
             headers = self._call.headers
@@ -48,6 +48,6 @@ class Visitor:
             self._state.ledger.heard(self._name, applied, self._state.copy, forgets=forgets)
 
     def is_there(self) -> None:
-        """It is still connected, and has said nothing new."""
+        """Record that the caller is still connected, without new information."""
         if self._name is not None:
             self._state.ledger.heard(self._name, None, self._state.copy)

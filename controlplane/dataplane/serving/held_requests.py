@@ -1,8 +1,7 @@
-"""Answers that take their time: a poll that waits for the next version, and streams of events.
+"""Held answers: polls that wait for the next version, and event streams.
 
-Whatever the number of listeners, what they are sent was prepared once. A stream that is not read
-holds its own next event and nothing else: when it is read again it gets the latest, and after some
-time it is given up.
+Whatever the number of listeners, events are rendered once. A stream that is not read holds only its
+own next event; when it is read again it gets the latest, and it is canceled after some time.
 """
 
 import asyncio
@@ -38,16 +37,16 @@ async def until_news(
     is_current: Callable[[], bool],
     hears: str = SNAPSHOT,
 ) -> bool:
-    """Hold a poll while `is_current()`, at most `seconds`; False if the caller has hung up.
-    `hears` names what it waits for a change of.
+    """Hold a poll while `is_current()`, at most `seconds`; return False after a disconnect.
 
-    Raises :class:`Unavailable` if too many are held, and what is wrong with the credential by then.
+    `hears` names the kind of change that ends the wait. Raises :class:`Unavailable` if too many
+    requests are held, and the credential's error if it becomes invalid.
     """
     call.held = True
     listener = state.listeners.enter(hears, _holder(call))
     try:
         began = state.now()
-        # To notice who hangs up takes a task; while changes come fast it is not worth one.
+        # Detecting a disconnect takes a task, which isn't worth it for short waits.
         pause = WATCH_AFTER_SECONDS
         while is_current() and not _has_to_end(state, listener):
             remaining = began + seconds - state.now()
@@ -65,22 +64,22 @@ async def until_news(
 
 
 async def stream(state: State, call: Call, visitor: Visitor, next_event: NextEvent) -> None:
-    """Send each event as it comes and a comment in quiet times, until one side ends it.
+    """Send events as they come, and a comment in quiet periods, until one side ends it.
 
-    `next_event` gives what has not been sent yet, in pieces, or nothing. Clients are told to come
-    back after times that differ, so that a restart is not followed by all of them at once. Raises
-    :class:`Unavailable` if too many are held.
+    `next_event` returns what has not been sent yet, in chunks, or nothing. Clients get randomized
+    reconnection times, so that they don't all return at once after a restart. Raises
+    :class:`Unavailable` if too many requests are held.
     """
     call.held = True
     listener = state.listeners.enter(holder=_holder(call))
     try:
         listener.watch(call.receive)
         await call.begin(200, STREAM_HEADERS)
-        with contextlib.suppress(DomainError):  # No longer allowed to listen: it just ends.
+        with contextlib.suppress(DomainError):  # The credential became invalid: end the stream.
             await _events(state, call, visitor, listener, next_event)
         await listener.send(call.end())
     except asyncio.CancelledError:
-        # Without a reader there is no end to send: the server cuts an answer that has none.
+        # Without a reader no end can be sent: the server aborts an unfinished answer.
         task = asyncio.current_task()
         if not listener.stuck or task is None or task.uncancel():
             raise

@@ -1,4 +1,4 @@
-"""What a person sees who opens a data plane that runs alone: no console, but what to do."""
+"""The front page of a standalone data plane: no console, but its state and what to do."""
 
 from html import escape
 
@@ -40,7 +40,7 @@ zero, close its route, or set its own switch. A service that uses our client lib
 
 
 def page(state: State) -> Answer:
-    """The page, with how fresh this process is; nothing on it is a secret, for nobody signs in."""
+    """Return the page with the data's age; it has no secrets, because no sign-in is required."""
     if state.copy is None:
         standing = "It has nothing to serve yet: the database has not answered since the start."
     elif state.database_reachable:
@@ -67,7 +67,7 @@ def page(state: State) -> Answer:
 
 
 def _causes(state: State) -> str:
-    """What is away of our own stores, what fails meanwhile and what works; of others how many."""
+    """Return HTML for the causes of our own stores with their effects, and a count of others."""
     own = picture(state.database_reachable, state.redis_reachable, state.own_causes())
     others = len(state.causes)
     parts = []

@@ -1,9 +1,9 @@
-"""The OpenFeature Remote Evaluation Protocol (OFREP) 0.3: answers, validators and events. No I/O.
+"""The OpenFeature Remote Evaluation Protocol (OFREP) 0.3: answers, validators, events. No I/O.
 
-A validator is the mark `<epoch>.<version>.<registrations>.<lapsed>`, and `.<hash>` of the targeting
-key where the answer depends on it: which snapshot, how many switches were ever registered, how many
-engagements have ended by themselves since. Events carry the mark alone; whoever refetches tells it
-back as `flagConfigEtag`.
+A validator is the mark `<epoch>.<version>.<registrations>.<lapsed>`, plus `.<hash>` of the
+targeting key if the answer depends on it. It identifies the snapshot, the number of switches ever
+registered, and the number of engagements that have expired since. Events carry the mark alone;
+clients send it back as `flagConfigEtag` when they refetch.
 """
 
 import re
@@ -33,7 +33,7 @@ MAX_GZIP_FORMS = 16
 """Most gzip forms cached per version, one per outcome of all ramps; others are sent plain."""
 EVENTS_PATH = "/ofrep/v1/events"
 EVENT_STREAMS = [
-    # Without an origin, so that it is the one the client knows us by, whatever proxies it passes.
+    # Without an origin, so that clients keep the one they use, whatever proxies are in between.
     {
         "type": "sse",
         "endpoint": {"requestUri": EVENTS_PATH},
@@ -54,7 +54,7 @@ _MARK = re.compile(
 
 
 class BadRequest(DomainError):
-    """A body that can't be evaluated; `code` is OpenFeature's name for what is wrong with it."""
+    """A body that can't be evaluated; `code` is OpenFeature's error code."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(detail)
@@ -62,7 +62,7 @@ class BadRequest(DomainError):
 
 
 class Mark(NamedTuple):
-    """What an answer about flags was made of, but for the targeting key."""
+    """The version of a flags answer, without the targeting key."""
 
     epoch: UUID
     version: int
@@ -80,7 +80,10 @@ def one(
     key: str,
     told: Callable[[str | None], object] = lambda _switch: None,
 ) -> Answer:
-    """One flag; `told` gets to know what blocks it, if anything. Raises :class:`Unavailable`."""
+    """Return one flag's evaluation.
+
+    Calls `told` with the switch that blocks it, or None. Raises :class:`Unavailable`.
+    """
     copy = served(state)
     if key not in state.known and key not in copy.entries:
         return _failed(404, FLAG_NOT_FOUND, f"No switch {key} was ever registered.", key)
@@ -94,7 +97,7 @@ def one(
 
 
 def bulk(state: State, headers: Headers, body: bytes, query: bytes = b"") -> Answer:
-    """Every known flag, or 304; raises :class:`BadRequest` and :class:`Unavailable`."""
+    """Return every known flag, or 304; raise :class:`BadRequest` or :class:`Unavailable`."""
     copy = served(state)
     targeting_key = _targeting_key(body)
     now = state.expiry_time()
@@ -142,14 +145,14 @@ def mark(state: State, now: datetime | None = None) -> Mark:
 
 
 def frame(state: State) -> bytes:
-    """The event that tells clients to ask again; raises :class:`Unavailable`."""
+    """Return the event that makes clients refetch; raise :class:`Unavailable`."""
     present = mark(state)
     data = orjson.dumps({"type": "refetchEvaluation", "etag": _etag(present)})
     return b"id: %b\nevent: message\ndata: %b\n\n" % (str(present).encode(), data)
 
 
 def is_behind(state: State, query: bytes) -> bool:
-    """Whether a refetch was told of something by another process that this one has yet to learn."""
+    """Return True if the caller has seen a change that this process has yet to learn."""
     told = _read(_told(query) or "")
     if told is None:
         return False
@@ -160,7 +163,7 @@ def is_behind(state: State, query: bytes) -> bool:
 
 
 def refusal(error: DomainError, *headers: Header) -> Answer:
-    """A domain error in the protocol's shape, with the headers its kind calls for."""
+    """Return a domain error in the protocol's format, with its headers."""
     code = error.code if isinstance(error, BadRequest) else GENERAL
     said = problem.headers(error).items()
     called_for = [(name.lower().encode(), value.encode()) for name, value in said]
@@ -172,7 +175,7 @@ def _failed(status: int, code: str, details: str, key: str) -> Answer:
 
 
 def _error(code: str, details: str) -> dict[str, Any]:
-    # Java's provider reads the metadata of an error too, and fails where there is none.
+    # Java's provider fails if an error has no metadata.
     return {"errorCode": code, "errorDetails": details, "metadata": {}}
 
 
@@ -195,7 +198,7 @@ def _flags(state: State, copy: Copy) -> Flags:
 
 
 def _targeting_key(body: bytes) -> str | None:
-    """Whom a request is about; a missing body or context is an empty one."""
+    """Return the targeting key; None without a body, context or key."""
     try:
         document = orjson.loads(body or b"{}")
     except orjson.JSONDecodeError as error:
@@ -216,10 +219,10 @@ def _targeting_key(body: bytes) -> str | None:
 def _has(
     headers: Headers, etag: str, told: str | None, present: Mark, targeting_key: str | None
 ) -> bool:
-    """Whether the caller has this answer, or a newer one that another replica gave it.
+    """Return True if the caller has this answer, or a newer one from another replica.
 
-    A newer one is left to it: a replica that is behind must not start what was stopped. This one
-    is not taken for granted if the caller was told of another mark than the present.
+    A newer one is kept, because a replica that is behind must not restart stopped traffic. If the
+    caller was notified of a mark other than the current one, its answer counts as outdated.
     """
     known = headers.get(b"if-none-match")
     if known is None:
@@ -239,13 +242,13 @@ def _etag(present: Mark, hashed: str | None = None) -> str:
 
 
 def _hash(targeting_key: str | None) -> str:
-    """A name for a targeting key in a validator; no key at all has a name of its own."""
+    """Return a short hash of the targeting key; no key has a hash of its own."""
     seed = b"" if targeting_key is None else b":" + targeting_key.encode()
     return sha256(seed).hexdigest()[:16]
 
 
 def _told(query: bytes) -> str | None:
-    """The mark that a refetch gives as the event's, without the quotes of a validator."""
+    """Return the mark in `flagConfigEtag`, without the quotes of a validator."""
     if not query:
         return None
     given = parse_qs(query.decode("latin-1"), keep_blank_values=True).get("flagConfigEtag")

@@ -1,4 +1,4 @@
-"""The hand-over of the console's port from the stand-in to the web process.
+"""The handover of the console's port from the stand-in to the web process.
 
 Both listen on it for a moment, and the kernel gives each a share of the connections. The stand-in
 holds a lock for as long as it runs, and the web process is not ready before the lock is free.

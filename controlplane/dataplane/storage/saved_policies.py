@@ -1,4 +1,4 @@
-"""Policies and what is known to be away, as one signed text beside the saved copy. Pure."""
+"""Policies and degradation causes as one signed file beside the saved copy. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -22,8 +22,10 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True)
 class SavedPolicies:
-    """Policies, and the causes at a `revision`, as they were known at `told_at`, by the clock of
-    the database. Those of epochs that were left are never taken for newer."""
+    """Policies, and the causes at a `revision`, as known at `told_at` by the database's clock.
+
+    Policies of epochs in `left_epochs` never count as newer.
+    """
 
     policies: Policies
     revision: int
@@ -37,10 +39,11 @@ class SavedPolicies:
 
 
 def merged(present: SavedPolicies, news: SavedPolicies) -> SavedPolicies:
-    """What should be on disk when `present` is and `news` comes, from another process perhaps.
+    """Return the content to save when `present` is on disk and `news` arrives.
 
-    Of one epoch the newer of each part. Of two epochs the one that the other has not left; if
-    neither knows of the other, the one that was told later.
+    Another process may have written `present`. Within an epoch the newer of each part is kept. Of
+    two epochs, the one that the other has not left is kept; if neither has left the other, the one
+    confirmed later.
     """
     left = present.left_epochs | news.left_epochs
     if present.epoch == news.epoch:
@@ -59,12 +62,12 @@ def merged(present: SavedPolicies, news: SavedPolicies) -> SavedPolicies:
 
 
 def sign(saved: SavedPolicies, key: bytes) -> bytes:
-    """The whole text of the file."""
+    """Return the signed content of the file."""
     return signature.sealed(KIND, _text(saved), key)
 
 
 def verify(text: bytes, key: bytes) -> SavedPolicies:
-    """What `text` holds. Raises :class:`signed.Refused`."""
+    """Return the policies in `text`; raise :class:`signature.Refused`."""
     return signature.opened(KIND, text, key, _parse, _text)
 
 

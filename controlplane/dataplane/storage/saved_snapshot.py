@@ -1,8 +1,7 @@
-"""What a data plane needs to begin again without a database, as one signed text. Pure.
+"""The state that a data plane restarts from without a database, as one signed file. Pure.
 
-The document has the snapshot in it exactly as it is served. Policies are kept beside, in a text of
-their own (:mod:`.saved_policies`): they may be many, and change at other
-times.
+The document contains the snapshot exactly as it is served. Policies are kept in a file of their own
+(:mod:`.saved_policies`), because they may be many and change at other times.
 """
 
 import hmac
@@ -41,11 +40,11 @@ DIGEST_BYTES = 32
 
 @dataclass(frozen=True)
 class Saved:
-    """One state of a data plane.
+    """The saved state of a data plane.
 
-    `known` are the ids of all switches ever registered, `registrations` the number that goes with
-    them; `revision` is that of `tokens`. `confirmed_at` is when, by the clock of the database, all
-    this was last known to be what the database holds.
+    `known` holds the ids of all switches ever registered, at the count `registrations`; `revision`
+    is that of `tokens`. `confirmed_at` is the time, by the database's clock, at which the database
+    last confirmed all this.
     """
 
     publication: SnapshotVersion
@@ -59,23 +58,23 @@ class Saved:
 
 
 class Snapshot(NamedTuple):
-    """The part of a :class:`Saved` that is served."""
+    """The served part of a :class:`Saved`."""
 
     publication: SnapshotVersion
     entries: tuple[SnapshotEntry, ...]
 
 
 def signing_key(secret_key: str) -> bytes:
-    """The key that signs copies, from the installation's secret, which is kept elsewhere."""
+    """Derive the key that signs copies from the installation's secret, stored elsewhere."""
     return hmac.digest(secret_key.encode(), b"switchgear/dataplane/disk/1", "sha256")
 
 
 def merged(present: Saved, news: Saved) -> Saved:
-    """What should be on disk when `present` is and `news` comes, from another process perhaps.
+    """Return the state to save when `present` is on disk and `news` arrives.
 
-    Of one epoch the newer of each part, so that nothing goes back: neither the version nor a
-    revoked token. Of two epochs the one that the other has not left; if neither knows of the other,
-    the one that was confirmed later.
+    Another process may have written `present`. Within an epoch the newer of each part is kept, so
+    that neither the version nor a revoked token goes back. Of two epochs, the one that the other
+    has not left is kept; if neither has left the other, the one confirmed later.
     """
     left = present.left_epochs | news.left_epochs
     ours, theirs = present.publication.epoch, news.publication.epoch
@@ -106,12 +105,12 @@ def _newer_parts(present: Saved, news: Saved, left: frozenset[UUID]) -> Saved:
 
 
 def sign(saved: Saved, key: bytes) -> bytes:
-    """The whole text of the file."""
+    """Return the signed content of the file."""
     return signature.sealed(KIND, _text(saved), key)
 
 
 def verify(text: bytes, key: bytes) -> Saved:
-    """What `text` holds. Raises :class:`Refused`."""
+    """Return the state in `text`; raise :class:`Refused`."""
     return signature.opened(KIND, text, key, _parse, _text)
 
 

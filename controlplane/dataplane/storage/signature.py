@@ -1,8 +1,7 @@
-"""Signed texts, as they are kept on disk. Pure.
+"""Signed files on disk: format, signing and verification. Pure.
 
 The first line is `<kind> 1 <HMAC-SHA256 of the rest, in hex>`, the rest one canonical JSON
-document. A text is taken only if it is, byte for byte, what this code would write for what it reads
-in it; so there is nothing to be lenient on.
+document. A text is accepted only if serializing the parsed document reproduces it byte for byte.
 """
 
 import hmac
@@ -18,11 +17,11 @@ T = TypeVar("T")
 
 
 class Refused(Exception):
-    """A saved text that can't be taken; the text says why, for the log."""
+    """Raised for a saved text that can't be accepted; the message gives the reason, for the log."""
 
 
 def sealed(kind: bytes, rest: bytes, key: bytes) -> bytes:
-    """The whole text of a file."""
+    """Return the signed content of a file."""
     return b"%b %b %b\n%b" % (kind, FORMAT, _signature(rest, key), rest)
 
 
@@ -33,8 +32,11 @@ def opened(
     parse: Callable[[Any], T],
     written: Callable[[T], bytes],
 ) -> T:
-    """What `text` holds, by the two ways between it and its document. Raises :class:`Refused`;
-    reads nothing before the signature is right."""
+    """Return the document in `text`, after verifying its signature.
+
+    `parse` and `written` convert between the document and its object. Nothing is parsed before the
+    signature is verified. Raises :class:`Refused`.
+    """
     first, _, rest = text.partition(b"\n")
     found, form, signature = (*first.split(b" ", 2), b"", b"")[:3]
     if found != kind:

@@ -1,7 +1,7 @@
-"""A signed text in a folder: the file, the one before, and a lock between the processes of a host.
+"""A signed file in a folder, with its previous version and a lock between processes.
 
-A file that was cut off, altered, or made by anybody without the key is refused, loudly, and the
-other one is used. All this blocks: call it in a thread.
+A file that was cut off, altered, or made by anybody without the key is refused and logged, and the
+other version is used. All this blocks: call it in a thread.
 """
 
 import contextlib
@@ -34,8 +34,11 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Form(Generic[T]):
-    """What is kept, under which names (current, previous, draft, lock), and how it is written, read
-    and put together. `taken_at` is when it was true, by the database's clock."""
+    """The names and functions for one kind of saved content.
+
+    `names` are current, previous, draft and lock. `taken_at` returns when the content was
+    confirmed, by the database's clock.
+    """
 
     names: tuple[str, str, str, str]
     sign: Callable[[T, bytes], bytes]
@@ -45,9 +48,9 @@ class Form(Generic[T]):
 
 
 class Files(Generic[T]):
-    """The text in `folder`, signed with `key`; any number of processes of a host may share it.
+    """A signed file in `folder`, which several processes of a host may share.
 
-    What one of the `older_keys` signed is taken as well, and signed anew when it is saved.
+    Content signed with one of the `older_keys` is accepted, and signed with `key` when it is saved.
     """
 
     def __init__(
@@ -72,10 +75,10 @@ class Files(Generic[T]):
         self._written: tuple[_Identity, T] | None = None
 
     def save(self, saved: T) -> None:
-        """Put `saved` on disk, all of it or nothing, unless something newer is there already.
+        """Write `saved` atomically, merged with what is on disk already (see `Form.merged`).
 
-        What another process knew better stays: see `merged` of the form. Raises OSError, with the
-        old one still in place, if the disk does not take it, or it is too large to be read again.
+        Raises OSError, with the old file still in place, if the disk refuses the write, or if the
+        content is too large to be read again.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
         self._folder.chmod(0o700)
@@ -85,7 +88,7 @@ class Files(Generic[T]):
             if wanted == present and not self._needs_signing:
                 return
             self._write_draft(self._form.sign(wanted, self._key))
-            if present is not None:  # Never a bad copy in the place of a good one.
+            if present is not None:  # Keep a valid previous file.
                 self._current.replace(self._previous)
             self._draft.replace(self._current)
             self._sync_folder()
@@ -93,7 +96,7 @@ class Files(Generic[T]):
             self._needs_signing = False
 
     def load(self) -> T | None:
-        """The current copy if it can be taken, else the one before, else None."""
+        """Return the current content if valid, else the previous one, else None."""
         for path in (self._current, self._previous):
             saved = self._read(path)
             if saved is not None:
@@ -102,7 +105,7 @@ class Files(Generic[T]):
         return None
 
     def _present(self) -> T | None:
-        """What `current` holds, not read again while it is the very file written here last."""
+        """Return the content of `current`, from memory while the file is the one written last."""
         if self._written is not None:
             with contextlib.suppress(FileNotFoundError):
                 if _identity(self._current) == self._written[0]:
@@ -139,7 +142,7 @@ class Files(Generic[T]):
             raise
 
     def _content(self, path: Path) -> bytes:
-        """The bytes of a plain file that nobody else may read; one that blocks is not opened."""
+        """Return the bytes of a regular file that no other user may read; never blocks on open."""
         with open(path, "rb", opener=_open_plainly) as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
@@ -179,7 +182,10 @@ class Files(Generic[T]):
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """One writer at a time. A holder that is frozen costs this save, not this process."""
+        """Hold the lock of the only writer; raise TimeoutError after `LOCK_SECONDS`.
+
+        A frozen holder delays this save, not this process.
+        """
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(self._lock, flags, 0o600)
         try:
@@ -190,7 +196,7 @@ class Files(Generic[T]):
                 time.sleep(0.02)
             yield
         finally:
-            os.close(descriptor)  # Which gives up the lock.
+            os.close(descriptor)  # Releases the lock.
 
     def _compare_clocks(self, path: Path, saved: T) -> None:
         ahead_seconds = (self._form.taken_at(saved) - self._clock()).total_seconds()
@@ -200,7 +206,7 @@ class Files(Generic[T]):
 
 
 def _identity(path: Path) -> _Identity:
-    """Changes with every change to the file, its mode included."""
+    """Return a value that changes with every change to the file, its mode included."""
     found = path.lstat()
     return found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns
 

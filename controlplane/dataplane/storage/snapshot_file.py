@@ -1,17 +1,16 @@
-"""The copy on disk: what a data plane restarted without PostgreSQL and Redis answers from.
+"""The copy on disk, from which a restarted data plane answers without PostgreSQL and Redis.
 
-Two files, `current` and the one before, `previous`, each signed with a key that is kept elsewhere
-(see :mod:`.saved_snapshot`); and two beside them for policies and what is away, so
-that their size and what is wrong with them cost the switches nothing. How they are written and
-read: :mod:`.signed_file`.
+Two files, `current` and `previous`, each signed with a key that is stored elsewhere (see
+:mod:`.saved_snapshot`), and two beside them for policies and degradation causes, so that their size
+and errors don't affect the switches. Reading and writing: :mod:`.signed_file`.
 
-What a signature can't tell is age: whoever may write to the folder can put an older file back that
-was once signed here. A data plane that then starts without its database would answer from it: with
-switches as they were then, and with tokens that have been revoked since. That is bounded. A running
-process never reads the folder; the first answer of the database ends it; a token's own expiry still
-counts; `Switchgear-Age` is counted from the signed time and tells; and a client that has seen a
-newer version of the epoch, or left the epoch, does not take the older one. So the folder wants to
-belong to the data plane alone.
+A signature can't prove age: anyone who may write to the folder can restore an older signed file. A
+data plane that then starts without its database would serve the switches as they were then, and
+accept tokens that have been revoked since. The risk is bounded: a running process never reads the
+folder; the first answer of the database replaces the copy; a token's own expiry still applies;
+`Switchgear-Age` is counted from the signed time; and a client that has seen a newer version of the
+epoch, or left the epoch, refuses the older one. So only the data plane should have access to the
+folder.
 """
 
 import contextlib
@@ -57,7 +56,7 @@ def _now() -> datetime:
 
 
 class Disk(Files[Saved]):
-    """The copy in `folder`."""
+    """The saved copy in `folder`."""
 
     def __init__(
         self,
@@ -132,7 +131,7 @@ def _follow(copy: Saved, latest: saved_snapshot.Snapshot) -> Saved:
 
 
 class PoliciesDisk(Files[SavedPolicies]):
-    """The policies beside it."""
+    """The saved policies in `folder`."""
 
     def __init__(
         self,

@@ -1,1 +1,1 @@
-"""Tasks that keep the state of a process equal to the database, and its copy on disk."""
+"""Tasks that keep the process's state equal to the database, and its copy on disk."""

@@ -1,8 +1,8 @@
-"""Follows policies, overrides and what is away, on a connection of its own.
+"""Follows policies, overrides and degradation causes, on a connection of its own.
 
-The refresher's looks say when something changed. However many policies there are, and whatever is
-wrong with them, switches and tokens are followed meanwhile, and the database does not count as lost
-for it.
+The refresher's polls tell when something changed. However many policies there are, and whatever is
+wrong with them, switches and tokens are followed meanwhile, and the database does not count as
+lost.
 """
 
 import asyncio
@@ -25,27 +25,27 @@ log = structlog.get_logger(__name__)
 
 
 class Follower:
-    """The one writer of a state's policies and causes."""
+    """The only writer of a state's policies and causes."""
 
     def __init__(self, config: Config, state: State) -> None:
         self.tried = asyncio.Event()
-        """Set once they were read, or could not be, for the first time."""
+        """Set once the first read has succeeded or failed."""
         self._config = config
         self._state = state
         self._news = asyncio.Event()
         self._head: Head | None = None
-        # Whether what is known may have changes that the database never had, or has lost: a backup
-        # was restored, without a new epoch. All of it is read anew then.
+        # True if a backup may have been restored without a new epoch, so that policies held here
+        # may never have existed in the database. Everything is read again then.
         self._doubted = True
         self._lagging = False
         self._failures = 0
 
     def begin(self) -> None:
-        """A connection to the database was made: it may be another one now."""
+        """Distrust what is held: a new connection may lead to another database."""
         self._doubted = True
 
     def look(self, head: Head, asked_at: float) -> None:
-        """What the database held at `asked_at`, by its numbers; not of a lagging answer."""
+        """Compare with the head that the database returned at `asked_at`; not for a lagging one."""
         state, known = self._state, self._state.policies
         self._head = head
         lagging = state.is_before_policies(head)
@@ -63,7 +63,7 @@ class Follower:
             self.tried.set()
 
     async def run(self) -> None:
-        """Read what has changed, each time that something has, until cancelled."""
+        """Read changes as they are announced, until canceled."""
         while True:
             await self._news.wait()
             self._news.clear()
@@ -87,7 +87,7 @@ class Follower:
     async def _read(self) -> None:
         state, head = self._state, self._head
         if head is None or not self._is_wanted(head):
-            return  # It came with what was read before.
+            return  # Already part of the previous read.
         since = -1 if self._doubted else state.policies_since(head)
         connection = await database.connect(self._config, policies_sql.SESSION_OPTIONS)
         try:
@@ -97,19 +97,19 @@ class Follower:
             connection.pgconn.finish()
 
     def _take(self, changes: Changes, since: int, asked_at: float) -> None:
-        """What is not of use, because a new epoch began meanwhile, the next look brings about."""
+        """Apply `changes`; the next poll corrects them if a new epoch has begun meanwhile."""
         state, head = self._state, changes.head
         if state.is_lagging(head):
             return
         if state.lacks_causes(head):
-            # Of those that can't be read nothing is learned by reading them again.
+            # Unreadable causes are not read again until the next revision.
             causes = state.causes if changes.causes is None else changes.causes
             state.install_causes(head.degradation, causes)
         if state.is_before_policies(head) or since not in {-1, state.policies_since(head)}:
             return
         if not state.has_policies(head):
             if since == head.policies:
-                return  # Given twice: what changed since is not what differs.
+                return  # Number assigned twice: the changes since then are not the difference.
             state.install_policies(self._after(changes, since))
         if since < 0:
             self._doubted = False
@@ -120,13 +120,13 @@ class Follower:
         if known is not None and since >= 0:
             return known.after(head.policies, changes.policies, head.policies_at)
         kept: list[Policy] = []
-        if known is not None:  # What can't be read stays as it was told last.
+        if known is not None:  # Unreadable policies stay as last served.
             kept = [one for names in changes.broken if (one := known.one(*names))]
         epoch = head.publication.epoch
         return Policies.of(epoch, head.policies, [*changes.policies, *kept], head.policies_at)
 
     def _failed(self, error: Exception) -> float:
-        """Seconds to rest: longer each time, for what was asked for may be too much."""
+        """Return the seconds to pause, doubled per failure: the query may be too expensive."""
         if not self._failures:
             log.warning("dataplane.policies_not_read", kind=type(error).__name__, error=str(error))
         self._failures += 1

@@ -72,7 +72,7 @@ def trouble(folder: Path, save_errno: int | None) -> Cause | None:
 
 
 async def watch(folder: Path | None, state: State) -> None:
-    """Keep `state.disk` up to date until cancelled. A hanging disk delays nothing else."""
+    """Keep `state.disk` up to date until canceled. A hanging disk delays nothing else."""
     while folder is not None:
         state.disk = await asyncio.to_thread(trouble, folder, state.save_errno)
         await asyncio.sleep(LOOK_SECONDS)

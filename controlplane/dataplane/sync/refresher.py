@@ -2,8 +2,8 @@
 
 Rows are read only when that one row says they changed, all in one snapshot of the database. Every
 wait has a deadline, so a stopped, frozen or unmigrated database costs freshness and nothing else;
-its return is noticed within a second. Switches and tokens are read here; policies and what is away
-are followed apart, told of each look, so that they never hold up a switch.
+its return is noticed within a second. Switches and tokens are read here; policies and degradation
+causes are followed separately, after each poll, so that they can't delay a switch.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 
 class Refresher:
-    """The one writer of a :class:`State`, but for what its `follower` reads."""
+    """The only writer of a :class:`State`, except for the parts that its `follower` writes."""
 
     def __init__(self, config: Config, state: State, follower: Follower, keeper: Keeper) -> None:
         self.tried = asyncio.Event()
@@ -45,17 +45,17 @@ class Refresher:
         self._skewed = False
 
     def wake(self) -> None:
-        """Look now. Any number of calls before the look begins are one."""
+        """Poll now; calls before the poll begins are merged."""
         self._woken.set()
 
     async def run(self) -> None:
-        """Supervise database sessions, one after the other, until cancelled."""
+        """Supervise database sessions, one after the other, until canceled."""
         while True:
             try:
                 await self._session()
             except Exception as error:
-                # One broken connection is not a lost database: only if the next fails too.
-                # A frozen one has been waited for long enough.
+                # The database is lost only if the next connection fails too.
+                # A timeout has waited long enough already.
                 frozen = isinstance(error, TimeoutError)
                 if self._state.database_reachable and not self._second_try and not frozen:
                     self._second_try = True
@@ -75,14 +75,14 @@ class Refresher:
                 await within(deadline, refresh)
                 await self._pause()
         finally:
-            # A refresh that overran may still be using the socket: close it after that, not under
-            # it, or its descriptor could meanwhile be somebody else's.
+            # A refresh that timed out may still use the socket: close it afterwards, because its
+            # descriptor could be reused meanwhile.
             if refresh is not None:
                 refresh.add_done_callback(lambda _: connection.pgconn.finish())
 
     async def _pause(self) -> None:
-        # Rests as long as the last rebuild took, so a burst of changes is taken in a few large
-        # steps and requests keep at least half of the event loop.
+        # Pause as long as the last rebuild took, so that a burst of changes is applied in few steps
+        # and requests keep at least half of the event loop.
         await asyncio.sleep(self._rebuild_seconds)
         try:
             async with asyncio.timeout(self._config.poll_seconds - self._rebuild_seconds):
@@ -92,7 +92,7 @@ class Refresher:
 
     async def _refresh(self, connection: database.Connection) -> None:
         state = self._state
-        # The answer was true when it was asked for at the earliest, so age counts from there.
+        # Age counts from the request, the earliest time at which the answer was true.
         asked_at = state.now()
         head = await database.read_head(connection)
         state.database_read_only = head.is_read_only
@@ -104,12 +104,12 @@ class Refresher:
                 connection,
                 entries=lacks_copy,
                 tokens=state.lacks_tokens(head),
-                # They may be many; who waits for the copy need not wait for them.
+                # There may be many ids; the copy must not wait for them.
                 known=(state.copy is None or not lacks_copy) and state.lacks_known(head),
             )
             await self._take(contents, asked_at)
             head = contents.head
-        # Before the age becomes young again: who sees that must see too why.
+        # Before the age is reset, so that readers see both changes.
         self._found()
         if state.is_lagging(head):
             self._lags(head)
@@ -177,14 +177,14 @@ class Refresher:
         self._lagging = True
 
     def _compare_clocks(self, ahead_seconds: float) -> None:
-        """Clients correct their clocks by ours, so a wrong one has to be put right by somebody."""
+        """Log a wrong local clock once: clients correct theirs by ours."""
         skewed = abs(ahead_seconds) > SKEW_SECONDS
         if skewed and not self._skewed:
             log.warning("dataplane.clock_is_wrong", ahead_seconds=round(ahead_seconds, 1))
         self._skewed = skewed
 
     def _found(self) -> None:
-        # Only now that all of it was read: what fails each time must not be tried without a rest.
+        # Only after a complete read, so that repeated failures always pause.
         self._second_try = False
         if not self._state.database_reachable:
             log.info("dataplane.database_found")

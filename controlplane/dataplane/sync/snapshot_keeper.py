@@ -1,4 +1,4 @@
-"""Keeps on disk what a restart without a database has to know, and takes it up again."""
+"""Saves the state needed to restart without a database, and restores it."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,7 +17,7 @@ AGAIN_SECONDS = 30.0
 MAX_DELAY_SECONDS = 0.05
 """Longest time a new version waits for the disk before it is served."""
 REST_SECONDS = 2.0
-"""Between two writes of policies, which are large when there are many."""
+"""Pause between two writes of policies, which can be large."""
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class Keeper:
             self._policies_disk = PoliciesDisk(config.folder, key, older_keys=older)
 
     async def restore(self) -> None:
-        """Serve what was kept, until the database answers."""
+        """Serve the saved copy until the database answers."""
         if self._disk is None or self._policies_disk is None:
             return
         saved = await asyncio.to_thread(self._disk.load)
@@ -63,7 +63,7 @@ class Keeper:
         told = await asyncio.to_thread(self._policies_disk.load)
         if told is not None:
             state.install_policies(told.policies)
-            # They are written when they change; how fresh they are, the copy tells.
+            # Policies are saved only when they change; the copy's time tells their age.
             state.confirm_policies(confirmed_at)
             same = told.epoch == copy.publication.epoch
             state.install_causes(told.revision if same else -1, told.causes)
@@ -92,7 +92,7 @@ class Keeper:
             log.debug("dataplane.latest_not_kept", kind=type(error).__name__, error=str(error))
 
     async def run(self) -> None:
-        """Save until cancelled."""
+        """Save until canceled."""
         if self._disk is None or self._policies_disk is None:
             return
         state = self._state
@@ -124,7 +124,7 @@ class Keeper:
     async def _save(self, disk: Files[T], saved: T, failing: bool) -> bool:
         try:
             await asyncio.to_thread(disk.save, saved)
-        except Exception as error:  # Whatever it is: the next save may fare better.
+        except Exception as error:  # Any error: the next save may succeed.
             if not failing:
                 log.warning("dataplane.not_kept", kind=type(error).__name__, error=str(error))
             self._state.save_errno = error.errno if isinstance(error, OSError) else None
@@ -133,12 +133,12 @@ class Keeper:
         return True
 
     def _present(self) -> Saved | None:
-        """What is served now, once the database has confirmed all of it."""
+        """Return the served state, once the database has confirmed all of it."""
         state = self._state
         if state.copy is None or state.tokens is None or not state.heard_database:
             return None
         if state.revision < 1 or state.registrations < 0:
-            return None  # A new epoch has begun and is not read whole.
+            return None  # A new epoch has begun and is not read completely.
         return Saved(
             publication=state.copy.publication,
             entries=tuple(state.copy.entries.values()),
@@ -151,7 +151,7 @@ class Keeper:
         )
 
     def _told(self) -> SavedPolicies | None:
-        """The policies and causes that are told now, unless their epoch was left."""
+        """Return the current policies and causes, unless their epoch was left."""
         state, policies = self._state, self._state.policies
         if state.copy is None or policies is None or state.degradation < 0:
             return None

@@ -1,4 +1,4 @@
-"""Listens for wake-ups on Redis. They save up to a second; without Redis nothing else changes."""
+"""Subscribes to wake-ups on Redis. They save up to a second; without Redis polling continues."""
 
 from collections.abc import Callable
 
@@ -14,9 +14,10 @@ def listener(
     on_state: Callable[[bool], None] = lambda _reachable: None,
     pace: Pace = PACE,
 ) -> Ear:
-    """Calls `on_wake` for each message, and once per connection for those missed before it.
+    """Return a subscriber that calls `on_wake` per message, and once per connection.
 
-    `on_state` is told whether the server answers, as often as that may have changed.
+    The call per connection covers messages missed before it. `on_state` gets True or False whenever
+    Redis may have become reachable or unreachable.
     """
 
     def begin() -> None:

@@ -1,4 +1,4 @@
-"""A plane that follows the tests' own database and Redis, over lines that tests can disturb."""
+"""A plane that follows the test database and Redis, over connections that tests can disturb."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ POLL_SECONDS = 0.1
 
 @dataclass
 class Following:
-    """A plane at work on a background loop, and its two lines."""
+    """A running plane on a background loop, and its two proxied connections."""
 
     loop: Background
     database: Line
@@ -42,7 +42,7 @@ class Following:
 
 @pytest.fixture
 def idle(transactional_db: None) -> Iterator[Following]:
-    """A plane that has not been started yet."""
+    """A plane that has not been started."""
     database = connection.settings_dict
     with background() as loop:
         database_line = Line(loop, str(database["HOST"]), int(database["PORT"] or 5432))
@@ -68,7 +68,7 @@ def idle(transactional_db: None) -> Iterator[Following]:
 
 @pytest.fixture
 def published(transactional_db: None) -> None:
-    """Version 99 of the epoch that :mod:`served` serves is what the database has published."""
+    """Publish version 99 of the epoch that :mod:`served` serves."""
     Publication.objects.update(epoch=EPOCH, version=99)
 
 
@@ -79,7 +79,7 @@ def following(idle: Following) -> Following:
 
 
 def _has_sessions(client_ports: list[int]) -> bool:
-    """True while PostgreSQL still reads what such a connection sent, and would write it."""
+    """Return True while PostgreSQL still processes statements of such a connection."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE client_port = ANY(%s))",

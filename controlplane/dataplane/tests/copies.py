@@ -70,17 +70,17 @@ SAVED_POLICIES = SavedPolicies(
 
 
 def disk(folder: Path, **options: Any) -> Disk:
-    """The disk of a process whose clock stands a minute after noon."""
+    """A disk of a process whose clock is one minute past noon."""
     return Disk(folder, KEY, **{"clock": lambda: NOON + timedelta(minutes=1), **options})
 
 
 def policies_disk(folder: Path, **options: Any) -> PoliciesDisk:
-    """The same for policies."""
+    """A policies disk of a process whose clock is one minute past noon."""
     return PoliciesDisk(folder, KEY, **{"clock": lambda: NOON + timedelta(minutes=1), **options})
 
 
 def version(number: int, epoch: UUID = EPOCH, **changes: Any) -> Saved:
-    """Version `number`, confirmed that many seconds after noon."""
+    """Return version `number`, confirmed that many seconds after noon."""
     at = NOON + timedelta(seconds=number)
     publication = SnapshotVersion(epoch, number, NOON)
     begun = replace(SAVED, publication=publication, left_epochs=frozenset(), confirmed_at=at)

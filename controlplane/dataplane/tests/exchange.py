@@ -1,4 +1,4 @@
-"""One request to an ASGI application, taken apart: what is sent comes when it is sent."""
+"""An ASGI request sent step by step, whose messages tests read as they are sent."""
 
 import asyncio
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from controlplane.dataplane.serving.call import ASGIApplication
 
 
 class Exchange:
-    """A request under way. As a context manager it hangs up at the end, if nothing ended before.
+    """A request in progress; as a context manager it disconnects at the end.
 
     `slow`: it does not read before `reads` is set. `half`: the rest of its body never comes.
     """
@@ -66,7 +66,7 @@ class Exchange:
         self._arriving.put_nowait({"type": "http.disconnect"})
 
     async def begun(self, within: float = 5) -> int:
-        """The status, once the answer begins."""
+        """Return the status once the answer begins."""
         message = await asyncio.wait_for(self._sent.get(), within)
         assert message["type"] == "http.response.start"
         self.status = message["status"]
@@ -74,7 +74,7 @@ class Exchange:
         return self.status
 
     async def part(self, within: float = 5) -> bytes:
-        """The next piece of the body; raises TimeoutError if none comes."""
+        """Return the next chunk of the body; raise TimeoutError if none comes."""
         message = await asyncio.wait_for(self._sent.get(), within)
         body: bytes = message["body"]
         return body

@@ -1,4 +1,4 @@
-"""A line to a real server that a test can freeze, cut and mend, as networks and SIGSTOP do."""
+"""A TCP proxy to a real server that tests can freeze, cut and restore."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ def until(condition: Callable[[], bool], seconds: float) -> float:
 
 
 class Background:
-    """An event loop in a thread of its own, for tests that act while it works."""
+    """An event loop in a thread of its own, for tests that act while it runs."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -77,18 +77,18 @@ class Line:
         self.mend()
 
     def lead_to(self, port: int) -> None:
-        """Connections from now on go to another port of the same host."""
+        """Forward new connections to another port of the same host."""
         self._far_end = (self._far_end[0], port)
 
     def freeze(self) -> None:
-        """Nothing passes any more; connecting still succeeds, as to a stopped process."""
+        """Stop forwarding; connecting still succeeds, as to a stopped process."""
         self._loop.loop.call_soon_threadsafe(self._flows.clear)
 
     def thaw(self) -> None:
         self._loop.loop.call_soon_threadsafe(self._flows.set)
 
     def cut(self) -> None:
-        """Every connection ends and new ones are refused, as when the server is gone."""
+        """Close all connections and refuse new ones, as if the server were gone."""
         self._loop.run(self._close())
 
     def mend(self) -> None:
@@ -115,7 +115,7 @@ class Line:
             return
         try:
             far_reader, far_writer = await asyncio.open_connection(*self._far_end)
-        except OSError:  # Nobody listens there just now.
+        except OSError:  # Connection refused.
             writer.close()
             return
         self.far_ports.append(far_writer.get_extra_info("sockname")[1])

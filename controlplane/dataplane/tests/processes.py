@@ -1,4 +1,4 @@
-"""Servers as real processes, each with a folder of its own, and what a test does to them."""
+"""Servers as real processes, each with a folder of its own, and ways to disturb them."""
 
 import contextlib
 import json
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 class Server:
-    """A server on a port that stays its own, however often it is started."""
+    """A server that keeps its port across restarts."""
 
     def __init__(
         self, arguments: list[str], environment: Mapping[str, str], said: Path, port: int
@@ -55,20 +55,20 @@ class Server:
         return self._said.read_text(errors="replace")[-6000:]
 
     def logged(self, event: str) -> list[dict[str, Any]]:
-        """The lines of the log that are this event."""
+        """Return the log lines of this event."""
         lines = self._said.read_text(errors="replace").splitlines()
         parsed = [json.loads(line) for line in lines if line.startswith("{")]
         return [line for line in parsed if line.get("event") == event]
 
     def workers(self) -> list[int]:
-        """The processes that answer: the children of the one that was started."""
+        """Return the serving processes: the children of the one that was started."""
         assert self.process is not None
         found = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
         pids = [int(pid) for pid in found.split()]
         return [pid for pid in pids if alive(pid) and not _is_tracker(pid)]
 
     def kill(self) -> None:
-        """All of it, at once, as the kernel does when memory is out."""
+        """Kill the whole process group, as the kernel does when memory runs out."""
         assert self.process is not None
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
@@ -79,7 +79,7 @@ class Server:
 def data_plane(
     environment: Mapping[str, str], folder: Path, *, workers: int = 1, start: bool = True
 ) -> Iterator[Server]:
-    """`manage.py dataplane` that keeps its copy in `folder`; gone when the test leaves."""
+    """Run `manage.py dataplane` with its copy in `folder`, until the test ends."""
     folder.mkdir(exist_ok=True, parents=True)
     port = free_port()
     arguments = ["manage.py", "dataplane", "--workers", str(workers), "--port", str(port)]
@@ -95,7 +95,7 @@ def data_plane(
 def web(
     environment: Mapping[str, str], port: int, said: Path, *, ready_within: float = 20
 ) -> Iterator[Server]:
-    """The web process of an installation, started by hand on its port."""
+    """The web process of an installation, started by the test on its port."""
     arguments = asgi_server.arguments(
         "controlplane.asgi:application", host="127.0.0.1", port=port, workers=1
     )
@@ -115,7 +115,7 @@ def _served(server: Server) -> Iterator[None]:
 
 
 def addresses(installation: Installation) -> dict[str, str]:
-    """The environment of a data plane that is somewhere else, but follows this installation."""
+    """Return the environment of a data plane elsewhere that follows this installation."""
     found = installation.services()
     return {
         **installation.environment,
@@ -127,7 +127,7 @@ def addresses(installation: Installation) -> dict[str, str]:
 
 @contextlib.contextmanager
 def killed(installation: Installation, *services: str) -> Iterator[None]:
-    """While inside, they are gone: killed, and the supervisor that would start them sleeps."""
+    """Keep these processes killed, and the supervisor stopped, within the context."""
     supervisor = installation.process
     assert supervisor is not None
     supervisor.send_signal(signal.SIGSTOP)
@@ -140,7 +140,7 @@ def killed(installation: Installation, *services: str) -> Iterator[None]:
 
 
 def kill(installation: Installation, word: str) -> None:
-    """Each process of the installation with this word in its command line; gone on return."""
+    """Kill each process of the installation with this word in its command line, and wait."""
 
     def living() -> list[int]:
         return [pid for pid, line in installation.tree().items() if word in line and alive(pid)]
@@ -152,10 +152,10 @@ def kill(installation: Installation, word: str) -> None:
 
 
 def kept_version(folder: Path) -> int:
-    """The version that `current` holds in the folder of a data plane; -1 if there is none."""
+    """Return the version in `current` in a data plane's folder; -1 without one."""
     try:
         kept = (folder / "snapshot" / "current").read_bytes()
-    except FileNotFoundError:  # Not yet, or a new one is just taking its place.
+    except FileNotFoundError:  # Not written yet, or being replaced.
         return -1
     _, _, text = kept.partition(b"\n")
     version: int = json.loads(text)["snapshot"]["version"]
@@ -168,7 +168,7 @@ def copied(folder: Path, to: Path) -> Path:
     The latest snapshot is left out: it is `current` itself once that is written.
     """
     for name in ("snapshot", "secrets"):
-        # A draft may be on its way to being the current copy.
+        # A draft may be about to become the current copy.
         shutil.copytree(
             folder / name, to / name, ignore=shutil.ignore_patterns("draft*", "latest-*")
         )

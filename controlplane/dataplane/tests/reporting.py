@@ -1,4 +1,4 @@
-"""A ledger at work, and reports of breakers for it."""
+"""A running ledger, and reports of breakers for it."""
 
 from collections.abc import Iterator
 from uuid import UUID, uuid4
@@ -37,7 +37,7 @@ def told(*breakers: dict[str, object], seq: int = 1, **more: object) -> Report:
 
 
 class Reporting:
-    """A ledger at work, and a clock that stands until a test moves it."""
+    """A running ledger, and a clock that only tests move."""
 
     def __init__(self, idle: Following) -> None:
         self.clock = Clock()
@@ -49,10 +49,10 @@ class Reporting:
         return self._idle.loop.run(self.ledger.report(report, COPY, token_id))
 
     def flushed(self) -> None:
-        """Let the sums be written now rather than in some seconds."""
+        """Write the sums now rather than in some seconds."""
         self.ledger._book._flushed_at = float("-inf")
         until(lambda: not self.ledger._book.minutes, 5)
-        self.report(told(instance="z9", boot=str(uuid4())))  # Is written after them.
+        self.report(told(instance="z9", boot=str(uuid4())))  # Written after the others.
 
 
 @pytest.fixture

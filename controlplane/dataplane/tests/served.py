@@ -1,4 +1,4 @@
-"""A plane with known content, and requests to it as a server would make them."""
+"""A plane with known content, and requests to it as a server would send them."""
 
 import asyncio
 from collections.abc import Mapping
@@ -57,7 +57,7 @@ def credential(token: str, *scopes: str, expires_at: datetime | None = None) -> 
 
 
 def plane(*switch_ids: str) -> Plane:
-    """A plane at version 17 that four tokens are known to; one has expired."""
+    """Return a plane at version 17 with four tokens, one of them expired."""
     made = Plane()
     made.state.install_copy(copy(17, *switch_ids), confirmed_at=made.state.now())
     yesterday = datetime.now(UTC) - timedelta(days=1)
@@ -82,7 +82,7 @@ def ask(
     content: bytes | None = None,
     behind: ASGIApplication | None = None,
 ) -> httpx.Response:
-    """One request to the application over `served`; redirects are not followed."""
+    """Send a request to the application over `served`, without following redirects."""
 
     async def requested() -> httpx.Response:
         transport = httpx.ASGITransport(Application(served, behind))

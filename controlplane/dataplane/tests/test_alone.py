@@ -23,7 +23,7 @@ TOKEN = {"X-API-Key": "sg_reader0001_secret"}
 
 @contextlib.contextmanager
 def granian(environment: Mapping[str, str]) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The server as a process, and its address; ended when the test leaves."""
+    """Run the server as a process until the test ends; yield its address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -75,7 +75,7 @@ def test_service_polls_is_told_asks_and_is_refused_a_body_over_the_limit(
         with httpx.Client(base_url=url, headers=TOKEN, timeout=5, verify=False) as service:
             first = service.get("/api/v1/snapshot")
             assert first.status_code == 200
-            assert "Date" in first.headers  # What clients correct their clock by.
+            assert "Date" in first.headers  # Clients correct their clock by it.
             known = {"If-None-Match": first.headers["ETag"]}
             unchanged = service.get("/api/v1/snapshot", headers=known)
             assert (unchanged.status_code, unchanged.content) == (304, b"")
@@ -90,7 +90,7 @@ def test_service_polls_is_told_asks_and_is_refused_a_body_over_the_limit(
             assert int(head.headers["Content-Length"]) > 0
             assert service.get("/api/v1/snapshot/").status_code == 308
 
-            pieces = (b" " * 8192 for _ in range(9))  # Not announced.
+            pieces = (b" " * 8192 for _ in range(9))  # Chunked, without Content-Length.
             assert service.post("/api/v1/check", content=b" " * 65537).status_code == 413
             assert service.post("/api/v1/check", content=pieces).status_code == 413
             assert service.post("/api/v1/check", content=b"{}").status_code == 200

@@ -1,4 +1,4 @@
-"""The application around the paths: request ids, health, what is passed on, and lifespan."""
+"""The application around the paths: request ids, health, forwarded requests, and lifespan."""
 
 import asyncio
 from typing import Any
@@ -18,7 +18,7 @@ SESSION = {"Cookie": "csrftoken=x; sessionid=abc"}
 
 
 async def django(scope: Scope, receive: Receive, send: Send) -> None:
-    """Stands where Django stands: says which path it was given."""
+    """Stand in for Django: answer with the path it was given."""
     await send({"type": "http.response.start", "status": 299, "headers": []})
     await send({"type": "http.response.body", "body": scope["path"].encode()})
 
@@ -93,7 +93,7 @@ def test_alone_its_own_metrics_are_for_tokens_that_may_read_them() -> None:
     assert said["switchgear_dataplane_database_up"] == 1
     assert said["switchgear_dataplane_held"] == 0
     assert said["process_resident_memory_bytes"] > 0
-    # What a web tells is not told by anybody else: its absence is an alarm.
+    # Only a web process exports these: their absence is an alarm.
     assert "switchgear_database_up" not in said
 
 

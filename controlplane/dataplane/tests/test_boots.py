@@ -1,4 +1,4 @@
-"""Processes that share an instance's name: what each counted is counted once."""
+"""Processes that share an instance's name: each event is counted once."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -29,7 +29,7 @@ def test_a_late_report_of_a_former_boot_takes_nothing_back() -> None:
 
 
 def test_two_processes_of_one_name_count_nothing_twice() -> None:
-    """The older is heard whenever the newer was silent for a while, and then the newer again."""
+    """Alternate between the older process and the newer one, each silent meanwhile."""
     row, _ = taken(EMPTY, told(1, sli={"core": (0, 0)}))
     newer = {"boot": NEXT_BOOT, "started": 1}
     row, events = taken(row, told(1, **newer, sli={"core": (60, 60)}), at=NOW + TEN)
@@ -90,7 +90,7 @@ def test_clocks_may_say_anything(started: datetime, sent: datetime, before: Row)
 
 @pytest.mark.parametrize("ahead", [0, 60, 540, -540])
 def test_a_clock_that_is_ahead_makes_no_span_shorter_than_it_was(ahead: int) -> None:
-    """It began ten minutes ago, and nothing was heard of it until now."""
+    """The process began ten minutes ago, and reports for the first time."""
     first = told(1, started=ahead - 600, sent=ahead, sli={"core": (500, 500)})
 
     _, (events,) = taken(EMPTY, first)
@@ -113,7 +113,7 @@ turns = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(0, 
 def test_however_processes_of_one_name_take_turns_no_event_is_counted_twice(
     turns: list[tuple[int, int, int]],
 ) -> None:
-    """Five processes, two of which do not say when they started; some reports are lost."""
+    """Five processes, two of them without a start time; some reports are lost."""
     row, now, seqs, counted = EMPTY, NOW, [0] * 5, [0] * 5
     for who, lost, passed in turns:
         now += timedelta(seconds=passed)

@@ -1,4 +1,4 @@
-"""Dependencies that nobody has registered are made by reports, and hold up no other report."""
+"""Unregistered dependencies are created by reports, without delaying other reports."""
 
 import time
 from uuid import uuid4
@@ -28,7 +28,7 @@ def test_dependencies_are_made_while_there_is_room_and_the_rest_of_the_report_co
 ) -> None:
     Dependency.objects.create(
         caller="core", callee="db", document={"timeout_ms": 1}, registered_at=NOW, changed_at=NOW
-    )  # What is registered takes no room.
+    )  # Registered dependencies don't count.
     at_work.ledger._book._dependencies = Dependencies(most=3)
 
     at_work.report(told(*(breaker(f"core->s{number}") for number in range(5))))
@@ -82,5 +82,5 @@ def test_a_name_that_is_being_registered_holds_up_no_report(
     def next_seq() -> int:
         return next(numbers)
 
-    until(stands, 4)  # Though the breaker itself has not changed since.
+    until(stands, 4)  # Written although the breaker has not changed.
     assert (state("oracle").state, Dependency.objects.count()) == ("open", 2)

@@ -1,4 +1,4 @@
-"""A breaker that an instance has no more does not stand for ever, and is not counted twice."""
+"""Removed breakers disappear, and are not counted twice if they return."""
 
 import pytest
 

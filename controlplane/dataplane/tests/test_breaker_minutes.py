@@ -1,4 +1,4 @@
-"""What breakers counted is added up by the minute: by what it grew, lost rather than twice."""
+"""Breaker counts are summed by minute from increments; lost rather than counted twice."""
 
 from datetime import timedelta
 
@@ -75,7 +75,7 @@ def test_a_dependency_that_is_being_changed_gets_its_totals_later(
         holder.execute("BEGIN; SELECT * FROM breakers_dependency FOR UPDATE")
         at_work.ledger._book._flushed_at = float("-inf")
         at_work.report(told(breaker(), seq=2))
-        at_work.report(told(breaker(), seq=3))  # Is written after the try.
+        at_work.report(told(breaker(), seq=3))  # Written after the attempt.
         assert Dependency.objects.get().trips_total == 0
     finally:
         holder.close()

@@ -1,4 +1,4 @@
-"""What changed of breakers is told to whoever listens, or that something was missed."""
+"""Subscribers are notified of breaker changes, or that they missed some."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ def caller() -> str:
 
 @pytest.fixture
 def hear(caller: str) -> Iterator[Hear]:
-    """Listen for so many seconds: the names of our first note, or None for missed ones."""
+    """Listen for so many seconds; return the names in our first message, None for missed ones."""
     client = redis.Redis.from_url(settings.REDIS_URL)
     channel = client.pubsub()
     channel.subscribe(LIVE_CHANNEL)
@@ -64,7 +64,7 @@ def test_what_changed_is_told_by_name(at_work: Reporting, caller: str, hear: Hea
     assert heard_after(2, state="open") == [[one]]
     assert heard_after(3, state="open", within=1.1) == []
     assert heard_after(4, state="open", failure_rate=0.9) == [[one]]
-    assert heard_after(5, state="open", failure_rate=0.9, after=31) == [[one, two]]  # Was stale.
+    assert heard_after(5, state="open", failure_rate=0.9, after=31) == [[one, two]]  # Stale before.
 
 
 def test_a_breaker_that_a_new_boot_has_no_more_is_told(
@@ -107,8 +107,8 @@ def test_whoever_listens_learns_that_notes_were_missed_once_redis_is_back(
     until(lambda: at_work.ledger._book.notices.owes, 3)
     idle.redis.mend()
 
-    assert hear(6) == [None]  # Though nothing else changes.
-    assert hear(1.1) in ([], [[name]])  # What changed meanwhile may be told besides.
+    assert hear(6) == [None]  # Sent without further changes.
+    assert hear(1.1) in ([], [[name]])  # Changes in between may be included.
     assert hear(1.1) == []
 
 

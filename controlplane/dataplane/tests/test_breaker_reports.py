@@ -1,4 +1,4 @@
-"""What instances report of their breakers becomes rows: each thing once, and only what changed."""
+"""Reported breakers become rows: each change is written once, and nothing else."""
 
 import asyncio
 import time
@@ -31,7 +31,7 @@ def state(dependency: str = "oracle", instance: str = "core/a1") -> BreakerState
 
 
 def writes() -> int:
-    """Rows that were written to the tables of instances and breakers, by this database's count."""
+    """Return the rows written to the instance and breaker tables, by PostgreSQL's statistics."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_stat_force_next_flush()")
         cursor.execute(
@@ -104,9 +104,9 @@ def test_a_registered_dependency_is_left_as_it_is(at_work: Reporting) -> None:
 @pytest.mark.slow
 def test_an_unchanged_heartbeat_writes_one_row(at_work: Reporting) -> None:
     both = [breaker(f"core->s{number}", since=SINCE, failure_rate=0.1) for number in range(20)]
-    for seq in range(1, 70):  # Until every remembered report of the boot is known.
+    for seq in range(1, 70):  # Fill the memory of the boot's reports.
         at_work.report(told(*both, seq=seq), after=0.1)
-    time.sleep(1.1)  # PostgreSQL counts at a transaction's end, and once a second at most.
+    time.sleep(1.1)  # PostgreSQL updates statistics after commit, at most once a second.
     at_work.report(told(*both, seq=70), after=0.1)
     time.sleep(0.1)
     before = writes()

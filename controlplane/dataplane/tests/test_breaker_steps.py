@@ -1,4 +1,4 @@
-"""Reports of any size that instances come to are taken in; of very many transitions the last."""
+"""Reports of any realistic size are accepted; of too many transitions the last are kept."""
 
 import json
 from typing import Any

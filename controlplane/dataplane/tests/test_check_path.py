@@ -1,4 +1,4 @@
-"""`POST /api/v1/check`: a decision per call, and clear refusals of what is no question."""
+"""`POST /api/v1/check`: a decision per call, and clear errors for invalid questions."""
 
 import json
 from typing import Any

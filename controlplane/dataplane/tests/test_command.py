@@ -1,4 +1,4 @@
-"""`manage.py dataplane` as a real process: what it needs, what it does without, how it ends."""
+"""`manage.py dataplane` as a real process: requirements, degraded starts, and shutdown."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ Process = subprocess.Popen[str]
 
 @pytest.fixture
 def nowhere(tmp_path: Path) -> dict[str, str]:
-    """Variables that lead to no PostgreSQL and no Redis, and to a folder of their own."""
+    """Environment variables with unreachable PostgreSQL and Redis, and a folder of their own."""
     return {
         **os.environ,
         "SWITCHGEAR_DATA_DIR": str(tmp_path / "data"),
@@ -51,7 +51,7 @@ def run(environment: Mapping[str, str], *options: str, folder: Path = ROOT) -> P
 def serving(
     environment: Mapping[str, str], *options: str, folder: Path = ROOT
 ) -> Iterator[tuple[Process, str]]:
-    """The command at work, once it is alive, and its address; ended when the test leaves."""
+    """Run the command until the test ends; yield its address once it is live."""
     port = free_port()
     process = run(environment, "--port", str(port), *options, folder=folder)
     url = f"http://127.0.0.1:{port}"
@@ -72,7 +72,7 @@ def free_port() -> int:
 
 
 def status(url: str) -> int | None:
-    """The status on a connection of its own; None if nobody answers."""
+    """Return the status over a new connection; None if nothing answers."""
     try:
         # Reading certificates for a plain connection would take longer than the request.
         return httpx.get(url, headers=TOKEN, timeout=5, verify=False).status_code
@@ -205,7 +205,7 @@ def test_port_of_somebody_else_is_not_shared_with_them(nowhere: dict[str, str]) 
 
 
 def followed(idle: Following, tmp_path: Path) -> dict[str, str]:
-    """Variables that lead to the tests' database and Redis."""
+    """Environment variables of the test database and Redis."""
     url = idle.config.database_url
     return {
         **os.environ,
@@ -217,7 +217,7 @@ def followed(idle: Following, tmp_path: Path) -> dict[str, str]:
 
 
 def workers(process: Process) -> list[int]:
-    """The processes that answer: the server's children, but for multiprocessing's own helper."""
+    """Return the serving processes: the server's children without multiprocessing's helper."""
     found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
     return [int(pid) for pid in found.split() if b"tracker" not in command_line(pid)]
 

@@ -1,4 +1,4 @@
-"""Gzip forms of what services poll: negotiated, tagged, and made once per version."""
+"""Gzip forms of polled documents: negotiated, tagged, and made once per version."""
 
 import asyncio
 import gzip
@@ -45,7 +45,7 @@ def ramping(version, ids, at_50_percent):
 
 
 def raw(served, method, path, headers, content=b""):
-    """The answer as it came over the wire."""
+    """Return the answer as sent, without decoding."""
 
     async def requested():
         exchange = Exchange(Application(served), path, headers, method=method, body=content)
@@ -184,7 +184,7 @@ def test_callers_for_whom_ramps_decide_alike_share_a_form():
 
 
 def test_form_made_before_the_time_was_known_is_not_served_after():
-    """Until the database has told the time no engagement lapses, whatever the local clock says."""
+    """Before the database's time is known no engagement lapses, whatever the local clock shows."""
     served = plane(*IDS)
     publication = SnapshotVersion(EPOCH, 18, datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
     over = replace(
@@ -228,7 +228,7 @@ def test_httpx_reads_the_document_without_knowing_of_it():
 
 
 class FailsOnce(ThreadPoolExecutor):
-    """An executor whose first work runs out of memory."""
+    """An executor whose first task raises MemoryError."""
 
     failed = False
 

@@ -1,5 +1,4 @@
-"""`/config`: what a service is told of its dependencies, from memory, and held until there is
-news."""
+"""`/config`: a service's policies and overrides from memory, held until they change."""
 
 import asyncio
 import time

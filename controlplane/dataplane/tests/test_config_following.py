@@ -1,4 +1,4 @@
-"""`/config` follows the registry: what is committed arrives, and nothing from the past does."""
+"""`/config` follows the registry: commits arrive, and older states never do."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,7 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
 def change(name: str, timeout_ms: int, **more: object) -> int:
-    """Register or change `core->name`; returns the registry's version."""
+    """Register or change `core->name`; return the registry's version."""
     with transaction.atomic():
         registry = publication.lock()
         dependency, _ = Dependency.objects.update_or_create(
@@ -180,5 +180,5 @@ def test_a_restart_without_its_database_tells_what_was_told(
 def _kept(folder: Path) -> bytes:
     try:
         return (folder / "policies").read_bytes()
-    except FileNotFoundError:  # Not yet, or just now between two renames.
+    except FileNotFoundError:  # Not written yet, or between two renames.
         return b""

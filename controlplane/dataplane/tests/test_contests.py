@@ -1,4 +1,4 @@
-"""Two processes or tokens under one instance's name leave a trace; restarts and rotations don't."""
+"""Two processes or tokens under one instance's name are recorded; restarts and rotations aren't."""
 
 from datetime import datetime, timedelta
 
@@ -18,7 +18,7 @@ SECOND = timedelta(seconds=1)
 
 
 def merged(*reports: tuple[float, int, Report], row: Row = EMPTY) -> Row:
-    """The row after reports: seconds after NOW, the token's id, and what was reported."""
+    """Return the row after reports: seconds after NOW, the token's id, and the report."""
     for seconds, token_id, report in reports:
         row, _ = merge(row, report, NOW + seconds * SECOND, EPOCH, token_id)
     return row
@@ -29,7 +29,7 @@ def contested_at(*reports: tuple[float, int, Report]) -> datetime | None:
 
 
 def later(seq: int) -> Report:
-    """A report of another process, which says that it began after the usual one."""
+    """Return a report of another process, which started after the usual one."""
     return told(seq, boot=NEXT_BOOT, started=1)
 
 

@@ -1,4 +1,4 @@
-"""Tokens in memory: who gets in, who does not, and how that is said."""
+"""Tokens in memory: authentication, authorization, and their errors."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The level of degradation, and the page of a data plane that runs alone."""
+"""The degradation level, and the front page of a standalone data plane."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -111,7 +111,7 @@ def test_what_the_database_told_of_last_is_told_beside_our_own_stores() -> None:
 
 
 def test_the_page_says_the_level_and_names_our_own_stores_only() -> None:
-    """Nobody signs in to see it."""
+    """The page requires no sign-in."""
     served = plane()
     served.state.database_reachable = True
     assert "Nothing is known to be away" in ask(served, "GET", "/").text
@@ -139,7 +139,7 @@ def test_causes_arrive_with_their_revision_and_survive_a_restart_without_databas
     monkeypatch.setattr(snapshot_keeper, "REST_SECONDS", 0.1)
     idle.config = replace(idle.config, folder=tmp_path, signing_key=b"key")
     idle.start()
-    # A newer program may say more of a cause.
+    # A newer release may add fields.
     told = [{**one, "severity": "odd"} for one in plain([ORACLE])]
     Degradation.objects.update(revision=5, level=2, causes=told)
     until(lambda: idle.state.causes == (ORACLE,), 3)
@@ -164,7 +164,7 @@ def test_causes_arrive_with_their_revision_and_survive_a_restart_without_databas
 def kept(folder: Path) -> bytes:
     try:
         return (folder / "policies").read_bytes()
-    except FileNotFoundError:  # Not yet, or just now between two renames.
+    except FileNotFoundError:  # Not written yet, or between two renames.
         return b""
 
 

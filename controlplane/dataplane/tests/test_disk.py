@@ -1,4 +1,4 @@
-"""The copy on disk: what is saved comes back, whole, private, and never older than it was."""
+"""The copy on disk: complete, private, and never replaced by an older one."""
 
 import os
 import resource
@@ -190,7 +190,7 @@ def test_signing_key_is_not_the_secret_itself() -> None:
 
 
 def test_older_signed_file_put_back_is_taken_as_the_docs_say(tmp_path: Path) -> None:
-    """Not wanted but true: a signature can't tell age. The time it was confirmed at can."""
+    """A documented limit: a signature can't prove age, only the confirmation time shows it."""
     writer = disk(tmp_path)
     writer.save(version(17))
     old = (tmp_path / "current").read_bytes()

@@ -1,4 +1,4 @@
-"""The latest snapshot, saved before it is served: a killed process restarts with what it served."""
+"""The latest snapshot is saved before it is served, so that a killed process restarts with it."""
 
 import errno
 from dataclasses import replace
@@ -87,7 +87,7 @@ def test_snapshot_of_a_new_epoch_saved_just_before_a_kill_is_loaded(tmp_path: Pa
         before,
         publication=SnapshotVersion(OTHER_EPOCH, 9, NOON + SECOND),
         entries=SAVED.entries,
-        revision=0,  # The numbers of the epoch before mean nothing now.
+        revision=0,  # Numbers of the previous epoch are void.
         registrations=-1,
         left_epochs=before.left_epochs | {EPOCH},
     )

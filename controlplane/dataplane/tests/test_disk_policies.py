@@ -1,4 +1,4 @@
-"""Policies on disk: a file of their own, which costs the switches' file nothing."""
+"""Policies on disk: a separate file, whose problems don't affect the switches' file."""
 
 import tempfile
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What is on the disk but is not ours: refused, loudly, and the copy before it is used."""
+"""Invalid files on disk are refused and logged, and the previous copy is used."""
 
 import hmac
 import json
@@ -29,7 +29,7 @@ def put(folder: Path, content: bytes, name: str = "current") -> Path:
 
 
 def signed(document: Any, form: bytes = b"1", key: bytes = KEY) -> bytes:
-    """A file with a right signature over any document, in the canonical form."""
+    """Return a validly signed file with any document, in the canonical form."""
     rest = orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
     return b"switchgear-copy %b %b\n%b" % (
         form,
@@ -46,7 +46,7 @@ def refusal(caplog: pytest.LogCaptureFixture) -> dict[str, Any]:
 
 
 def assert_refused(folder: Path, caplog: pytest.LogCaptureFixture, why: str) -> None:
-    """`current` is refused for that reason; the one before is loaded instead."""
+    """Assert that `current` is refused for that reason, and the previous copy is loaded."""
     put(folder, sign(version(16), KEY), "previous")
     assert disk(folder).load() == version(16)
     said = refusal(caplog)
@@ -211,7 +211,7 @@ def test_too_large_file_is_refused_before_it_is_read_whole(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     put(tmp_path, WHOLE)
-    os.truncate(tmp_path / "current", 1 << 40)  # A hole: takes no room on the disk, only when read.
+    os.truncate(tmp_path / "current", 1 << 40)  # Sparse: takes no disk space.
 
     assert_refused(tmp_path, caplog, "larger than")
 

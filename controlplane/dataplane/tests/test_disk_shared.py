@@ -1,4 +1,4 @@
-"""Several processes over one folder: neither who comes late nor who dies takes anything back."""
+"""Several processes that share a folder: late writers and crashes never restore older content."""
 
 import fcntl
 import os
@@ -41,7 +41,7 @@ for number in range(int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])):
 
 
 def writer(folder: Path, told: Path, *numbers: int) -> "subprocess.Popen[bytes]":
-    """A process that saves versions (first, end, step) and tells of each one when it is saved."""
+    """Run a process that saves versions (first, end, step) and prints each one once saved."""
     with told.open("wb") as file:
         return subprocess.Popen(
             [sys.executable, "-c", WRITER, str(folder), *map(str, numbers)], cwd=ROOT, stdout=file
@@ -59,7 +59,7 @@ def test_older_version_that_comes_late_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_each_part_is_kept_at_its_newest(tmp_path: Path) -> None:
-    """One process has read the new version, the other that a token was revoked."""
+    """Two processes: one has read the new version, the other a token's revocation."""
     known = frozenset({"segment:finance", "segment:new"})
     disk(tmp_path).save(version(17, tokens={}, revision=5, known=known, registrations=3))
     disk(tmp_path).save(version(18, tokens={b"gone": CREDENTIAL}, revision=4, registrations=2))
@@ -174,7 +174,7 @@ def test_process_killed_while_it_saves_loses_nothing_it_had_saved(
 
         assert loaded is not None
         last_told = int(told.read_bytes().rpartition(b"\n")[0].splitlines()[-1])
-        # One more may be there than it had the time to tell of.
+        # It may have saved one more than it printed.
         assert loaded.publication.version - last_told in {0, 1}
         number = loaded.publication.version + 1
     assert not [record for record in caplog.records if record.levelname == "ERROR"]

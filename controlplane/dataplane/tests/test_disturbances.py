@@ -1,4 +1,4 @@
-"""PostgreSQL or Redis gone, frozen or absent: old answers with an honest age, and no restart."""
+"""PostgreSQL or Redis gone, frozen or absent: old answers with a correct age, and no restart."""
 
 import asyncio
 import time
@@ -93,7 +93,7 @@ def test_servers_that_are_gone_are_not_asked_in_a_busy_loop(following: Following
     time.sleep(1.2)
     database, redis = (line.accepted - count for line, count in zip(lines, before, strict=True))
 
-    # Half a second apart on average; and farther and farther apart.
+    # Half a second apart on average, with growing intervals.
     assert 2 <= database <= 8
     assert 1 <= redis <= 4
 

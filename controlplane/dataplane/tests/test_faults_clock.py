@@ -1,4 +1,4 @@
-"""A data plane whose local clock is wrong and is set: only the log has to say so."""
+"""A data plane whose local clock is wrong or adjusted: only the log shows it."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ GRACE_SECONDS = 5.0
 
 
 class Clock:
-    """The clock of one process, in seconds ahead of the true one."""
+    """The clock of one process, in seconds ahead of the real one."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -53,7 +53,7 @@ def clock(tmp_path: Path) -> Clock:
 
 @pytest.fixture
 def plane(idle: Following, clock: Clock, tmp_path: Path) -> Iterator[Server]:
-    """Not started yet; follows the tests' database over a line."""
+    """A plane that is not started, and follows the test database through a proxy."""
     make_token()
     environment = {**variables(idle, tmp_path), **clock.variables()}
     with data_plane(environment, tmp_path / "data", start=False) as server:

@@ -1,4 +1,4 @@
-"""PostgreSQL or Redis gone, hung or emptied: what pollers see all the while."""
+"""PostgreSQL or Redis gone, hung or emptied: observations of pollers throughout."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -46,7 +46,7 @@ def alone(house: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture
 def watch(house: Installation, operator: httpx.Client, alone: Server) -> Iterator[Watch]:
-    """Pollers of the data plane alone and of the one in the web process, in good times at first."""
+    """Pollers of the standalone data plane and of the one in the web process, healthy at first."""
     until(lambda: operator.get("/health/ready").json()["status"] == "ready", 40, house.said)
     token = {"Authorization": operator.headers["Authorization"]}
     with background() as loop, watching(loop, token, [alone.url], [house.url]) as one:
@@ -55,7 +55,7 @@ def watch(house: Installation, operator: httpx.Client, alone: Server) -> Iterato
 
 
 def engaged(operator: httpx.Client) -> int:
-    """The version that one more engaged segment was published as."""
+    """Engage one more segment; return the published version."""
     body = {"reason": REASON, "expires_in": "24h"}
     answer = operator.post(f"/api/v1/switches/segment/s{next(_keys)}/engage", json=body)
     assert answer.status_code == 200, answer.text
@@ -64,7 +64,7 @@ def engaged(operator: httpx.Client) -> int:
 
 
 def engaged_again(operator: httpx.Client, seconds: float) -> int:
-    """The same, as soon as it is possible again."""
+    """Engage one more segment, retrying until it is possible again."""
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         try:
@@ -75,7 +75,7 @@ def engaged_again(operator: httpx.Client, seconds: float) -> int:
 
 
 def levels(operator: httpx.Client, alone: Server) -> set[int]:
-    """What each data plane says of how far the house has degraded."""
+    """Return the degradation level that each data plane reports."""
     urls = (alone.url, str(operator.base_url).rstrip("/"))
     return {operator.get(f"{url}/api/v1/degradation").json()["level"] for url in urls}
 
@@ -116,7 +116,7 @@ def test_redis_away_costs_no_more_than_a_poll(
         for _ in range(3):
             watch.until_all_have(engaged(operator), POLL_SECONDS)
             time.sleep(0.3)
-        # A server that hangs is told from a silent one only after ten seconds and more.
+        # It takes over ten seconds to distinguish a hung server from a silent one.
         until(lambda: levels(operator, alone) == {level}, 16, lambda: levels(operator, alone))
 
     until(lambda: levels(operator, alone) == {0}, RECOVERY_SECONDS, alone.said)

@@ -1,4 +1,4 @@
-"""Processes of the data plane that are killed under load, and one that is asked to end."""
+"""Data plane processes that are killed under load, and one that is shut down."""
 
 import asyncio
 import functools
@@ -30,8 +30,10 @@ RESPAWN_SECONDS = 15.0
 
 
 async def press(url: str, answers: list[tuple[float, int]]) -> None:
-    """Ask without a pause, as a crowd of services would; notes when and with what it was answered,
-    0 for a connection that broke."""
+    """Poll without a pause, as many services would, and record time and status of each answer.
+
+    The status is 0 for a connection that broke.
+    """
     async with httpx.AsyncClient(headers=TOKEN, timeout=5) as client:
         while True:
             try:
@@ -51,10 +53,10 @@ def test_a_process_killed_under_load_is_replaced_and_the_others_answer(
     answers: list[tuple[float, int]] = []
     with (
         data_plane(variables(idle, tmp_path), tmp_path / "data", workers=2) as plane,
-        # One address twice: behind it are two processes, so a poller has to say what it has.
+        # One address twice: two processes share it, so a poller has to send its version.
         watching(idle.loop, TOKEN, [plane.url, plane.url]) as watch,
     ):
-        with watch.may_refuse():  # The second one may be a little later than the first.
+        with watch.may_refuse():  # The second process may be a little later than the first.
             watch.until_all_have(version, 5)
             time.sleep(1)
         crowd = [
@@ -111,7 +113,7 @@ def test_a_term_signal_answers_everybody_who_is_held_and_ends_in_time(
 async def end_with_all_held(
     plane: Server, watch: Watch
 ) -> tuple[Counter[int], Counter[str], float]:
-    """How each poll and each stream ended, and how long after the signal the process did."""
+    """Return how each poll and stream ended, and the seconds from the signal to the exit."""
     limits = httpx.Limits(max_connections=None)
     listening = 0
 

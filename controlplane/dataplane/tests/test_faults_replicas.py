@@ -1,4 +1,4 @@
-"""Replicas that are behind, and a database that went back in time: nobody is ever sent back."""
+"""Replicas that are behind, and a restored database: no caller ever goes back in time."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ TOKEN = {"X-API-Key": "sg_reader0001_secret"}
 
 @pytest.fixture
 def environment(idle: Following, tmp_path: Path) -> dict[str, str]:
-    """Of a process that follows the tests' database over no line, but Redis over one."""
+    """Environment of a process that follows the database directly, and Redis through a proxy."""
     make_token()
     return {**variables(idle, tmp_path), "DATABASE_URL": _direct(idle)}
 
@@ -44,13 +44,13 @@ def leading(environment: dict[str, str], tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def lagging(idle: Following, tmp_path: Path, leading: Server) -> Iterator[Server]:
-    """Follows the same database over a line that can be frozen."""
+    """A process that follows the same database through a proxy that can be frozen."""
     with data_plane(variables(idle, tmp_path), tmp_path / "lagging") as one:
         yield one
 
 
 def served(server: Server) -> tuple[int, float]:
-    """Version and age, told to somebody who has nothing."""
+    """Return version and age as sent to a caller without a copy."""
     answer = httpx.get(f"{server.url}/api/v1/snapshot", headers=TOKEN)
     assert answer.status_code == 200
     return answer.json()["version"], float(answer.headers["Switchgear-Age"])
@@ -117,7 +117,7 @@ def test_a_restored_backup_is_refused_until_a_new_epoch_begins(
 
 
 def go_back_to(version: int) -> None:
-    """As a backup from then would be restored: what came later was never there."""
+    """Replace the database's state, as restoring a backup from then would."""
     Episode.objects.filter(switch__version__gt=version).delete()
     Publication.objects.update(version=version)
 

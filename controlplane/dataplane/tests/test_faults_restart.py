@@ -1,4 +1,4 @@
-"""A data plane that is started again while PostgreSQL and Redis are both gone, or never came."""
+"""A data plane restarted while PostgreSQL and Redis are both down, or never reachable."""
 
 import fcntl
 import json
@@ -55,7 +55,7 @@ class House:
         return {"Authorization": self.operator.headers["Authorization"]}
 
     def engage(self, key: str) -> int:
-        """The version of it, once both data planes keep it on disk."""
+        """Engage a segment; return the version once both data planes have it on disk."""
         until(self._ready, 60, self.installation.said)
         version = self._engaged(key)
         folders = (self.folder, self.installation.data_dir)
@@ -63,7 +63,7 @@ class House:
         return version
 
     def _engaged(self, key: str) -> int:
-        """Repeats it, as 503 says one should, while the web process finds its database again."""
+        """Retry after 503 while the web process reconnects to its database."""
         path, body = (
             f"/api/v1/switches/segment/{key}/engage",
             {"reason": REASON, "expires_in": "24h"},
@@ -106,7 +106,7 @@ def asked(url: str, token: dict[str, str], path: str, body: object = None) -> ht
 
 
 def answers_as_before(url: str, token: dict[str, str], body: bytes, down_since: float) -> None:
-    """All that services ask of one data plane, from disk."""
+    """Assert that one data plane answers all requests of services from disk."""
     snapshot = asked(url, token, "/api/v1/snapshot")
     assert (snapshot.status_code, snapshot.content) == (200, body)
     least = time.monotonic() - down_since - 1
@@ -160,7 +160,7 @@ def test_both_down_a_restart_answers_from_disk_as_before(house: House) -> None:
 
 
 def read_only(url: str) -> None:
-    """The front page says what works; whatever needs the database says when to come back."""
+    """Assert that the front page lists what works, and other paths send Retry-After."""
     for accept in ("text/html", "*/*"):
         front = httpx.get(url, headers={"Accept": accept})
         assert front.status_code == 200
@@ -178,7 +178,7 @@ def cut_off(path: Path) -> None:
 
 
 def forge(path: Path) -> None:
-    """Let one segment's traffic flow again, in a text that is sound but for its signature."""
+    """Release one segment in a text that is valid except for its signature."""
     text = path.read_bytes()
     path.write_bytes(text.replace(b"before", b"behind"))
     assert path.read_bytes() != text
@@ -186,7 +186,7 @@ def forge(path: Path) -> None:
 
 @pytest.fixture
 def kept(house: House, tmp_path: Path) -> Path:
-    """A folder with what a data plane kept: two versions, of which one stops one segment more."""
+    """A data plane's folder with two versions, one of which stops one segment more."""
     house.engage(f"before-{next(_keys)}")
     house.engage(f"newest-{next(_keys)}")
     return copied(house.folder, tmp_path / "data")
@@ -194,7 +194,7 @@ def kept(house: House, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def nowhere(house: House) -> dict[str, str]:
-    """The environment of a data plane whose PostgreSQL and Redis are both gone."""
+    """The environment of a data plane whose PostgreSQL and Redis are both unreachable."""
     return {
         **addresses(house.installation),
         "DATABASE_URL": f"postgresql://switchgear_app:x@127.0.0.1:{free_port()}/switchgear",
@@ -226,7 +226,7 @@ def test_a_damaged_copy_is_refused_and_the_one_before_is_served(
 
 
 def _monotonic(moment: str) -> float:
-    """A time in RFC 3339 on the monotonic clock."""
+    """Return an RFC 3339 time as monotonic seconds."""
     return time.monotonic() - (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds()
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with policies or causes, or slow about them, holds up no switch."""
+"""Invalid or slow policies and causes never delay a switch."""
 
 import time
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def dependencies(following: Following) -> dict[str, dict[str, object]]:
 
 @contextmanager
 def locked(table: str) -> Iterator[None]:
-    """Nobody can read the table meanwhile."""
+    """Lock the table against reads within the context."""
     with psycopg.connect(**_own()) as holder:
         holder.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
         yield
@@ -62,7 +62,7 @@ def test_causes_that_cannot_be_read_leave_the_old_ones_and_switches_go_on(
     idle.start()
     until(lambda: idle.state.causes == (ORACLE,), 3)
 
-    with transaction.atomic():  # They are read together.
+    with transaction.atomic():  # Both are read together.
         tell_causes(6, causes)
         changed = change("oracle", 100)
     make_token()
@@ -73,7 +73,7 @@ def test_causes_that_cannot_be_read_leave_the_old_ones_and_switches_go_on(
 
     assert idle.state.causes == (ORACLE,)
     assert idle.state.database_reachable
-    assert idle.database.accepted - accepted < 3  # Of five, if each look read them again.
+    assert idle.database.accepted - accepted < 3  # Five, if each poll read them again.
     assert sum("causes_left_out" in str(each.msg) for each in caplog.records) == 1
 
 
@@ -117,7 +117,7 @@ def test_a_document_that_is_none_stays_as_it_was_and_all_others_arrive(
 def test_entries_that_cannot_be_read_are_not_asked_for_without_a_rest(
     idle: Following, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whatever fails after the head was read, each time."""
+    """Every read after the head fails."""
     idle.start()
     until(lambda: idle.state.database_reachable, 3)
     accepted = idle.database.accepted
@@ -170,7 +170,7 @@ def test_policies_that_cannot_be_read_in_time_hold_up_no_switch(
     with locked("breakers_dependency"):
         Registry.objects.update(version=2)
         until(has(following, engage("before")), 3)
-        until(lambda: "policies_not_read" in caplog.text, 3)  # Gave the lock up after a second.
+        until(lambda: "policies_not_read" in caplog.text, 3)  # The lock timeout is one second.
         until(has(following, engage("after")), 3)
         confirmed(following)
 
@@ -215,7 +215,7 @@ def test_one_that_nobody_registered_and_without_an_override_is_left_out(
 
 
 def lose_changes(to_version: int) -> None:
-    """As if a backup had been restored, of which nobody said so by a new epoch."""
+    """Restore an older state without a new epoch."""
     Registry.objects.update(version=to_version, changed_at=NOW.replace(year=2020))
     Dependency.objects.filter(callee="oracle").update(version=1, document={"timeout_ms": 100})
 

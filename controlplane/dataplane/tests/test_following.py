@@ -1,4 +1,4 @@
-"""The plane follows the database: what is published arrives, with Redis or without, once."""
+"""The plane follows the database: published changes arrive once, with Redis or without."""
 
 import time
 from collections.abc import Callable
@@ -36,7 +36,7 @@ REASON = "Payment provider returns wrong totals, INC-7"
 
 
 def engage(key: str) -> int:
-    """Engage a segment through the product's own service; returns the published version."""
+    """Engage a segment by the product's own service; return the published version."""
     done = services.engage(
         scope="segment",
         key=key,
@@ -70,7 +70,7 @@ def has(following: Following, version: int) -> Callable[[], bool]:
 
 
 def confirmed(following: Following, times: int = 3) -> None:
-    """Wait until the database has confirmed what is served, so many times from now on."""
+    """Wait for so many further confirmations by the database."""
     state = following.state
     for _ in range(times):
         asked_at = state.now()
@@ -134,7 +134,7 @@ def test_redis_back_after_a_while_wakes_again(idle: Following) -> None:
 
     idle.redis.mend()
 
-    # The first subscription looks at once, for what was said while nobody listened.
+    # The first subscription polls at once, for messages missed before it.
     until(has(idle, version), 8)
     until(has(idle, engage("heard")), 2)
 
@@ -195,7 +195,7 @@ def test_storm_of_wake_ups_is_few_polls(following: Following) -> None:
 
 
 def _statements(cursor: object) -> int:
-    """Transactions of this database so far: each poll is one."""
+    """Return the number of transactions of this database; each poll is one."""
     cursor.execute("SELECT pg_stat_force_next_flush(), pg_stat_clear_snapshot()")  # type: ignore
     cursor.execute(  # type: ignore
         "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"

@@ -1,4 +1,4 @@
-"""The lock by which the web process knows that a stand-in still answers on its port."""
+"""The lock that tells the web process that a stand-in still answers on its port."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What instances say reaches the database in batches, in whatever order several ledgers write."""
+"""Presence reaches the database in batches, in whatever order several ledgers write."""
 
 import asyncio
 import random
@@ -32,7 +32,7 @@ A_BATCH = 3.0
 
 @dataclass
 class Clock:
-    """The database's time, as a test sets it."""
+    """The database's time, set by tests."""
 
     now: datetime = NOW
 
@@ -45,7 +45,7 @@ class Clock:
 
 @contextmanager
 def writing(idle: Following, *ledgers: Ledger) -> Iterator[None]:
-    """The ledgers at work on the background loop, over the test's line to the database."""
+    """Run the ledgers on the background loop, over the test's proxied database connection."""
 
     async def started() -> list[asyncio.Task[None]]:
         return [asyncio.create_task(ledger.run(idle.config)) for ledger in ledgers]

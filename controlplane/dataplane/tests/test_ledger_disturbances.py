@@ -48,7 +48,7 @@ def test_notes_of_a_time_without_database_are_written_when_it_is_back(idle: Foll
         for version in ("18", "19"):
             clock.later(1)
             hear(idle, ledger, "core/a1", version)
-            time.sleep(0.2)  # A batch is written, or not, meanwhile.
+            time.sleep(0.2)  # Time for a batch.
         idle.database.mend()
         until(lambda: applies("core/a1", 19), BACK)
 

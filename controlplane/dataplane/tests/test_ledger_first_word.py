@@ -1,4 +1,4 @@
-"""When an instance was first heard is kept: it tells who was there to be told of a change."""
+"""The time when an instance was first heard is kept, to know who could apply a change."""
 
 from datetime import timedelta
 

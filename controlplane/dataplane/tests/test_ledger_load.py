@@ -1,4 +1,4 @@
-"""Much to write at once: the loop that answers polls never stands still for it."""
+"""Large writes never block the event loop that answers polls."""
 
 import asyncio
 import gc
@@ -29,7 +29,7 @@ MAX_STOP_SECONDS = 0.1
 
 @pytest.fixture(scope="module")
 def frozen() -> Iterator[None]:
-    """What was there before is not collected, as in a data plane at work."""
+    """Exclude existing objects from garbage collection, as a running data plane does."""
     gc.collect()
     gc.freeze()
     yield
@@ -37,7 +37,7 @@ def frozen() -> Iterator[None]:
 
 
 def longest_stop(idle: Following, work: Callable[[], Awaitable[None]]) -> float:
-    """For how long at most the loop ran nothing else, in seconds, while it did that work."""
+    """Return the longest time, in seconds, that the loop ran nothing else during that work."""
     return asyncio.run_coroutine_threadsafe(_longest_stop(work), idle.loop.loop).result(timeout=60)
 
 
@@ -49,7 +49,7 @@ async def _longest_stop(work: Callable[[], Awaitable[None]]) -> float:
         while not ended.is_set():
             began = time.thread_time(), time.monotonic()
             await asyncio.sleep(0.001)
-            # On a busy machine the thread itself may stand: that is no one's doing here.
+            # A busy machine may stop the whole thread, which this test doesn't measure.
             stood = min(time.thread_time() - began[0], time.monotonic() - began[1])
             longest = max(longest, stood)
 
@@ -170,7 +170,7 @@ def test_calls_for_very_many_switches_are_counted_in_steps_that_stop_nobody(
             ledger.asked(caller, switches, None)
             await asyncio.sleep(0)
         loop = asyncio.get_running_loop()
-        with ThreadPoolExecutor(1) as beside:  # One thread, so that it is one connection.
+        with ThreadPoolExecutor(1) as beside:  # One thread has one connection.
             while await loop.run_in_executor(beside, Instance.objects.count) < len(callers):
                 await asyncio.sleep(0.05)
             await loop.run_in_executor(beside, lambda: connection.close())

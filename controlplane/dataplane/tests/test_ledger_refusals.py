@@ -1,4 +1,4 @@
-"""What one instance says, or a row that the database won't take, costs nobody else anything."""
+"""An instance's bad report, or a row that the database refuses, affects no other instance."""
 
 import asyncio
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ def execute(statement: str) -> None:
 
 @contextmanager
 def refusing(name: str) -> Iterator[None]:
-    """The database takes nothing of the instance `name`."""
+    """Make the database refuse rows of the instance `name`."""
     execute(f"ALTER TABLE core_instance ADD CONSTRAINT refused CHECK (id <> '{name}')")
     try:
         yield
@@ -52,7 +52,7 @@ def refusing(name: str) -> Iterator[None]:
 
 
 def send_all(idle: Following, ledger: Ledger, *reports: Report) -> list[object]:
-    """What came of each: whether it was a duplicate, or an error."""
+    """Return each outcome: True for a duplicate, or an error."""
 
     async def sent() -> list[object]:
         return await asyncio.gather(
@@ -196,7 +196,7 @@ def test_a_full_table_takes_only_known_instances_and_those_that_report(
         until(lambda: applies("core/a2", 19), A_BATCH)
         send_all(idle, ledger, report(1, instance="new"))
         until(lambda: not ledger._tally and not ledger._counts, A_BATCH)
-        send_all(idle, ledger, report(2, instance="new"))  # Is written after them.
+        send_all(idle, ledger, report(2, instance="new"))  # Written after the others.
 
     assert set(Instance.objects.values_list("id", flat=True)) == {
         "core/a1", "core/a2", "core/a3", "core/new"

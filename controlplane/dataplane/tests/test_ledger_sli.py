@@ -1,4 +1,4 @@
-"""From a service's report to a gate that has seen enough: counted once, whatever is in the way."""
+"""Counts travel from reports to gates exactly once, whatever fails in between."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ def counted() -> list[tuple[str, str, datetime, datetime, int, int]]:
 
 
 def reported() -> list[tuple[str, str, datetime, datetime, int, int]]:
-    """What waits to be added to the minutes of SLOs."""
+    """Return the counts that wait to be added to the minutes of SLOs."""
     rows = ReportedEvents.objects.order_by("ended_at", "instance", "slo")
     return list(rows.values_list("slo", "instance", "began_at", "ended_at", "good", "total"))
 
@@ -67,7 +67,7 @@ class Service:
         self._boot, self._seq = uuid4(), 0
         self._good = self._total = 0
         self._started_at = db_now()
-        time.sleep(0.3)  # It takes a moment to start; the plane's clock may be as much behind.
+        time.sleep(0.3)  # Startup time; the plane's clock may be that much behind.
 
     def serve(self, events: int, bad: int = 0) -> None:
         self._good, self._total = self._good + events - bad, self._total + events
@@ -96,7 +96,7 @@ def post(following: Following, body: Any) -> httpx.Response:
 
 
 def scrape(following: Following) -> str:
-    """The metrics of a data plane alone."""
+    """Return the metrics of a standalone data plane."""
     _, _, content = metrics.page(following.state, "text/plain")
     return bytes(content).decode()
 
@@ -116,7 +116,7 @@ def test_a_step_has_enough_samples_once_services_have_reported_them(service: Ser
 
     time.sleep(BEHIND.total_seconds())
     service.serve(1000)
-    service.report()  # These may have come before the step began.
+    service.report()  # May arrive before the step began.
     assert samples(since).evidence["seen"] == 0
 
     service.serve(60, bad=2)

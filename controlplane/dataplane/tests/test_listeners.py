@@ -1,4 +1,4 @@
-"""How many held requests a change wakes at a time."""
+"""Batches of held requests that a change wakes at a time."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from controlplane.dataplane.memory.listeners import CONFIG, SNAPSHOT, Listener, 
 
 
 def woken_in_the_first_turn(bytes_each: int, held: int) -> int:
-    """Of so many held requests, how many wake before others get their turn."""
+    """Return how many held requests wake before other tasks run."""
 
     async def run() -> int:
         listeners = Listeners()

@@ -1,4 +1,4 @@
-"""More idle connections than a process holds requests: everybody else is still answered."""
+"""More idle connections than a process holds requests: other callers are still answered."""
 
 import contextlib
 import socket

@@ -1,4 +1,4 @@
-"""Switches as OpenFeature flags: every value, reason and error, by the protocol's own shapes."""
+"""Switches as OpenFeature flags: every value, reason and error in the protocol's format."""
 
 import json
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ def entry(
 def state_of(
     *entries: SnapshotEntry, version: int = 17, now: datetime = NOW, known: tuple[str, ...] = KNOWN
 ) -> State:
-    """A state that serves `entries` and takes it to be `now` by the database's clock."""
+    """Return a state that serves `entries` at `now` by the database's clock."""
     made = State(monotonic=lambda: 1000.0)
     made.set_clock(now, 1000.0)
     made.install_copy(Copy.of(SnapshotVersion(EPOCH, version, NOW), entries), confirmed_at=999.5)

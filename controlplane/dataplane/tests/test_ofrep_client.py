@@ -1,4 +1,4 @@
-"""OpenFeature's own client, which is not ours, against the data plane under the real server."""
+"""OpenFeature's own client against the data plane under the real server."""
 
 import json
 import re
@@ -193,7 +193,7 @@ def test_wrong_token_gives_the_default(server: Served, token: str | None, messag
 
 
 def events(lines: Iterator[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Id and content of each event of a stream."""
+    """Return id and content of each event of a stream."""
     fields: dict[str, str] = {}
     for line in lines:
         if line:

@@ -1,4 +1,4 @@
-"""What OFREP says instead of a value: always a code and details, in OpenFeature's words."""
+"""OFREP errors: always a code and details, as OpenFeature defines them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The paths of OFREP: who may ask, how, and what everybody else is told."""
+"""The paths of OFREP: authorization, methods, and errors."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Bulk evaluations: the same as one by one, and a validator that changes when they do."""
+"""Bulk evaluations equal single ones, and their validator changes when they do."""
 
 import hashlib
 import json
@@ -43,7 +43,7 @@ PUBLISHED = st.lists(ENTRIES, max_size=5, unique_by=lambda entry: entry.id)
 
 
 def blocks(entry: SnapshotEntry, targeting_key: str | None, now: datetime) -> bool:
-    """The contract's words, written out once more and on their own."""
+    """Return True if the entry blocks the caller, by an independent copy of the contract."""
     if entry.allow_percent > 0:
         if targeting_key is None:
             return True
@@ -54,14 +54,14 @@ def blocks(entry: SnapshotEntry, targeting_key: str | None, now: datetime) -> bo
 
 
 def ended(entries: list[SnapshotEntry], now: datetime) -> int:
-    """The number of engagements that have ended by themselves at `now`."""
+    """Return the number of engagements that have expired at `now`."""
     return sum(not entry.allow_percent and not blocks(entry, None, now) for entry in entries)
 
 
 def expected(
     flag: str, entries: list[SnapshotEntry], targeting_key: str | None
 ) -> tuple[bool, str, str]:
-    """Value, reason and switch of a flag, the global switch first."""
+    """Return value, reason and switch of a flag, the global switch first."""
     bearing = [
         entry for switch_id in ("global:all", flag) for entry in entries if entry.id == switch_id
     ]
@@ -105,7 +105,7 @@ def test_validator_changes_when_the_answer_does(
     asked_for_another = ofrep.bulk(later, {}, body_for(other))
     conditional = ofrep.bulk(later, {b"if-none-match": said(before)[b"etag"]}, body_for(key))
 
-    # An engagement that ended meanwhile changes the validator, even if a global switch hides it.
+    # An expired engagement changes the validator, even if a global switch hides it.
     is_same = not later_version and ended(entries, NOW) == ended(entries, NOW + passed)
     assert (said(before)[b"etag"] == said(after)[b"etag"]) is is_same
     assert conditional[0] == (304 if is_same else 200)
@@ -252,7 +252,7 @@ def test_epoch_that_was_left_is_not_waited_for() -> None:
 
 
 def cheapest(work: Callable[[], Answer], times: int) -> float:
-    """Seconds of processor time of the fastest of several calls."""
+    """Return the processor seconds of the fastest of several calls."""
     spent = []
     for _ in range(times):
         began = time.process_time()

@@ -1,4 +1,4 @@
-"""Query parameters of the data plane: unknown ones are refused, known ones cost a look-up."""
+"""Query parameters: unknown ones are refused, known ones cost one cache lookup."""
 
 import pytest
 

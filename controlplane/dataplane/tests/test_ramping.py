@@ -1,4 +1,4 @@
-"""Who is in at a ramp's share: the same for `/check`, OFREP and the snapshot, and they stay in."""
+"""Membership in a ramp's share is stable, and equal in `/check`, OFREP and the snapshot."""
 
 import json
 from hashlib import sha256
@@ -21,12 +21,12 @@ pytestmark = pytest.mark.django_db
 
 
 def sample(allowed: set[str]) -> set[str]:
-    """Up to ten keys that are in and ten that are out: `/check` takes ten milliseconds a key."""
+    """Return up to ten keys inside and ten outside: `/check` takes 10 ms a key."""
     return {*sorted(allowed)[:10], *sorted(set(KEYS) - allowed)[:10]}
 
 
 def by_the_contract() -> tuple[float, set[str]]:
-    """The share in the snapshot, and the keys that are in by its formula, worked out here."""
+    """Return the share in the snapshot, and the keys inside by its documented formula."""
     document = json.loads(render(*published()))
     entry = next((one for one in document["switches"] if one["id"] == CHAT), None)
     if entry is None:

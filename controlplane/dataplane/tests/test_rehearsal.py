@@ -1,4 +1,4 @@
-"""What marked instances are served while a drill is in force, and that nobody else is."""
+"""Marked instances get the drill copy while a drill runs, and no other instance does."""
 
 import asyncio
 import json
@@ -51,7 +51,7 @@ def copy(version: int, *switch_ids: str, drills: tuple[SnapshotEntry, ...] = ())
 
 
 def rehearsing(*switch_ids: str, drills: tuple[SnapshotEntry, ...] = ()):
-    """A plane at version 17 by which `segment:finance` is drilled."""
+    """A plane at version 17 with a drill of `segment:finance`."""
     made = plane()
     made.state.install_copy(copy(17, *switch_ids, drills=drills or (drilled(),)), made.state.now())
     return made

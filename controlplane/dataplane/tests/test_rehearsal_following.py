@@ -1,4 +1,4 @@
-"""The plane follows drills in the database: their begin, their end, and changes of the marks."""
+"""The plane follows drills in the database: start, end, and changes of the marks."""
 
 from datetime import timedelta
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def shown(following: Following, name: bytes = MARKED) -> list[str]:
-    """The switches in the document of that instance."""
+    """Return the switches in the document of that instance."""
     copy = following.state.copy
     assert copy is not None
     if copy.rehearsal is None:
@@ -37,7 +37,7 @@ def version() -> int:
 
 
 def in_force() -> Drill:
-    """A drill of segment:finance, whose marked instance is there, by the job's own work."""
+    """Run a drill of segment:finance, whose marked instance is present, by the job itself."""
     now = db_now()
     services.mark(pattern=MARKED.decode(), actor=SHELL, now=now)
     Instance.objects.create(id=MARKED.decode(), service="core", heard_at=now, first_heard_at=now)

@@ -1,4 +1,4 @@
-"""ETags while a drill is in force: nobody takes one of the two documents for the other."""
+"""ETags while a drill runs: the two documents are never confused."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Reports: each wrong field is named, and whatever order they come in, counts are right."""
+"""Reports: each wrong field is named, and counts are right in any order of arrival."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -60,7 +60,7 @@ WHOLE: dict[str, Any] = {
 
 
 def wrong(path: str, value: object) -> dict[str, list[str]]:
-    """The errors of the whole report with one value, at `a.0.b`, replaced or taken out."""
+    """Return the errors of the whole report with one value, at `a.0.b`, replaced or removed."""
     document = deepcopy(WHOLE)
     *steps, last = path.split(".")
     place: Any = document
@@ -240,8 +240,10 @@ def told(
     sent: int | None = 0,
     **more: Any,
 ) -> Report:
-    """A report of a process that started and sent it so many seconds from NOW by its own clock;
-    None if it does not say."""
+    """Return a report of a process that started and sent it so many seconds from NOW.
+
+    Both by its own clock, and None if the report does not say.
+    """
     times = [None if at is None else NOW + timedelta(seconds=at) for at in (started, sent)]
     return Report("core", "a1", boot, seq, *times, **more)
 

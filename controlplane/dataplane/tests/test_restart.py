@@ -1,4 +1,4 @@
-"""A data plane that starts again while nothing behind it answers, from what it kept on disk."""
+"""A data plane that restarts from its disk while nothing behind it answers."""
 
 import fcntl
 import time
@@ -21,7 +21,7 @@ TOKEN = {"X-API-Key": "sg_reader0001_secret"}
 
 @pytest.fixture
 def keeping(idle: Following, tmp_path: Path) -> Following:
-    """A plane at work that keeps its copy in a folder."""
+    """A running plane that keeps its copy in a folder."""
     idle.config = replace(idle.config, folder=tmp_path / "snapshot", signing_key=b"key")
     make_token()
     idle.start()
@@ -33,7 +33,7 @@ def kept_version(following: Following) -> int:
     assert folder is not None
     try:
         text = (folder / "current").read_bytes()
-    except FileNotFoundError:  # Not yet, or just now between two renames.
+    except FileNotFoundError:  # Not written yet, or between two renames.
         return -1
     return int(text.partition(b'"version":')[2].partition(b"}")[0].partition(b",")[0])
 
@@ -92,12 +92,12 @@ def test_once_the_database_is_back_it_is_followed_again(keeping: Following) -> N
 
 
 def at_rest(folder: Path) -> bool:
-    """Whether nobody writes there just now."""
+    """Return True if no process is writing to the folder."""
     try:
         before = {file.name: file.stat().st_mtime_ns for file in folder.iterdir()}
         time.sleep(0.2)
         return before == {file.name: file.stat().st_mtime_ns for file in folder.iterdir()}
-    except FileNotFoundError:  # A draft has become the copy meanwhile.
+    except FileNotFoundError:  # A draft was renamed to the copy.
         return False
 
 
@@ -111,7 +111,7 @@ def test_a_forged_copy_is_refused_and_the_one_before_is_served(keeping: Followin
     current = folder / "current"
     keeping.database.cut()
     keeping.stop()
-    until(lambda: at_rest(folder), 5)  # A copy that was being written is written to its end.
+    until(lambda: at_rest(folder), 5)  # A write in progress is completed.
     before = (folder / "previous").read_bytes()
     current.write_bytes(current.read_bytes().replace(b"retail", b"wholly"))
     for latest in folder.glob("latest-*"):
@@ -149,7 +149,7 @@ def test_nothing_is_kept_before_the_database_has_answered(idle: Following, tmp_p
 
 @contextmanager
 def writes_held_up(following: Following) -> Iterator[None]:
-    """While inside, no process can write its copy: another one holds the lock of the folder."""
+    """Hold the folder's lock within the context, so that no process can write its copy."""
     folder = following.config.folder
     assert folder is not None
     with open(folder / "lock", "rb") as lock:

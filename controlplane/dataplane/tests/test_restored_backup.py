@@ -1,4 +1,4 @@
-"""A database that went back in time: refused as it is, taken as a whole once a new epoch began."""
+"""A restored database is refused, and accepted as a whole once it has a new epoch."""
 
 from django.db import connection, transaction
 from django.utils import timezone
@@ -29,7 +29,7 @@ def numbers() -> tuple[int, int, int]:
 
 @transaction.atomic
 def restore_another_past(version: int, registrations: int, revision: int) -> None:
-    """Other switches and tokens than were served, under numbers that a backup may well have."""
+    """Restore other switches and tokens than were served, under plausible numbers."""
     Episode.objects.all().delete()
     Switch.objects.all().delete()
     Token.objects.all().delete()
@@ -62,7 +62,7 @@ def test_restored_backup_is_refused_and_the_age_tells(following: Following) -> N
 def test_new_epoch_makes_it_the_truth_with_its_switches_and_its_tokens(
     following: Following,
 ) -> None:
-    """Also those parts whose numbers are, by chance, the ones that were served before."""
+    """Includes parts whose numbers happen to equal those served before."""
     make_token()
     engage("one")
     version = engage("two")

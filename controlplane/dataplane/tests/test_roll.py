@@ -1,4 +1,4 @@
-"""Who was heard from, in memory: what is due when, what is no name, and what there is room for."""
+"""Presence in memory: when notes are due, invalid names, and limits."""
 
 import time
 from datetime import UTC, datetime, timedelta

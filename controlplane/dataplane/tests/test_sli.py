@@ -1,4 +1,4 @@
-"""Events of SLOs in reports: each is counted once, and never into a span it did not happen in."""
+"""Events of SLOs in reports are counted once, and never into a wrong time span."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -28,7 +28,7 @@ TEN = timedelta(seconds=10)
 
 
 def taken(row: Row, *in_turn: Report, at: datetime = NOW) -> tuple[Row, list[Events]]:
-    """The row after reports that come in ten seconds after each other, and what the last adds."""
+    """Return the row after reports ten seconds apart, and what the last one adds."""
     events: list[Events] = []
     for number, report in enumerate(in_turn):
         after, _ = merge(row, report, at + number * TEN, EPOCH)
@@ -157,7 +157,7 @@ def test_a_start_that_is_still_to_come_is_no_start_to_count_from() -> None:
 
 @pytest.mark.parametrize("counts", [(90, 90), (100, 99), (90, 110), (60, 101)])
 def test_where_good_bad_or_all_went_down_nothing_is_counted(counts: tuple[int, int]) -> None:
-    """(60, 101): fine by itself, but forty events that were good are no longer."""
+    """The case (60, 101) is valid by itself, but takes back forty good events."""
     row, _ = taken(EMPTY, told(1, sli={"core": (95, 100)}))
 
     row, events = taken(row, told(2, sli={"core": counts}), at=NOW + TEN)
@@ -225,8 +225,11 @@ seqs = st.lists(st.integers(1, 40), min_size=1, max_size=40)
 def test_in_any_order_with_repeats_and_a_restart_every_event_is_counted_once(
     seqs: list[int], after_restart: list[int], seconds: list[int]
 ) -> None:
-    """A boot has counted ten events more, nine of them good, at each of its reports. The second is
-    there before the first is silent: what it counted until it was heard from is left out."""
+    """Each report of a boot has counted ten events more, nine of them good.
+
+    The second boot starts before the first is silent: its events until its first report are left
+    out.
+    """
     sent = [(BOOT, -300, seq) for seq in seqs] + [(NEXT_BOOT, -5, seq) for seq in after_restart]
     row, now, counted = EMPTY, NOW, {BOOT: [0, 0], NEXT_BOOT: [0, 0]}
     for (boot, started, seq), passed in zip(sent, seconds, strict=False):

@@ -1,4 +1,4 @@
-"""What is taken for an answer from the past, and whose clock counts."""
+"""Lagging answers are recognized, and the database's clock is used."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 
 
 class Clock:
-    """A monotonic clock that stands until it is moved."""
+    """A monotonic clock that only tests move."""
 
     def __init__(self) -> None:
         self.seconds = 100.0
@@ -27,7 +27,7 @@ class Clock:
 
 
 def served() -> tuple[State, Head]:
-    """A state at version 17, and the head it was read from."""
+    """Return a state at version 17, and the head it was read from."""
     state, seventeenth = State(), copy(17, "segment:finance")
     state.install_copy(seventeenth, 0.0)
     state.install_tokens(5, {})

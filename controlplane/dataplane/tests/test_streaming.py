@@ -1,4 +1,4 @@
-"""`/snapshot/stream`: every version as it comes, prepared once for everybody."""
+"""`/snapshot/stream`: every version as it comes, rendered once for all listeners."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Reports that come too often are refused, to those who send them, and to nobody else."""
+"""Reports above the rate limit are refused, without affecting other senders."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def named(instance: str) -> dict[str, str]:
 
 
 def admitted(throttle: Throttle, token_id: int, instance: str, times: int) -> int:
-    """How many of so many reports at once are let in."""
+    """Return how many of so many reports at once are admitted."""
     count = 0
     for _ in range(times):
         try:

@@ -1,4 +1,4 @@
-"""`?wait=`: a poll that is answered as soon as there is something to say."""
+"""`?wait=`: a poll is answered as soon as its document changes."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Pollers that never rest, and what has to hold of each answer whatever is broken behind it."""
+"""Continuous pollers, and invariants that every answer must satisfy whatever fails."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ Mark = tuple[str, int]
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer, or with status 0 a connection that broke. Times are monotonic seconds."""
+    """An answer, or with status 0 a broken connection. Times are monotonic seconds."""
 
     way: str
     url: str
@@ -46,9 +46,9 @@ class Answer:
 
 
 class Watch:
-    """Polls in the background in every way there is, and judges all answers at the end.
+    """Polls in the background in every supported way, and checks all answers at the end.
 
-    Each of `targets` is asked by pollers of its own; one of several addresses stands for a service
+    Each of `targets` has its own pollers; a target with several addresses stands for a service
     behind a load balancer, whose requests reach them in turn.
     """
 
@@ -67,12 +67,12 @@ class Watch:
     def start(self) -> None:
         for target in self._targets:
             work = [self._poll("known", target), self._poll("held", target), self._stream(target)]
-            if len(target) == 1:  # Nobody but one process answers those who say not what they have.
+            if len(target) == 1:  # Polls without a known version must all reach the same process.
                 work.append(self._poll("new", target))
             self._work += [asyncio.run_coroutine_threadsafe(each, self._loop.loop) for each in work]
 
     def stop(self) -> None:
-        """End polling; fails if a poller failed before."""
+        """End polling; fail if a poller failed before."""
         failed = [each.exception() for each in self._work if each.done() and not each.cancelled()]
         self.cancel()
         assert not failed, repr(failed)
@@ -83,7 +83,7 @@ class Watch:
 
     @contextlib.contextmanager
     def database_away(self, *urls: str, since: float | None = None) -> Iterator[None]:
-        """While inside, the database does not answer them (all of them if none is named).
+        """Mark the database as unavailable to these targets (all by default) within the context.
 
         `since` (monotonic) is when that began, if it was earlier.
         """
@@ -94,18 +94,18 @@ class Watch:
 
     @contextlib.contextmanager
     def may_break(self, seconds_after: float = 0) -> Iterator[None]:
-        """While inside, connections may break, because a process ends."""
+        """Allow broken connections within the context, because a process ends."""
         with _noted(self._may_break, seconds_after):
             yield
 
     @contextlib.contextmanager
     def may_refuse(self, seconds_after: float = 0) -> Iterator[None]:
-        """While inside, 503 with `Retry-After` is an answer too."""
+        """Allow 503 with `Retry-After` within the context."""
         with _noted(self._may_refuse, seconds_after):
             yield
 
     def until_all_have(self, version: int, seconds: float) -> float:
-        """Wait until each poller has `version` or a later one; how long it took."""
+        """Wait until each poller has `version` or a later one; return the seconds it took."""
         pollers = sum(4 if len(target) == 1 else 3 for target in self._targets)
 
         def told() -> bool:
@@ -118,7 +118,7 @@ class Watch:
             raise AssertionError(f"not all have {version} in {seconds} s: {self.has}") from None
 
     def judge(self, *, recovers_within: float, at_least: int = 20) -> None:
-        """Fails with what was wrong, if anything was.
+        """Fail with all violations found.
 
         An age may be that of the outage until `recovers_within` seconds after it.
         """
@@ -136,7 +136,7 @@ class Watch:
         assert not wrong, "\n".join([f"{len(wrong)} of {len(found)} are wrong", *wrong[:12]])
 
     def may_be(self, answer: Answer) -> bool:
-        """Whether this is an answer that pollers may get just then."""
+        """Return True if pollers may get this answer at that time."""
         if answer.status in (200, 304):
             return True
         if answer.status == 0:
@@ -145,7 +145,7 @@ class Watch:
         return bool(retries) and _within(answer, self._may_refuse)
 
     def _set_back(self) -> Iterator[str]:
-        """Versions of an epoch only grow, and an epoch once left stays left."""
+        """Yield violations: a version of an epoch that decreased, or a return to a former epoch."""
         by_poller: dict[tuple[str, str], list[Answer]] = defaultdict(list)
         for answer in self.answers:
             target = next(target for target in self._targets if answer.url in target)
@@ -166,7 +166,7 @@ class Watch:
                 before = mark
 
     def _lie(self, answer: Answer, recovers_within: float) -> str:
-        """What is wrong with the age it gave, if it gave one."""
+        """Return what is wrong with the answer's age, if anything."""
         if answer.age is None:
             return ""
         most = FRESH_SECONDS
@@ -226,7 +226,7 @@ class Watch:
     def _take(
         self, way: str, target: Sequence[str], mark: str, document: Mapping[str, int]
     ) -> None:
-        """Believe a document if it is the one that it was announced as."""
+        """Accept a document if it is the one that was announced."""
         assert mark == f"{document['epoch']}.{document['version']}"
         self.has[way, target[0]] = (str(document["epoch"]), document["version"])
 
@@ -260,7 +260,7 @@ class Watch:
 def watching(
     loop: Background, token: Mapping[str, str], *targets: Sequence[str]
 ) -> Iterator[Watch]:
-    """A watch that has begun, and that ends with the test."""
+    """A running watch that ends with the test."""
     watch = Watch(loop, token, *targets)
     watch.start()
     try:
@@ -270,7 +270,7 @@ def watching(
 
 
 async def _events(answer: httpx.Response) -> AsyncIterator[tuple[str, str]]:
-    """Id and data of each event."""
+    """Return id and data of each event."""
     event = {"id": "", "data": ""}
     async for line in answer.aiter_lines():
         name, _, value = line.partition(": ")
