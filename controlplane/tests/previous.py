@@ -31,8 +31,8 @@ from breakers.tests.dead_letters.heaps import Heap
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
-from controlplane.notify.delivery.tests.written import hook
-from controlplane.notify.targets.models import Route
+from controlplane.core.outbox.tests.written import hook
+from controlplane.core.targets.models import Route
 from controlplane.tests.security import existing, markup
 
 NOW = db_now()

@@ -6,7 +6,6 @@ leaves the list first, is told to end, and its successor joins when it is ready.
 
 import json
 import os
-import runpy
 import subprocess
 import sys
 import threading
@@ -23,6 +22,14 @@ from controlplane.tests.ramping import REASON
 
 READY_SECONDS = 120
 READY = {"web": "/health/ready", "plane": "/health/ready/data"}
+COMMAND_LINE = """
+import json, sys
+try:
+    from controlplane.processes import command_lines
+except ImportError:  # Before the house was rebuilt.
+    from controlplane.processes import lines as command_lines
+print(json.dumps(list(getattr(command_lines, sys.argv[1])(**json.loads(sys.argv[2])))))
+"""
 LEAVING_SECONDS = 0.5
 """Between leaving the list and the signal, as a preStop hook has it."""
 
@@ -45,13 +52,18 @@ class Process:
             )
 
     def _arguments(self, root: Path) -> list[str]:
-        """As the release in `root` starts it."""
-        lines = runpy.run_path(str(root / "controlplane" / "processes" / "lines.py"))
+        """Return what the release in `root` calls Python with."""
         kind = self.name.partition("-")[0]
+        given = {}
         if kind in READY:
-            begin = lines["web" if kind == "web" else "dataplane"]
-            return list(begin(host="127.0.0.1", port=self.port, workers=1))
-        return list(lines[kind]())
+            kind = "web" if kind == "web" else "dataplane"
+            given = {"host": "127.0.0.1", "port": self.port, "workers": 1}
+        told = subprocess.run(
+            [sys.executable, "-c", COMMAND_LINE, kind, json.dumps(given)],
+            cwd=root, capture_output=True, check=True, timeout=60,
+        )  # fmt: skip
+        arguments: list[str] = json.loads(told.stdout)
+        return arguments
 
     def is_ready(self) -> bool:
         assert self._process.poll() is None, self.log.read_text()[-3000:]
