@@ -52,7 +52,7 @@ health.set_starting(partial(handover.is_pending, environment.read().data_dir))
 
 
 def _check_token(token: str, scope: str) -> None:
-    """For the metrics, which are also read while the database is away."""
+    """Authorize a metrics scrape from memory, so that it works without the database."""
     headers = {b"x-api-key": token.encode()}
     found = authenticate(_state.tokens, headers, scope, clock=_state.unix)
     _state.used_tokens.add(found.token_id)
@@ -89,8 +89,11 @@ lookup.set_lookup(_find_token)
 
 
 async def _refuse(call: Call, error: DomainError) -> None:
-    """A page for people, a problem for programs. The front page stays there, read-only: it says
-    what works and how to stop something by hand."""
+    """Answer with a page for people, or a problem document for programs.
+
+    The front page stays available, read-only, with the functions that still work and the manual
+    ways to stop something.
+    """
     path: str = call.scope["path"]
     wants_page = b"text/html" in call.headers.get(b"accept", b"") and not path.startswith("/api/")
     if isinstance(error, Busy):

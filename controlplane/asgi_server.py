@@ -1,4 +1,4 @@
-"""How granian serves an application of ours: the web of a run, or the data plane by itself."""
+"""The command line and limits of granian, for the web process and the separate data plane."""
 
 import resource
 
@@ -16,7 +16,7 @@ MIN_CONNECTIONS = 4096
 
 
 def arguments(target: str, *, host: str, port: int, workers: int) -> list[str]:
-    """What Python is called with to serve `target` (`module:name`) by `workers` processes."""
+    """Return Python's arguments to serve `target` (`module:name`) with `workers` processes."""
     respawn = [] if workers == 1 else ["--respawn-failed-workers", "--respawn-interval", "0.1"]
     return [
         *("-m", "granian", "--interface", "asgi", "--host", host, "--port", str(port)),
@@ -35,7 +35,7 @@ def arguments(target: str, *, host: str, port: int, workers: int) -> list[str]:
 
 
 def connections() -> int:
-    """How many connections a process may have: each is an open file to the system."""
+    """Return the largest number of connections per process: each one is an open file."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MAX_CONNECTIONS if hard == resource.RLIM_INFINITY else min(hard, MAX_CONNECTIONS)
     return max(1, most - OTHER_FILES)

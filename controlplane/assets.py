@@ -26,14 +26,16 @@ class Finder(FileSystemFinder):
 
 
 class Storage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # It has no types.
-    """Names files by what is in them, also where one of our modules imports another: else a browser
-    would go on with the old one after an upgrade."""
+    """Names files by content hash, and rewrites our modules' imports of each other.
+
+    Without it a browser would use the old version of an imported module after an upgrade.
+    """
 
     patterns = (*CompressedManifestStaticFilesStorage.patterns, OUR_IMPORTS)
 
 
 def folders(static: Path) -> list[Path | tuple[str, Path]]:
-    """Every folder that static files come from; libraries that are not installed are left out."""
+    """Return all folders with static files, except those of libraries that aren't installed."""
     installed = static / "node_modules"
     found = {name: installed / folder for name, folder in LIBRARIES.items()}
     return [static, *((name, folder) for name, folder in found.items() if folder.is_dir())]

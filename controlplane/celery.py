@@ -79,7 +79,7 @@ class PromptConnection(kombu.Connection):
 
 
 def _while_waiting(others: Callable[[], Any] | None) -> Callable[[], None]:
-    """Who waits for Redis does not hang: called every second, and at each attempt."""
+    """Return a hook for waits on Redis, called each second: the wait isn't reported as a hang."""
 
     def called() -> None:
         if threading.current_thread() is threading.main_thread():
@@ -219,7 +219,7 @@ app.conf.update(
 
 @signals.setup_logging.connect
 def _keep_our_logging(**_: Any) -> None:
-    """Its presence keeps Celery from configuring logging its own way."""
+    """Prevent Celery from configuring logging, by being connected to its signal."""
 
 
 @signals.worker_init.connect

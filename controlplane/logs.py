@@ -1,4 +1,4 @@
-"""How every process logs: one JSON object per line, on stderr.
+"""Logging of all processes: one JSON object per line, on stderr.
 
 Django applies `LOGGING` by itself; a process without Django calls :func:`configure`.
 """

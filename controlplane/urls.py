@@ -1,4 +1,4 @@
-"""Where every path leads."""
+"""The root URL configuration."""
 
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path

@@ -1,4 +1,4 @@
-"""What the web process runs beside the data plane: the hub of its sockets."""
+"""The web process: the data plane, plus the hub of live sockets."""
 
 import asyncio
 import signal
@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 
 class Beside:
-    """What the hub asks of its surroundings, answered from the data plane's memory."""
+    """The hub's view of its process, answered from the data plane's memory."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -87,8 +87,12 @@ class Web(Plane):
         await super().stop()
 
     def _say_goodbye_at_the_end(self) -> None:
-        """The server cuts sockets as soon as it hears the signal: so it hears it once they were
-        told. It waits for signals by the loop, which gives nobody its handlers but by this name."""
+        """Close sockets politely on SIGTERM and SIGINT, before the server does.
+
+        The server cuts sockets as soon as it receives the signal, so it receives it after the
+        goodbye. It handles signals through the loop, whose handlers are only reachable by this
+        private name.
+        """
         loop = asyncio.get_running_loop()
         handlers: Mapping[int, asyncio.Handle] = getattr(loop, "_signal_handlers", {})
         for number in (signal.SIGTERM, signal.SIGINT):

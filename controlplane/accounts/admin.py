@@ -66,7 +66,7 @@ class CredentialsAdmin(ReadOnly):
 
 @admin.register(BrowserSession)
 class BrowserSessionAdmin(ReadOnly):
-    """Who is signed in where; a person's own page ends their sessions."""
+    """Signed-in browsers, read-only; a person's own page ends their sessions."""
 
     list_display = ("user", "ip", "method", "started_at", "last_seen_at", "expire_date")
     list_select_related = ("user",)
@@ -141,7 +141,7 @@ class UserAdmin(Table):
     actions = ("deactivate",)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Who did something stays known: people are deactivated, never deleted."""
+        """Forbid deletion: people are deactivated, so that past actions keep their author."""
         return False
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ ADMIN = "admin"
 
 @dataclass(frozen=True)
 class Admin:
-    """Who signs in first. `password` is None unless it was made up just now."""
+    """The first account. `password` is None unless it was generated just now."""
 
     user: str
     password: str | None

@@ -1,1 +1,1 @@
-"""What every app stands on: people, tokens, audit, outbox, approvals, errors, ticks."""
+"""The shared base of every app: audit, outbox, approvals, jobs, errors and ticks."""

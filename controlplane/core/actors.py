@@ -1,4 +1,4 @@
-"""Who acts: the one value every write carries, from the request to the audit trail."""
+"""The actor of a write, passed from the request to the audit trail."""
 
 from dataclasses import dataclass, field
 from typing import Literal, Protocol

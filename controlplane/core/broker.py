@@ -1,4 +1,4 @@
-"""What is asked of Redis itself: whether it answers, and how many messages wait in it."""
+"""Redis health: reachability and the number of messages in each queue."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

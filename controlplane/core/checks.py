@@ -43,7 +43,10 @@ def kept_days_are_within_bounds(**_: Any) -> list[CheckMessage]:
 
 @register(deploy=True)
 def migrations_let_the_release_before_go_on(**_: Any) -> list[CheckMessage]:
-    """For upgrades without a pause: the old release runs on the new schema for a while."""
+    """System check: migrations must be compatible with the previous release.
+
+    During a rolling upgrade the old release runs on the new schema.
+    """
     growing = {*ruled_models(), "core.AuditEntry"}
     found = migration_safety.problems(manifest.product(), growing)
     return [Error(said, id="core.E002") for said in found]

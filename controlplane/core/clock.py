@@ -16,8 +16,11 @@ def db_now() -> datetime:
 
 
 def zone(name: str) -> ZoneInfo:
-    """A time zone that somebody chose. UTC for one that this server no longer knows: names go with
-    new releases of the time zone database, and neither a page nor a rotation may end with them."""
+    """Return the named time zone, or UTC if this server doesn't have it.
+
+    Names come and go with releases of the time zone database; a removed one must not break a page
+    or a rotation.
+    """
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -19,7 +19,7 @@ _ends: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 @contextmanager
 def until(ends: float | None) -> Iterator[None]:
-    """What is written inside is to be written by `ends`, on the monotonic clock; None: any time."""
+    """Set a deadline for writes in this context, in monotonic seconds; None means no deadline."""
     token = _ends.set(ends)
     try:
         yield

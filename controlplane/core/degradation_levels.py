@@ -10,8 +10,10 @@ NORMAL, DEGRADED, CRITICAL, EMERGENCY = range(4)
 
 @dataclass(frozen=True)
 class Cause:
-    """Something that is away or fails: `what` (`postgresql`, `core->oracle`), a sentence about it,
-    since when (RFC 3339, empty if it is not known), which functions fail meanwhile and which work.
+    """A component that is down or failing, and the functions that fail or work because of it.
+
+    `what` identifies the component (`postgresql`, `core->oracle`), `text` is a sentence about it,
+    and `since` is in RFC 3339, empty if unknown.
     """
 
     level: int
@@ -23,7 +25,7 @@ class Cause:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "Cause":
-        """As :func:`plain` wrote it."""
+        """Build a cause from its JSON form (see :func:`plain`)."""
         lists = {name: tuple(document.get(name, ())) for name in ("fails", "works")}
         return cls(**{**document, **lists})
 
@@ -55,15 +57,17 @@ REDIS = Cause(
 
 
 def plain(causes: Sequence[Cause]) -> list[dict[str, Any]]:
-    """As JSON values."""
+    """Return the causes as JSON values."""
     return [{**asdict(one), "fails": [*one.fails], "works": [*one.works]} for one in causes]
 
 
 def judge(
     database_reachable: bool, redis_reachable: bool, known: Sequence[Cause] = ()
 ) -> tuple[int, list[Cause]]:
-    """The level, 0 to 3, and each cause, the worst first. `known` are those that the database told
-    of last, be it there or not."""
+    """Return the degradation level, 0 to 3, and its causes, worst first.
+
+    `known` are the causes last read from the database, which may be unreachable now.
+    """
     causes = [*known]
     if not database_reachable:
         causes.append(POSTGRESQL)

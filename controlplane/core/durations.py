@@ -59,9 +59,9 @@ def canonical(duration: timedelta) -> str:
 
 
 def readable(duration: timedelta) -> str:
-    """For people, at most two units and rounded towards zero: "3 d 4 h", "24 h", "1 min 30 s".
+    """Format a duration for people, in at most two units: "3 d 4 h", "24 h", "1 min 30 s".
 
-    Up to two days it stays in hours. A negative one, as of an expiry that has passed, has a minus.
+    It is rounded towards zero, stays in hours up to two days, and has a minus sign if negative.
     """
     if duration < timedelta(0):
         said = readable(-duration)

@@ -30,8 +30,10 @@ def known_role(role: str, name: str) -> None:
 
 
 def networks(variables: Mapping[str, str], name: str, usual: str = "") -> tuple[str, ...]:
-    """Networks (CIDR) that may be reached although they are not public: by webhooks, by probes, by
-    questions to Prometheus servers."""
+    """Return the networks (CIDR) that webhooks, probes and Prometheus queries may reach.
+
+    They are the exceptions to the rule that only public addresses are reachable.
+    """
     networks = [text.strip() for text in variables.get(name, usual).split(",")]
     networks = [text for text in networks if text]
     for network in networks:
@@ -70,7 +72,7 @@ def host_names(variables: Mapping[str, str]) -> list[str]:
 
 
 def public_url(variables: Mapping[str, str]) -> str:
-    """Where people reach the console, for links in messages; empty if nobody said."""
+    """Return the console's base URL for links in messages; empty if it isn't set."""
     given = variables.get("PUBLIC_URL", "").rstrip("/")
     return checked_url(given, "PUBLIC_URL", {"http", "https"}) if given else ""
 

@@ -11,7 +11,7 @@ NO_DATABASE = (
 
 
 class DomainError(Exception):
-    """Something the caller can understand and act on; `detail` is a sentence for people."""
+    """Base class of errors the caller can act on; `detail` is a sentence for people."""
 
     status: ClassVar[int] = 400
     slug: ClassVar[str] = "bad-request"
@@ -24,7 +24,7 @@ class DomainError(Exception):
 
 
 class InvalidInput(DomainError):
-    """One or more fields are wrong; `errors` maps each field to what is wrong with it."""
+    """Raised when fields are invalid; `errors` maps each field to its problems."""
 
     slug = "invalid-input"
     title = "Some fields are wrong"
@@ -130,7 +130,7 @@ class Busy(Unavailable):
 
 
 class Broken(DomainError):
-    """What we did not foresee; the log has the cause under the request's id."""
+    """An unexpected error; the log has the cause under the request's id."""
 
     status = 500
     slug = "internal-error"

@@ -183,7 +183,7 @@ def gauge(name: str, help_text: str, value: float) -> Metric:
 
 
 def snapshot(version: int | None, age_seconds: float | None) -> Iterator[Metric]:
-    """What is served in this process; nothing before there is anything to serve."""
+    """Yield the metrics of the snapshot served by this process; none before one is loaded."""
     if version is None:
         return
     yield gauge("switchgear_snapshot_version", "Version of the served snapshot.", version)

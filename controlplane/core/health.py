@@ -1,6 +1,6 @@
-"""How the house is: what the probes of an orchestrator and of a load balancer are told.
+"""Health reports for the probes of orchestrators and load balancers.
 
-Every question to PostgreSQL or Redis is bounded, so an answer never takes longer than 2 seconds.
+Every call to PostgreSQL or Redis has a timeout, so a report takes at most 2 seconds.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 
 class SnapshotStatus(Protocol):
-    """What the data plane in this process knows; version and age are None before a snapshot."""
+    """State of this process's data plane; version and age are None before a snapshot is loaded."""
 
     @property
     def version(self) -> int | None: ...
@@ -97,7 +97,7 @@ def ready() -> Report:
 
 
 def ready_for_work(*, needs_redis: bool) -> Report:
-    """Whether a process that only works, and serves nobody, can: 503 for whatever it lacks."""
+    """Report the readiness of a process that serves no requests: 503 if a dependency is down."""
     checks = {"database": HEALTHY if database_answers() else UNHEALTHY}
     if needs_redis:
         checks["redis"] = HEALTHY if redis_answers() else UNHEALTHY
@@ -108,7 +108,7 @@ def ready_for_work(*, needs_redis: bool) -> Report:
 
 
 def database_answers() -> bool:
-    """Whether PostgreSQL answers in time, just now."""
+    """Return True if PostgreSQL answers within the timeout."""
     try:
         _database.answer()
     except (TimeoutError, DatabaseError, InterfaceError):
@@ -117,7 +117,7 @@ def database_answers() -> bool:
 
 
 def redis_answers() -> bool:
-    """Whether Redis answers in time, just now."""
+    """Return True if Redis answers within the timeout."""
     try:
         _redis.answer()
     except (TimeoutError, redis.RedisError):
@@ -126,7 +126,7 @@ def redis_answers() -> bool:
 
 
 def started() -> Report:
-    """Whether this process has all it needs to begin: the schema, and a snapshot to serve."""
+    """Report startup: the schema is migrated and, if served here, a snapshot is loaded."""
     present = snapshot()
     checks = {
         "migrations": "applied" if _is_migrated() else "pending",
@@ -138,12 +138,12 @@ def started() -> Report:
 
 
 def live() -> Report:
-    """This process answers. It looks at nothing."""
+    """Report that this process answers; no dependency is checked."""
     return Report(200, {"status": "live"})
 
 
 def ready_data() -> Report:
-    """Whether a snapshot can be served from this process."""
+    """Report readiness of the data plane: 503 without a loaded snapshot."""
     present = snapshot()
     if present is None or present.version is None:
         log.warning("probe_readiness_failed", checks={"snapshot": "missing"})

@@ -44,7 +44,7 @@ def begin(port: int, *, loop: Loop, crew: Crew | None = None, needs_redis: bool)
 
 
 def _live(loop: Loop, crew: Crew | None) -> Report:
-    """Whether this process still does anything. It looks at nothing outside."""
+    """Report liveness: 503 if the loop or all its threads hang. No dependency is checked."""
     if loop.hangs() or (crew is not None and crew.hangs()):
         log.error("probe_liveness_failed", rested_seconds=round(loop.rested_seconds, 1))
         return Report(503, {"status": "hangs"})

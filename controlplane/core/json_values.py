@@ -1,7 +1,6 @@
-"""Reading one value of a document as strictly as JSON is: 5 is a number, "5" and true are not.
-Pure.
+"""Strict readers for single JSON values: 5 is a number, "5" and true are not. Pure.
 
-Each reader notes what is wrong under the value's path and goes on, so that all of it is told.
+Each reader records problems under the value's path and continues, so one pass reports them all.
 """
 
 import math
@@ -28,8 +27,11 @@ def put(errors: Errors, path: str, said: str) -> None:
 
 
 def require_readable(**texts: str) -> None:
-    """Raise :class:`InvalidInput` for a comment, a name or the like, each under its field, that
-    would read other than it is stored, in the trail or in a message. One may be left empty."""
+    """Raise :class:`InvalidInput`, by field, for texts that would display differently than stored.
+
+    Applies to comments, names and the like, which appear in the trail and in messages. Empty texts
+    are accepted.
+    """
     said = {
         field: reasons.find_text_problems(text, called=field.replace("_", " "), advice="")
         for field, text in texts.items()
@@ -40,7 +42,7 @@ def require_readable(**texts: str) -> None:
 
 
 def sayable(text: str) -> str:
-    """With halves of a surrogate written out: YAML lets them in, and no answer can hold one."""
+    """Escape lone surrogates: YAML accepts them, but no JSON response can contain them."""
     return text.encode(errors="backslashreplace").decode()
 
 
@@ -97,8 +99,7 @@ def text(path: str, value: Any, longest: int, errors: Errors) -> str:
 
 
 def page(path: str, value: Any, longest: int, errors: Errors) -> str:
-    """The address of a page, or nothing. Many a runbook is at `https://wiki/…`, without a dot in
-    the host."""
+    """Read an optional web address; the host needs no dot, as in `https://wiki/…`."""
     url = text(path, value, longest, errors)
     if url and web_address(url) is None:
         put(errors, path, "Must be a URL starting with http:// or https://.")

@@ -1,4 +1,4 @@
-"""Whether a process still does anything: what its liveness probe asks, which looks nowhere else."""
+"""Progress of a process's loop and threads, for its liveness probe."""
 
 import threading
 import time
@@ -24,8 +24,11 @@ class Loop:
 
 
 class Crew:
-    """The threads that do what a loop hands out. It hangs when each has been at one task too long:
-    then the loop goes on turning, and nothing is done any more."""
+    """The worker threads of a loop.
+
+    It hangs when every thread exceeds the time allowed for one task: the loop still turns then, but
+    no work gets done.
+    """
 
     def __init__(self, size: int, *, task_may_take_seconds: float) -> None:
         self._size = size

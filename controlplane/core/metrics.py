@@ -50,7 +50,7 @@ def token_check() -> TokenCheck | None:
 
 
 def exposition(accept: str) -> tuple[bytes, str]:
-    """All metrics as text in the best format the scraper accepts, and its content type."""
+    """Return all metrics in the best format the scraper accepts, and the content type."""
     return metrics_text.text(_registry(), accept)
 
 
@@ -68,7 +68,7 @@ def process_exposition(accept: str, loop: Loop) -> tuple[bytes, str]:
 
 
 class _ConsoleCollector:
-    """All metrics, collected anew at each scrape."""
+    """Collects all metrics anew at each scrape."""
 
     def collect(self) -> Iterator[Metric]:
         yield metrics_text.build_info()

@@ -1,9 +1,9 @@
-"""Whether a migration lets the release before it go on: it *expands*, or it *contracts*.
+"""Classify migrations as expanding or contracting, for upgrades without downtime.
 
 While processes are replaced one by one, the old release runs on the new schema. So a migration may
-only add what the old one need not know of. What takes something away contracts: it belongs into a
-later release than the last that used it, which the migration names in `last_used_in = "0.2"`. What
-can't be judged (`RunPython`, `RunSQL`) says in `expands = "…"` why it does the old release no harm.
+only add what the old release can ignore. A migration that removes something contracts: it belongs
+in a later release than the last one to use it, which it names in `last_used_in = "0.2"`. One that
+can't be analyzed (`RunPython`, `RunSQL`) explains in `expands = "…"` why it is safe.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,7 +39,7 @@ OPAQUE = (ops.RunPython, ops.RunSQL)
 
 
 def problems(release: str, growing: set[str]) -> list[str]:
-    """What of our migrations a rolling upgrade to `release` could not live with, a sentence each.
+    """Return a sentence for each migration that would break a rolling upgrade to `release`.
 
     `growing` are the models (`app.Model`) whose tables may be large.
     """
@@ -78,7 +78,7 @@ def _contracts(
     made: set[str],
     growing: set[str],
 ) -> str:
-    """Why the release before could not live with it; empty if it can."""
+    """Return the reason an operation breaks the previous release; empty if it doesn't."""
     if isinstance(operation, HARMLESS) or getattr(operation, "model_name_lower", "") in made:
         return ""
     if isinstance(operation, OPAQUE):

@@ -41,7 +41,7 @@ __all__ = [
 
 
 class Tick(models.Model):
-    """When a periodic function last ran, and who ran it; the watchdog reads it."""
+    """Last run of a periodic function: when, and by which process. The watchdog reads it."""
 
     name = models.CharField(primary_key=True, max_length=64)
     ran_at = models.DateTimeField()
@@ -52,7 +52,7 @@ class Tick(models.Model):
 
 
 class Heartbeat(models.Model):
-    """When a supervised process was last known to be alive."""
+    """Last sign of life of a supervised process."""
 
     name = models.CharField(primary_key=True, max_length=16)
     at = models.DateTimeField()

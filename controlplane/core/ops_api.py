@@ -1,6 +1,6 @@
-"""How the installation itself is, over the API: for people who are signed in.
+"""API for the installation's own degradation, for signed-in people.
 
-Programs are told by the data plane, in the same words.
+Programs get the same document from the data plane.
 """
 
 from typing import Any
@@ -36,7 +36,7 @@ class DegradationShape(serializers.Serializer[Any]):
 
 
 class MayLook(BasePermission):
-    """Who reads switches, or breakers: as the data plane has it."""
+    """Allows actors with a read scope for switches or breakers, as the data plane does."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         actor = getattr(request, "actor", None)
@@ -52,6 +52,6 @@ class DegradationView(ApiView):
 
     @extend_schema(responses=DegradationShape)
     def get(self, request: Request) -> Response:
-        """How far this installation has degraded; scope `switches:read` or `breakers:read`."""
+        """Return the installation's degradation; scope `switches:read` or `breakers:read`."""
         # Who got here was looked up in the database, so that is there.
         return Response(services.picture())

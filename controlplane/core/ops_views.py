@@ -29,7 +29,7 @@ def probe(ask: Callable[[], health.Report]) -> Callable[[HttpRequest], HttpRespo
 
 
 class MetricsView(ApiView):
-    """For tokens checked in memory the scrape goes on without the database."""
+    """Prometheus metrics; with tokens checked in memory, scrapes work without the database."""
 
     read_scope = "metrics:read"
     schema = None

@@ -17,10 +17,10 @@ from controlplane.core.registry import FunctionRegistry, KindRegistry, Registere
 
 @dataclass(frozen=True)
 class AttentionItem:
-    """Something that waits for a person, and the page to settle it on.
+    """An item that needs a person's action, and the page to resolve it on.
 
     `kind` is a slug (`overdue`, `approval`); `severity` is critical, warning or info; `due_at` is
-    when it gets worse by itself, if it does.
+    the time it gets worse without action, if any.
     """
 
     kind: str

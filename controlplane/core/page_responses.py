@@ -1,7 +1,7 @@
-"""What the views of every screen share: who is there, and page or part.
+"""Helpers shared by all page views: the signed-in person, and full page or partial.
 
-A template is written once: it extends `layout`, which is the whole page for a plain request and
-the inside of the dialog when htmx asks for that.
+A template is written once: it extends `layout`, which is the whole page for a plain request and the
+inside of the dialog for an htmx request.
 """
 
 from collections.abc import Callable

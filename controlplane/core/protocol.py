@@ -1,4 +1,4 @@
-"""What both planes say and take in the same way. Pure: the data plane runs without Django."""
+"""Limits and parsing shared by both planes. Pure: the data plane runs without Django."""
 
 import re
 
@@ -23,7 +23,7 @@ _ENTITY_TAG = re.compile(r'(?:W/)?("[^"]*")')
 
 
 def largest_body(path: str) -> int:
-    """How many bytes a request to this path may have."""
+    """Return the largest allowed request body for this path, in bytes."""
     if path.startswith(HOOKS):
         return MAX_HOOK_BODY_BYTES
     if path.startswith(LETTERS):

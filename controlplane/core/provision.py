@@ -57,7 +57,7 @@ def grant_rights(role: str) -> None:
 
 @transaction.atomic
 def make_role(role: str) -> None:
-    """For one login that serves both: make the role it steps down to, and let it do so."""
+    """Create the application role for a single login that steps down to it with SET ROLE."""
     lock()
     name = sql.Identifier(role)
     if not _one("SELECT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = %s)", role)[0]:
@@ -69,14 +69,16 @@ def make_role(role: str) -> None:
 
 
 def at_first(step: FirstStep) -> FirstStep:
-    """Have an app's `step` run at every start; it does what only the first one should. An app says
-    so in its module `provision`."""
+    """Register an app's `step` to run at every start, from its module `provision`.
+
+    The step must have an effect only on a new installation.
+    """
     _first_steps.append(step)
     return step
 
 
 def begin(now: datetime) -> None:
-    """What the apps bring along for an installation that has nothing yet."""
+    """Run the registered first steps, each in its own transaction."""
     autodiscover_modules("provision")
     for step in _first_steps:
         with transaction.atomic():

@@ -22,8 +22,11 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Pace:
-    """How long an answer is waited for, how long a silence is borne before the server is asked for
-    a sign of life, and how long at most it is left alone between two attempts; seconds."""
+    """Timing of a subscriber, in seconds.
+
+    `connect_seconds` is the connect timeout, `silence_seconds` the idle time before a PING, and
+    `longest_pause_seconds` the longest pause between two connection attempts.
+    """
 
     connect_seconds: float
     silence_seconds: float
@@ -36,9 +39,11 @@ class Pace:
 
 
 class Ear:
-    """Calls `on_message` for each message, `on_begin` whenever it begins to hear, and `on_lost`
-    with each attempt that failed. A server that has said nothing for twice `silence_seconds`, not
-    even to a PING, is given up.
+    """A Redis pub/sub listener that reconnects by itself.
+
+    It calls `on_message` for each message, `on_begin` at each (re)subscription and `on_lost` for
+    each failed attempt. A connection silent for twice `silence_seconds`, even after a PING, is
+    closed.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""What each role may do, as data. Pure: no ORM, no clock.
+"""The permissions of each role, as data. Pure: no ORM, no clock.
 
-A *scope* guards an area of the API and is what tokens carry. A *power* is something only a
-signed-in person can have: approving, administering.
+A *scope* guards an area of the API and is granted to tokens. A *power* is reserved for signed-in
+people: approving, administering.
 """
 
 from enum import StrEnum

@@ -39,7 +39,7 @@ def sealed(text: str, purpose: str) -> str:
 
 
 def opened(text: str, purpose: str) -> str:
-    """What was sealed for that purpose; raises `InvalidToken` if another key sealed it."""
+    """Decrypt a text sealed for `purpose`; raise `InvalidToken` if the key is another one."""
     return _keys(purpose).decrypt(text.encode()).decode()
 
 

@@ -1,4 +1,4 @@
-"""What the server's shell commands share: who acts there, and how errors end them."""
+"""Shared base of the management commands: the acting user and error handling."""
 
 import getpass
 import os

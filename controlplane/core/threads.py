@@ -20,9 +20,9 @@ T = TypeVar("T")
 
 @contextmanager
 def own_connection() -> Iterator[None]:
-    """For a thread of its own: a database connection outside the pool, closed at the end.
+    """Use a connection outside the pool in this thread, and close it at the end.
 
-    A pool that is exhausted or full of dead connections says nothing about the database.
+    An exhausted pool, or one full of dead connections, says nothing about the database.
     """
     wrapper = unpooled_connection()
     connections[DEFAULT_DB_ALIAS] = wrapper
@@ -34,7 +34,7 @@ def own_connection() -> Iterator[None]:
 
 
 def unpooled_connection() -> BaseDatabaseWrapper:
-    """One more connection to the database, outside the pool: for the caller to close."""
+    """Open a database connection outside the pool; the caller closes it."""
     wrapper = connections.create_connection(DEFAULT_DB_ALIAS)
     options = {k: v for k, v in wrapper.settings_dict["OPTIONS"].items() if k != "pool"}
     wrapper.settings_dict = {**wrapper.settings_dict, "OPTIONS": options}

@@ -44,7 +44,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Turn:
-    """How a tick stands: how late it is (seconds, 0 if in time) and who ran it last, if anybody."""
+    """A tick's status: seconds it is late (0 if on time), and the process that last ran it."""
 
     tick: Tick
     late_seconds: float
@@ -67,7 +67,7 @@ def tick(
 
 
 def registered() -> Mapping[str, Tick]:
-    """Every tick by name, of every installed app."""
+    """Return the ticks of all installed apps, by name."""
     _discover()
     return _registered
 
@@ -92,7 +92,7 @@ def run(name: str, ran_by: str) -> int:
 
 
 def turns() -> list[Turn]:
-    """How every tick stands, by the database's clock. One that never ran is late since ever."""
+    """Return each tick's status by the database's clock; one that never ran is infinitely late."""
     rows = {row.name: row for row in TickRow.objects.all()}
     now = db_now()
     return [_turn(tick, rows.get(tick.name), now) for tick in registered().values()]

@@ -73,7 +73,7 @@ class _Waker:
                     self._owes = True
 
     def _is_owing(self) -> bool:
-        """Whether there is something to be said yet; if not, whoever says it may end."""
+        """Return True if a wake-up is still owed; if not, the sending thread may end."""
         with self._lock:
             self._settles = self._owes
             return self._owes
@@ -96,7 +96,10 @@ def publish_on_commit(channel: str, text: str | bytes) -> None:
 
 @contextmanager
 def said_plainly(say: Callable[[str], object]) -> Iterator[None]:
-    """For somebody's shell: one sentence, said once, instead of lines in the log."""
+    """Report trouble through `say`, as one sentence, once, instead of through the log.
+
+    Used by management commands.
+    """
     global _say, _said
     _say, _said = say, False
     try:

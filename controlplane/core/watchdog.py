@@ -38,7 +38,7 @@ class Watchdog:
         self._reachable = True
 
     def run(self) -> None:
-        """Until stopped. Nothing it meets ends it: a database that is away is asked again."""
+        """Run until stopped; errors, such as an unreachable database, don't end the loop."""
         settled = time.monotonic() + self._settle_seconds
         while not self._stop.is_set():
             self.loop.turned()
@@ -59,7 +59,7 @@ class Watchdog:
             self._stop.wait(LOOK_EVERY_SECONDS)
 
     def look(self) -> None:
-        """One look: a sign of life, and a thread for every tick that is late and not running."""
+        """Record a heartbeat and start a thread for each late tick that isn't running."""
         heartbeats.beat(NAME)
         taken_over, handed_back = [], []
         # Before the rows are read: a turn that ends in between is not in what was read.

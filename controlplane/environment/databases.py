@@ -1,4 +1,4 @@
-"""Where PostgreSQL is."""
+"""Addresses of PostgreSQL."""
 
 import json
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ DEFAULT_URL = "postgresql://switchgear@127.0.0.1:5432/switchgear"
 
 @dataclass(frozen=True)
 class Database:
-    """Where PostgreSQL is: `url` for the running application, `owner_url` for migrations.
+    """Addresses of PostgreSQL: `url` for the application, `owner_url` for migrations.
 
-    `assume_role` is set when one login serves both, and the application steps down to it.
+    `assume_role` is set if one login serves both, and the application steps down to it.
     """
 
     url: str

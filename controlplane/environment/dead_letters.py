@@ -1,4 +1,4 @@
-"""Where dead letters are, and what of them is hidden."""
+"""Settings of dead letters: servers, stream names, retention and redaction."""
 
 import re
 from collections.abc import Mapping
@@ -21,8 +21,11 @@ HIDDEN_KEYS = (
 
 @dataclass(frozen=True)
 class DeadLetters:
-    """Where streams of dead letters are: Redis URLs by name, pairs of patterns (dead letters,
-    origin), how long and how many are kept, and which keys of payloads are secret (globs)."""
+    """Settings of dead letters.
+
+    `servers` are Redis URLs by name, `patterns` pairs of stream names (dead letters, origin). The
+    rest are limits of retention and the payload keys to redact (globs).
+    """
 
     servers: Mapping[str, str]
     patterns: tuple[tuple[str, str], ...]
@@ -32,8 +35,12 @@ class DeadLetters:
 
 
 def dead_letters(variables: Mapping[str, str], redis_url: str) -> DeadLetters:
-    """`DLQ_SERVERS`: `name=URL`, several with spaces between; `default` is `REDIS_URL` unless it is
-    among them. `DLQ_PATTERNS`: `axiom:dlq:{stream}=axiom:{stream}`, several in the same way."""
+    """Read the `DLQ_` variables.
+
+    `DLQ_SERVERS` has entries `name=URL` separated by spaces; `default` is `REDIS_URL` unless
+    listed. `DLQ_PATTERNS` has entries such as `axiom:dlq:{stream}=axiom:{stream}`, separated by
+    spaces.
+    """
     servers = {"default": redis_url}
     for text in variables.get("DLQ_SERVERS", "").split():
         name, is_named, url = text.partition("=")
@@ -52,7 +59,7 @@ def dead_letters(variables: Mapping[str, str], redis_url: str) -> DeadLetters:
 
 
 def _pattern(text: str) -> tuple[str, str]:
-    """How streams of dead letters are named, and where their letters came from."""
+    """Parse a pair of stream patterns: dead letters, and their origin."""
     dead, is_pair, origin = text.partition("=")
     place = "{stream}"
     if not is_pair or dead.count(place) != 1 or origin.count(place) != 1 or dead == origin:

@@ -1,4 +1,4 @@
-"""How people come in, and by whom."""
+"""Settings of sign-in and of the identity provider."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from controlplane.core.environment_variables import (
 
 @dataclass(frozen=True)
 class Entry:
-    """How people come in: how long they stay, and when they have to show again who they are."""
+    """Settings of sign-in: session lifetimes, and actions that need a confirmed identity."""
 
     session_minutes: int
     idle_minutes: int

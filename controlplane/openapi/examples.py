@@ -176,8 +176,10 @@ class _Maker:
         return given or self._least(schema)
 
     def _least(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Return an example without required fields: a reason or comment if there is one, else a
-        dry run."""
+        """Return an example without required fields.
+
+        It has a reason or a comment if the schema does, else a dry run.
+        """
         fields = self._schemas[schema["$ref"].removeprefix(PREFIX)]["properties"]
         for name in ("reason", "comment"):
             if name in fields:

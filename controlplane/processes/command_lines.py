@@ -1,4 +1,4 @@
-"""What Python is called with to be one of the processes: the one place that knows."""
+"""The command line of each process, defined in this one place."""
 
 from controlplane import asgi_server
 
@@ -28,7 +28,7 @@ def stand_in(*, host: str, port: int) -> list[str]:
 
 
 def worker(queues: str = "") -> list[str]:
-    """Of every queue, or of those given, with commas between."""
+    """Return the command of a worker for these comma-separated queues, or all."""
     chosen = ("--queues", queues) if queues else ()
     return [*_CELERY, "worker", *_WORKER, *chosen, *_LEVEL]
 

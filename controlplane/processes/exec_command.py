@@ -1,4 +1,4 @@
-"""How a command becomes the process it names."""
+"""Helpers of the commands that replace themselves with the process they name."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Whether the one login there is can become what the application runs as: asked before a start."""
+"""Checks before a start that a single login can assume the application's role."""
 
 import psycopg
 from django.core.management.base import CommandError
@@ -10,8 +10,9 @@ CONNECT_SECONDS = 3
 
 
 def check(environment: Environment) -> None:
-    """Raises CommandError, with status 2, if the database answers and refuses: trying again would
-    not help. One that is away is waited for, and with a copy on disk there is something to serve.
+    """Raise CommandError, with status 2, if the database refuses the role: retrying can't help.
+
+    An unreachable database is waited for, and a snapshot on disk can be served meanwhile.
     """
     role, url = environment.database.assume_role, environment.database.url
     if role is None or (environment.data_dir / "snapshot" / "current").exists():

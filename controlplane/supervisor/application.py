@@ -1,4 +1,4 @@
-"""What runs on top of the services: the steps that set it up and the processes that stay."""
+"""The application on top of the services: its setup steps and long-running processes."""
 
 import os
 import sys
@@ -81,7 +81,7 @@ def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) ->
 
 
 def web_workers() -> int:
-    """How many processes serve the web. Raises `CannotRun`."""
+    """Return the number of web processes. Raises `CannotRun`."""
     workers = os.environ.get("WEB_WORKERS") or "1"
     if not (workers.isascii() and workers.isdigit() and 1 <= int(workers) <= 64):
         raise CannotRun("WEB_WORKERS: must be a whole number from 1 to 64", exit_code=2)

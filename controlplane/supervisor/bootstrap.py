@@ -53,7 +53,7 @@ def _is_newer(stamp: Path, requirements: Path) -> bool:
 
 
 def _works() -> bool:
-    """Whether what is there can be built upon: finished, and its Python still on the machine."""
+    """Return True if the environment is complete and its Python is still on the machine."""
     if UNFINISHED.exists() or not PYTHON.exists():
         return False
     asked = subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True, check=False)

@@ -1,4 +1,4 @@
-"""One supervised process: how it is started, read, signalled and ended."""
+"""A supervised process: start, output, signals and end."""
 
 import contextlib
 import os
@@ -23,15 +23,15 @@ _LAST_READS = 32
 
 @dataclass(frozen=True)
 class ChildSpec:
-    """What to run and how.
+    """A process to run, and its supervision.
 
-    `prepare` is asked before every start and must not block: False means "not yet, ask again".
-    `orphan_signal` is what the kernel sends when the supervisor was killed. `stdin` is given to the
-    process as its standard input. `log` names a file for its lines instead of the terminal, `shown`
-    False keeps them for the reason of a death only, `keeps_stdout` collects its standard output.
-    `attached` leaves it the terminal and the supervisor's process group. `optional` children never
-    end the run, however often they die. `repair` is called after each death and may return a
-    process that runs to completion before the next start.
+    `prepare` is called before every start and must not block: False means "not yet, call again".
+    `orphan_signal` is sent by the kernel when the supervisor was killed. `stdin` is the content of
+    standard input. `log` names a file for the output instead of the terminal; with `shown` False
+    the output only serves to explain a death; `keeps_stdout` collects standard output. `attached`
+    leaves it the terminal and the supervisor's process group. `optional` children never end the
+    run, however often they die. `repair` is called after each death and may return a process that
+    runs to completion before the next start.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Child:
         self.pid = self._process.pid
 
     def send(self, signum: int) -> None:
-        """To the process itself; what it started is its own to tell."""
+        """Send a signal to the process itself; it forwards signals to its own children."""
         if self.pid is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signum)

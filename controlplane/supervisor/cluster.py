@@ -42,7 +42,7 @@ class Cluster:
 
     @property
     def major(self) -> str | None:
-        """Its PostgreSQL version, or None while there is no cluster."""
+        """The cluster's PostgreSQL version; None if there is no cluster."""
         try:
             return (self.directory / "PG_VERSION").read_text().strip()
         except FileNotFoundError:
@@ -80,7 +80,7 @@ class Cluster:
             shutil.rmtree(draft, ignore_errors=True)
 
     def change_passwords(self, binaries: Binaries, passwords: dict[str, str]) -> None:
-        """For a cluster whose kept passwords were lost."""
+        """Set new passwords for a cluster whose stored passwords were lost."""
         while not self.is_vacant():
             time.sleep(0.05)
         self._single_user(
@@ -90,11 +90,11 @@ class Cluster:
         )
 
     def is_vacant(self) -> bool:
-        """Whether a server can start here; asked again and again, it makes it so.
+        """Return True if a server can start here; repeated calls make it so.
 
-        A killed supervisor's server is on its way out by itself, backends that lost their server
-        soon notice. What stays is ended. A `postmaster.pid` that is left then says nothing, also
-        if another process has got its number since.
+        The server of a killed supervisor shuts down by itself, and its backends soon notice.
+        Processes that stay are ended. A `postmaster.pid` left after that is stale, even if another
+        process has its number since.
         """
         processes = self._processes()
         if not processes:
@@ -122,7 +122,7 @@ class Cluster:
         return 0, "absent"
 
     def _processes(self) -> list[int]:
-        """Every process of PostgreSQL that works in this cluster: they all sit in its directory."""
+        """Return the processes of PostgreSQL in this cluster, by their working directory."""
         if sys.platform != "linux":
             return _named_postgres(self.status()[0])
         here = self.directory.stat()

@@ -21,7 +21,7 @@ _STOP_SECONDS = 3
 
 @dataclass
 class Services:
-    """Where PostgreSQL and Redis are, and which of them are our children."""
+    """Addresses of PostgreSQL and Redis, and the child processes that serve them here."""
 
     addresses: dict[str, str] = field(default_factory=dict)
     children: list[Child] = field(default_factory=list)

@@ -76,7 +76,7 @@ def _wait(tree: Tree, child: Child) -> int:
 
 
 def _terminal_told_it() -> bool:
-    """Whether a Ctrl-C went to the command as well: both are the terminal's foreground then."""
+    """Return True if the command received Ctrl-C too, as the terminal's foreground group."""
     return sys.stdin is not None and sys.stdin.isatty() and os.tcgetpgrp(0) == os.getpgrp()
 
 

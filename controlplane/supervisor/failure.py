@@ -1,4 +1,4 @@
-"""Why a run can't start or can't go on."""
+"""Reasons a run can't start or continue."""
 
 
 class CannotRun(Exception):
@@ -10,4 +10,4 @@ class CannotRun(Exception):
 
 
 class StopRequested(Exception):
-    """Somebody asked the run to end while it was waiting for something."""
+    """Raised when a stop is requested during a wait."""

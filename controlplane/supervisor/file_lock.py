@@ -1,4 +1,4 @@
-"""One run per data directory: a file lock that dies with its process, however that ends."""
+"""A file lock that allows one run per data directory; it is released when its process ends."""
 
 import contextlib
 import fcntl

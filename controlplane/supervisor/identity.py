@@ -1,9 +1,9 @@
-"""Whom PostgreSQL runs as, and where its files can lie so that this user reaches them.
+"""The user PostgreSQL runs as, and a data directory that user can reach.
 
-PostgreSQL refuses to run as root. Started by root it runs as `postgres` where the machine has that
-user, since it owns databases and nothing else, or else as `nobody`, which every machine has; a
-cluster that exists keeps its owner. No user is added and no directory of somebody else's is opened:
-what this user can't reach lies in a private directory under `/var/lib/switchgear` instead.
+PostgreSQL refuses to run as root. Started by root it runs as `postgres` if the machine has that
+user, since it owns only databases, else as `nobody`, which every machine has; an existing cluster
+keeps its owner. No user is created and no directory of another owner is opened up: if this user
+can't reach the data directory, its files go to a private one under `/var/lib/switchgear`.
 """
 
 import contextlib
@@ -51,7 +51,7 @@ def service_user(cluster: Path) -> ServiceUser | None:
 
 
 def reaches(user: ServiceUser | None, path: Path) -> bool:
-    """Whether `user` may enter a directory, or execute a file, as the kernel sees it."""
+    """Return True if the kernel lets `user` enter a directory, or execute a file."""
     if user is None:
         return os.access(path, os.X_OK)
     child = os.fork()

@@ -17,7 +17,7 @@ class Layout:
 
     @property
     def run(self) -> Path:
-        """Of the run that is up now: the lock, the addresses of the services."""
+        """Directory of the current run: its lock and the addresses of its services."""
         return self.data / "run"
 
     @property

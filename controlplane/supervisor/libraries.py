@@ -1,9 +1,9 @@
-"""What pages draw plots with, from npm: installed into `static/node_modules`, as locked there.
+"""Installs the plotting libraries from npm into `static/node_modules`, at the locked versions.
 
-Run as a file at set-up, by the environment's Python; it uses the standard library only. `--dev`
-adds what tests in a browser judge pages by, which no installation needs. It takes the machine's
-npm, or else that of a package from PyPI that is thrown away afterwards. It is bounded in time and
-never fails: without it tables stand in for plots, and the next set-up tries again.
+Run as a file at setup, by the environment's Python; it uses the standard library only. `--dev` adds
+the tools of the browser tests, which no installation needs. It uses the machine's npm, or else a
+temporary one from a PyPI package. It has a time limit and never fails: without the libraries, pages
+show tables instead of plots, and the next setup tries again.
 """
 
 import contextlib
@@ -82,7 +82,7 @@ def _run(command: Sequence[str], seconds: float, folder: Path) -> None:
 
 
 def _said(error: Exception) -> str:
-    """In a line: the first that the command complained with."""
+    """Return the error in one line: the first line of the command's output."""
     if isinstance(error, subprocess.TimeoutExpired):
         return f"{Path(error.cmd[0]).name} took longer than {error.timeout:.0f} s"
     if isinstance(error, subprocess.CalledProcessError):

@@ -1,7 +1,7 @@
-"""Where the children's lines go: the terminal, or a log file of bounded size.
+"""Output of child processes: to the terminal, or to a log file of bounded size.
 
-A terminal that doesn't read (Ctrl-S, a stuck pipe) must not stop anybody: lines wait in a bounded
-queue, and past its end the children's lines are dropped and counted.
+A terminal that doesn't read (Ctrl-S, a stuck pipe) must not block a child: lines wait in a bounded
+queue, and are dropped and counted when it is full.
 """
 
 import contextlib
@@ -102,8 +102,8 @@ class Terminal:
 class RotatingFile:
     """A log that keeps its last few files: `postgres.log`, `postgres.log.1`, …
 
-    On a full or read-only disk lines are lost: `say` is called once per outage, and each later line
-    is tried again.
+    Lines are lost while the disk is full or read-only: `say` is called once per outage, and each
+    later line is tried again.
     """
 
     def __init__(

@@ -84,7 +84,10 @@ def prepare(layout: Layout, home: Path, *, durable: bool) -> Postgres:
 
 
 def _passwords(layout: Layout, its_cluster: Cluster, programs: binaries.Binaries) -> dict[str, str]:
-    """Of both logins. The order of writing is such that a kill in between is made good later."""
+    """Return both logins' passwords, created on first use.
+
+    The order of writes lets the next start recover from a kill in between.
+    """
     roles = (cluster.OWNER, cluster.APPLICATION)
     kept = {role: layout.secret(role) for role in roles}
     passwords = {role: word or new_password() for role, word in kept.items()}

@@ -21,7 +21,7 @@ def wait_until_ready(url: str, host: str, seconds: float) -> str | None:
 
 
 def ask(url: str, host: str) -> str | None:
-    """One request; `host` is a name the application accepts, as if by way of its proxy."""
+    """Send one request and return the problem; `host` is a name the application accepts."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=5)
     try:

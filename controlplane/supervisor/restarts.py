@@ -1,4 +1,4 @@
-"""When a child that died starts again, and when it has died too often."""
+"""Restart delays for children that died, and the limit of deaths."""
 
 from dataclasses import dataclass
 

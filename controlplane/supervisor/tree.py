@@ -28,7 +28,7 @@ _DEATHS_BETWEEN_REASONS = 60  # A child that keeps dying is reported about every
 
 
 class Tree:
-    """Every process of the run. Use it as a context: on leaving nothing of it is left.
+    """The processes of a run, as a context manager: all have ended when it is left.
 
     A child that keeps dying ends the run only while `may_give_up` holds.
     """

@@ -1,1 +1,1 @@
-"""How people come in: sign-in, second factors, single sign-on, and showing again who one is."""
+"""Authentication: sign-in, second factors, single sign-on, and confirming one's identity."""

@@ -1,4 +1,4 @@
-"""What allauth asks of us: the steps of signing in, how secrets are kept, whose account it is."""
+"""Adapters for allauth: sign-in stages, encryption of secrets, and account linking."""
 
 from datetime import datetime
 from typing import Any
@@ -24,7 +24,7 @@ STAGES = ("controlplane.accounts.authentication.stages.SecondFactorStage",)
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
-    """Nobody signs up and nothing is mailed: admins make people, or they come by the provider."""
+    """Disables sign-up and e-mail: admins or the identity provider create accounts."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return False

@@ -1,4 +1,7 @@
-"""Who somebody from the provider is here: linked, found by address, or made; with today's role."""
+"""Maps an identity from the provider to a user: linked, matched by e-mail address, or created.
+
+The user's role follows the provider's groups at each sign-in.
+"""
 
 import re
 from datetime import datetime
@@ -33,8 +36,10 @@ def role_of(groups: frozenset[str]) -> Role | None:
 
 @transaction.atomic
 def arrive(identity: Identity, now: datetime) -> User:
-    """The person, with the role their groups give today. Raises :class:`Forbidden` for who gets
-    none, is deactivated, or can't be told apart."""
+    """Return the user for this identity, with the role that their groups give today.
+
+    Raises :class:`Forbidden` if the groups give no role, or the user is deactivated or ambiguous.
+    """
     role = role_of(identity.groups)
     if role is None:
         raise Forbidden(
@@ -79,8 +84,10 @@ def _known(identity: Identity, now: datetime) -> User | None:
 
 
 def _is_same(ours: str, theirs: str) -> bool:
-    """Whether two addresses differ in the case of ASCII letters at most. The database also takes
-    `ı` for `i` and `ſ` for `s`, whose mailboxes are other people's."""
+    """Return True if two addresses are equal but for the case of ASCII letters.
+
+    The database also equates `ı` with `i` and `ſ` with `s`, which are different mailboxes.
+    """
     return ours.encode().lower() == theirs.encode().lower()
 
 
@@ -98,7 +105,7 @@ def _made(identity: Identity, role: Role, now: datetime) -> User:
 
 
 def _is_address(text: str) -> bool:
-    """Whether messages could be sent there; a provider inside a company may know shorter ones."""
+    """Return True for a usable e-mail address; a company's provider may have shorter ones."""
     try:
         validate_email(text)
     except ValidationError:

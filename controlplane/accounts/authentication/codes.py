@@ -28,9 +28,9 @@ log = structlog.get_logger(__name__)
 
 @transaction.atomic
 def check(user: User, text: str, now: datetime) -> str:
-    """Which kind of code this is (`totp`, `recovery_codes`), or nothing if it opens nothing.
+    """Return the kind of code this is (`totp`, `recovery_codes`); empty if it is invalid.
 
-    Raises :class:`TooManyRequests` after too many wrong ones, from wherever they came.
+    Raises :class:`TooManyRequests` after too many invalid ones, from any address.
     """
     rows = {
         row.type: row
@@ -62,7 +62,7 @@ def forgive(user: User) -> int:
 
 
 def is_code_of(secret: str, text: str, now: datetime) -> bool:
-    """Whether a code is right for a secret that is only being set up."""
+    """Return True if a code matches a secret that is being set up."""
     return _counter(secret, "".join(text.split())[:20], now) is not None
 
 

@@ -34,7 +34,7 @@ class Passkey:
 
 @dataclass(frozen=True)
 class Factors:
-    """All that a page shows of them; `codes_left` is None for somebody without recovery codes."""
+    """A person's second factors; `codes_left` is None without recovery codes."""
 
     totp_since: datetime | None
     passkeys: tuple[Passkey, ...]
@@ -65,7 +65,7 @@ def has_any(user: User) -> bool:
 
 
 def is_required(user: User) -> bool:
-    """Whether this person's role asks for one."""
+    """Return True if this person's role requires a second factor."""
     return user.role in settings.ENTRY.second_factor_roles
 
 
@@ -97,8 +97,11 @@ def add_passkey(
 
 @transaction.atomic
 def remove(*, user: User, factor_id: int | None, actor: Actor, now: datetime) -> None:
-    """Remove a passkey by its id, or the authenticator app (None). With the last second factor the
-    recovery codes go too. Raises :class:`Conflict` if the role asks for one."""
+    """Remove a passkey by its id, or the authenticator app (None).
+
+    Removing the last second factor removes the recovery codes too. Raises :class:`Conflict` if the
+    role requires a second factor.
+    """
     _lock(user)
     rows = Authenticator.objects.filter(user=user)
     kind = Type.TOTP if factor_id is None else Type.WEBAUTHN
@@ -117,8 +120,10 @@ def remove(*, user: User, factor_id: int | None, actor: Actor, now: datetime) ->
 
 @transaction.atomic
 def remove_all(*, user: User, actor: Actor, now: datetime) -> None:
-    """Take all second factors from somebody who lost theirs, and sign them out everywhere. For an
-    admin: the caller checks."""
+    """Remove all second factors of somebody who lost them, and end all their sessions.
+
+    For admins; the caller checks permissions.
+    """
     _lock(user)
     sessions.lock(user)
     Authenticator.objects.filter(user=user).delete()
@@ -128,8 +133,10 @@ def remove_all(*, user: User, actor: Actor, now: datetime) -> None:
 
 @transaction.atomic
 def new_codes(*, user: User, actor: Actor, now: datetime) -> list[str]:
-    """Replace the recovery codes; the earlier ones stop. Raises :class:`Conflict` without a second
-    factor to stand in for."""
+    """Replace the recovery codes; the earlier ones become invalid.
+
+    Raises :class:`Conflict` without a second factor.
+    """
     _lock(user)
     if not has_any(user):
         raise Conflict("Recovery codes stand in for a second factor; add one first.")
@@ -145,7 +152,7 @@ def first_codes(user: User) -> list[str]:
 
 
 def _left(row: Authenticator) -> int:
-    """How many are unused: by the mask alone, so that a page needs no key."""
+    """Return the number of unused codes, from the mask alone: no key is needed."""
     total = 10
     return total - int(row.data.get("used_mask", 0)).bit_count()
 

@@ -1,6 +1,6 @@
-"""Who of our people is whom at the provider: by its issuer and the subject it names, never by name.
+"""Links between users and identities of the provider: by issuer and subject, never by name.
 
-An account is linked once, at the first sign-in, by an e-mail address that the provider has checked
+An account is linked once, at the first sign-in, by an e-mail address that the provider has verified
 and an admin has entered here.
 """
 
@@ -39,7 +39,7 @@ def link(user: User, issuer: str, subject: str) -> None:
 
 
 def is_linked(user: User) -> bool:
-    """Whether this person can come by the provider that is configured now."""
+    """Return True if this person can sign in through the configured provider."""
     issuer = settings.OIDC.issuer
     if not issuer:
         return False

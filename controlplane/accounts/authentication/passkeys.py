@@ -43,7 +43,10 @@ def to_show(user: User | None) -> str:
 
 
 def shown(text: str, user: User | None) -> Authenticator:
-    """Whose passkey answered; `user` is who it has to be. Raises :class:`InvalidInput`."""
+    """Return the passkey that signed the response; with `user`, it must be theirs.
+
+    Raises :class:`InvalidInput`.
+    """
     answer = _read(text)
     try:
         read = auth.parse_authentication_response(answer)
@@ -61,7 +64,7 @@ def shown(text: str, user: User | None) -> Authenticator:
 
 
 def _kept(read: RegistrationResponse) -> dict[str, Any]:
-    """What is looked at again later, written by us: a browser may send anything besides."""
+    """Return the fields that are checked later, rebuilt: a browser may send anything besides."""
     name = websafe_encode(read.raw_id)
     return {
         "id": name,

@@ -33,7 +33,7 @@ NEEDED = ["exp", "iat", "iss", "aud", "sub"]
 
 @dataclass(frozen=True)
 class Identity:
-    """What the provider says of a person, checked; `groups` are the values of the roles' claim."""
+    """A person's verified claims from the provider; `groups` are the values of the roles' claim."""
 
     issuer: str
     subject: str
@@ -97,7 +97,7 @@ class ProviderAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
         return config
 
     def identity(self, answer: dict[str, Any], nonce: str) -> Identity:
-        """Whom a token's answer is about. Raises OAuth2Error for what can't be believed."""
+        """Return the identity in a token response. Raises OAuth2Error if it isn't trustworthy."""
         claims = self._claims(answer.get("id_token"), nonce)
         more = claims
         if self.openid_config.get("userinfo_endpoint"):

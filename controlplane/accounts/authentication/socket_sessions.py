@@ -28,8 +28,11 @@ _STANDING = """
 
 
 def find(key: str) -> Visitor:
-    """Whose session it is; raises :class:`Unauthenticated` if it is nobody's any more, and
-    :class:`Forbidden` for who has yet to set up the second factor that their role asks for."""
+    """Return the visitor of a session.
+
+    Raises :class:`Unauthenticated` if it has ended, and :class:`Forbidden` if the role requires a
+    second factor that isn't set up.
+    """
     row = BrowserSession.objects.open(db_now()).filter(pk=session_digest(key)).first()
     content = SessionStore().decode(row.session_data) if row else {}
     user = _user(content.get(SESSION_KEY))
@@ -43,8 +46,11 @@ def find(key: str) -> Visitor:
 
 
 def ended(sessions: Collection[Session]) -> set[Session]:
-    """Those of them that are over: signed out, expired, with another password or role, or of
-    somebody who was deactivated. One query for any number."""
+    """Return the sessions that have ended.
+
+    They were signed out, expired, or belong to somebody whose password or role changed or who was
+    deactivated. One query for any number.
+    """
     asked = list(set(sessions))
     if not asked:
         return set()
@@ -55,7 +61,7 @@ def ended(sessions: Collection[Session]) -> set[Session]:
 
 
 def is_of(content: Mapping[str, Any], user_id: int, password: str) -> bool:
-    """Whether a session's content says that this person signed in, with their present password."""
+    """Return True if a session is this person's, signed in with their current password."""
     user = User(pk=user_id, password=password)
     known = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
     said = str(content.get(HASH_SESSION_KEY, ""))

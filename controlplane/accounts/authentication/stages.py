@@ -21,8 +21,10 @@ class SecondFactorStage(LoginStage):  # type: ignore[misc]
     urlname = "second_factor"
 
     def is_open(self) -> bool:
-        """Whether who took the first step may take this one: not with a password that was changed
-        meanwhile, nor if they were deactivated."""
+        """Return True if the person may continue to this step.
+
+        They may not once deactivated, or with a password changed since the first step.
+        """
         user: Any = self.login.user
         if user is None or not user.is_active:
             return False

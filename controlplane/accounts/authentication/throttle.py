@@ -1,7 +1,6 @@
-"""Who has to wait: after too many failures, by name and address together, in the database; and
-strangers who come in crowds.
+"""Limits sign-in attempts: by name and address together, in the database, and strangers in total.
 
-Redis and every cache may be down, and guessing stays as slow.
+Works without Redis or a cache, so that guessing stays slow when they are down.
 """
 
 import math
@@ -125,7 +124,7 @@ def failed(request: HttpRequest, username: str) -> None:
 
 
 def forget(request: HttpRequest, username: str) -> None:
-    """Nothing counts any more of what failed for this name at this address."""
+    """Reset the failures counted for this name at this address."""
     AxesProxyHandler.reset_attempts(ip_address=client_ip(request), username=username)
 
 
@@ -143,7 +142,7 @@ def locked_out(
     original_response: object = None,
     credentials: Mapping[str, str] | None = None,
 ) -> HttpResponse:
-    """What django-axes answers with after too many failures: until when, in words."""
+    """Return the django-axes lockout response, with the time the lockout ends."""
     name = (credentials or {}).get("username") or typed_name(request)
     last = (
         AccessAttempt.objects.filter(username=name, ip_address=client_ip(request))

@@ -1,4 +1,4 @@
-"""What the audit trail keeps of how people show who they are; never a secret, code or link."""
+"""Audit entries of sign-ins and second factors; never a secret, code or link."""
 
 from datetime import datetime
 
@@ -29,12 +29,12 @@ def note(action: str, *, user: User, actor: Actor, now: datetime, **after: objec
 
 
 def how(request: HttpRequest) -> str:
-    """By what somebody has come in: `password`, `password + code`, `passkey`, `single sign-on`."""
+    """Return the sign-in method: `password`, `password + code`, `passkey`, `single sign-on`."""
     steps = request.session.get(AUTHENTICATION_METHODS_SESSION_KEY, [])
     words = dict.fromkeys(_WORDS.get(str(step.get("type") or step["method"]), "") for step in steps)
     return " + ".join(word for word in words if word)
 
 
 def issuer() -> str:
-    """How an authenticator names this installation: several on one phone are told apart."""
+    """Return this installation's name in an authenticator, which may hold several of them."""
     return f"Switchgear ({settings.ENVIRONMENT_NAME})"

@@ -1,4 +1,4 @@
-"""Where people come in, and where they look after how they do."""
+"""URLs for signing in, and for a person's own sign-in settings."""
 
 from django.urls import path
 

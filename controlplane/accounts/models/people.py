@@ -132,10 +132,10 @@ class BrowserSessionQuerySet(models.QuerySet["BrowserSession"]):
 
 
 class BrowserSession(AbstractBaseSession):
-    """One browser in which somebody is signed in, or about to be.
+    """A signed-in browser, or one in the middle of signing in.
 
-    `session_key` is the SHA-256, in hex, of the key in the cookie: a copy of the table lets nobody
-    in. `expire_date` is when it ends if nothing more is done in it.
+    `session_key` is the SHA-256, in hex, of the key in the cookie, so a copy of the table gives no
+    access. `expire_date` is the time it ends without further activity.
     """
 
     session_key = models.CharField(max_length=64, primary_key=True)

@@ -45,7 +45,7 @@ class Token(models.Model):
 
 
 class Credentials(models.Model):
-    """One row whose revision grows, by triggers, with every change that decides a sign-in.
+    """A single row whose revision increases, by triggers, with each change that affects access.
 
     Processes that keep tokens in memory compare it each second.
     """

@@ -131,7 +131,7 @@ def activate(request: UserRequest, user_id: int) -> HttpResponse:
 @signed_in
 @require_POST
 def end_sessions(request: UserRequest, user_id: int) -> HttpResponse:
-    """One session of a person, or all of them."""
+    """End one session of a person, or all of them."""
     actor, now = _admin(request, user_id)
     person = _person(user_id)
     which = request.POST.get("session", "").replace("\x00", "")

@@ -1,4 +1,4 @@
-"""What the list of people shows, and how it is narrowed."""
+"""Search, filters and facts of the list of people."""
 
 from collections.abc import Mapping
 from datetime import datetime

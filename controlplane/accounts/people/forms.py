@@ -1,4 +1,4 @@
-"""What a person types to sign in, and may change about themselves."""
+"""Forms for signing in, personal preferences, and administration of people."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -46,10 +46,10 @@ ABOUT_ROLES = {
 
 
 class PersonForm(ServiceForm):
-    """What an admin says of a person. The service has the last word.
+    """An admin's changes to a person; the service validates them.
 
-    It carries what it was opened with: `changed_data` is what this admin changed, not what another
-    one changed meanwhile.
+    The form carries the values it was opened with, so that `changed_data` contains this admin's
+    changes and not another one's concurrent changes.
     """
 
     display_name = forms.CharField(max_length=150, required=False)
@@ -75,7 +75,7 @@ class NewPersonForm(PersonForm):
 
 
 class LeavingForm(forms.Form):
-    """Who takes over the tokens, if anybody."""
+    """Choice of a new owner for a leaving person's tokens; optional."""
 
     heir = forms.ModelChoiceField(User.objects.none(), required=False)
 

@@ -34,7 +34,7 @@ class Duties:
 
 @dataclass(frozen=True)
 class Leaving(Duties):
-    """All that stops or loses its owner with a person.
+    """Everything that stops or loses its owner when a person leaves.
 
     Lists hold at most :data:`SHOWN`; `token_count` and `session_count` count all.
     """

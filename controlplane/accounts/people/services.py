@@ -28,8 +28,11 @@ SLACK_USER_ID = re.compile(r"[UW][A-Z0-9]{2,30}")
 def create_user(
     *, username: str, password: str | None, role: str, actor: Actor, now: datetime, **more: Any
 ) -> User:
-    """Make a person who can sign in; raises :class:`InvalidInput` if the name is taken, Django's
-    ValidationError for what can't be."""
+    """Create a person who can sign in.
+
+    Raises :class:`InvalidInput` if the name is taken, and Django's ValidationError for invalid
+    values.
+    """
     username = User.normalize_username(username)  # As signing in does: NFKC.
     # In the trail nobody could tell Kim from kim.
     if taken := User.objects.filter(username__iexact=username).first():

@@ -27,7 +27,7 @@ from . import devices, sessions
 
 
 class IsPerson(BasePermission):
-    """Somebody who is signed in; a token has no sessions."""
+    """Allows signed-in people; a token has no sessions."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         actor = getattr(request, "actor", None)
@@ -80,7 +80,7 @@ def session_resource(session: BrowserSession, request: Request) -> dict[str, Any
 
 
 class SessionList(ListView[BrowserSession]):
-    """Where somebody is signed in."""
+    """Sessions of signed-in browsers."""
 
     queryset = BrowserSession.objects.select_related("user").defer("session_data")
     serializer_class = SessionShape

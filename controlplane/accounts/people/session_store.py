@@ -1,7 +1,7 @@
-"""Where browser sessions are kept: a store of Django's kind, in our table, with two limits.
+"""A Django session store in the accounts' table, with two limits.
 
-A session ends `SESSION_HOURS` after it began, and `SESSION_IDLE_MINUTES` after its person last did
-something, whichever is first. One column says when, and pages, API and sockets all go by it.
+A session ends `SESSION_HOURS` after it began, and `SESSION_IDLE_MINUTES` after its person's last
+activity, whichever is first. Pages, API and sockets all use the one column with that time.
 """
 
 from datetime import datetime, timedelta
@@ -30,8 +30,11 @@ KEPT_FIELDS = ("started_at", "last_seen_at", "expire_date", "ip", "user_agent", 
 
 
 class SessionStore(SessionBase):
-    """The row is found by the digest of the key. What is known of the browser is written once, by
-    :meth:`begin`; saving what the session holds never makes it last longer, :meth:`seen` does."""
+    """Finds the row by the digest of the key.
+
+    The browser's details are written once, by :meth:`begin`. Only :meth:`seen` extends a session;
+    saving its content doesn't.
+    """
 
     def __init__(self, session_key: str | None = None) -> None:
         super().__init__(session_key)
@@ -39,7 +42,7 @@ class SessionStore(SessionBase):
         self._last_seen_at: datetime | None = None
 
     def begin(self, *, ip: str, user_agent: str, method: str, now: datetime) -> None:
-        """Somebody has just come in with this browser: its time begins, with the next save."""
+        """Start the session's lifetime and record the browser, with the next save."""
         self._begun = {
             **_times(now),
             "ip": ip[:45],
@@ -49,7 +52,7 @@ class SessionStore(SessionBase):
         self.modified = True
 
     def seen(self, now: datetime) -> None:
-        """Its person did something. Written once a minute at most."""
+        """Record activity, at most once a minute."""
         last = self._last_seen_at
         if last is None or now - last < SEEN_EVERY or self.session_key is None:
             return
@@ -119,7 +122,7 @@ class SessionStore(SessionBase):
 
 
 def ends_anyway(session: BrowserSession) -> bool:
-    """Whether its longest time ends it, so that doing something in it changes nothing."""
+    """Return True if the session has reached its absolute limit, so activity doesn't extend it."""
     return session.expire_date >= session.started_at + _longest()
 
 

@@ -21,8 +21,10 @@ log = structlog.get_logger(__name__)
 def started(
     *, actor: Actor, now: datetime, request: HttpRequest | None = None, method: str = ""
 ) -> None:
-    """Somebody has come in, by the last step of signing in. `request` is the one that did it: its
-    session's time begins, and its browser is noted. `method` is how: `password`, `passkey`, `sso`.
+    """Record a completed sign-in.
+
+    `request` is the one that completed it: its session's lifetime starts, and its browser is
+    recorded. `method` is `password`, `passkey`, `sso` or the like.
     """
     if request is not None and isinstance(request.session, SessionStore):
         agent = request.headers.get("User-Agent", "")
@@ -36,8 +38,10 @@ def ended(*, actor: Actor, now: datetime) -> None:
 
 
 def lock(user: User) -> None:
-    """Hold this person's sessions until the transaction ends. Whoever is going to end them after
-    other rows of the trail does so first: rows before the trail, as whoever ends a single one."""
+    """Lock this person's sessions until the transaction ends.
+
+    Lock order: sessions before the audit trail. Call this first if audit rows precede ending them.
+    """
     list(BrowserSession.objects.select_for_update().filter(user=user).order_by("pk"))
 
 
@@ -72,10 +76,11 @@ def end_all(
 
 @transaction.atomic
 def failed(*, username: str, request_id: str, ip: str, now: datetime) -> None:
-    """Somebody tried to sign in as `username`, and failed.
+    """Record a failed sign-in as `username`.
 
-    A name nobody has is not kept: it may well be a password, typed into the wrong field, and the
-    trail never forgets. Nor may a stranger make it grow with invented names: the log has those.
+    Unknown names are not recorded: they may be passwords typed into the wrong field, which the
+    trail would keep forever, and a stranger could fill the trail with invented names. The log
+    counts those.
     """
     if not User.objects.filter(username=username).exists():
         log.warning("session.failed", username="?", ip=ip)

@@ -84,7 +84,7 @@ def token_resource(token: Token) -> dict[str, Any]:
 
 
 class TokenList(ListView[Token]):
-    """Every token ever made, newest first; never its secret."""
+    """All tokens, revoked ones included, newest first; never their secrets."""
 
     queryset = Token.objects.select_related("owner")
     serializer_class = TokenShape

@@ -1,4 +1,4 @@
-"""What is said of a token that is made, ended or handed over."""
+"""Forms to create, revoke and hand over tokens."""
 
 from collections.abc import Sequence
 from datetime import timedelta

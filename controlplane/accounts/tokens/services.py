@@ -159,8 +159,10 @@ def hand_over(*, token: Token, owner: User, actor: Actor, now: datetime) -> Toke
 
 
 def _present(owner: User) -> User:
-    """The owner as they are now, until this transaction ends: in this moment somebody may be
-    deactivating them. People are locked before tokens, as when somebody leaves."""
+    """Lock and return the owner as they are now: they may be being deactivated.
+
+    Lock order: people before tokens, as when somebody leaves.
+    """
     return User.objects.select_for_update(no_key=True).get(pk=owner.pk)
 
 
@@ -183,7 +185,7 @@ def authenticate(text: str) -> Token:
 
 
 def allowed_scopes(token: Token) -> frozenset[str]:
-    """What the token may do: its own scopes, as far as its owner's role allows them."""
+    """Return the token's scopes, limited to those of its owner's role."""
     return frozenset(token.scopes) & SCOPES_OF[Role(token.owner.role)]
 
 

@@ -57,7 +57,7 @@ class Row:
 @signed_in
 @require_GET
 def tokens_page(request: UserRequest) -> HttpResponse:
-    """All of them for an admin, their own for everybody else; the newest first."""
+    """List tokens, newest first: all of them for an admin, else one's own."""
     actor, now = actor_of(request), db_now()
     q, owner = _text(request.GET, "q"), _text(request.GET, "owner")
     ended = request.GET.get("state") == "ended"

@@ -1,4 +1,4 @@
-"""What happened and what runs: only read."""
+"""Read-only admin pages for history and current activity."""
 
 from django.contrib import admin
 
@@ -24,7 +24,7 @@ class AuditEntryAdmin(ReadOnly):
 
 @admin.register(AuditRound)
 class AuditRoundAdmin(ReadOnly):
-    """How far the trail was verified; `manage.py audit verify` goes through all of it."""
+    """Progress of the trail's verification; `manage.py audit verify` checks the whole trail."""
 
     list_display = ("id", "begun_at", "reached_id", "whole_id", "whole_at", "problem", "broken_at")
 

@@ -1,7 +1,7 @@
-"""What every admin page stands on: the site itself, tables that are only read, and actions.
+"""Shared parts of the admin pages: the site, read-only tables, and actions.
 
-Only admins enter (`User.is_staff`), by the same sign-in as every other page: the admin's own
-sign-in, sign-out and password pages would leave no audit rows.
+Only admins may enter (`User.is_staff`), by the console's own sign-in: the admin's sign-in, sign-out
+and password pages would leave no audit rows.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from controlplane.core.errors import DomainError
 
 
 def _sign_in(request: HttpRequest, extra_context: object = None) -> HttpResponse:
-    """To the one sign-in; a person who is signed in already and no admin is told so."""
+    """Redirect to the console's sign-in; deny signed-in people without the role admin."""
     if request.user.is_authenticated:
         raise PermissionDenied("The administration takes the role admin.")
     return redirect_to_login(request.GET.get("next", "/admin/"))

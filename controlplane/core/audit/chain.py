@@ -30,7 +30,10 @@ FIELDS = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """How far a chain holds. `bad_id` is the first row that does not; `head` the last that does."""
+    """The result of verifying a chain.
+
+    `bad_id` is the first invalid row, `head` the last valid one.
+    """
 
     rows: int
     head_id: int

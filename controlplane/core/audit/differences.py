@@ -1,4 +1,4 @@
-"""What a row of the trail says changed, field by field, for people to read. Pure."""
+"""Field-by-field differences of an audit entry, for people to read. Pure."""
 
 import json
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Change:
-    """One field of a row's `before` and `after`, as text."""
+    """One changed field of an audit entry, with `before` and `after` as text."""
 
     field: str
     before: str

@@ -9,9 +9,9 @@ ACTOR_TYPES: tuple[str, ...] = ActorType.__args__  # type: ignore[attr-defined]
 
 
 class AuditEntry(models.Model):
-    """One thing somebody did. `before` and `after` are canonical JSON texts, hashed as they stand.
+    """One audited action; `before` and `after` are canonical JSON texts, hashed as they are.
 
-    `id` is gapless: the writer holds the chain's lock and counts on from the last row.
+    `id` has no gaps: the writer holds the chain's lock and increments the last row's id.
     """
 
     id = models.BigIntegerField(primary_key=True)
@@ -49,10 +49,10 @@ def by_actor(text: str) -> models.Q:
 
 
 class AuditRound(models.Model):
-    """How far the trail was verified; one row.
+    """Progress of the trail's verification; a single row.
 
-    A round goes on after `reached_id`; the last that came to the end found `whole_id` there, at
-    `whole_at`. `problem` says what did not hold, since `broken_at`; it is empty while all does.
+    A round continues after `reached_id`; the last complete one ended at `whole_id`, at `whole_at`.
+    `problem` describes a failure found at `broken_at`; it is empty while the chain is valid.
     """
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)

@@ -135,8 +135,10 @@ def rows_of(entries: QuerySet[AuditEntry], text: str = "") -> Iterator[dict[str,
 
 
 def actions() -> list[str]:
-    """What is done at all, by the trail itself. Looks up one row for each in the index by action,
-    however many rows have it."""
+    """Return the distinct actions in the trail.
+
+    Needs one index lookup per action, however many rows have it.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_ACTIONS)
         return [action for (action,) in cursor.fetchall()]

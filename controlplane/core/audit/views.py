@@ -23,7 +23,7 @@ MAX_TO_VERIFY_HERE = 20_000
 
 
 class AuditFilters(forms.Form):
-    """What the trail is narrowed to; times are in the person's zone."""
+    """Filters of the audit trail; times are in the person's time zone."""
 
     q = forms.CharField(required=False, max_length=200)
     actor = forms.CharField(required=False, max_length=200)

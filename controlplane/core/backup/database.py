@@ -42,9 +42,10 @@ Database: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 @contextmanager
 def connected(url: str, *, autocommit: bool = False) -> Iterator[Database]:
-    """A connection to the database at `url`, by the name of an owner whom nobody ends. What
-    PostgreSQL refuses, or its being away, meanwhile or at first, raises :class:`Unavailable` with
-    its own words."""
+    """Connect to the database at `url` with the name of an owner that is never terminated.
+
+    Raises :class:`Unavailable` with PostgreSQL's message if it refuses or is unreachable.
+    """
     try:
         with psycopg.connect(
             url,
@@ -77,8 +78,11 @@ def marked(database: Database) -> str | None:
 
 
 def filled(database: Database, said: Manifest) -> bool:
-    """Whether its tables are those of this backup, left there by a restore that was interrupted:
-    they have the last row of its trail. A first start may have made others behind the mark."""
+    """Return True if the tables are those of this backup, left by an interrupted restore.
+
+    They are if the last audit row matches. A first start may have created other tables after the
+    mark.
+    """
     if marked(database) != said.sha256 or "core_auditentry" not in tables(database):
         return False
     found = "SELECT hash FROM core_auditentry WHERE id = %s"

@@ -47,7 +47,7 @@ def write(path: Path, fill: Callable[[Callable[[bytes], None]], Manifest]) -> Ma
 
 
 def read_manifest(path: Path) -> Manifest:
-    """What a backup says, and that its dump is what was written. Raises :class:`InvalidInput`."""
+    """Return a backup's manifest after checking the dump's digest. Raises :class:`InvalidInput`."""
     with opened(path) as (said, dump):
         digest, size = hashlib.sha256(), 0
         while piece := dump.read(pg_programs.CHUNK):
@@ -60,7 +60,7 @@ def read_manifest(path: Path) -> Manifest:
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[Manifest, IO[bytes]]]:
-    """What a backup says, and its dump to be read. Raises :class:`InvalidInput`."""
+    """Open a backup's manifest and dump. Raises :class:`InvalidInput`."""
     try:
         with tarfile.open(path, "r:") as archive:
             inside = {member.name: member for member in archive.getmembers()}

@@ -1,4 +1,4 @@
-"""What a backup says about itself: what it holds, as of when, and how to tell that it is whole."""
+"""A backup's manifest: its contents, its time, and the digest that proves it complete."""
 
 import json
 import tomllib
@@ -25,8 +25,11 @@ FROM core_auditentry
 
 @dataclass(frozen=True)
 class Manifest:
-    """`taken_at` is RFC 3339 by the database's clock. `key` tells SECRET_KEY from another, and is
-    no way to find it. `sha256` and `size` (bytes) are of the dump."""
+    """The manifest of a backup.
+
+    `taken_at` is RFC 3339 by the database's clock. `key` identifies SECRET_KEY without revealing
+    it. `sha256` and `size` (bytes) describe the dump.
+    """
 
     format: int
     product: str
@@ -52,7 +55,7 @@ class Manifest:
 
     @property
     def is_of_this_key(self) -> bool:
-        """Or of one that is still taken."""
+        """Return True if the backup was made with SECRET_KEY or one of its fallbacks."""
         return self.key in map(_key, (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS))
 
     def unknown_here(self) -> list[str]:
@@ -75,7 +78,7 @@ def loads(content: bytes) -> Manifest:
 
 
 def read(cursor: "Cursor[Any]") -> Manifest:
-    """What the database holds as this transaction sees it."""
+    """Describe the database as this transaction sees it."""
     taken_at, postgres = _one(
         cursor, "SELECT now(), current_setting('server_version_num')::int / 10000"
     )

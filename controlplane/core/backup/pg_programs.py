@@ -27,9 +27,11 @@ MAX_OUTPUT_BYTES = 64 * 1024
 
 
 def find(name: str, *, at_least: int) -> Path:
-    """The oldest `pg_dump` or `pg_restore` that is of the major version `at_least`, or a later one:
-    an older one can't read a newer server, and what 17 or later writes sets a parameter that
-    PostgreSQL 16 refuses. Of equals the one on PATH. Raises :class:`Unavailable`."""
+    """Return the oldest `pg_dump` or `pg_restore` of major version `at_least` or later.
+
+    An older one can't read a newer server, and the output of 17 or later sets a parameter that
+    PostgreSQL 16 rejects. Of equal versions the one on PATH wins. Raises :class:`Unavailable`.
+    """
     majors = [(_major(program) or 0, program) for program in _candidates(name)]
     fitting = [pair for pair in majors if pair[0] >= at_least]
     if fitting:
@@ -41,10 +43,12 @@ def find(name: str, *, at_least: int) -> Path:
 
 
 def environment(url: str) -> dict[str, str]:
-    """This process's environment, and what of `url` libpq reads from there: no password is ever in
-    a command line, which everybody on the machine can read. What `url` leaves open (a password
-    file, a root certificate) is as for any other connection from here, and its name is that of an
-    owner, whom nobody ends."""
+    """Return this process's environment plus libpq's variables for `url`.
+
+    A password on a command line would be visible to every user of the machine. Settings missing
+    from `url` (a password file, a root certificate) are as for any other connection from here. The
+    application name is that of an owner that is never terminated.
+    """
     return {"PGAPPNAME": OWNER_NAME, **os.environ, **_said_by(url)}
 
 
@@ -102,7 +106,7 @@ def _expect_well(command: Sequence[str], code: int, said: "Said") -> None:
 
 
 class Said:
-    """What a program says meanwhile, read beside: a full pipe would stop it."""
+    """Reads a program's output in a thread: a full pipe would block the program."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._content = b""

@@ -69,8 +69,10 @@ def restore(path: Path, url: str, *, actor: Actor, say: Say, over_fresh: bool = 
 
 
 def _check_address() -> None:
-    """Raises :class:`Conflict` if the application is to use another database than this: there the
-    lock that this restore has is free."""
+    """Raise :class:`Conflict` if the application is configured for another database than this.
+
+    The lock held by this restore is free in any other database.
+    """
     addresses = settings.ENV.database
     if addresses.url == addresses.owner_url:
         return

@@ -47,8 +47,10 @@ def parse(name: str, text: str, errors: Errors) -> dict[str, Any]:
 
 
 def parse_all(name: str, text: str, errors: Errors) -> list[Any]:
-    """Every document of a YAML text that anybody may have sent; none, and noted, if it is not one.
-    JSON is YAML as well."""
+    """Return all documents of an untrusted YAML (or JSON) text; none if it can't be parsed.
+
+    The problem is recorded in `errors`.
+    """
     return _documents(name, text, _WithoutAliases, errors)
 
 

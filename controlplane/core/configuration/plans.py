@@ -1,4 +1,4 @@
-"""What loading files changes, entry by entry."""
+"""The changes made by loading configuration files, per entry."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,8 +14,11 @@ REASON = "config load"
 
 @dataclass(frozen=True)
 class Change:
-    """What loading does with one entry, such as a service. `differences` are lines for people;
-    `edited` says who had changed it by hand since, and when; empty if nobody had."""
+    """The outcome of loading one entry, such as a service.
+
+    `differences` are lines for people; `edited` gives the author and time of a manual change since
+    the last load, empty if there is none.
+    """
 
     kind: str
     name: str
@@ -26,8 +29,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What loading changed, or would. `told` are rows for the audit trail, to be written last;
-    `elsewhere` names what is registered and stands in no file: it is left alone."""
+    """The actual or planned result of a load.
+
+    `told` are rows for the audit trail, to be written last; `elsewhere` names registered entries
+    that are in no file and are left alone.
+    """
 
     changes: tuple[Change, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -47,8 +53,10 @@ class Loaded:
 
 
 def edited_by_hand(actions: Sequence[str]) -> dict[str, str]:
-    """Whatever people and programs changed last, by the target of its audit rows of these actions
-    (`service.changed`), with who and when."""
+    """Return the author and time of the last change, by audit target.
+
+    `actions` are the audit actions of changes (`service.changed`).
+    """
     last = (
         AuditEntry.objects.filter(action__in=actions)
         .order_by("target", "-id")

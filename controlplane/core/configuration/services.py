@@ -1,5 +1,7 @@
-"""Loading a configuration folder. Each app registers a reader of its files in its module
-`configured`; none has to know another."""
+"""Loads a configuration folder.
+
+Each app registers a reader of its files in its module `configured`, independent of the others.
+"""
 
 import functools
 from collections.abc import Iterable
@@ -25,11 +27,10 @@ log = structlog.get_logger(__name__)
 
 
 class Load(Protocol):
-    """Have everything that these texts (by file) name be as they say, in the caller's transaction;
-    what they don't name is left alone. With `keep_edited`, so is what somebody changed by hand.
+    """Apply the entries of these texts (by file) in the caller's transaction.
 
-    Raises :class:`InvalidInput`, which names file and key. The audit trail is written by whoever
-    calls, last.
+    Entries not in the texts are left alone and, with `keep_edited`, so are those changed by hand.
+    Raises :class:`InvalidInput`, which names file and key. The caller writes the audit trail, last.
     """
 
     def __call__(
@@ -115,6 +116,6 @@ def _discover() -> None:
 
 
 def _registered() -> dict[str, Reader]:
-    """Every app's reader, in the order of their names: locks are always taken in that order."""
+    """Return all readers sorted by app name: locks are taken in that order."""
     _discover()
     return dict(sorted(_readers.items()))

@@ -1,1 +1,1 @@
-"""How far the installation has degraded: from what is away to a level, and what works meanwhile."""
+"""The installation's degradation: its level, causes, and the functions that still work."""

@@ -1,4 +1,4 @@
-"""How far the installation has degraded, as every page shows it."""
+"""Template context: the installation's degradation."""
 
 from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest

@@ -1,4 +1,7 @@
-"""How causes rise at once and fall late, so that what flaps is told of once. Pure."""
+"""Hysteresis for degradation causes. Pure.
+
+Causes rise at once and fall with a delay, so that flapping is reported once.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,15 +17,18 @@ MAX_KEPT = 100
 
 @dataclass(frozen=True)
 class Standing:
-    """The causes that stand, the worst first, each with the time since when it is known; and since
-    when (RFC 3339) some of them are gone or lighter, by what they are of."""
+    """The active causes, worst first, and those on their way out.
+
+    `falling` maps a cause's `what` to the time (RFC 3339) since when it is no longer reported, or
+    only at a lower level.
+    """
 
     causes: Sequence[Cause]
     falling: Mapping[str, str]
 
 
 def after(before: Standing, reported: Sequence[Cause], now: datetime) -> Standing:
-    """What stands once these are reported, and nothing beside them."""
+    """Return the active causes after a complete report."""
     known = {one.what: one for one in before.causes}
     found = {one.what: _dated(one, known.get(one.what), now) for one in reported}
     falling: dict[str, str] = {}
@@ -38,6 +44,6 @@ def after(before: Standing, reported: Sequence[Cause], now: datetime) -> Standin
 
 
 def _dated(cause: Cause, before: Cause | None, now: datetime) -> Cause:
-    """With the time since when it is known, unless it says so itself."""
+    """Set the cause's `since` to the earliest known time, unless it has one."""
     since = cause.since or (before.since if before else "") or timestamp(now)
     return replace(cause, since=since)

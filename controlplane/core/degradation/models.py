@@ -1,14 +1,16 @@
-"""What is known to be away or failing, beside our own stores."""
+"""The stored degradation causes, apart from PostgreSQL and Redis."""
 
 from django.db import models
 from django.db.models import Q
 
 
 class Degradation(models.Model):
-    """One row: the causes that stand, as `levels.plain` writes them. `revision` grows with every
-    change, which tells the data plane to read them anew; `since` is when the level last changed.
-    `falling` is since when (RFC 3339) a cause, by what it is of, is no longer reported, or as a
-    lighter one: it stands for a while longer."""
+    """The active causes, in the form of `levels.plain`; a single row.
+
+    `revision` increases with every change, which makes the data plane reload them; `since` is the
+    last change of the level. `falling` maps the `what` of a cause to the time (RFC 3339) since when
+    it is no longer reported, or only at a lower level; it stays active for a while.
+    """
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     revision = models.BigIntegerField(default=0)

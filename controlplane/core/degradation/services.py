@@ -35,8 +35,11 @@ WATCHER: Actor = system("degradation")
 
 @dataclass(frozen=True)
 class Degraded:
-    """The level with its causes, the worst first; `since` is when what others report of came to
-    this level, None while only our own stores are the cause."""
+    """The level with its causes, worst first.
+
+    `since` is the time the reported causes reached this level; None while the only causes are
+    PostgreSQL and Redis.
+    """
 
     level: int
     causes: tuple[Cause, ...]
@@ -67,12 +70,12 @@ def standing() -> QuerySet[Degradation]:
 
 @transaction.atomic
 def report(causes: Sequence[Cause], now: datetime) -> bool:
-    """These are all causes there are now, beside our own stores; False if nothing that anybody is
-    told has changed.
+    """Replace the reported causes; return False if nothing visible changed.
 
-    A cause that does not say since when it stands is as old as it is known; one that is reported
-    no more, or as a lighter one, stands for a minute longer. A change wakes the data plane and open
-    pages; one of the level is told and audited.
+    The report is complete, apart from PostgreSQL and Redis. A cause without a time gets the time of
+    its first report; one that is no longer reported, or only at a lower level, stays active for a
+    minute. A change wakes the data plane and open pages; a change of the level is notified and
+    audited.
     """
     if _stand(Degradation.objects.get(pk=1), causes, now) is None:
         return False
@@ -97,7 +100,7 @@ def report(causes: Sequence[Cause], now: datetime) -> bool:
 
 
 def current(*, redis_reachable: bool | None = None) -> Degraded:
-    """How far it has degraded as this process sees it, with the database there."""
+    """Return the degradation as this process sees it; the database must be reachable."""
     row, known_causes = _read()
     reachable = _redis_answers() if redis_reachable is None else redis_reachable
     level, causes = levels.judge(True, reachable, known_causes)
@@ -114,7 +117,7 @@ def _causes(row: Degradation) -> tuple[Cause, ...]:
 
 
 def _stand(row: Degradation, causes: Sequence[Cause], now: datetime) -> hysteresis.Standing | None:
-    """What stands from now on; None if that is what the row says already."""
+    """Return the new set of causes; None if it equals the row's."""
     stand = hysteresis.after(hysteresis.Standing(_causes(row), row.falling), causes, now)
     same = levels.plain(stand.causes) == row.causes and stand.falling == row.falling
     return None if same else stand
@@ -149,7 +152,7 @@ def _tell(row: Degradation, before: int, now: datetime) -> None:
 
 
 def _each(row: Degradation, effect: str) -> list[str]:
-    """What several causes have in common is told once."""
+    """Return the distinct effects of all causes, in order."""
     return list(dict.fromkeys(said for one in row.causes for said in one[effect]))
 
 

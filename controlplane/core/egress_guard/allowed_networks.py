@@ -1,7 +1,7 @@
-"""Which addresses may be called: the public internet, and the networks of a variable of one's own.
+"""Addresses that outgoing calls may reach: the public internet, plus networks from a variable.
 
-Webhooks, probes and Prometheus servers each have a variable (`WEBHOOK_ALLOW`, `PROBE_ALLOW`,
-`PROMETHEUS_ALLOW`): what one of them may call is no business of the others.
+Webhooks, probes and Prometheus servers have a variable each (`WEBHOOK_ALLOW`, `PROBE_ALLOW`,
+`PROMETHEUS_ALLOW`), so that allowing a network for one doesn't open it to the others.
 """
 
 import ipaddress
@@ -46,8 +46,10 @@ GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")  # Leaves out mapped, NAT64, local
 
 @dataclass(frozen=True)
 class Allowance:
-    """What a kind of call may reach besides the public internet: networks (CIDR) of the setting
-    that is named as the environment's `variable`."""
+    """Networks (CIDR) that one kind of call may reach besides the public internet.
+
+    They come from the setting named like the environment's `variable`.
+    """
 
     variable: str
 
@@ -57,7 +59,10 @@ class Allowance:
         return networks
 
     def names(self, address: Address) -> bool:
-        """Whether an operator has allowed it; a mapped IPv4 address counts as what it leads to."""
+        """Return True if an operator allowed the address.
+
+        A mapped IPv4 address counts as the address it maps to.
+        """
         mapped = getattr(address, "ipv4_mapped", None) or address
         return any(mapped in ipaddress.ip_network(network) for network in self.networks)
 
@@ -76,7 +81,7 @@ PROMETHEUS = Allowance("PROMETHEUS_ALLOW")
 
 
 def is_public(address: Address) -> bool:
-    """Whether it is one machine of the public internet, and no other address in disguise."""
+    """Return True if the address is a single public host, and doesn't embed another address."""
     if isinstance(address, ipaddress.IPv6Address) and address not in GLOBAL_V6:
         return False
     return address.is_global and not any(address in network for network in NOT_PUBLIC)

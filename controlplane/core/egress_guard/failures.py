@@ -1,9 +1,9 @@
-"""Why a call to somebody else's server is not made. Reasons are for people."""
+"""Reasons an outgoing call isn't made, as texts for people."""
 
 
 class Refused(ValueError):
-    """Nobody may call there: somebody has to change the address, or what is allowed."""
+    """The address is not allowed: the address or the allowed networks must change."""
 
 
 class Unresolved(Exception):
-    """Nobody knows, for now, at which address the host is."""
+    """The host's name can't be resolved at the moment."""

@@ -61,8 +61,11 @@ class GuardedTransport(httpx.AsyncHTTPTransport):
         self._resolver = resolver
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Raises :class:`Refused` for a URL or an address that may not be called, and
-        :class:`Unresolved` for a name that nobody knows."""
+        """Send a request to an allowed address.
+
+        Raises :class:`Refused` for a URL or an address that isn't allowed, and :class:`Unresolved`
+        for a name without an address.
+        """
         _check(request.url, self._allowance)
         # In a thread: other requests of this loop go on meanwhile.
         addresses = await asyncio.to_thread(
@@ -109,7 +112,7 @@ def _parsed(url: str, allowance: Allowance) -> httpx.URL:
 
 
 def _check(url: httpx.URL, allowance: Allowance) -> None:
-    """What can be said without looking anything up."""
+    """Raise :class:`Refused` for a URL that can be rejected without a DNS lookup."""
     host = _host(url)
     if url.scheme not in {"https", "http"} or not host:
         raise Refused("the URL must begin with https:// and name a host")
@@ -146,7 +149,7 @@ def _permitted(url: httpx.URL, addresses: Sequence[Address], allowance: Allowanc
 
 
 def _host(url: httpx.URL) -> str:
-    """In ASCII, as DNS and TLS know it."""
+    """Return the host in ASCII, as DNS and TLS use it."""
     return url.raw_host.decode("ascii").lower()
 
 

@@ -1,1 +1,1 @@
-"""How core speaks HTTP: credentials, request ids, problem+json, pages of results."""
+"""The HTTP layer: credentials, request ids, problem+json, pagination."""

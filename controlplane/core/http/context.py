@@ -1,11 +1,11 @@
-"""What every template may show of this installation."""
+"""Template context about this installation."""
 
 from django.conf import settings
 from django.http import HttpRequest
 
 
 def installation(request: HttpRequest) -> dict[str, object]:
-    """Its environment's name, and whether that is the one that looks different from all others."""
+    """Return the environment's name and whether it is production, which is highlighted."""
     return {
         "environment_name": settings.ENVIRONMENT_NAME,
         "is_production": settings.ENVIRONMENT_NAME.lower() == "production",

@@ -1,4 +1,4 @@
-"""Where the OpenAPI document is served, for programs and for people."""
+"""Views that serve the OpenAPI document, as JSON and as a page."""
 
 from typing import Any
 

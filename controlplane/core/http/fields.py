@@ -119,7 +119,7 @@ class Filters(serializers.Serializer[Any]):
 
 
 class MutationBody(Body):
-    """What every request that changes something may say."""
+    """Fields common to every mutating request."""
 
     dry_run = Flag(
         required=False,

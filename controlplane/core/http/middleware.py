@@ -1,4 +1,4 @@
-"""What surrounds every request Django answers: its id, its person's time zone, its errors."""
+"""Middleware for every Django request: request id, time zone, errors."""
 
 import time
 from collections.abc import Callable
@@ -57,8 +57,7 @@ class RequestContextMiddleware:
 
 
 class NamedHostMiddleware(CommonMiddleware):
-    """Django's own, which refuses names that are not ours; but for probes and scrapes, whose
-    answers say nothing of the name."""
+    """Django's host check, except for probes and scrapes, whose responses don't use the host."""
 
     def process_request(self, request: HttpRequest) -> HttpResponsePermanentRedirect | None:
         if request.path.startswith(BY_ANY_NAME):
@@ -96,7 +95,7 @@ class DomainErrorMiddleware:
 
 
 def _note(request: HttpRequest, response: HttpResponse, seconds: float) -> None:
-    """One line for each attempt to change something. Never headers, bodies or query strings."""
+    """Log each mutating request in one line; never headers, bodies or query strings."""
     log.info(
         "request.finished",
         method=request.method,

@@ -1,4 +1,4 @@
-"""Every way a request can fail, mapped once to a domain error, and from there to problem+json."""
+"""Maps each request failure to a domain error, and that to problem+json."""
 
 import math
 from collections.abc import Callable, Mapping

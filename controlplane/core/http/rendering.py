@@ -47,7 +47,7 @@ class JSONRenderer(BaseRenderer):
 
 
 class OneFormat(BaseContentNegotiation):
-    """Every view answers in one format, whatever `Accept` or a `format` parameter says."""
+    """Always renders the view's one format, ignoring `Accept` and the `format` parameter."""
 
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
         """The one for the body's type; without a type only an empty body is fine."""
@@ -65,10 +65,10 @@ class OneFormat(BaseContentNegotiation):
 
 
 class StrictJSONParser(BaseParser):
-    """One JSON object in UTF-8, not too large for its path, that PostgreSQL can keep as it stands.
+    """Parses one JSON object in UTF-8 that fits its path's size limit and PostgreSQL's text type.
 
-    A key given twice counts once, the last time. orjson refuses NaN, numbers beyond a double,
-    lone surrogates and a byte order mark.
+    Of duplicate keys the last one wins. orjson rejects NaN, numbers beyond a double, lone
+    surrogates and a byte order mark.
     """
 
     media_type = "application/json"
@@ -122,7 +122,7 @@ def loads_object(body: bytes) -> dict[str, Any]:
 
 
 def _texts(value: Any, path: str = "", depth: int = 1) -> Iterator[tuple[str, str]]:
-    """Every text in a JSON value, keys too, with the path to it: `evidence.labels.0`."""
+    """Yield each text in a JSON value, keys included, with its path: `evidence.labels.0`."""
     if depth > DEEPEST:
         raise InvalidInput(
             {path.partition(".")[0]: [f"Nested deeper than {DEEPEST} levels; flatten it."]}

@@ -1,4 +1,4 @@
-"""What the house asks of a request: its id, where it comes from, whether it is the API's."""
+"""Request properties: its id, client address, session digest, and API or page."""
 
 import hashlib
 import ipaddress
@@ -48,12 +48,11 @@ def request_id_of(request: HttpRequest) -> str:
 
 
 def client_ip(request: HttpRequest) -> str:
-    """Where the request comes from, as far as we can know it.
+    """Return the client's address, as far as it can be trusted.
 
-    That is the address of the connection itself, for what a header claims is anybody's to write.
-    Only behind the proxies of `TRUSTED_PROXIES` it is the last address of `X-Forwarded-For` that is
-    none of theirs: each of them adds whom it heard from at the end, and what stands before that is
-    the caller's own invention.
+    That is the peer address of the connection, because anybody can write a header. Behind the
+    proxies of `TRUSTED_PROXIES` it is the last address of `X-Forwarded-For` that isn't one of
+    theirs: each proxy appends its peer, and the caller may have forged everything before that.
     """
     return client_address(_peer(request), request.META.get("HTTP_X_FORWARDED_FOR", ""))
 
@@ -99,13 +98,15 @@ def _networks(texts: tuple[str, ...]) -> tuple[Network, ...]:
 
 
 def is_api(request: HttpRequest) -> bool:
-    """Whether errors are answered as problem+json rather than as a page."""
+    """Return True if errors are answered as problem+json rather than as a page."""
     return request.path.startswith(API_ROOT)
 
 
 def network_of(address: str) -> str:
-    """Return what a client counts by: its IPv4 address, else the network that its IPv6 address is
-    chosen from."""
+    """Return the key for per-client limits: an IPv4 address, or the network of an IPv6 address.
+
+    A client can choose any address of its IPv6 network.
+    """
     found = _address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((found, IPV6_PREFIX), strict=False))

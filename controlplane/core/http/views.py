@@ -1,4 +1,4 @@
-"""What every view of the API has in common, and the one way to change something over HTTP."""
+"""Base classes of the API's views, and `mutation`, the only way to change something over HTTP."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -60,7 +60,7 @@ class ApiView(APIView):
         return known
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        """What one person may see, or a token's secret, stays out of every cache."""
+        """Forbid caching: responses may contain secrets or data of one person."""
         response.headers.setdefault("Cache-Control", "no-store")
         return super().finalize_response(request, response, *args, **kwargs)
 
@@ -103,10 +103,10 @@ class ListView(ApiView, ListAPIView[Row]):
 
 @dataclass(frozen=True)
 class Done:
-    """What a mutation answers; what a repeat and a dry run get, if that is not the same.
+    """The response of a mutation, with variants for a repeat and a dry run.
 
-    `still` is asked by a dry run after all was rolled back: fields that tell what there is, not
-    what would be.
+    `still` is called by a dry run after the rollback, for fields that show the actual state instead
+    of the simulated one.
     """
 
     data: dict[str, Any]
@@ -193,7 +193,7 @@ def _once(
 
 
 def _earlier(request: Request) -> idempotency.Answer | None:
-    """What was answered to this very request before, without waiting for a twin of it."""
+    """Return the stored response to this request, without waiting for a concurrent duplicate."""
     key = request.headers.get(idempotency.HEADER)
     if key is None:
         return None

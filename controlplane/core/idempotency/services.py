@@ -37,7 +37,7 @@ RETURNING id
 
 @dataclass(frozen=True)
 class Answer:
-    """What was said the first time: the status and the JSON text."""
+    """A stored response: the status and the JSON text."""
 
     status: int
     body: str
@@ -84,7 +84,7 @@ def answered(
     request: Mapping[str, Any],
     now: datetime,
 ) -> Answer | None:
-    """What was answered under this key, if anything was; takes nothing, and waits for nobody.
+    """Return the response stored under this key, if any, without claiming the key or waiting.
 
     Raises as :func:`claim` does.
     """
@@ -97,7 +97,7 @@ def answered(
 def _asked(
     actor: Actor, method: str, path: str, key: str, request: Mapping[str, Any]
 ) -> tuple[dict[str, str], str]:
-    """Whose key it is and for what, and the digest of what came with it."""
+    """Return the lookup fields of the key, and the digest of the request."""
     if not USABLE_KEY.fullmatch(key):
         raise InvalidInput({HEADER: ["Must be 1 to 200 visible ASCII characters, without spaces."]})
     digest = canonical.digest(request)

@@ -6,13 +6,13 @@ from django.db import models
 
 
 class Instance(models.Model):
-    """One running process of a service, or one caller that only ever asks `/check`.
+    """One running process of a service, or one caller that only uses `/check`.
 
-    Its id is `service/instance`, or `token:<name>` for a caller that gave no name of its own.
-    `heard_at` is when it last said what it applies, by a poll or a report, and `first_heard_at`
-    when it first did; None if it never did.
-    `contested_at` is when two processes or tokens were last found to report as this instance.
-    `applied_epoch` and `applied_version` are what it said at `applied_at`, None if it said nothing.
+    Its id is `service/instance`, or `token:<name>` for a caller without a name of its own.
+    `heard_at` and `first_heard_at` are the last and first time it reported the version it applies,
+    by a poll or a report; None if it never did. `contested_at` is the last time two processes or
+    tokens reported under this id. `applied_epoch` and `applied_version` are as reported at
+    `applied_at`; None if unreported.
     """
 
     id = models.CharField(primary_key=True, max_length=242, db_collation="C")

@@ -1,4 +1,4 @@
-"""Which openings of a breaker are trips: those that no operator has forced."""
+"""The condition for breaker openings that count as trips: not forced by an operator."""
 
 BY_OPERATORS = "override "
 """How the cause begins of a change that follows from an override, or from its end."""

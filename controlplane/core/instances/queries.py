@@ -1,7 +1,7 @@
-"""What the console asks about instances: what they apply and since when, and what they check.
+"""Queries about instances: the versions they apply and since when, and their checks.
 
-An instance applies a version if it said so of the present epoch and of a version that is published;
-one that said anything else, or nothing, applies none.
+An instance applies a version if it reported one that is published, of the present epoch; one that
+reported anything else, or nothing, applies none.
 """
 
 from bisect import bisect_left
@@ -84,7 +84,7 @@ CALLERS_OF_ANY = "SELECT id, service, checks::text FROM core_instance WHERE chec
 
 @dataclass(frozen=True)
 class Head:
-    """What is published now: versions up to `version` of this epoch."""
+    """The published position: versions up to `version` of this epoch."""
 
     epoch: UUID
     version: int
@@ -101,7 +101,7 @@ class Heard:
 
 
 class Applied:
-    """How many instances apply what: `counts` has a number of instances for a version, -1: none."""
+    """Cumulative counts of instances by applied version; -1 stands for none."""
 
     def __init__(self, counts: Mapping[int, int]) -> None:
         self._versions = sorted(counts)
@@ -112,7 +112,7 @@ class Applied:
         return self._sums[-1]
 
     def below(self, version: int) -> int:
-        """How many of them don't apply that version or a later one."""
+        """Return the number of instances that apply an older version than this, or none."""
         return self._sums[bisect_left(self._versions, version)]
 
 
@@ -127,9 +127,9 @@ class Change:
 
 @dataclass(frozen=True)
 class Delays:
-    """How long after the commit instances said they apply it; None when nobody has said so.
+    """Percentiles of the delay from commit to acknowledgement; None without acknowledgements.
 
-    `measured` is the number of instances this stands on.
+    `measured` is the number of instances in the sample.
     """
 
     p50_ms: int | None
@@ -150,16 +150,20 @@ class Caller:
 
 
 def tally(head: Head, now: datetime) -> tuple[Applied, Applied]:
-    """What instances apply that were heard from within 30 s, and what those said that have fallen
-    silent since, 5 minutes ago at most. All are counted, in one query."""
+    """Count the versions applied by live instances, and by recently silent ones.
+
+    Live means heard from within 30 s; recently silent, within 5 minutes before that. One query.
+    """
     with connection.cursor() as cursor:
         cursor.execute(TALLY, _since(head, now))
         return _applied(cursor.fetchall())
 
 
 def tally_at_head() -> tuple[datetime, Head, int, Applied, Applied]:
-    """Return in one query the database's time, the published head, the first version of its epoch,
-    and the counts of :func:`tally`."""
+    """Return the database's time, the published head, and the counts of :func:`tally`.
+
+    The third value is the first version of the head's epoch. One query.
+    """
     asked: list[Any] = [HEARD_WITHIN, GONE_AFTER]
     with connection.cursor() as cursor:
         cursor.execute(TALLY_AT_HEAD, asked)
@@ -178,14 +182,18 @@ def _applied(rows: Sequence[tuple[Any, ...]]) -> tuple[Applied, Applied]:
 
 
 def behind(version: int, head: Head, now: datetime, *, most: int) -> list[Heard]:
-    """Instances heard from within 30 s that don't apply that version: those furthest behind
-    first, then by id."""
+    """Return instances heard from within 30 s that apply an older version, or none.
+
+    Those furthest behind come first, then by id.
+    """
     return _named(BEHIND, version, head, now, most)
 
 
 def fallen_silent(version: int, head: Head, now: datetime, *, most: int) -> list[Heard]:
-    """Instances that fell silent within 5 minutes and never said they apply that version: those
-    heard last first."""
+    """Return instances that fell silent within 5 minutes before applying that version.
+
+    The most recently heard come first.
+    """
     return _named(SILENT, version, head, now, most)
 
 
@@ -205,13 +213,13 @@ def _since(head: Head, now: datetime) -> dict[str, Any]:
 
 
 def delays(epoch: UUID, changes: Sequence[Change]) -> dict[str, Delays]:
-    """For each change, by id: its delays over all instances that said they apply it in time.
+    """Return each change's delays, by id, over all instances that acknowledged it in time.
 
-    An instance's delay runs from the commit to its first word, within 10 minutes, that it applies
-    that version or a later one. Percentiles are measured values (nearest rank). An acknowledgement
-    may seem a little earlier than the commit, by clocks' error: that is a delay of 0. Only those
-    count that were there to be told: heard of before the commit, and not known to have started
-    5 s or more after it. So neither a newcomer counts nor one that has been forgotten since.
+    An instance's delay runs from the commit to its first acknowledgement, within 10 minutes, of
+    that version or a later one. Percentiles are measured values (nearest rank). Clock error can
+    place an acknowledgement slightly before the commit: that is a delay of 0. Only instances heard
+    from before the commit, and not known to have started 5 s or more after it, count; new and since
+    forgotten instances don't.
     """
     asked: dict[str, Any] = {
         "epoch": epoch,

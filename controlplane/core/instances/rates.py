@@ -1,9 +1,9 @@
-"""How often an instance checks a switch: counts by the minute in an entry that JSON can hold. Pure.
+"""Per-minute counters of an instance's checks of a switch, in a JSON entry. Pure.
 
 An entry is `{"allowed", "blocked"}`: all calls ever counted; `{"minute", "now", "before"}`: those
 of the minute with that number (minutes since 1970) and of the one before it; `now_blocked` and
-`before_blocked`: how many of those were blocked; and `seen`: when it last checked, in RFC 3339.
-Counts of several processes are added up, in any order, because each is an addition.
+`before_blocked`: the blocked ones of those; and `seen`: the time of the last check, in RFC 3339.
+Counts of several processes can be added in any order.
 """
 
 from collections.abc import Mapping
@@ -55,12 +55,12 @@ def per_second(entry: Entry, at: datetime) -> float:
 
 
 def blocked_per_second(entry: Entry, at: datetime) -> float:
-    """As :func:`per_second`, of the calls that were blocked."""
+    """Return the rate of blocked calls; see :func:`per_second`."""
     return _sliding(entry["minute"], entry["now_blocked"], entry["before_blocked"], at)
 
 
 def seen(entry: Entry) -> datetime:
-    """When it last checked: aware, in UTC."""
+    """Return the time of the last check: aware, in UTC."""
     return datetime.fromisoformat(entry["seen"])
 
 
@@ -86,7 +86,7 @@ def _rolled(entry: dict[str, Any], minute: int) -> dict[str, Any]:
 
 
 def _share(minute: int, at: datetime, since: datetime | None) -> float:
-    """Which part of what happened evenly between `since` and `at` fell in `minute`: 0 to 1."""
+    """Return the share, 0 to 1, of `since` to `at` that falls in `minute`."""
     end = at.timestamp()
     start = end if since is None else min(since.timestamp(), end)
     begins = minute * MINUTE_SECONDS

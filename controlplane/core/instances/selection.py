@@ -1,4 +1,4 @@
-"""What chosen instances apply, and how soon they said so: by their names, or by their services."""
+"""The versions applied by chosen instances, and their delays, by instance or service name."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -35,8 +35,10 @@ _SAID = """
 
 @dataclass(frozen=True)
 class Said:
-    """An instance, the version it says it applies (-1: none of this epoch), and how long after the
-    change it first said that it applies it; None if it did not, or was not there to be told."""
+    """An instance, the version it applies (-1: none of this epoch), and its delay after the change.
+
+    `after_ms` is None if it didn't acknowledge the change, or wasn't running at the time.
+    """
 
     id: str
     applied: int
@@ -63,11 +65,11 @@ def said(
     since: datetime,
     head: Head,
 ) -> list[Said]:
-    """What those of them say that were heard from within 30 s before `since`, or after it: those
-    furthest behind first. So one that fell silent when it should have applied it is among them.
+    """Return the reports of the chosen instances, those furthest behind first.
 
-    `version` was committed at `since`. As everywhere, an acknowledgement may seem up to 5 s earlier
-    than that, by clocks' error, which is a delay of 0.
+    Includes instances heard from within 30 s before `since` or after it, and so also one that fell
+    silent when it should have applied the change. `version` was committed at `since`. An
+    acknowledgement up to 5 s before that, by clock error, is a delay of 0.
     """
     asked: dict[str, Any] = {
         "names": list(names),

@@ -7,6 +7,9 @@ from controlplane.core.instances.retention_rules import ACKNOWLEDGEMENTS, INSTAN
 
 
 def forget(now: datetime, *, most: int) -> int:
-    """Delete at most `most` instances that neither polled, reported nor asked for 24 h, and as many
-    acknowledgements older than 8 days; returns how many."""
+    """Delete at most `most` inactive instances and return their number.
+
+    Inactive means no poll, report or check for 24 h. Also deletes as many acknowledgements older
+    than 8 days.
+    """
     return retention.purge([INSTANCES, ACKNOWLEDGEMENTS], now, at_once=most, most=most)

@@ -1,1 +1,1 @@
-"""What changes, told to open sockets as it happens: notes between processes, and a hub in each."""
+"""Live updates for open sockets: notifications between processes, and a hub in each process."""

@@ -1,4 +1,4 @@
-"""What changed since it was last read, each resource once, however often it is noted. Pure."""
+"""Deduplicates changed resource ids between two reads. Pure."""
 
 from collections.abc import Iterable
 

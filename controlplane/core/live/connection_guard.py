@@ -56,8 +56,11 @@ class Guard:
                 log.exception("live.traffic_check_failed")
 
     def _look_at_traffic(self) -> None:
-        """Close sockets with an oversized message, which the server would buffer, and those that
-        nobody reads, whose output the server and the kernel would buffer."""
+        """Close sockets that send oversized messages or don't read.
+
+        The server would buffer the former; the server and the kernel would buffer output for the
+        latter.
+        """
         new = {one.connection for one in self._sockets if one.connection and not one.descriptor}
         found = connections.find(new) if new else {}
         for socket in self._sockets:

@@ -42,7 +42,7 @@ log = structlog.get_logger(__name__)
 
 
 class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
-    """One socket, from its handshake to its end."""
+    """Handles one socket from its handshake to its close."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub

@@ -37,7 +37,7 @@ log = structlog.get_logger(__name__)
 
 
 class Surroundings(Protocol):
-    """What the hub has to know of the process it is in, answered from memory."""
+    """State of the surrounding process, answered from memory, as the hub needs it."""
 
     def database_reachable(self) -> bool: ...
 
@@ -45,13 +45,13 @@ class Surroundings(Protocol):
         """Now, by the database's clock."""
 
     def degradation(self, *, hears: bool) -> Mapping[str, Any]:
-        """How far the installation has degraded, if notes are heard or are not."""
+        """Return the installation's degradation, given whether notifications are received."""
 
     def holder(self, headers: Headers) -> Visitor:
-        """Whose token these headers carry; raises what is wrong with it."""
+        """Return the visitor for the token in these headers; raise if the token is invalid."""
 
     def token_stands(self, visitor: Visitor) -> bool:
-        """Whether the token that a visitor came with is still good."""
+        """Return True if the visitor's token is still valid."""
 
     def find_session(self, key: str) -> Visitor:
         """Return the visitor of a session key, by the database.
@@ -65,7 +65,7 @@ class Surroundings(Protocol):
 
 
 class Hub:
-    """All that is live in this process. Made once, started and stopped with the server."""
+    """The live sockets of this process; created once, started and stopped with the server."""
 
     def __init__(self, surroundings: Surroundings) -> None:
         self.around = surroundings
@@ -124,9 +124,9 @@ class Hub:
             socket.end(GOING_AWAY, "The server is about to end; connect again in a moment.")
 
     def enter(self, visitor: Visitor) -> Socket:
-        """A socket of this visitor, until :meth:`leave`. Its first word says where each topic
-        stands: whatever changes from here on is told it.
+        """Add a socket for this visitor, until :meth:`leave`.
 
+        Its first message contains each topic's current position; it receives every later change.
         Raises :class:`Unavailable` and :class:`TooManyRequests`.
         """
         if self.closing:

@@ -1,6 +1,6 @@
-"""What waits to be written to one socket: bounded, in order, honest about what it left out. Pure.
+"""A bounded, ordered queue of messages for one socket that records omissions. Pure.
 
-Texts are shared by all sockets, so what waits costs a reference each.
+Texts are shared between sockets, so each queued message costs one reference.
 """
 
 from collections import deque
@@ -24,7 +24,7 @@ class Mailbox:
 
     @property
     def room(self) -> int:
-        """How many more texts fit."""
+        """Number of texts that still fit."""
         return self._most - len(self._texts)
 
     def put(self, topic: str, text: str) -> None:
@@ -41,7 +41,7 @@ class Mailbox:
         self._left_out[topic] = None
 
     def say(self, text: str) -> None:
-        """Something without a number, which may be lost if there is no room."""
+        """Queue a text without a number; it is dropped if the mailbox is full."""
         if len(self._texts) < self._most:
             self._texts.append(text)
 

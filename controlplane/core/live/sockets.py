@@ -30,7 +30,7 @@ SendText = Callable[[str], Awaitable[None]]
 
 
 class Socket:
-    """One open socket; written to by its own task, so that a slow one delays nobody."""
+    """One open socket, with a writer task of its own so that a slow client delays no other."""
 
     def __init__(self, visitor: Visitor, hello: str) -> None:
         self.visitor = visitor
@@ -88,7 +88,7 @@ class Socket:
         self._news.set()
 
     def takes(self, now: float) -> bool:
-        """Whether it is read, as far as anybody can tell."""
+        """Return True unless a write has been pending for too long."""
         return self._sending_since == 0 or now - self._sending_since < SLOW_SECONDS
 
     def give_up(self, now: float) -> bool:
@@ -142,7 +142,7 @@ class Socket:
 
 
 class Sockets:
-    """All of them; at most `most` in this process, and `most_each` of one person or token."""
+    """The open sockets: at most `most` in this process, `most_each` per person or token."""
 
     def __init__(self, most: int = MAX_SOCKETS, most_each: int = MAX_EACH) -> None:
         self._most = most
@@ -183,8 +183,10 @@ class Sockets:
         return any(topic in socket.topics for socket in self._open)
 
     def are_behind(self, topic: str, texts: int) -> bool:
-        """Whether most of those who are read have no room for so many texts: then it is us, or the
-        network, and not a slow one among them."""
+        """Return True if most readable sockets lack room for this many texts.
+
+        Then the server or the network is slow, not a single client.
+        """
         now = time.monotonic()
         taking = [one for one in self._open if topic in one.topics and one.takes(now)]
         full = sum(one.mailbox.room < texts for one in taking)

@@ -45,7 +45,7 @@ class Stream:
 
 
 def resync(topic: str) -> Text:
-    """Something of the topic was left out: read it anew."""
+    """Return the event that tells a client to reload the topic, because messages were dropped."""
     return _text({"topic": topic, "event": "resync"})
 
 
@@ -55,7 +55,7 @@ def heartbeat(at: str, *, hears: bool) -> Text:
 
 
 def refusal(detail: str) -> Text:
-    """What a socket asked for is not possible, and nothing changed."""
+    """Return the event for a rejected request of a client."""
     return _text({"topic": "error", "event": "error", "detail": detail})
 
 

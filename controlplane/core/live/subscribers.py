@@ -1,4 +1,4 @@
-"""Who listens, and whether the page that opened a socket is one of ours. Pure."""
+"""Credentials of a socket's client, and the origin check of its page. Pure."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -42,7 +42,7 @@ def headers_of(scope: Mapping[str, Any]) -> dict[bytes, bytes]:
 
 
 def carries_token(headers: Headers) -> bool:
-    """Whether it names a token: `Authorization: Bearer`, or `X-API-Key`."""
+    """Return True if a token is present: `Authorization: Bearer`, or `X-API-Key`."""
     kind, _, token = headers.get(b"authorization", b"").partition(b" ")
     return (kind.lower() == b"bearer" and token.strip() != b"") or b"x-api-key" in headers
 
@@ -55,10 +55,10 @@ def session_key_of(headers: Headers, cookie_name: str) -> str | None:
 
 
 def is_own_page(headers: Headers, trusted: Collection[str], *, https_only: bool) -> bool:
-    """Whether `Origin` is that of the host that was asked, or one of `trusted` (`https://a.example`
-    or `https://.a.example` for all below it).
+    """Return True if `Origin` is the requested host or one of `trusted`.
 
-    A cookie is sent along whoever's page opens a socket, so the page has to be one of ours.
+    `trusted` entries are `https://a.example`, or `https://.a.example` for all its subdomains.
+    Browsers send the cookie with sockets opened by any page, so the page's origin must be checked.
     """
     origin = _split(headers.get(b"origin", b"").decode("latin-1"))
     if origin is None:

@@ -1,4 +1,4 @@
-"""How often something may be done: a token bucket. Pure: the clock is an argument."""
+"""A token bucket. Pure: the clock is an argument."""
 
 
 class Pace:
@@ -11,8 +11,7 @@ class Pace:
         self._at = float("-inf")
 
     def allows(self, now: float) -> bool:
-        """Whether it may be done at this moment (seconds of a clock that never goes back); if so,
-        it counts as done."""
+        """Take one token if available, and return whether it was; `now` is in monotonic seconds."""
         if now > self._at:
             grown = (now - self._at) * self._per_second
             self._left, self._at = min(self._at_once, self._left + grown), now

@@ -1,4 +1,4 @@
-"""One topic's way from notes to messages: gather, read once, number, tell."""
+"""Publishes one topic: collects notifications, reads the resources once, numbers and sends them."""
 
 import asyncio
 import time
@@ -53,7 +53,7 @@ class Lane:
         self._noted.set()
 
     def forget(self) -> None:
-        """All is about to be read anew by everybody."""
+        """Discard pending changes, because all clients are about to reload."""
         self._gathering.clear()
 
     async def run(self) -> None:
@@ -86,8 +86,10 @@ class Lane:
                 await self._tell(ids, at, found)
 
     async def _next(self) -> list[str]:
-        """What is to be read next, once there is room to tell it: a burst comes in batches, and
-        whoever reads as fast as we write misses nothing of it."""
+        """Return the ids to read next, after waiting for room in the sockets' mailboxes.
+
+        A burst is sent in batches, so that a client that keeps up misses nothing.
+        """
         ends = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < ends and self._sockets.are_behind(
             self.topic.name, min(len(self._gathering), MAX_AT_ONCE)
@@ -103,8 +105,11 @@ class Lane:
         return await self._desk.ask(partial(_read, self.topic.read, ids), READ_SECONDS)
 
     async def _tell(self, ids: Sequence[str], at: str, found: Mapping[str, Any]) -> None:
-        """Tell all sockets that are open now: one that comes meanwhile is greeted with the numbers
-        that are given here at once, and reads for itself."""
+        """Send the changes to all sockets open now.
+
+        A socket opened meanwhile is greeted with the numbers assigned here, and loads the state
+        itself.
+        """
         stream_id, name = self._stream.id, self.topic.name
         texts = [self._number(each, at, found.get(each)) for each in ids]
         put = 0

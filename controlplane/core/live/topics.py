@@ -1,6 +1,6 @@
-"""What may be listened to: the contract's topics, who may, and how each one's resources are read.
+"""The topics of the contract: the required scopes and the reader of each one's resources.
 
-An app registers the reader of its topics in its module `topics`, which the web process imports.
+An app registers its topics' readers in its module `topics`, which the web process imports.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -50,7 +50,7 @@ def register(name: str, *, scope: str, event: str, read: Read) -> None:
 
 
 def known() -> Collection[Topic]:
-    """Every topic there is, by name."""
+    """Return all topics, sorted by name."""
     return [_topics[name] for name in sorted(_topics)]
 
 

@@ -1,8 +1,8 @@
-"""What templates say over and over: an icon, a moment, a countdown, who did it.
+"""Template tags for recurring elements: icons, times, countdowns, actors.
 
-Every moment is shown in the person's own zone and carries UTC in its tooltip and `datetime`.
-`static/js/times.js` shows UTC instead to whoever wants that, and
-`static/js/clock.js` keeps countdowns and ages going, in the same words as here.
+Times are shown in the person's time zone, with UTC in the tooltip and `datetime`.
+`static/js/times.js` switches to UTC for people who prefer it, and `static/js/clock.js` updates
+countdowns and ages in the same format as here.
 """
 
 import math
@@ -67,7 +67,7 @@ def moment(at: datetime | None) -> str:
 
 @register.filter
 def exactly(at: datetime | None) -> str:
-    """To the second, with the name of the zone: `21 Nov 2026 11:11:09 KST`."""
+    """Format a time to the second, with the zone's name: `21 Nov 2026 11:11:09 KST`."""
     if at is None:
         return ""
     return _told(at, "%-d %b %Y %H:%M:%S %Z")
@@ -94,9 +94,9 @@ def on_axis(at: datetime) -> str:
 
 
 def _told(at: datetime, form: str, utc: str = "") -> SafeString:
-    """In the person's zone; the script shows `data-utc` instead to whoever wants all in UTC.
+    """Format a time in the person's zone; the script shows `data-utc` to people who prefer UTC.
 
-    The day stands there in UTC, unless `utc` says otherwise: it may be another one.
+    `data-utc` includes the day, unless `utc` gives another format: the day may differ in UTC.
     """
     utc = utc or (form if form.startswith("%-d") else f"%-d %b {form}")
     return format_html(
@@ -110,8 +110,10 @@ def _told(at: datetime, form: str, utc: str = "") -> SafeString:
 
 @register.filter
 def web_address(text: str) -> str:
-    """What a link may lead to: an address of the web, or a path of ours. Anything else leads
-    nowhere, however it came to be stored."""
+    """Return a link's target if it is a web address or a path of this site; else an empty text.
+
+    Stored links are checked again here, whatever validated them earlier.
+    """
     own = text.startswith("/") and not text.startswith("//")
     return text if own or text.startswith(("http://", "https://")) else ""
 
@@ -124,7 +126,7 @@ def parsed(text: str) -> datetime:
 
 @register.filter
 def lasts(until: datetime, since: datetime) -> str:
-    """How long from `since` to `until`, in two units at most."""
+    """Format the time from `since` to `until` in at most two units."""
     return durations.readable(until - since)
 
 
@@ -167,7 +169,7 @@ def epoch(at: datetime) -> int:
 
 @register.simple_tag
 def ago(at: datetime, now: datetime) -> SafeString:
-    """How long since `at`, kept current by the clock script."""
+    """Format the time since `at`; the clock script keeps it current."""
     return format_html('<span data-since="{}">{} ago</span>', epoch(at), age(now - at))
 
 

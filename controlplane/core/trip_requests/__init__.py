@@ -1,1 +1,1 @@
-"""What apps of ours ask machines to stop; the app that owns switches decides and answers."""
+"""Requests of other apps to trip or clear a switch; the app that owns switches decides on them."""

@@ -4,8 +4,7 @@ from django.db import models
 
 
 class TripRequest(models.Model):
-    """Somebody of the house asks that a switch be stopped, or says that what it asked for is over:
-    once for each `key`.
+    """A request of another app to trip a switch, or the end of its cause; one for each `key`.
 
     `tripped` and `why` are the answer, given at `decided_at`.
     """

@@ -51,8 +51,10 @@ def ask(
 
 
 def say_over(*, key: str, switch: str, source: str, fingerprint: str, now: datetime) -> bool:
-    """What was asked for under `fingerprint` is over: the next time may ask anew. Nothing is
-    released. In the caller's transaction; False if `key` has said so before."""
+    """Record that the cause behind `fingerprint` is over, so that the next one may request anew.
+
+    Releases nothing. Runs in the caller's transaction; returns False if `key` was recorded before.
+    """
     request = TripRequest(
         key=key,
         switch=switch,
@@ -117,6 +119,9 @@ def _answered(pk: int, decide: Decide, now: datetime) -> bool:
 
 
 def _has_to_wait(request: TripRequest) -> bool:
-    """Whether an earlier one of its fingerprint is open; another worker may be deciding it."""
+    """Return True if an earlier request of this fingerprint is open.
+
+    Another worker may be deciding it.
+    """
     same = TripRequest.objects.filter(source=request.source, fingerprint=request.fingerprint)
     return same.filter(decided_at__isnull=True, pk__lt=request.pk).exists()

@@ -1,4 +1,4 @@
-"""To the provider and back: to sign in, or to show again who one is."""
+"""The round trip to the identity provider, to sign in or to confirm one's identity."""
 
 import secrets
 from typing import Any
@@ -41,7 +41,7 @@ class NotAnswering(DomainError):
 @never_cache
 @require_POST
 def leave(request: HttpRequest) -> HttpResponse:
-    """To the provider, to sign in. A form: no other site's link begins it."""
+    """Redirect to the provider to sign in; only by POST, so that no other site's link starts it."""
     throttle.begin_as_stranger(request, db_now())
     return _leave(request, SIGN_IN, max_age=ANY_AGE)
 

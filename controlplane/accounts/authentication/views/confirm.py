@@ -21,8 +21,10 @@ from .sign_in import note_failure, prove, safe_next
 @sensitive_post_parameters("password", "code", "credential")
 @require_http_methods(["GET", "POST"])
 def confirm(request: UserRequest) -> HttpResponse:
-    """By a second factor for who has one, else by password; by the provider for those who came from
-    there. A password alone may be known to whoever sits at an open browser."""
+    """Ask for a second factor if there is one, else for the password or the provider's sign-in.
+
+    With a second factor, the password isn't enough: it may be known to somebody at an open browser.
+    """
     error: DomainError | None = None
     have = factors.of(request.user)
     if request.method == "POST":

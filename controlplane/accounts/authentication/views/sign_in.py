@@ -69,8 +69,10 @@ class SignIn(LoginView):
 def proceed(
     request: HttpRequest, user: User, *, method: str, next_url: str, **more: Any
 ) -> HttpResponse:
-    """After a step that showed who it is: on to the next one, or in. Each step has a new key, so
-    that a session somebody planted leads nowhere."""
+    """Continue to the next sign-in step, or sign in.
+
+    The session key changes at each step, against session fixation.
+    """
     request.session.cycle_key()
     record_authentication(request, user, method, **more)
     response: HttpResponse = perform_login(request, Login(user=user, redirect_url=next_url))
@@ -195,7 +197,7 @@ def note_failure(request: HttpRequest, username: str) -> None:
 
 
 def safe_next(request: HttpRequest) -> str:
-    """Where `next` leads, if that is a page of ours; else the first page."""
+    """Return `next` if it is a page of this site, else the first page."""
     asked = request.POST.get("next") or request.GET.get("next") or ""
     ours = url_has_allowed_host_and_scheme(asked, {request.get_host()}, request.is_secure())
     return asked if ours else "/"

@@ -1,5 +1,8 @@
-"""`manage.py migrate`: Django's own, which says in one line that a table was held for too long,
-stays out of a database that a backup is being restored into, and runs once at a time."""
+"""`manage.py migrate`, with a lock.
+
+It runs once at a time, refuses a database that a backup is being restored into, and reports a lock
+timeout in one line.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -77,7 +80,7 @@ def _locked(beside: BaseDatabaseWrapper, function: str, lock: int) -> bool:
 
 
 def _gave_up() -> str:
-    """What to do, and who stands in the way just now."""
+    """Return advice for a lock timeout, with the current lock holders."""
     # Beside the one that failed, which may still be in its transaction.
     with threads.own_connection(), connection.cursor() as cursor:
         cursor.execute("SELECT current_setting('lock_timeout')")
