@@ -47,7 +47,7 @@ def chromium() -> Iterator[Browser]:
 
 
 class Desk:
-    """One person's browser window; `complaints` is what its console said against us."""
+    """One person's browser window; `complaints` are its console's errors about our pages."""
 
     def __init__(self, context: BrowserContext, url: str) -> None:
         self.context = context

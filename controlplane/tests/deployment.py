@@ -1,4 +1,4 @@
-"""What `deploy/` says, read for tests."""
+"""Manifests in `deploy/`, parsed for tests."""
 
 import shutil
 import subprocess
@@ -25,7 +25,7 @@ def base(kind: str) -> dict[str, dict[str, Any]]:
 
 
 def rendered(overlay: Path) -> list[dict[str, Any]]:
-    """What kubectl would apply; skips where there is no kubectl."""
+    """Return what kubectl would apply; skip the test without kubectl."""
     if shutil.which("kubectl") is None:
         pytest.skip("no kubectl on PATH")
     done = subprocess.run(

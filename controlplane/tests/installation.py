@@ -106,7 +106,7 @@ class Installation:
         return json.loads((self.data_dir / "run" / "services.json").read_text())
 
     def tree(self) -> dict[int, str]:
-        """Every process of the installation but the supervisor: pid → command line."""
+        """Return the installation's processes except the supervisor: pid → command line."""
         assert self.process is not None
         found, waiting = {}, [self.process.pid]
         children = _children()
@@ -174,7 +174,7 @@ def free_port() -> int:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process exists and is not just a corpse waiting to be buried."""
+    """Return True if the process exists and isn't a zombie."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except OSError:

@@ -19,7 +19,7 @@ ADDRESS = "10.244.7.31"  # Of the pod: kubelet has no other name for it.
 
 
 class Probe:
-    """One probe of the manifest against the port that the process has here."""
+    """A probe of the manifest, against the port used in the test."""
 
     def __init__(self, said: Mapping[str, Any], port: int) -> None:
         self.delay = said.get("initialDelaySeconds", 0)

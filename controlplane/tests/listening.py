@@ -41,11 +41,11 @@ class Console:
         return self.connect(self.cookie_of(user))
 
     def connect(self, headers: dict[str, str], **options: Any) -> ClientConnection:
-        """Open a socket that takes in all that it is told: else closing it would wait for ten
-        seconds if another test just tells all sockets a great deal.
+        """Open a socket that buffers without limit.
 
-        A new token is known a moment later; and while a test's tables are emptied, the database
-        seems to be away.
+        Otherwise closing takes ten seconds if another test sends many messages to all sockets.
+        Retries, because a new token is accepted after a moment, and the database seems down while a
+        test's tables are truncated.
         """
         options = {"max_queue": None, **options}
         ends = time.monotonic() + 5

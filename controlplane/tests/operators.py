@@ -18,7 +18,7 @@ MAKE_LEE = (
 
 
 class Operators:
-    """One of each, with credentials of their own."""
+    """An operator of each kind, with their own credentials."""
 
     def __init__(self, installation: Installation) -> None:
         self.installation = installation

@@ -12,8 +12,11 @@ PATH = "/api/v1/snapshot"
 
 
 class Polls:
-    """`seconds` are those of each answer, `failures` the statuses and errors of those that are not
-    200, `version` the newest one told."""
+    """Results of continuous polling.
+
+    `seconds` are the response times, `failures` the statuses and errors other than 200, `version`
+    the newest one received.
+    """
 
     def __init__(self, url: str, token: str) -> None:
         self._url, self._headers = url, {"X-API-Key": token}

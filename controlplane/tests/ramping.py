@@ -20,7 +20,7 @@ LOOK_EVERY_SECONDS = 0.03
 
 
 class Ramp:
-    """One ramp, in three steps of `dwell` seconds; the second has a gate if `gate` names one."""
+    """A ramp of three steps of `dwell` seconds; the second has the gate named `gate`, if any."""
 
     def __init__(
         self, installation: Installation, client: httpx.Client, key: str, dwell: float, gate: str
@@ -63,7 +63,7 @@ class Ramp:
             return False
 
     def began(self) -> list[datetime]:
-        """When each step began that did."""
+        """Return the start times of the steps that have started."""
         return [
             at
             for (at,) in self.rows(
@@ -89,7 +89,7 @@ class Ramp:
 
 
 class Watched:
-    """What services are told of some switches, and when they first were."""
+    """Records the published state of some switches and the time of each change."""
 
     def __init__(self, client: httpx.Client, ramps: list[Ramp]) -> None:
         self._client = client

@@ -35,7 +35,7 @@ LEAVING_SECONDS = 0.5
 
 
 class Process:
-    """One process of a release, with its log in `folder`."""
+    """A process of a release, with its log in `folder`."""
 
     def __init__(self, name: str, root: Path, folder: Path, variables: dict[str, str]) -> None:
         self.name, self.port = name, free_port()
@@ -52,7 +52,7 @@ class Process:
             )
 
     def _arguments(self, root: Path) -> list[str]:
-        """Return what the release in `root` calls Python with."""
+        """Return the arguments that the release in `root` uses for this process."""
         kind = self.name.partition("-")[0]
         given = {}
         if kind in READY:
@@ -92,7 +92,7 @@ class Process:
 
 
 class Fleet:
-    """All processes of an installation. `serving` are those that get requests, by kind."""
+    """The processes of an installation; `serving` are those that receive requests, by kind."""
 
     NAMES = ("web-1", "web-2", "plane-1", "plane-2", "worker", "beat", "watchdog")
 
@@ -111,8 +111,10 @@ class Fleet:
             self._join(name, process)
 
     def roll(self, root: Path, names: Sequence[str] = NAMES) -> dict[str, float]:
-        """Replace each of `names` by one of the release in `root`; return the seconds each took
-        to end."""
+        """Replace each of `names` by one of the release in `root`.
+
+        Return the seconds each old process took to end.
+        """
         took = {}
         for name in names:
             old = self.members[name]
@@ -130,10 +132,10 @@ class Fleet:
     def ask(
         self, kind: str, path: str, headers: Mapping[str, str], body: object = None
     ) -> "Answer":
-        """One of them in turn is asked, with GET or with a body to POST, on a new connection.
+        """Send a GET, or a POST with a body, to the next process in turn, on a new connection.
 
-        It is on its way before anybody may leave the list, however long a busy machine lets a
-        thread wait between choosing and sending. Raises OSError, HTTPException.
+        The request is sent before any process can leave the list, however long a busy machine
+        delays a thread between choosing and sending. Raises OSError, HTTPException.
         """
         with self._list:
             self._turn += 1
@@ -161,7 +163,7 @@ class Fleet:
 
 
 class Answer:
-    """What `process` says to a request that was sent, once it is read."""
+    """The pending response of `process`."""
 
     def __init__(self, process: Process, connection: HTTPConnection) -> None:
         self.process, self._connection = process, connection

@@ -1,4 +1,4 @@
-"""Which static files are served: ours, and of libraries only what pages load."""
+"""The static files served: ours, and only the library files that pages load."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def put(folder: Path, *names: str) -> None:
 
 
 def served(static: Path) -> set[str]:
-    """As `collectstatic` finds them."""
+    """Return the files that `collectstatic` finds."""
     with override_settings(STATICFILES_DIRS=assets.folders(static)):
         found = assets.Finder().list(["CVS", ".*", "*~"])
         return {f"{getattr(at, 'prefix', None) or ''}/{name}".lstrip("/") for name, at in found}

@@ -1,4 +1,4 @@
-"""How Celery is set up: what beat sends where, and that losing it loses nothing."""
+"""Celery's configuration: beat's messages, queues, and that a lost message is harmless."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -36,7 +36,7 @@ def test_local_clock_that_is_set_changes_nothing_of_what_beat_sends_when(step):
 
 
 def test_task_looked_up_in_another_thread_belongs_to_this_app():
-    """In this one, an example that was imported before may have made its own the current one."""
+    """In this thread, an earlier imported example may have set its own app as the current one."""
     with ThreadPoolExecutor(1) as another:
         found = another.submit(lambda: current_app.conf.broker_url).result()
 

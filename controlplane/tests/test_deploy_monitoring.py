@@ -26,7 +26,7 @@ RUNBOOK = re.compile(r"https://switchgear\.example/runbooks/([a-z-]+)/")
 
 
 class Served:
-    """As a web process knows it that has a snapshot."""
+    """The status of a web process with a snapshot."""
 
     version = 1
     age_seconds = 0.5

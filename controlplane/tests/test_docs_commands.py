@@ -1,4 +1,4 @@
-"""Every command, flag, path and runbook that the documentation names is there."""
+"""Every command, flag, path and runbook in the documentation exists."""
 
 import re
 import shlex
@@ -104,7 +104,10 @@ def _branch(parser: ArgumentParser, word: str) -> ArgumentParser | None:
 
 
 def _is_served(path: str) -> bool:
-    """By the resolver or by the data plane; words in braces or capitals stand for a value."""
+    """Return True if Django or the data plane serves the path.
+
+    Words in braces or capitals are placeholders for a value.
+    """
     plain = re.sub(r"\{[^}]*\}|:[a-z_]+", "1", path)
     plain = plain.replace("…", "").replace("*", "")
     if route_of(plain) is not None:

@@ -58,7 +58,7 @@ def _leads_somewhere(page: Path, target: str) -> bool:
 
 
 def _anchors(page: Path) -> set[str]:
-    """As GitHub makes them: in small letters, without punctuation, spaces as dashes."""
+    """Return a page's anchors as GitHub makes them: lower case, no punctuation, dashes."""
     found: set[str] = set()
     for title in _HEADING.findall(_FENCE.sub("", page.read_text(encoding="utf-8"))):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).lower()

@@ -1,4 +1,4 @@
-"""Every metric and every event that the code knows has its row, and no row is about another."""
+"""Every metric and event in the code is documented, and nothing else is."""
 
 import re
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Every environment variable that the code reads is explained, and what is explained is read."""
+"""Every environment variable read by the code is documented, and nothing else is."""
 
 import re
 from pathlib import Path

@@ -1,5 +1,4 @@
-"""The real Alertmanager as the caller: its alerts stop a switch, once, and its "resolved" doesn't
-let it flow."""
+"""A real Alertmanager as the caller: a firing alert trips once; "resolved" doesn't release."""
 
 import os
 import shutil

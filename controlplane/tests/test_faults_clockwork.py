@@ -34,7 +34,7 @@ def silence(installation):
 
 
 def runners(installation):
-    """Who ran each tick in the last three seconds."""
+    """Return each tick run in the last three seconds, with the process that ran it."""
     return ask(
         installation,
         "SELECT name, ran_by FROM core_tick WHERE ran_at > clock_timestamp() - interval '3 s'",

@@ -1,4 +1,4 @@
-"""Every query of the dashboard, asked of a real Prometheus that scrapes real expositions."""
+"""Every query of the dashboard, on a real Prometheus that scrapes real expositions."""
 
 import re
 import shutil
@@ -161,7 +161,7 @@ def asked(client, query):
 
 
 def lay():
-    """One of everything that a panel shows."""
+    """Create data for every panel."""
     now = db_now()
     given.engage("segment:finance", now)
     ramp = given.start_ramp(now, switch="feature:search")

@@ -23,7 +23,7 @@ REASON = "provider outage, 5xx on completions since 02:10"
 
 @dataclass
 class Asked:
-    """One request of the storm and the final answer it got, however often it had to ask."""
+    """A request of the storm and its final answer, after any number of retries."""
 
     path: str
     body: dict[str, str]
@@ -113,7 +113,7 @@ def audit_rows(client: httpx.Client) -> list[dict]:
 
 
 def check_states(client: httpx.Client, rows: list[dict]) -> None:
-    """What the trail tells of each switch is what the snapshot says of it."""
+    """Assert that the audit trail and the snapshot agree on each switch's state."""
     told = {row["target"]: row["after"]["state"] for row in rows}
     published = {entry["id"] for entry in client.get("/api/v1/snapshot").json()["switches"]}
     assert published == {switch for switch, state in told.items() if state == "engaged"}

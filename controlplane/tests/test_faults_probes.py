@@ -143,7 +143,7 @@ def test_processes_end_within_their_grace_with_a_poll_held_and_a_socket_open(ins
 
 
 def _closed(socket):
-    """How it was closed, past what was still to be read."""
+    """Return the socket's close, after reading pending messages."""
     while True:
         try:
             socket.recv(timeout=5)

@@ -42,7 +42,7 @@ def client(installation):
 
 @pytest.fixture
 def ramps(installation, client):
-    """One without gates, one with an external gate at its second step; all is well before."""
+    """A ramp without gates, and one with an external gate at its second step."""
     until(lambda: _all_well(installation), 40, lambda: _ticks(installation))
     number = next(numbers)
     return [
@@ -52,7 +52,7 @@ def ramps(installation, client):
 
 
 def none(_installation, _step):
-    """Nothing happens to it."""
+    """Do nothing."""
 
 
 def kill_worker(installation, _step):
@@ -77,7 +77,7 @@ def kill_postgresql(installation, step):
 
 
 def stop_worker(installation, step):
-    """For longer than a lease; it may hold one, and locks too."""
+    """Suspend a worker for longer than a lease; it may hold one, and locks too."""
     if step == 1:
         with installation.suspended(*WORKER):
             time.sleep(STOPPED_SECONDS)

@@ -120,7 +120,7 @@ def _consuming(store, names):
 
 
 def _ask(client, names):
-    """One job for each group of each stream, all at once."""
+    """Start one job for each group of each stream, all at once."""
     jobs = []
     for name in names:
         found = client.get(f"/api/v1/dlq/streams/axiom:dlq:{name}/groups/").json()
@@ -176,8 +176,10 @@ def _assert_each_once(installation, client, store, name, sent):
 
 
 def _kill_whoever_works(installation, jobs):
-    """A process that holds a lease at this moment dies in the middle of a batch. Leases of those
-    that are dead already last on for some seconds."""
+    """Kill a process that holds a lease, in the middle of a batch.
+
+    The leases of processes that died earlier last for some more seconds.
+    """
     alive = []
 
     def found():
@@ -226,7 +228,7 @@ def _told(client, jobs):
 
 
 def _all_came_back(store, name, sent):
-    """Whether the consumer is through: what is poisoned lies among the dead letters again."""
+    """Return True if the consumer is done: poisoned messages are dead letters again."""
     stayed = sum(not eligible for _, eligible in sent.values())
     garbage = sum(fields[b"payload"] == GARBAGE for _, fields in store.xrange(f"axiom:{name}"))
     return store.xlen(f"axiom:dlq:{name}") == stayed + garbage

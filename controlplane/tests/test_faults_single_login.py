@@ -1,4 +1,4 @@
-"""One login for everything (`DATABASE_URL` alone): the application steps down to a lesser role."""
+"""A single login (`DATABASE_URL` alone): the application steps down to a restricted role."""
 
 import os
 import secrets

@@ -1,4 +1,4 @@
-"""From the previous release to this one, with data in every table that it could fill."""
+"""Upgrade from the previous release, with data in every table it could fill."""
 
 import json
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""From an instance's report to the open sockets: how a breaker stands, a moment later."""
+"""A breaker's state, from an instance's report to the open sockets."""
 
 import time
 from typing import Any

@@ -32,12 +32,12 @@ def mortal(console: Console, tmp_path: Path):
 
 
 def terminated(process: Popen[bytes]) -> None:
-    """As by a supervisor."""
+    """End the process as a supervisor does."""
     process.terminate()
 
 
 def interrupted(process: Popen[bytes]) -> None:
-    """As by Ctrl-C: the terminal tells every process of the group."""
+    """Interrupt the process as Ctrl-C does: the terminal signals the whole group."""
     os.killpg(process.pid, signal.SIGINT)
 
 
@@ -57,7 +57,7 @@ def test_every_socket_is_told_and_the_process_ends_in_time(mortal, transactional
 async def _ended(
     server: Server, tokens: list[str], end: Callable[[Popen[bytes]], None]
 ) -> tuple[list[int], float]:
-    """With which code each socket was closed, and how long the process took to end."""
+    """Return each socket's close code, and the seconds the process took to end."""
     address = server.url.replace("http", "ws") + "/ws/live/"
     await asyncio.sleep(1.5)  # Until the tokens are known there.
     open_ = []

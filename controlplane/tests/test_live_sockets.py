@@ -1,4 +1,4 @@
-"""What live sockets of a real web process are told, in order, and what they may say."""
+"""Messages to and from live sockets of a real web process."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Who may open a live socket of a real web process, and until when."""
+"""Access to live sockets of a real web process, and its end."""
 
 import time
 from collections.abc import Iterator
@@ -90,8 +90,11 @@ def test_person_listens_until_they_sign_out(console, transactional_db):
 
 @pytest.mark.slow
 def test_who_is_no_longer_welcome_is_not_told_any_more_and_others_are(console, reader):
-    """A deactivated person, one whose sessions were ended elsewhere, one with another role, and a
-    program whose token was revoked: all at once, as they are looked for every two seconds."""
+    """Access is checked every two seconds.
+
+    The sockets belong to a deactivated person, one whose sessions were ended elsewhere, one with
+    another role, and a program whose token was revoked.
+    """
     done: dict[str, Any] = {"actor": system("test"), "now": db_now()}
     gone, elsewhere, other_role = (person("operator", f"leaves-{n}") for n in range(3))
     with ExitStack() as opened:

@@ -1,4 +1,4 @@
-"""Every event that the code announces has a message template, and every template an event."""
+"""Every announced event has a message template, and every template an event."""
 
 import ast
 import re

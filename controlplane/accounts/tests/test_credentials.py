@@ -1,4 +1,4 @@
-"""Who is let in, by which credential; what a wrong one gets; and that none of them breaks us."""
+"""Credentials: accepted kinds, answers to invalid ones, and robustness against both."""
 
 from datetime import timedelta
 

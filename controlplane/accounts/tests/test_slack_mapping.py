@@ -1,4 +1,4 @@
-"""Which Slack account counts as whom: an admin says so, nobody for themselves."""
+"""Slack accounts of people: only admins set them."""
 
 import pytest
 

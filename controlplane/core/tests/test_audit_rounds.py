@@ -25,7 +25,7 @@ def here():
 
 
 def told(now):
-    """{metric: value}"""
+    """Return the verification metrics as {metric: value}."""
     found = {}
     for family in verification(now):
         (sample,) = family.samples

@@ -22,7 +22,7 @@ PARSERS = {"": plain_text, OPENMETRICS: openmetrics}
 
 
 class Figures:
-    """One of each type, with whatever has to be escaped."""
+    """A metric of each type, with characters that must be escaped."""
 
     def collect(self):
         gauge = GaugeMetricFamily("a_gauge", 'A "help"\nof \\ two lines.', labels=["b", "a"])

@@ -1,4 +1,4 @@
-"""What is deleted after its time, what stays, and who people and shells are named as."""
+"""Retention of old rows, and the display names of people and shells."""
 
 import getpass
 import os

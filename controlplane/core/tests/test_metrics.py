@@ -1,4 +1,4 @@
-"""What Prometheus is told, who may ask, and what is left to tell without the database."""
+"""Metrics: content, access, and the part that works without the database."""
 
 import gzip
 import math
@@ -49,7 +49,7 @@ def no_database():
 
 
 def scrape(api=None, parse=plain_text, **headers):
-    """{(name, labels…): value}"""
+    """Return the scraped samples as {(name, labels…): value}."""
     metrics.scrapes.clear()
     api = api or with_token("metrics:read")
     answer = api.client.get("/metrics", headers={**api.headers, **headers})

@@ -1,5 +1,4 @@
-"""A migration that needs a table which somebody holds gives up soon, says so, and can run again;
-two that are begun at once run one after the other."""
+"""`migrate` gives up early on a locked table and can be retried; two runs are serialized."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Which migrations let the release before go on, and which are refused."""
+"""Migrations that are compatible with the previous release, and those that are refused."""
 
 import pytest
 from django.contrib.postgres.operations import AddIndexConcurrently

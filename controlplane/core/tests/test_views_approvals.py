@@ -22,7 +22,7 @@ def kim():
 
 @pytest.fixture
 def waiting(kim):
-    """What kim asked for, through the API: to release everything."""
+    """Request kim's release of everything through the API; return the approval's id."""
     api = signed_in(kim)
     api.engage("global:all")
     body = {"justification": "duplicate charges refunded, queue empty"}

@@ -25,7 +25,7 @@ _SERVICE_VARIABLES = {"DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "PYTEST
 
 
 class Run:
-    """One process of the supervisor and what it printed."""
+    """A supervisor process and its output."""
 
     def __init__(self, process: "subprocess.Popen[str]", data: Path, port: int) -> None:
         self.process = process
@@ -118,7 +118,7 @@ def _kill_all(pids: Sequence[int]) -> bool:
 
 
 def processes_of(data: Path) -> list[int]:
-    """Every process that was started for the data directory, or works inside it or its cluster."""
+    """Return the processes started for the data directory, or working in it or its cluster."""
     marks = {os.fsencode(data), os.fsencode(cluster_of(data))}
     found = []
     for entry in Path("/proc").iterdir():
@@ -151,7 +151,7 @@ def wait_until(condition: Callable[[], bool], seconds: float, run: Run | None = 
 
 
 def assert_nothing_left(run: Run) -> None:
-    """No process, no port, no lock, no address file."""
+    """Assert that no process, port, lock or address file is left."""
     wait_until(lambda: not processes_of(run.data), 3, run)
     assert is_free(run.port)
     assert not list((run.data / "run").glob("*.json"))

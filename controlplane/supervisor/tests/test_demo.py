@@ -1,4 +1,4 @@
-"""What `demo` adds to a run: children that know no database, started once all is ready."""
+"""The `demo` children: no database credentials, and a start after the application is ready."""
 
 import os
 import re

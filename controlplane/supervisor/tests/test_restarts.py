@@ -1,4 +1,4 @@
-"""When a child starts again."""
+"""Restart delays."""
 
 from controlplane.supervisor.restarts import Restarts
 

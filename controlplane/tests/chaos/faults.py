@@ -138,7 +138,7 @@ class Stage:
 
     @contextmanager
     def _backend(self, number: signal.Signals, choice: float) -> Iterator[None]:
-        """One session of the application, which may hold any lock."""
+        """Disturb one database session of the application, which may hold any lock."""
         sessions = self._pids("postgres:", "switchgear_app")
         pid = sessions[int(choice * len(sessions))]
         with contextlib.ExitStack() as undo:
@@ -216,7 +216,7 @@ def _stopped(pids: list[int]) -> Iterator[None]:
 
 @contextmanager
 def _disk_full(pids: list[int]) -> Iterator[None]:
-    """Every write to a file fails meanwhile, as the kernel has it for a limit on the size."""
+    """Make all file writes fail, through the kernel's limit on file size."""
     changed = []
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):

@@ -53,8 +53,11 @@ def told(faults: Faults) -> str:
 
 
 def of(windows: Sequence[Page], paths: Sequence[str], url: str, turns: Turns = ALL_TURNS) -> str:
-    """What is wrong with these pages, to read; nothing if nothing is. Each window, of a context of
-    its own, takes its share of the pages: axe keeps a whole processor busy."""
+    """Return axe-core's findings on these pages as text; empty if there are none.
+
+    The pages are divided among the windows, each of a context of its own, because axe keeps a whole
+    processor busy.
+    """
     faults: Faults = {}
     for at in range(0, len(paths), len(windows)):
         shown = dict(zip(paths[at : at + len(windows)], windows, strict=False))

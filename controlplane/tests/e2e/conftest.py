@@ -16,7 +16,7 @@ from controlplane.tests.e2e import world
 
 @pytest.fixture
 def night(transactional_db: None, settings: Any) -> Iterator[User]:
-    """Somebody who sees everything there is."""
+    """A person who can see everything, with data in every table."""
     resolve("/")  # Addresses are read in now, not within a transaction of the world's.
     with heap(settings) as letters:
         yield world.build(letters)
@@ -30,8 +30,10 @@ def first_day(transactional_db: None, settings: Any) -> Iterator[User]:
 
 @pytest.fixture
 def rounds(chromium: Browser, live_server: Any) -> Iterator[Desks]:
-    """Windows that hurry from page to page: what a page has just asked for is given up then, and
-    the browser's complaint about that says nothing."""
+    """Windows that navigate quickly.
+
+    Leaving a page aborts its pending requests; the browser's complaints about that are ignored.
+    """
     opened = Desks(chromium, live_server.url)
     yield opened
     opened.close()

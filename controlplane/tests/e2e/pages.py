@@ -1,4 +1,4 @@
-"""Which pages there are: whatever links lead to, one of each kind."""
+"""The console's pages, found by following links, one of each kind."""
 
 import re
 from collections import deque

@@ -1,4 +1,4 @@
-"""Every page by axe-core: full and empty, light and dark, on a desk and on a phone."""
+"""axe-core on every page: full and empty, light and dark, desktop and phone."""
 
 import pytest
 from playwright.sync_api import expect

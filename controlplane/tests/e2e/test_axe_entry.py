@@ -1,4 +1,4 @@
-"""What is shown once, and the pages of coming in, by axe-core: what no link leads to."""
+"""axe-core on pages without incoming links: sign-in, and secrets that are shown once."""
 
 import re
 from dataclasses import replace

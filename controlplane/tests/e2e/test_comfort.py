@@ -45,8 +45,10 @@ FRAMED = ".state, .button, .alarm, .degraded, .note, .environment, .nav .count"
 
 @pytest.fixture
 def large(chromium, live_server):
-    """Windows of a browser that somebody has told to write twice as large: 32 pixels for 16. It is
-    told as a person tells it, so that what depends on the width in letters depends on it too."""
+    """Windows of a browser with a default font size of 32 pixels instead of 16.
+
+    It is set as a person would, so that media queries in letter widths follow it too.
+    """
     # What the library says of the pointer is said by the same flag, of which the last one counts.
     told = (
         "primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4,"

@@ -1,4 +1,4 @@
-"""No page is forgotten: whatever answers with HTML is led to by a link, or named here."""
+"""Every HTML page is reachable by links, or listed here."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What somebody typed is there still when a session ends meanwhile, or nobody answers."""
+"""Typed text survives the end of a session and an unreachable server."""
 
 import pytest
 from playwright.sync_api import expect
@@ -14,7 +14,7 @@ PASSWORD = "correct-horse-9"
 
 
 def sign_in_beside(desk):
-    """By the link that the page shows, which opens another tab."""
+    """Sign in through the page's link, which opens another tab."""
     with desk.context.expect_page() as opened:
         desk.page.get_by_role("link", name="Sign in").click()
     opened.value.get_by_label("User name").fill("kim")

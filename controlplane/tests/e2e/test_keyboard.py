@@ -1,4 +1,4 @@
-"""Every flow without a mouse: reached by Tab, seen at each stop, and the focus comes back."""
+"""Each flow by keyboard alone: reached by Tab, visible focus, and focus restored afterwards."""
 
 import re
 from datetime import timedelta

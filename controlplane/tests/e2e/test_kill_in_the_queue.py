@@ -1,5 +1,7 @@
-"""The whole way of a kill, with real processes: a browser engages, and none of the calls that wait
-for a provider that hangs reaches it."""
+"""A kill switch end to end, with real processes.
+
+A browser engages it, and no call queued for a hanging provider reaches that provider.
+"""
 
 import json
 import os

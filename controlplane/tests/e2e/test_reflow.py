@@ -1,4 +1,4 @@
-"""No page scrolls sideways: at 320 pixels, which is also what a desk has at a zoom of 400 %."""
+"""No page scrolls sideways at 320 pixels, the width of a desktop at 400 % zoom."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a page says when it can't do what one came for: refused, lost, broken, or half working."""
+"""Pages in failure states: forbidden, not found, server error, and degraded."""
 
 import pytest
 from playwright.sync_api import expect

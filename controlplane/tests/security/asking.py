@@ -64,9 +64,11 @@ Asked = tuple[requests.PreparedRequest, Response, str]
 def asked(
     operation: Any, send: Send, examples: int, there: Mapping[str, list[str]]
 ) -> Iterator[Asked]:
-    """Each request about an operation, good ones and half as many bad ones, and what is wrong with
-    its answer by the document: nothing, mostly. `there` are arguments of addresses that lead to
-    something."""
+    """Yield each generated request, with the response's violations of the OpenAPI document.
+
+    There are half as many invalid requests as valid ones. `there` are path arguments of existing
+    objects.
+    """
     modes = {GenerationMode.POSITIVE: examples, GenerationMode.NEGATIVE: (examples + 1) // 2}
     for mode, count in modes.items():
         # Of an operation without arguments and body there are no bad ones.
@@ -152,14 +154,14 @@ async def _through(
 
 
 def prepared(case: Any) -> requests.PreparedRequest:
-    """What would go over the wire."""
+    """Return the request as it would be sent."""
     given_ = case.as_transport_kwargs(base_url=HOST)
     wanted = ("method", "url", "headers", "params", "data", "json")
     return requests.Request(**{name: given_[name] for name in wanted if name in given_}).prepare()
 
 
 def said(request: requests.PreparedRequest) -> dict[str, str]:
-    """Its headers, but for credentials that were made up."""
+    """Return the request's headers without generated credentials."""
     texts = {
         name.lower(): value.decode("latin-1") if isinstance(value, bytes) else value
         for name, value in request.headers.items()

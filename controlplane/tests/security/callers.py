@@ -1,4 +1,4 @@
-"""Who comes to an address: nobody, people of each role, tokens; and what they are told."""
+"""Callers of each kind: anonymous, people of each role, tokens; and the expected answers."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ def somebody(role: str) -> Client:
 
 
 def program(*scopes: str, owner: Any) -> Client:
-    """One that sends a token with each request."""
+    """Return a client that sends a token with each request."""
     text = token_text(owner, scopes, name="matrix-" + ("-".join(sorted(scopes)) or "none")[:40])
     return Client(raise_request_exception=False, headers={"authorization": f"Bearer {text}"})
 
@@ -69,8 +69,10 @@ def ask(client: Client, method: str, place: Place) -> Any:
 
 @contextmanager
 def undone() -> Iterator[None]:
-    """What is done meanwhile is taken back; what insists on a transaction of its own may have one,
-    as in Django's own test cases."""
+    """Roll back everything done in this context.
+
+    Code that requires its own transaction may open one, as in Django's test cases.
+    """
     around = transaction.atomic()
     around._from_testcase = True
     with around:

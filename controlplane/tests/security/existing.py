@@ -41,7 +41,7 @@ REHEARSED = "rehearsed"
 
 
 def more(ada: User, letters: Heap) -> None:
-    """What :func:`markup.build` leaves out."""
+    """Create the objects missing from :func:`markup.build`."""
     now, actor = db_now(), ada.as_actor()
     overrides.set_override(
         caller="core",
@@ -78,7 +78,7 @@ def _drilled(actor: Actor, now: datetime) -> None:
 
 
 def _letters_left(letters: Heap, actor: Actor, now: datetime) -> None:
-    """One that was discarded, a job that is under way, and one that was paused."""
+    """Create a discarded letter, a running job and a paused one."""
     gone = letters.add(to="gone")
     told: dict[str, Any] = {"reason": REASON, "actor": actor, "now": now}
     actions.discard(stream=letters.stream("gone"), entry_id=gone, **told)
@@ -101,7 +101,10 @@ def kept_for_good(ada: User, switch: str) -> None:
 
 
 def arguments(letters: Heap) -> dict[str, list[str]]:
-    """By the name of the argument; `<part of the route> <name>` where that stands for several."""
+    """Return path arguments of existing objects, by name.
+
+    A key `<part of the route> <name>` applies to a name with several meanings.
+    """
     entry, *_ = letters.redis.xrange(letters.name(), count=1)
     return {
         "alert_id": _ids(Alert),
@@ -156,7 +159,7 @@ def path_of(there: Mapping[str, list[str]], route: str) -> str | None:
 
 
 def choice(there: Mapping[str, list[str]], route: str, name: str) -> list[str]:
-    """What may stand for an argument of this route; nothing, if none of its kind is there."""
+    """Return the values for this argument of the route; empty if no such object exists."""
     for key, found in there.items():
         part, _, of = key.rpartition(" ")
         if of == name and part and f"/{part}/" in f"/{route}":

@@ -1,15 +1,13 @@
-"""Who may do what, address by address: written by hand from the contract, not read from the code.
+"""The permission matrix of all paths, written by hand from the contract, not read from the code.
 
 A need is one of
 
-* ``open``: anybody; ``person``: anybody who signed in, but no token;
-* a scope, or several of which one will do (``a | b``): a person whose role has it, a token with it
-  whose owner's role has it;
-* ``scope + approve`` and ``scope + admin``: the same, and the person, or the token's owner, is an
-  approver (or an admin);
-* ``approve`` and ``admin``: a signed-in person of that rank, never a token.
+* ``open``: anybody; ``person``: any signed-in person, but no token; * a scope, or alternatives (``a
+| b``): a person whose role has it, or a token with it whose owner's   role has it; * ``scope +
+approve`` and ``scope + admin``: the same, and the person, or the token's owner, is an   approver
+(or an admin); * ``approve`` and ``admin``: a signed-in person of that rank, never a token.
 
-A method that is not named here is refused, whoever asks.
+A method not listed here is refused for everybody.
 """
 
 import re
@@ -305,7 +303,7 @@ class Need(NamedTuple):
 
     @property
     def has_rank(self) -> bool:
-        """Whether more than a scope is asked for."""
+        """True if more than a scope is required."""
         return self.person or self.rank != "viewer"
 
 
@@ -316,7 +314,7 @@ def names_a_thing(route: str, need: Need) -> bool:
 
 @cache
 def needs() -> dict[str, dict[str, Need]]:
-    """By the route as the resolver has it and the method."""
+    """Return the needs by route, as in the resolver, and by method."""
     found = {f"api/v1/{route}": said for route, said in _lines(API)}
     found |= {"" if route == "<top>" else route: said for route, said in _lines(PAGES)}
     found["metrics"] = {"GET": need("metrics:read")}

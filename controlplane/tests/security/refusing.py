@@ -1,4 +1,4 @@
-"""What a write that was refused may leave behind, which is nothing: in no table, in no stream."""
+"""Traces of refused writes: no table and no stream may change."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -92,7 +92,7 @@ def _different(before: Mapping[Any, Any], after: Mapping[Any, Any]) -> set[str]:
 
 
 def complaint(write: Write, answer: Any, changed: set[str], may: bool) -> str:
-    """What is wrong with an answer; nothing, mostly."""
+    """Return the problem with an answer; empty if there is none."""
     if may:
         return "" if answer.status_code < 400 else f"{answer.status_code} {answer.content[:200]}"
     if answer.status_code != (404 if write.hidden else 403):

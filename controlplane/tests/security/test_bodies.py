@@ -1,4 +1,4 @@
-"""What no body may do, on every address of the API that reads one: break it, or stay."""
+"""Hostile request bodies, on every API path that reads one: no crash, and nothing stored."""
 
 import gzip
 import re

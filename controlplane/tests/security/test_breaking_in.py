@@ -33,7 +33,7 @@ JUSTIFIED = {"justification": "vendor says it is mended, queue empty"}
 
 
 def stale(client):
-    """Somebody who signed in long ago."""
+    """Make the client's last confirmation old."""
     session = client.session
     session[confirmation.KEY] = 0
     session.save()
@@ -62,7 +62,7 @@ def test_nobody_gives_themselves_a_role():
 
 
 def test_nobody_connects_themselves_with_slack_or_with_another_address():
-    """Who presses a button in Slack is told by it, and where links to new passwords go."""
+    """A Slack account identifies its owner, and links to new passwords go to the e-mail address."""
     lee = person("approver", "lee")
     more = {"slack_user_id": "U024BE7LH", "email": "lee@evil.example", "username": "ada"}
 

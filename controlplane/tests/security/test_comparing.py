@@ -48,8 +48,10 @@ def compared(source):
 
 
 def names(side):
-    """What a side of a comparison is called: the last word of `a.b.c`, of a call, of a key; those
-    in a tuple."""
+    """Return the names in one side of a comparison.
+
+    That is the last part of `a.b.c`, of a call or of a key; for a tuple, those of its elements.
+    """
     if isinstance(side, ast.Tuple):
         return [name for each in side.elts for name in names(each)]
     if isinstance(side, ast.Call):
@@ -62,7 +64,7 @@ def names(side):
 
 
 def is_secret(name):
-    """By its words; a constant is written in the source, and so is none."""
+    """Return True if a name sounds like a secret; constants are in the source, and so aren't."""
     return not name.isupper() and any(
         part in NAMES or part.rstrip("s") in NAMES for part in name.lower().split("_")
     )

@@ -1,4 +1,4 @@
-"""What headers claim of where a request comes from, with and without proxies that we trust."""
+"""Client addresses from forwarding headers, with and without trusted proxies."""
 
 import pytest
 from django.test import Client, RequestFactory

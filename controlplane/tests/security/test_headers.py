@@ -1,4 +1,4 @@
-"""What every answer says to the browser: the policy, no frames, no guessing, no keeping."""
+"""Security headers of every response: policy, framing, content sniffing, caching."""
 
 import json
 import os
@@ -36,7 +36,7 @@ class Answer(NamedTuple):
 
 
 def missing(answer):
-    """What an answer lacks, to read."""
+    """Return the missing or weak security headers, as text."""
     headers = answer.headers
     policy = {one.strip() for one in headers.get("Content-Security-Policy", "").split(";")}
     lacking = sorted(POLICY - policy)

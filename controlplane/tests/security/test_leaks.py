@@ -1,4 +1,4 @@
-"""What is secret stands nowhere in the database: not in its own table, and not in the trail."""
+"""No secret is stored in plain text anywhere in the database, the audit trail included."""
 
 import pytest
 from django.db import connection
@@ -87,7 +87,10 @@ def test_an_error_tells_nothing_of_the_inside():
 
 
 def kept_in_sessions(text):
-    """Whether some session holds it: their content is packed, so that no search of rows sees it."""
+    """Return True if a session contains the text.
+
+    Sessions are encoded, so that SQL can't search them.
+    """
     rows = BrowserSession.objects.values_list("session_data", flat=True)
     return any(text in str(SessionStore().decode(data)) for data in rows)
 

@@ -1,4 +1,4 @@
-"""What somebody sends can't look like a line, or a colour, of the log."""
+"""Input can't forge log lines or terminal colors."""
 
 import logging
 import logging.config

@@ -1,4 +1,4 @@
-"""No text becomes an element or a link that runs, on any page, by whatever way it came in."""
+"""No text becomes an element or an executable link on any page."""
 
 from html import unescape
 
@@ -14,7 +14,7 @@ WEAR = "document.querySelectorAll('[data-pwned]').length"
 
 
 def looked_at(user):
-    """Every page that links lead to, and every dialog and part that has an address; the HTML."""
+    """Yield the HTML of each linked page, and of each dialog and partial with a path."""
     seen = set()
     for _name, path, html in pages.followed(user):
         seen.add(path)

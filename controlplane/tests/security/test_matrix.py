@@ -1,4 +1,4 @@
-"""Every address by every role: what the contract's table allows, and nothing more."""
+"""Every path by every role: exactly the contract's permissions."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def told(wrong):
 
 @pytest.fixture(autouse=True)
 def _things():
-    """What the samples name, so that it is there."""
+    """Create the objects named by the sample paths."""
     dependency("core->oracle", db_now())
     making.slo("core-availability")
 

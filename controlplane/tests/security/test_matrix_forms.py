@@ -1,5 +1,4 @@
-"""The table once more, with each page's own form, filled in: done for who may, refused to all
-others, and then nothing of it is in any table or stream."""
+"""The permission matrix with filled-in page forms: a refused form changes no table or stream."""
 
 from datetime import timedelta
 from functools import partial

@@ -1,5 +1,4 @@
-"""The table once more, where what addresses name is there: who may gets it, and who may not is told
-that it is not for them, not that it is not there."""
+"""The permission matrix on existing objects: 403 without permission, not 404."""
 
 import pytest
 

@@ -1,5 +1,4 @@
-"""The table once more, with writes that would go well: done for who may, refused to all others, and
-then nothing of it is in any table or stream."""
+"""The permission matrix with valid writes: a refused write changes no table or stream."""
 
 import orjson
 import pytest
@@ -23,7 +22,7 @@ def house(settings):
 
 
 def needed(write):
-    """Who may; nobody of ours, if only whoever asked may."""
+    """Return the need of a write; None if only the requester may do it."""
     if write.need == "who asked":
         return None
     return matrix.need(write.need) if write.need else TABLE[f"api/v1/{write.route}"][write.method]

@@ -43,8 +43,11 @@ def is_of_django(operation):
 
 @pytest.fixture
 def house(settings):
-    """A house full of things: an admin's browser, a token of theirs with every scope, and what
-    arguments of addresses lead to something."""
+    """An installation with objects in every table.
+
+    Yields the browser of an admin and a token of theirs with every scope, and the path arguments of
+    existing objects.
+    """
     with heap(settings) as letters:
         ada = markup.build(letters)
         program = callers.program(*callers.ALL_SCOPES, owner=User.objects.get(pk=ada.pk))

@@ -1,4 +1,4 @@
-"""Who loses their account, their role or their token while they wait for a lock changes nothing."""
+"""Losing an account, role or token while waiting for a lock makes the write fail."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -41,7 +41,7 @@ AT_ONCE = {
 
 
 def answer_of(call, *, meanwhile):
-    """What `call` answers, which had to wait for the publication until `meanwhile` was done."""
+    """Return the result of `call`, which waits for the publication lock during `meanwhile`."""
     done = threading.Event()
 
     def asked():
@@ -152,7 +152,7 @@ def test_what_was_asked_in_a_session_that_was_ended_meanwhile_is_not_done():
 
 
 def test_a_password_is_not_changed_by_the_one_that_was_just_replaced():
-    """Somebody at a stolen browser hurries to outrun the reset that is to throw them out."""
+    """Somebody with a stolen session races the password reset that ends it."""
     olga = person("operator", "olga")
     people.set_password(user=olga, password=OLD, actor=HOUSE, now=db_now())
     thief = browser_of(olga)

@@ -1,7 +1,7 @@
-"""Every address of the installation, each with arguments that fit.
+"""All paths of the installation, with sample arguments.
 
-Read from the resolver, so what is new is here at once; an argument that nobody gave a sample for
-is an error, which a test turns into a failure.
+Read from the resolver, so new paths are included at once; an argument without a sample is an error,
+which a test reports.
 """
 
 import re
@@ -87,7 +87,7 @@ class NoSample(Exception):
 
 @cache
 def places() -> tuple[Place, ...]:
-    """Every place that Django answers. Raises :class:`NoSample`."""
+    """Return all paths that Django serves. Raises :class:`NoSample`."""
     return tuple(_walk(get_resolver().url_patterns, ""))
 
 
@@ -100,7 +100,7 @@ def named(name: str) -> Place:
 
 
 def data_plane_paths() -> tuple[str, ...]:
-    """Every path that the data plane answers, one flag's among them."""
+    """Return all paths that the data plane serves, including one flag's."""
     return (*ROUTES, f"{handlers.FLAG_PREFIX}segment:finance")
 
 

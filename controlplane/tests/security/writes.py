@@ -1,6 +1,4 @@
-"""Writes that would go well: of each address of the API that changes something, one with a good
-body, about a thing that is there.
-"""
+"""A valid write to an existing object, for each API path that changes something."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -44,7 +42,7 @@ ALERTS = {
 
 
 class House(NamedTuple):
-    """What is there; `admin` is a browser that may look at all of it."""
+    """Existing objects; `admin` is a browser with access to all of them."""
 
     letters: Heap
     there: Mapping[str, list[str]]
@@ -54,7 +52,7 @@ class House(NamedTuple):
         return self.admin.get(f"/api/v1/{path}").json()
 
     def letter(self) -> str:
-        """One that nobody has touched."""
+        """Add a letter without prior actions."""
         return self.letters.add()
 
 
@@ -63,9 +61,12 @@ Value = Any | Callable[[House], Any]
 
 @dataclass(frozen=True)
 class Write:
-    """`args` are what stands in the address, where the first thing of its kind won't do. `need`
-    takes the place of the table's, where this body asks for more than every body does; `hidden`:
-    who may not is told that there is nothing."""
+    """A valid write.
+
+    `args` are path arguments, if the first object of the kind is unsuitable. `need` replaces the
+    matrix's, if this body requires more than others; with `hidden`, the answer without permission
+    is 404.
+    """
 
     method: str
     route: str

@@ -1,4 +1,4 @@
-"""Somebody with a second factor, and their browser, in the tests of entry."""
+"""A person with a second factor, and their browser, for authentication tests."""
 
 from allauth.mfa.totp.internal.auth import format_hotp_value, generate_totp_secret, hotp_value
 from django.test import Client
@@ -24,7 +24,7 @@ def with_app(user: User) -> tuple[str, list[str]]:
 
 
 def code(secret: str, periods: int = 0) -> str:
-    """What the app shows now, or so many half minutes later."""
+    """Return the app's current code, or the one of another 30 s period."""
     return format_hotp_value(hotp_value(secret, int(timezone.now().timestamp()) // 30 + periods))
 
 

@@ -1,4 +1,4 @@
-"""Who somebody from the provider becomes here, however odd what it says of them."""
+"""Users created or found for identities from the provider, odd claims included."""
 
 import pytest
 

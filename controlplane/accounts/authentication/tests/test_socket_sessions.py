@@ -28,7 +28,7 @@ def signed_in(user) -> tuple[Client, str]:
 
 
 def is_over(key: str, change) -> bool:
-    """Whether the socket's session has ended once `change` was made."""
+    """Return True if `change` ends the socket's session."""
     session = sessions.find(key).session
     assert sessions.ended([session]) == set()
     change()

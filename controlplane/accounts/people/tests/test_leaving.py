@@ -1,4 +1,4 @@
-"""Somebody is deactivated or gets another role: from that moment on, everywhere."""
+"""Deactivation and role changes, which take effect everywhere at once."""
 
 import json
 from datetime import timedelta

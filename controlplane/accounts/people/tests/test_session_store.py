@@ -1,4 +1,4 @@
-"""How long a browser stays signed in, and what the table knows of it."""
+"""Session lifetime, and the content of the session table."""
 
 from datetime import timedelta
 

@@ -49,7 +49,7 @@ def empty_database(template: str = "template1") -> Iterator[dict[str, str]]:
 
 
 def _dropped(name: str) -> bool:
-    """Not by force: the owner may not end the application's sessions, which end by themselves."""
+    """Drop the database if unused; without force, because the owner may not end sessions."""
     try:
         with psycopg.connect(source_url(), autocommit=True) as owner:
             owner.execute(f"DROP DATABASE {name}")
@@ -72,15 +72,17 @@ def run(*arguments: str, quiet: bool = False, **variables: str) -> "subprocess.P
 
 
 def manage(*arguments: str, **variables: str) -> tuple[int, str, str]:
-    """Its exit code, output and errors."""
+    """Run a management command; return its exit code, output and errors."""
     process = run(*arguments, **variables)
     output, errors = process.communicate(timeout=120)
     return process.returncode, output, errors
 
 
 def program(folder: Path, name: str, lines: str) -> str:
-    """A PATH on which `name` is a shell script: `lines`, in which $REAL is the real program. Asked
-    for its version it answers as that does."""
+    """Return a PATH on which `name` is a shell script of `lines`; $REAL is the real program.
+
+    With `--version` the script answers like the real program.
+    """
     real = pg_programs.find(name, at_least=18)
     folder.mkdir(exist_ok=True)
     script = folder / name

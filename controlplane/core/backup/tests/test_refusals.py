@@ -1,4 +1,4 @@
-"""What a restore refuses to touch, and how it says so; what nobody may use before its end."""
+"""Restores that are refused, their messages, and the lock until a restore ends."""
 
 from urllib.parse import urlsplit
 

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
 
 
 def dumped(path, *arguments):
-    """What `pg_restore` makes of the dump in a backup, as text."""
+    """Return `pg_restore`'s text output for the dump in a backup."""
     with file.opened(path) as (_, dump):
         done = subprocess.run(
             [pg_programs.find("pg_restore", at_least=18), *arguments, "--file", "-"],
@@ -131,7 +131,7 @@ def test_an_older_pg_dump_on_path_is_passed_over(tmp_path, monkeypatch):
 
 
 def test_of_those_that_can_the_oldest_is_taken(tmp_path, monkeypatch):
-    """What a newer `pg_restore` says to PostgreSQL 16 or older, that refuses."""
+    """PostgreSQL 16 and older reject the output of a newer `pg_restore`."""
     monkeypatch.setenv("PATH", places.program(tmp_path / "bin", "pg_restore", "exit 3"))
 
     for server in (14, 16):

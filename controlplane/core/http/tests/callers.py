@@ -1,4 +1,4 @@
-"""Who calls the API in tests: people with a session and programs with a token."""
+"""API callers for tests: people with a session and programs with a token."""
 
 import threading
 from collections.abc import Callable, Iterable

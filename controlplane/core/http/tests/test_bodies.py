@@ -1,4 +1,4 @@
-"""What may be sent: one JSON object of at most 64 KiB that can be stored; the rest is a 4xx."""
+"""Request bodies: one JSON object of at most 64 KiB that can be stored; anything else is a 4xx."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Every failure is answered in the caller's own form: problem+json on the API, a page elsewhere."""
+"""Failures are answered as problem+json on the API, as a page elsewhere."""
 
 import json
 import logging

@@ -22,7 +22,7 @@ def document(tmp_path_factory):
 
 
 def complaints(document, path, method, response):
-    """What the document says against a real answer."""
+    """Return the differences between a real response and the OpenAPI document."""
     answers = document["paths"][path][method]["responses"]
     described = answers.get(str(response.status_code)) or answers["default"]
     if "$ref" in described:

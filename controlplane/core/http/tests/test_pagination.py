@@ -19,7 +19,7 @@ def operator():
 
 
 def follow(api: Api, path: str, limit: int, link: str = "next"):
-    """Every page from `path` on, by its links."""
+    """Return all pages from `path` on, following their links."""
     page = api.get(path, {"limit": limit}).json() if "?" not in path else at_link(api, path)
     pages = [page]
     while page[link]:

@@ -1,4 +1,4 @@
-"""Every answer names its request, and the log can be searched by that name."""
+"""Each response has a request id, which also appears in the log."""
 
 import json
 import logging

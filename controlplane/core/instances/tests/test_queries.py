@@ -1,4 +1,4 @@
-"""Who is there, how soon they were told, and who checks what, on real rows."""
+"""Queries about instances, on real rows: presence, delays, and checks."""
 
 import math
 import random

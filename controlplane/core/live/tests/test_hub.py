@@ -1,4 +1,4 @@
-"""What the hub of a process tells its sockets, without a server around it."""
+"""Messages of a process's hub to its sockets, without a server."""
 
 import asyncio
 from collections.abc import Collection, Mapping

@@ -1,4 +1,4 @@
-"""What waits for a socket that is not read fast enough."""
+"""The queue of a socket that reads too slowly."""
 
 import orjson
 from hypothesis import given

@@ -55,7 +55,7 @@ def listening(port: int) -> Iterator[Any]:
 
 
 def misses(pubsub: Any, seconds: float) -> int:
-    """How often it is said that notes were missed."""
+    """Count the notices of missed notifications within some seconds."""
     found, ends = 0, time.monotonic() + seconds
     while (left := ends - time.monotonic()) > 0:
         message = pubsub.get_message(timeout=left)

@@ -1,4 +1,4 @@
-"""How many sockets there may be, and how one is written to."""
+"""Limits on sockets, and writing to one."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ def socket(name: str = "token:1", topics: str = "switches") -> Socket:
 
 
 def written(one: Socket, *, until: int) -> list[str]:
-    """What is written until so many texts were, or a little later."""
+    """Return the texts written until there are `until`, or slightly more."""
 
     async def run() -> list[str]:
         texts: list[str] = []

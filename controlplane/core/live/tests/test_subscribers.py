@@ -1,4 +1,4 @@
-"""Whose page opened a socket, and what came with it."""
+"""Credentials and page origin of a socket's client."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How often a socket may say something."""
+"""Rate limit of messages from a socket."""
 
 from controlplane.core.live.token_bucket import Pace
 

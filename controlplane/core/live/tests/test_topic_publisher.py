@@ -36,7 +36,7 @@ class House:
             self.sockets.enter(each)
 
     def told(self) -> int:
-        """How many texts wait for all of them together."""
+        """Number of texts waiting in all mailboxes together."""
         return sum(256 - each.mailbox.room for each in self.all)
 
     async def during(self, *others: Coroutine[Any, Any, Any], until: Coroutine[Any, Any, Any]):
