@@ -1,4 +1,4 @@
-"""Static files: ours, and of the libraries beside them only what pages load."""
+"""Static files: our own, and the library files that pages load."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,7 +19,7 @@ OUR_IMPORTS = ("js/*.js", ((r'(?P<matched>from "(?P<url>\./[^"]+)")', 'from "%(u
 
 
 class Finder(FileSystemFinder):
-    """Finds what is collected; how libraries are packaged is nobody's business."""
+    """Finds the files to collect, without the libraries' packaging."""
 
     def list(self, ignore_patterns: Iterable[str] | None) -> Iterable[Any]:
         return super().list([*(ignore_patterns or ()), *LEFT_OUT])

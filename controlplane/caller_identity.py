@@ -1,7 +1,7 @@
-"""Identify the caller of a request from memory, before anything is asked of the database.
+"""Identifies the caller of a request from memory, before any database query.
 
-Only a verified credential makes a caller known: a token of the data plane's table, a session that
-Django found valid lately, a body that Slack signed. All others count by their address.
+Only a verified credential identifies a caller: a token of the data plane's table, a session that
+Django validated recently, a body signed by Slack. All others count by address.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Celery: beat sends the ticks that are due, workers run them, Redis carries the messages.
 
-Nothing depends on it: the watchdog runs what is late. So messages are never repeated, nothing waits
-in Redis for its time (no ETA), results are not kept, and losing all of Redis costs a moment.
+It is optional: the watchdog runs late ticks. So messages are never retried, no message waits in
+Redis for its time (no ETA), results are not kept, and losing all of Redis costs a moment.
 """
 
 import os
@@ -155,7 +155,7 @@ class Scheduler(beat.Scheduler):
 
 
 class ConsumerPulse(bootsteps.StartStopStep):
-    """The worker's heartbeat: goes on while the loop that takes messages turns and is connected."""
+    """The worker's heartbeat, while its consumer loop turns and is connected."""
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
     _pulse = heartbeats.Pulse("worker")
@@ -249,7 +249,7 @@ def _listen(**_: Any) -> None:
 
 @signals.worker_shutting_down.connect
 def _end_soon(**_: Any) -> None:
-    """Let messages that are being sent go out, and don't wait for what hangs: others take over."""
+    """Let pending messages go out, then exit despite hanging tasks: others take over."""
     forced = threading.Timer(MUST_END_SECONDS, os._exit, [0])
     forced.daemon = True
     forced.start()

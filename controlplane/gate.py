@@ -206,7 +206,7 @@ class Gate:
     async def _wait(
         self, call: Call, task: "asyncio.Task[None]", answer: "_Answer", ends: float | None
     ) -> None:
-        """Give up on an answer that does not begin in time; one that has begun may take longer."""
+        """Give up on a response that doesn't start in time; a started one may take longer."""
         try:
             timeout = None if ends is None else max(0.0, ends - time.monotonic())
             await asyncio.wait({task}, timeout=timeout)
@@ -235,7 +235,7 @@ class _UnreadError(Exception):
 
 
 class _Answer:
-    """The receive and send channels of one request; records when its answer has begun."""
+    """The receive and send channels of one request; records the start of the response."""
 
     def __init__(self, receive: Receive, send: Send, body: bytes) -> None:
         self._body: bytes | None = body

@@ -105,7 +105,7 @@ TEMPLATES = [
 
 
 def _database(url: str, assume_role: str | None, pool_size: int, limits: str) -> dict[str, Any]:
-    """Django's entry for a URL. What the URL says of the connection wins over what stands here."""
+    """Return Django's entry for a database URL; the URL's own parameters take precedence."""
     info = {key: value for key, value in conninfo_to_dict(url).items() if value is not None}
     options: dict[str, Any] = {
         "connect_timeout": 3,

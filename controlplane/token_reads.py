@@ -95,7 +95,7 @@ class TokenReads(BaseHandler):
 def is_token_read(scope: Scope) -> bool:
     """Return True for an API read that carries a token and no body.
 
-    Django joins two `Authorization` headers into one that holds no token, so those are left to it.
+    Django joins two `Authorization` headers into an invalid one, so such requests are left to it.
     """
     if scope["method"] not in METHODS or not scope["path"].startswith(API):
         return False

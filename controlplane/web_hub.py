@@ -49,7 +49,7 @@ class Beside:
         )
 
     def holder(self, headers: Headers) -> Visitor:
-        """Raises what is wrong with the token, also that it may listen to nothing at all."""
+        """Return the visitor for a token; raise if it is invalid or may not listen to any topic."""
         state = self._state
         scopes = {scope for topic in topics.known() for scope in topic.scopes}
         found = authenticate(state.tokens, headers, *sorted(scopes), clock=state.unix)

@@ -1,1 +1,1 @@
-"""People, roles, tokens and sessions: who may come in, and what they may do."""
+"""People, roles, tokens and sessions: authentication and authorization."""

@@ -77,7 +77,7 @@ class BrowserSessionAdmin(ReadOnly):
 
 @admin.register(AccessAttempt)
 class AccessAttemptAdmin(ReadOnly):
-    """Failures at signing in that count; `manage.py person unlock` forgets them, and says so."""
+    """Counted sign-in failures; `manage.py person unlock` resets them, with an audit row."""
 
     list_display = ("username", "ip_address", "failures_since_start", "attempt_time")
     exclude = ("get_data", "post_data", "user_agent", "http_accept", "path_info")
@@ -166,7 +166,7 @@ class UserAdmin(Table):
             people.set_password(user=obj, password=password, actor=actor, now=now)
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """A rule that refuses, such as the last admin's, is told on the form's own page."""
+        """Show a refusal, such as the last admin's, on the form's own page."""
         # Else an open browser could make an admin, or a password to confirm everything with.
         require_fresh(request, db_now())
         try:

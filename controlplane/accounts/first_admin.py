@@ -1,4 +1,4 @@
-"""Make sure that somebody can sign in to a new installation."""
+"""Ensures an account for the first sign-in to a new installation."""
 
 import secrets
 from dataclasses import dataclass
@@ -27,11 +27,11 @@ class Admin:
 
 @transaction.atomic
 def ensure_admin(chosen_password: str, now: datetime) -> Admin:
-    """Make sure that somebody can sign in: the user `admin`.
+    """Create the user `admin` if it is missing, and return it.
 
-    While that user never has, and nobody chose a password, each run makes a new one: the print of
-    an earlier run may be lost. What somebody set since, by a page or the shell, stays: a variable
-    that was left behind must not bring an old password back at the next release.
+    Until that user has signed in, each run without a chosen password generates a new one: the
+    output of an earlier run may be lost. A password set since, by a page or the shell, is kept: a
+    variable left in place must not restore an old password at the next release.
     """
     lock()
     admin = User.objects.filter(username=ADMIN).first()

@@ -43,11 +43,11 @@ class Person(Protocol):
 
 @dataclass(frozen=True)
 class Actor:
-    """Someone or something that acts, with what it may do and where it comes from.
+    """A person, program or the system as the author of a write, with permissions and origin.
 
-    `user_id` is the responsible person: the user, the owner of a token, nobody for the system.
-    `services` are the services it may report as, any if empty. `session` names the row of the
-    browser's session, if there is one.
+    `user_id` is the responsible person: the user, the owner of a token, None for the system.
+    `services` are the services it may report as, any if empty. `session` identifies the browser's
+    session, if any.
     """
 
     type: ActorType
@@ -67,7 +67,7 @@ class Actor:
 
     @property
     def identity(self) -> str:
-        """Unique among actors, unlike a name: what idempotency keys are scoped to."""
+        """Unique among actors, unlike a name; idempotency keys are scoped to it."""
         if self.token_id is not None:
             return f"token:{self.token_id}"
         return f"{self.type}:{self.user_id or self.name}"
@@ -117,5 +117,5 @@ class Actor:
 
 
 def system(name: str) -> Actor:
-    """An actor for what the house does by itself, or for its server's shell."""
+    """Return an actor for the installation's own work, or for the server's shell."""
     return Actor(type="system", name=name)

@@ -1,6 +1,6 @@
-"""Port to the accounts: what people and tokens may do at this moment.
+"""Port to the accounts app: current permissions of people and tokens.
 
-`controlplane.accounts` registers the answers when it starts; without them, every write is refused.
+`controlplane.accounts` registers itself at startup; without it, every write is refused.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,10 +27,10 @@ def register(authority: Authority) -> None:
 
 
 def require_still(actors: Iterable[Actor]) -> None:
-    """Raise :class:`Forbidden` unless each actor may still do what they could when they came in.
+    """Raise :class:`Forbidden` unless each actor still has the permissions they authenticated with.
 
-    Call it behind the lock of the audit chain: what takes somebody's role, account, session or
-    token writes an audit row too, so it comes before this check or after the whole transaction.
+    Call it while holding the lock of the audit chain: taking a role, account, session or token away
+    writes an audit row too, so it commits either before this check or after the whole transaction.
     """
     _authority().require_still(actors)
 
@@ -41,7 +41,7 @@ def holders_of(power: str) -> list[str]:
 
 
 def able(refused: Mapping[str, Any]) -> list[str]:
-    """Return who may do what was refused for lack of its `power` or `scope`, if it has one."""
+    """Return the names of those who have the missing `power` or `scope` of a refusal."""
     return _authority().able(refused)
 
 

@@ -1,6 +1,6 @@
-"""Changes from a page: a plain form at an address of its own, and the same form in a dialog.
+"""Views for changes: a form with its own URL, which also opens in a dialog.
 
-The form is shown until the change can be carried out; a refusal keeps everything that was typed.
+A refused change shows the form again, with everything that was typed.
 """
 
 from collections.abc import Callable, Mapping, Sequence

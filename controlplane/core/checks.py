@@ -1,4 +1,4 @@
-"""Checks of our own: of what only the database can answer, and of what was chosen."""
+"""Django system checks for the database's owner, retention settings and migrations."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ OWNS_THE_TRAIL = Warning(
 
 @register(Tags.security, deploy=True)
 def audit_table_belongs_to_another(**_: Any) -> list[CheckMessage]:
-    """Silent where there is no database to ask, as when an image is built."""
+    """Report an audit table owned by the application's role; silent without a database."""
     try:
         with connection.cursor() as cursor:
             cursor.execute(
@@ -35,7 +35,7 @@ def audit_table_belongs_to_another(**_: Any) -> list[CheckMessage]:
 
 @register()
 def kept_days_are_within_bounds(**_: Any) -> list[CheckMessage]:
-    """A wrong KEPT_DAYS ends `migrate`, with which every start begins."""
+    """Report wrong KEPT_DAYS; this stops `migrate`, and so every start."""
     return [
         Error(f"KEPT_DAYS: {said}", id="core.E001") for said in period_errors(settings.KEPT_DAYS)
     ]

@@ -9,8 +9,8 @@ def console_url(path: str) -> str:
 
 
 def local_path(path: str) -> str:
-    """Return the path if it is one of the console, else that of its first page.
+    r"""Return the path if it is local to the console, else the first page's.
 
-    Browsers read `/\\` as `//`, which begins another host.
+    Browsers read `/\` as `//`, which starts another host.
     """
     return path if path.startswith("/") and path[1:2] not in ("/", "\\") else "/"

@@ -1,4 +1,4 @@
-"""Database errors that pass by themselves, told from mistakes in our SQL."""
+"""Transient database errors, as opposed to programming errors."""
 
 from django.db import InterfaceError, OperationalError
 

@@ -1,7 +1,7 @@
-"""The moment after which the caller was told that nothing came of it.
+"""The deadline after which a request was answered as failed.
 
-Whoever refuses a request that takes too long can't stop its thread, which may be waiting for a
-frozen database and go on when that thaws. So every write looks here last, before it commits.
+A request that times out leaves its thread running: it may wait for a frozen database and continue
+later. So each write checks the deadline last, before it commits.
 """
 
 import time

@@ -80,7 +80,7 @@ def judge(
 def picture(
     database_reachable: bool, redis_reachable: bool, known: Sequence[Cause] = ()
 ) -> dict[str, Any]:
-    """The same as the API tells it: `causes` are sentences, `effects` say what they do."""
+    """Return the API's degradation document: `causes` are sentences, `effects` the results."""
     level, causes = judge(database_reachable, redis_reachable, known)
     return {
         "level": level,

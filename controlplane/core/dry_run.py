@@ -1,4 +1,4 @@
-"""Doing something for real and taking all of it back: what a dry run shows is what would happen."""
+"""Dry runs: a change is made and rolled back, so the result is exactly what would happen."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from django.db import transaction
 
 @contextmanager
 def rehearsal() -> Iterator[None]:
-    """Everything written inside is rolled back at the end, and nobody is woken."""
+    """Roll back all writes of this context at its end, without wake-ups."""
     with transaction.atomic():
         yield
         transaction.set_rollback(True)

@@ -27,10 +27,9 @@ _READABLE = (("d", _UNITS["d"]), ("h", _UNITS["h"]), ("min", _UNITS["m"]), ("s",
 
 
 def parse(text: str) -> timedelta:
-    """The duration `text` stands for, above zero and at most `MAX_DURATION`.
+    """Parse a duration above zero and at most `MAX_DURATION`.
 
-    White space around it is ignored, inside it is not. Raises :class:`ValueError` whose message
-    is for the person who wrote it.
+    Surrounding white space is ignored. Raises :class:`ValueError` with a message for the author.
     """
     written = _WRITTEN.fullmatch(text.strip())
     if written is None:

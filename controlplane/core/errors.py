@@ -1,4 +1,4 @@
-"""The errors of the domain: each knows its HTTP status and says what to do next."""
+"""The domain errors, each with an HTTP status and advice."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -78,7 +78,7 @@ class MethodNotAllowed(DomainError):
 
 
 class Conflict(DomainError):
-    """The state does not allow it now; `extra` tells what stands in the way."""
+    """Raised when the present state doesn't allow a change; `extra` describes the conflict."""
 
     status = 409
     slug = "conflict"

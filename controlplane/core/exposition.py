@@ -1,6 +1,6 @@
-"""Metrics as text: what a web process and a data plane by itself say in the same way.
+"""Prometheus exposition shared by the web process and the separate data plane.
 
-Nothing here needs Django.
+Runs without Django.
 """
 
 import platform
@@ -29,13 +29,13 @@ END_OF_OPENMETRICS = b"# EOF\n"
 
 
 class Source(Protocol):
-    """Whatever has figures, collected anew at each scrape."""
+    """A source of metrics, collected anew at each scrape."""
 
     def collect(self) -> Iterable[Metric]: ...
 
 
 def registry(ours: Source) -> CollectorRegistry:
-    """Our figures beside those of the process itself."""
+    """Return a registry with these metrics and those of the process."""
     made = CollectorRegistry()
     ProcessCollector(registry=made)
     PlatformCollector(registry=made)

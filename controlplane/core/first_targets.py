@@ -1,7 +1,7 @@
-"""The targets an installation begins with: the escalation matrix, with nobody in it yet.
+"""The initial notification targets: the escalation matrix, with nobody assigned.
 
-Who stands behind a name is for people to say; until they do, the name itself waits for attention.
-Plain data, for the migration and for tests that empty the tables.
+Unassigned targets appear under *Needs attention*. Plain data, for the migration and for tests that
+empty the tables.
 """
 
 from datetime import datetime

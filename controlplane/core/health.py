@@ -177,9 +177,10 @@ def _loaded(present: SnapshotStatus) -> str:
 
 
 def _is_migrated() -> bool:
-    """Asked until it is true, then known: nobody takes a migration back under a running process.
+    """Return True if the schema is migrated and no restore is running.
 
-    Not while a backup is being restored: until that has ended nobody may use what is there."""
+    True is cached, because migrations aren't reverted under a running process.
+    """
     global _migrated
     if not _migrated:
         try:

@@ -1,6 +1,6 @@
-"""Probes and metrics of a process that serves nothing else: a worker, beat, the watchdog.
+"""Probes and metrics of processes without a web server: worker, beat, watchdog.
 
-They have a port of their own, which nobody outside needs to reach.
+They listen on a port of their own, for internal use.
 """
 
 import json
@@ -82,4 +82,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
     def log_message(self, *_: object) -> None:
-        """Probes come every few seconds: no line for each."""
+        """Log nothing: probes come every few seconds."""

@@ -38,9 +38,9 @@ def ages() -> dict[str, float]:
 
 
 class Pulse:
-    """Writes the heartbeat of a process as long as the loop it stands for keeps turning.
+    """Writes a process's heartbeat while its main loop keeps turning.
 
-    A thread alone would prove only that the process exists.
+    A heartbeat from a thread alone would only prove that the process exists.
     """
 
     def __init__(self, name: str, *, loop_may_rest_seconds: float = 4.0) -> None:

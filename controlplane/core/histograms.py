@@ -1,4 +1,4 @@
-"""Latency histograms kept in plain lists, and formatted only when Prometheus asks."""
+"""Latency histograms in plain lists, formatted only at a scrape."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""The names that a request's `Host` may say, by the rules of Django's `ALLOWED_HOSTS`."""
+"""Allowed values of the `Host` header, by the rules of Django's `ALLOWED_HOSTS`."""
 
 import re
 import time
@@ -24,9 +24,9 @@ class AllowedHosts:
         self._logged_at = float("-inf")
 
     def require(self, headers: Mapping[bytes, bytes]) -> None:
-        """Raise :class:`DomainError` (400) if the host that was asked is not allowed.
+        """Raise :class:`DomainError` (400) if the requested host is not allowed.
 
-        Without the header there is nothing to refuse: browsers always send it.
+        A missing header is accepted: browsers always send one.
         """
         host = headers.get(b"host")
         if host is None or host in self._remembered:
@@ -54,7 +54,7 @@ class AllowedHosts:
         )
 
     def _log(self, host: bytes) -> None:
-        """Name one a minute: services that ask by a forgotten name hear of no kill."""
+        """Log at most one refused host a minute: a service that uses it receives no kills."""
         now = time.monotonic()
         if now - self._logged_at >= LOGGED_EVERY_SECONDS:
             self._logged_at = now

@@ -49,7 +49,7 @@ def sayable(text: str) -> str:
 def refuse_unknown(
     section: str, given: Mapping[str, Any], known: Iterable[str], errors: Errors
 ) -> None:
-    """A parameter that nobody knows would be a policy that nobody follows."""
+    """Record an error for each unknown key: a mistyped parameter would be ignored silently."""
     names = list(known)
     unknown = [str(name) for name in given if name not in names]
     # To look for what was meant takes a moment each, and the given names may be many and long.
@@ -107,7 +107,7 @@ def page(path: str, value: Any, longest: int, errors: Errors) -> str:
 
 
 def web_address(url: str) -> SplitResult | None:
-    """The parts of an address of the web; None of what is none."""
+    """Parse a web address; return None if it isn't one."""
     if not url.isprintable() or " " in url:
         return None
     try:

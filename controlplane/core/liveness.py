@@ -5,7 +5,7 @@ import time
 
 
 class Loop:
-    """The loop that a process stands on. It may rest for so long before it counts as hanging."""
+    """A process's main loop; it hangs if it doesn't turn for `may_rest_seconds`."""
 
     def __init__(self, *, may_rest_seconds: float) -> None:
         self._may_rest = may_rest_seconds

@@ -40,7 +40,7 @@ _token_check: TokenCheck | None = None
 
 
 def set_token_check(check: TokenCheck) -> None:
-    """Set a check of (token, scope) that needs no database and raises what is wrong."""
+    """Set the check of (token, scope), which must not use the database and raises if it fails."""
     global _token_check
     _token_check = check
 
@@ -63,7 +63,7 @@ def scrape(accept: str) -> metrics_text.Exposition:
 
 
 def process_exposition(accept: str, loop: Loop) -> tuple[bytes, str]:
-    """Return what :func:`exposition` does, for a process beside the web: without PostgreSQL."""
+    """Return :func:`exposition` for a process other than the web, without PostgreSQL."""
     return metrics_text.text(_process_registry(loop), accept)
 
 
@@ -88,7 +88,7 @@ _DATABASE_UP = ("switchgear_database_up", "1 if PostgreSQL answered this scrape.
 
 
 class _ProcessCollector:
-    """Metrics of a process beside the web."""
+    """Metrics of a process other than the web."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop

@@ -1,6 +1,6 @@
-"""The registries of what apps contribute to shared pages.
+"""Registries through which apps contribute to shared pages.
 
-*Needs attention*, the weekly report and the preview of an engage show what is registered here, in
+*Needs attention*, the weekly report and the preview of an engage show the registered items, in
 order of `position`. Apps register functions in modules named `attention`, `report_sections` and
 `preview_fields`.
 """
@@ -34,7 +34,7 @@ class AttentionItem:
 
 @dataclass(frozen=True)
 class Chart:
-    """A bar for each (label, value), in `unit`; `alt` says it all in a sentence."""
+    """A bar for each (label, value), in `unit`; `alt` is a text alternative of one sentence."""
 
     title: str
     unit: str
@@ -52,9 +52,9 @@ class ReportRow:
 
 @dataclass(frozen=True)
 class ReportSection:
-    """A part of the weekly report. `total` counts all rows, of which `rows` may be the first.
+    """A section of the weekly report; `total` counts all rows, `rows` may be the first of them.
 
-    `tone` is `bad` or `warn` if a reader has to act, `unknown` if that can't be told, or `good`.
+    `tone` is `bad` or `warn` if a reader has to act, `unknown` without data, else `good`.
     """
 
     slug: str

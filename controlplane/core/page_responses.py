@@ -36,10 +36,10 @@ Guarded = Callable[Concatenate[HttpRequest, P], HttpResponse]
 
 
 def signed_in(view: View[R, P]) -> Guarded[P]:
-    """Send others to sign in, and keep what signed-in people see out of every cache.
+    """Redirect anonymous visitors to the sign-in, and forbid caching of the view's pages.
 
-    htmx gets a bare 401, or the sign-in form would land inside a part; the script then leads there,
-    unless somebody is typing in the dialog.
+    htmx gets a bare 401, or the sign-in form would be swapped into a part of the page; the script
+    then navigates to the sign-in, unless somebody is typing in the dialog.
     """
 
     @wraps(view)
@@ -72,7 +72,7 @@ def show(
 
 
 def done(request: PersonRequest, message: str, url: str) -> HttpResponse:
-    """After a change: say so and show what is now; from the dialog, without leaving the page."""
+    """Respond to a change with a message and the updated page; a dialog stays on its page."""
     if request.htmx:
         return trigger_client_event(
             HttpResponse(status=204), "switchgear:done", {"message": message}
@@ -82,6 +82,6 @@ def done(request: PersonRequest, message: str, url: str) -> HttpResponse:
 
 
 def done_at(request: PersonRequest, message: str, url: str) -> HttpResponse:
-    """After a change on a page without live parts: say so on the page that shows what is now."""
+    """Respond to a change with a message on the page at `url`; for pages without live parts."""
     messages.success(request, message)
     return HttpResponseClientRedirect(url) if request.htmx else redirect(url)

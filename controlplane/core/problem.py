@@ -29,7 +29,7 @@ def document(error: DomainError) -> dict[str, Any]:
 
 
 def headers(error: DomainError) -> dict[str, str]:
-    """The headers an error's answer carries, whatever its body is."""
+    """Return the headers of an error response, independent of its body."""
     found = {"Cache-Control": "no-store"}
     if isinstance(error, Unauthenticated):
         found["WWW-Authenticate"] = 'Bearer realm="switchgear"'

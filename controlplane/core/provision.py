@@ -1,4 +1,4 @@
-"""Provision an installation beside its schema: rights of the application, and apps' first data.
+"""Provisions an installation after migrations: the application's rights, and the apps' first data.
 
 Runs as the owner of the tables, at every start; a second run changes nothing.
 """
@@ -31,7 +31,7 @@ _first_steps: list[FirstStep] = []
 
 @transaction.atomic
 def grant_rights(role: str) -> None:
-    """Let `role` use every table of ours, and not own, empty or rewrite any of them.
+    """Let `role` use all tables, but not own, truncate or alter them.
 
     Raises :class:`Conflict` if `role` is the owner itself.
     """

@@ -1,4 +1,4 @@
-"""Hears one channel of Redis, and knows when it may have missed something. Runs without Django."""
+"""A subscriber to a Redis channel that detects possibly missed messages. Runs without Django."""
 
 import asyncio
 import contextlib

@@ -140,7 +140,7 @@ class FunctionRegistry(KindRegistry[RegisteredFunction[F]], Generic[F]):
 
 
 class RegisteredNames(Sequence[str]):
-    """The names in a registry, read anew at each use."""
+    """A live view of the names in a registry."""
 
     def __init__(self, registry: KindRegistry[Any]) -> None:
         self._registry = registry

@@ -1,4 +1,4 @@
-"""Retention of Django's tables and of the clockwork: they are kept permanently."""
+"""Retention of Django's tables and of ticks: they are kept permanently."""
 
 from controlplane.core.retention import keep_permanently
 

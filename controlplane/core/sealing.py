@@ -1,6 +1,6 @@
-"""Secrets that have to be read again, sealed with keys derived from `SECRET_KEY` for the database.
+"""Encrypts secrets stored in the database, with keys derived from `SECRET_KEY`.
 
-A key that was replaced still opens what it sealed while it stands in `SECRET_KEY_FALLBACKS`.
+Texts sealed with a replaced key stay readable while it is in `SECRET_KEY_FALLBACKS`.
 """
 
 import base64

@@ -68,7 +68,7 @@ class ShellCommand(BaseCommand):
         self.stdout.write(_visible(text))
 
     def fail(self, text: str) -> None:
-        """Say what is wrong and end with status 1."""
+        """Print an error and exit with status 1."""
         self.stderr.write(_visible(text))
         sys.exit(1)
 
@@ -79,7 +79,7 @@ def _visible(text: str) -> str:
 
 
 class Instead(BaseCommand):
-    """A command of Django's that would leave nothing in the audit trail: says what does."""
+    """Replaces a command of Django's that would bypass the audit trail; prints the alternative."""
 
     def run_from_argv(self, argv: list[str]) -> NoReturn:
         self.stderr.write(self.help)

@@ -32,7 +32,7 @@ def run_ticks(names: list[str]) -> None:
 
 @shared_task(name="core.run_tick", ignore_result=True)
 def run_tick(name: str) -> None:
-    """Run one tick; kept for messages that beat sent before this release."""
+    """Run one tick; for messages sent by the beat of an earlier release."""
     ticks.run(name, RAN_BY)
 
 

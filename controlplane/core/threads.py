@@ -1,4 +1,4 @@
-"""Threads beside the request: with their own database connection, and never waited for long."""
+"""Background threads with their own database connections and bounded waits."""
 
 import threading
 import time
@@ -42,10 +42,10 @@ def unpooled_connection() -> BaseDatabaseWrapper:
 
 
 class KeptConnection:
-    """A database connection outside the pool, kept from one use to the next.
+    """A reusable database connection outside the pool.
 
-    Connecting takes as much CPU as thirty small queries. A connection that no longer answers is
-    replaced. Concurrent uses get one each, of which one is kept.
+    Connecting takes as much CPU as thirty small queries. A dead connection is replaced. Concurrent
+    uses get one each, of which one is kept.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class KeptConnection:
             del connections[DEFAULT_DB_ALIAS]
 
     def close(self) -> None:
-        """Close the connection if it is idle; the next use connects anew."""
+        """Close the connection if it is idle; the next use reconnects."""
         with self._lock:
             idle, self._idle = self._idle, None
         if idle is not None:
@@ -92,16 +92,16 @@ class KeptConnection:
 
 
 def forget_connection() -> None:
-    """After an error: the next query of this thread connects anew."""
+    """Close this thread's connection after an error; the next query reconnects."""
     connections[DEFAULT_DB_ALIAS].close()
 
 
 class Bounded(Generic[T]):
-    """A question whose asker never waits longer than `seconds`, whatever hangs.
+    """A call with a bounded wait: callers never wait longer than `seconds`.
 
-    It is asked in a thread of its own with its own database connection, a new one unless `kept` is
-    given. Who comes while it is being asked shares the answer, so a peer that hangs costs one
-    thread and not one a request.
+    It runs in a thread with its own database connection, a new one unless `kept` is given. Callers
+    that arrive during a run share its result, so a hanging peer costs one thread, not one per
+    request.
     """
 
     def __init__(
@@ -115,11 +115,11 @@ class Bounded(Generic[T]):
         self._asked_at = 0.0
 
     def answer(self) -> T:
-        """The answer, or what asking raised; TimeoutError if there is none in time."""
+        """Return the result or raise its error; raise TimeoutError if there is none in time."""
         return self.begin()()
 
     def begin(self) -> Callable[[], T]:
-        """Ask now; what comes back waits for the answer, so that several can be asked at once."""
+        """Start the call and return a function that waits for it; several can run at once."""
         with self._lock:
             age = time.monotonic() - self._asked_at
             if self._asked is None or self._asked.done() or age > ABANDONED_SECONDS:

@@ -30,8 +30,8 @@ class MetricQuery:
     """A query for the subjects whose `statistic` compares with `limit` by `comparison`.
 
     `window` is zero for a metric without windows; `part` restricts the query to one part. `since`
-    is the time of the last query: figures that exceeded the limit only between the two count, too.
-    Subjects in `standing` are always returned if anything is known of them.
+    is the time of the last query: a figure that exceeded the limit only in between counts too.
+    Subjects in `standing` are always returned if there is data on them.
     """
 
     statistic: str
@@ -60,11 +60,10 @@ class MetricQuery:
 class MetricReading:
     """The figure of one subject, computed from `samples` samples.
 
-    `beyond` is True if it is beyond the limit, None if that can't be told; `value` is None if
-    nothing is known. `said` is a sentence without a full stop, `path` the page of the subject,
-    `evidence` what was counted (JSON), `acknowledged_by` the person who caused it or knows of it.
-    Messages go to `thread` with the additional `facts`. A reading that is not fresh repeats the
-    last known one.
+    `beyond` is True if it is beyond the limit, None if undecidable; `value` is None without data.
+    `said` is a sentence without a full stop, `path` the page of the subject, `evidence` the
+    underlying counts (JSON), `acknowledged_by` the person who caused it or is aware of it. Messages
+    go to `thread` with the additional `facts`. A reading that is not fresh repeats the last one.
     """
 
     subject: str

@@ -1,7 +1,7 @@
-"""The house's clockwork: plain functions that claim their own work in PostgreSQL, run periodically.
+"""Ticks: periodic functions that claim their work in PostgreSQL.
 
-Celery's beat and workers run them; the watchdog runs the ones that are late. Any of them may run
-twice at once, anywhere. When one last ran, and who ran it, stands in `core_tick`.
+Celery's beat and workers run them; the watchdog runs late ones. Any tick may run twice at once,
+anywhere. Its last run and the process that ran it are in `core_tick`.
 """
 
 import functools
@@ -29,7 +29,7 @@ Pending = Callable[[Any], Iterable[QuerySet[Any]]]
 
 @dataclass(frozen=True)
 class Tick:
-    """A function to be called every `seconds` with the database's time; it returns what it did.
+    """A function called every `seconds` with the database's time; it returns a count of its work.
 
     `queue` names the workers that run it. `pending` takes the database's time as a query expression
     and returns querysets: while all of them are empty, the tick has no work.
@@ -73,9 +73,9 @@ def registered() -> Mapping[str, Tick]:
 
 
 def run(name: str, ran_by: str) -> int:
-    """Run one tick now and note the turn; returns what it did.
+    """Run one tick now, record the run, and return the count of its work.
 
-    What it raises is logged and ends here: the turn counts as taken, the next one tries again.
+    Errors are logged and suppressed: the run counts as done, the next one tries again.
     """
     tick = registered()[name]
     try:

@@ -22,10 +22,10 @@ log = structlog.get_logger(__name__)
 
 
 class _Waker:
-    """Publishes with short timeouts, and leaves Redis alone for a while after a failure.
+    """Publishes with short timeouts, and pauses after a failure.
 
-    Whoever listens can't notice that a note never came. So it is owed to them: a thread says it as
-    soon as Redis takes it, whether anything else is published or not.
+    Subscribers can't notice a missing notification. So it is owed: a thread sends it as soon as
+    Redis accepts it, whether or not anything else is published.
     """
 
     def __init__(self, pause_seconds: float = PAUSE_SECONDS) -> None:
@@ -85,7 +85,7 @@ _said = False
 
 
 def wake(topic: str) -> None:
-    """Tell whoever listens that `topic` changed, once the current transaction has committed."""
+    """Notify subscribers that `topic` changed, after the current transaction commits."""
     publish_on_commit(WAKE_CHANNEL, topic)
 
 
@@ -118,7 +118,7 @@ def _failed(channel: str, error: redis.RedisError) -> None:
 
 
 def _begin_anew() -> None:
-    """A process that was forked has neither the threads nor the debts of the one it came from."""
+    """Start with a new waker after a fork, which copies no threads and must not resend."""
     global _waker
     _waker = None
 

@@ -20,11 +20,11 @@ log = structlog.get_logger(__name__)
 
 
 class Watchdog:
-    """Checks every tick each second and runs late ones, each in a thread of its own.
+    """Checks every tick each second and runs late ones, each in its own thread.
 
-    A tick whose last turn was the watchdog's own is late as soon as it is due: until a worker
-    takes it back, it keeps its normal pace. A tick that nobody has ever run, as at the first start
-    of an installation, is run once without a warning and then expected from a worker.
+    A tick last run by the watchdog is late as soon as it is due: until a worker takes it back, it
+    keeps its normal interval. A tick that never ran, as at the first start of an installation, runs
+    once without a warning and is then expected from a worker.
     """
 
     def __init__(self, stop: threading.Event, settle_seconds: float = PATIENCE_SECONDS) -> None:

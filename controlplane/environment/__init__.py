@@ -1,8 +1,8 @@
-"""The process environment, read once and checked: every variable the product knows, by name.
+"""The process environment, read once and validated: all variables of the product, by name.
 
-A wrong value raises :class:`WrongVariable`, whose text is one line that names the variable.
-While `make run` is up, the embedded services are found through `run/services.json` of the data
-directory, so `manage.py …` needs no variables of its own.
+A wrong value raises :class:`WrongVariable`, whose text is one line that names the variable. While
+`make run` is up, the embedded services are found through `run/services.json` of the data directory,
+so `manage.py …` needs no variables of its own.
 """
 
 import os
@@ -47,7 +47,7 @@ OWN_NETWORKS = "127.0.0.0/8, ::1/128, 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16,
 
 @dataclass(frozen=True)
 class Environment:
-    """Everything the environment says, checked."""
+    """All validated settings from the environment."""
 
     variables: Mapping[str, str]
     data_dir: Path
@@ -78,7 +78,7 @@ class Environment:
 
     @property
     def secret_key_fallbacks(self) -> tuple[str, ...]:
-        """Keys of before: what they sealed or signed is still taken."""
+        """Earlier keys, which still decrypt and verify."""
         return tuple(self.variables.get("SECRET_KEY_FALLBACKS", "").split())
 
 

@@ -10,9 +10,9 @@ from controlplane.core.environment_variables import WrongVariable
 
 
 def kept_secret(folder: Path) -> str:
-    """The generated SECRET_KEY: made once, readable by nobody else, kept apart from all else.
+    """Return the generated SECRET_KEY, created once in a private file.
 
-    Several processes may start at once: each writes a whole file of its own, one links it in.
+    Several processes may start at once: each writes a complete file, and one of them links it in.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -24,9 +24,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Oidc:
-    """The OpenID provider that people may sign in by; `issuer` is empty if there is none.
+    """The OpenID provider for sign-in; `issuer` is empty if there is none.
 
-    `roles` pairs a value of the claim `claim` with a role; whoever matches none may not come in.
+    `roles` pairs a value of the claim `claim` with a role; people without a match are refused.
     """
 
     issuer: str

@@ -21,9 +21,10 @@ def become(arguments: Sequence[str]) -> NoReturn:
 
 
 def free_address(host: str, port: int) -> str:
-    """The IP address of `host`. The server would share a port with whoever has it already.
+    """Return the IP address of `host`, after checking that the port is free.
 
-    Raises CommandError, with status 2, if that is somebody, or `host` is not an address here.
+    The server would share the port with another process. Raises CommandError, with status 2, if the
+    port is taken, or `host` is not an address of this machine.
     """
     try:
         kind, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

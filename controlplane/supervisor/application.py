@@ -25,7 +25,7 @@ class Application:
     """The children of a run, in the order they are started.
 
     `beside` is a slow step that runs in parallel with the others. A step with `keeps_stdout` prints
-    one JSON object: the account that may sign in. `stand_in` serves a signed copy, if there is one,
+    one JSON object: the account that can sign in. `stand_in` serves a signed copy, if there is one,
     until the probe succeeds. Then `says` is shown below the welcome text, and `later` is started.
     """
 

@@ -91,7 +91,7 @@ def _copy(binaries: Binaries, site: Path) -> None:
 
 
 def _open_for_reading(tree: Path) -> None:
-    """Our own copy, whatever umask was in force when pip wrote the original."""
+    """Make our copy readable, whatever the umask of pip was."""
     for folder, _, files in os.walk(tree):
         Path(folder).chmod(0o755)
         for name in files:

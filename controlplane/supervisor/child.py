@@ -101,7 +101,7 @@ class Child:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def read(self, descriptor: int) -> bool:
-        """Take what the child wrote; False once there is nothing more to come."""
+        """Read the child's output; return False at its end."""
         try:
             chunk = os.read(descriptor, 65_536)
         except BlockingIOError:
@@ -138,7 +138,7 @@ class Child:
         return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
 
     def last_words(self) -> str:
-        """The end of what it wrote, ready to follow a reason."""
+        """Return the end of the output, formatted to follow a reason."""
         lines = [line.decode(errors="replace") for line in self.tail]
         return "".join(f"\n    {line}" for line in lines) or " It wrote nothing."
 

@@ -49,9 +49,9 @@ class Cluster:
             return None
 
     def create(self, binaries: Binaries, passwords: dict[str, str]) -> None:
-        """Make the cluster with its two logins and its database beside the place, then move it.
+        """Create the cluster with its two logins and its database, then move it into place.
 
-        Whatever interrupts this leaves a draft that the next attempt removes.
+        It is created as a draft, which the next attempt removes after an interruption.
         """
         drafts = f"{self.directory.name}.new-"
         for left in self.directory.parent.glob(f"{drafts}*"):
@@ -200,7 +200,7 @@ def _signal(processes: Sequence[int], signum: int) -> None:
 
 
 def _named_postgres(pid: int) -> list[int]:
-    """`pid` if it is a PostgreSQL server, where there is no /proc to ask."""
+    """Return `pid` if it is a PostgreSQL server; for systems without /proc."""
     if pid == 0:
         return []
     asked = subprocess.run(

@@ -1,7 +1,7 @@
-"""`demo`: an installation with three sample services beside it, and visitors who use them.
+"""`demo`: an installation with three sample services and simulated visitors.
 
-They are children like the rest, started again when they die, but know nothing of the console's
-database: they have a token, as any service has.
+They are supervised children without access to the console's database: they have a token, as any
+service.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The services under the application: those the environment names, and ours for the rest."""
+"""The services under the application: external ones from the environment, else embedded."""
 
 import json
 import os
@@ -40,11 +40,11 @@ def start(
     durable: bool,
     addressed: Callable[[], None] = lambda: None,
 ) -> None:
-    """Start what `given` (the values of `VARIABLES`) doesn't name, the cluster under `home`.
+    """Start the services that `given` (the values of `VARIABLES`) doesn't name.
 
-    `addressed` is called once all addresses are known, before anything is started.
-    `services` is filled as they come up, so that whoever made it can stop a half-made start.
-    Raises `CannotRun`.
+    `home` is the parent of the cluster. `addressed` is called once all addresses are known, before
+    anything is started. `services` is filled as they come up, so that the caller can stop a partial
+    start. Raises `CannotRun`.
     """
     planned: list[tuple[ChildSpec, Callable[[Child], bool]]] = []
     addresses = services.addresses
@@ -81,7 +81,7 @@ def start(
 def _wait_for(tree: Tree, child: Child, is_ready: Callable[[], bool], *, durable: bool) -> None:
     """Wait for one service.
 
-    A durable run goes on without Redis, and retries PostgreSQL while there is a copy to serve.
+    A durable run continues without Redis, and retries PostgreSQL while there is a copy to serve.
     """
     goes_on = child.spec.optional and durable
     seconds = _REDIS_SECONDS if goes_on else _START_SECONDS
@@ -95,7 +95,7 @@ def _wait_for(tree: Tree, child: Child, is_ready: Callable[[], bool], *, durable
 
 
 def publish(tree: Tree, place: Layout, services: Services) -> None:
-    """Tell `manage.py` in other shells where the embedded services are."""
+    """Publish the embedded services' addresses to `manage.py` in other shells."""
     ours = {child.spec.name for child in services.children}
     content: dict[str, str | int | None] = {
         "database_url": services.addresses["DATABASE_URL"] if "postgres" in ours else None,

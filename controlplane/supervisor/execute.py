@@ -82,7 +82,7 @@ def _terminal_told_it() -> bool:
 
 @contextlib.contextmanager
 def _temporary() -> Iterator[Path]:
-    """A directory for this run, locked; those that killed runs left behind are removed."""
+    """Create a locked directory for this run, and remove those of killed runs."""
     remove_abandoned(Path(tempfile.gettempdir()), _PREFIX)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     if os.geteuid() == 0:

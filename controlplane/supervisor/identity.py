@@ -93,7 +93,7 @@ def cluster_home(data: Path, *, temporary: bool = False) -> Iterator[Path]:
 
 
 def _new_private_home(prefix: str) -> Path:
-    """A fresh directory of a name nobody can guess, to be passed through but not listed."""
+    """Create a directory with an unguessable name that can be traversed but not listed."""
     home = STATE / f"{prefix}{secrets.token_hex(12)}"
     try:
         for folder in (STATE, home):

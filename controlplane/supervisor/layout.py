@@ -1,4 +1,4 @@
-"""The data directory: what lies where, and who may read it."""
+"""The layout and permissions of the data directory."""
 
 import os
 import pwd
@@ -33,7 +33,7 @@ class Layout:
         return self.data / "redis"
 
     def secret(self, name: str) -> str | None:
-        """A kept password, or None if there is none yet."""
+        """Return a stored password, or None."""
         try:
             return (self.secrets / name).read_text() or None
         except FileNotFoundError:
@@ -53,7 +53,7 @@ class Layout:
 
 
 def prepare(data: Path) -> Layout:
-    """Make the folders; raises `CannotRun` when they can't be made or belong to somebody else."""
+    """Create the folders; raise `CannotRun` if that fails or they belong to another user."""
     layout = Layout(data)
     try:
         if not data.exists():
@@ -79,7 +79,7 @@ def is_read_only(folder: Path) -> bool:
 
 
 def write_private(path: Path, content: str) -> None:
-    """Replace `path` in one step by a file nobody else can read."""
+    """Replace `path` atomically by a file readable only by its owner."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

@@ -1,7 +1,7 @@
-"""Processes of the supervised tree end with their parent, also when it was killed with `-9`.
+"""Ends the supervised processes with their parent, even one killed with `-9`.
 
 On Linux the kernel does it (PR_SET_PDEATHSIG): the setting survives `exec`, is cleared by `fork`
-and by a change of user, and looks at the *thread* that forked. So a child is bound after it has
+and by a change of user, and applies to the *thread* that forked. So a child is bound after it has
 dropped its rights, and the supervisor forks from its main thread only.
 """
 
@@ -24,7 +24,7 @@ if sys.platform == "linux":
 
 
 def bind(parent: int, orphan_signal: int) -> None:
-    """Ask the kernel to send `orphan_signal` to this process when its `parent` is gone."""
+    """Have the kernel send `orphan_signal` to this process when its `parent` ends."""
     if _prctl is not None:
         _prctl(_PR_SET_PDEATHSIG, orphan_signal)
     if os.getppid() != parent:  # it died before the kernel knew whom to watch

@@ -22,7 +22,7 @@ DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 
 
 class Lines:
-    """Cuts what a child writes into lines, also where it never ends one."""
+    """Splits a child's output into lines of bounded length."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -72,7 +72,7 @@ class Terminal:
         self._queue.append(f"{name:<10} | ".encode() + line + b"\n")
 
     def write_waiting(self) -> None:
-        """Write as much as is taken right now."""
+        """Write as much as the terminal accepts now."""
         if self.descriptor is None:
             self._queue.clear()
             return
@@ -92,7 +92,7 @@ class Terminal:
                 self.descriptor = None
 
     def drain(self, seconds: float) -> None:
-        """Write what is left, giving a slow reader that long."""
+        """Write the rest, within `seconds`."""
         deadline = time.monotonic() + seconds
         while self.has_waiting and time.monotonic() < deadline:
             self.write_waiting()

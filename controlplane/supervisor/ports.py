@@ -1,4 +1,4 @@
-"""Loopback ports: the one people know, and free ones for the embedded services."""
+"""Loopback ports: the web's, and free ones for the embedded services."""
 
 import contextlib
 import random
@@ -15,10 +15,10 @@ _SERVICE_PORTS = range(20_000, 32_000)
 
 
 def reserve(port: int) -> socket.socket | None:
-    """Check that `port` is free and keep it for the web process, through its restarts too.
+    """Check that `port` is free and reserve it for the web process, across restarts.
 
-    The web server shares the port (SO_REUSEPORT); anybody else's plain `bind` is refused. Where
-    that can't be done the answer is None and the check alone has to do. Raises `CannotRun`.
+    The web server shares the port (SO_REUSEPORT); a plain `bind` by others is refused. Returns None
+    where that is unsupported, leaving only the check. Raises `CannotRun`.
     """
     patience = time.monotonic() + 0.6  # a killed run's last process may be on its way out
     while not is_free(port):

@@ -1,6 +1,6 @@
 """Wait until the web process has started: `python -m … URL HOST SECONDS`.
 
-A child of its own, so that a slow answer holds up nobody. Ends with 0 when the answer is 200, else
+A separate child, so that a slow answer blocks nothing. Exits with 0 when the answer is 200, else
 prints the last one.
 """
 
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 
 def wait_until_ready(url: str, host: str, seconds: float) -> str | None:
-    """None once `url` answers 200; otherwise what it last did instead."""
+    """Return None once `url` answers 200; at the timeout, its last failure."""
     deadline = time.monotonic() + seconds
     while True:
         said = ask(url, host)

@@ -1,4 +1,4 @@
-"""`run`: one whole installation, from its services to the line that says where to sign in."""
+"""`run`: a whole installation, from its services to the sign-in message."""
 
 import contextlib
 import json

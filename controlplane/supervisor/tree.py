@@ -1,7 +1,7 @@
-"""The loop that keeps the children running: it reads them, reaps them, starts them again.
+"""The loop that supervises the children: it reads their output, reaps and restarts them.
 
-One thread does everything, so that every fork comes from the main thread (see `lifeline`) and no
-lock is ever held across one.
+It is single-threaded, so that every fork comes from the main thread (see `lifeline`) and no lock is
+held across one.
 """
 
 import contextlib
@@ -102,7 +102,7 @@ class Tree:
     def wait_until(
         self, condition: Callable[[], bool], timeout_seconds: float | None, *, ask: float = 1.0
     ) -> bool:
-        """Turn until `condition` holds, asked every `ask` seconds; False on a timeout.
+        """Run the loop until `condition` holds, checked every `ask` seconds; False on a timeout.
 
         Raises `StopRequested` on a signal, and `CannotRun` when a supervised child died too often
         and the run may give up.
@@ -115,9 +115,9 @@ class Tree:
         return True
 
     def stop(self, children: Iterable[Child], grace_seconds: float, *, tell: bool = True) -> None:
-        """End `children` together: politely, and after `grace_seconds` not.
+        """Terminate `children` together, and kill them after `grace_seconds`.
 
-        `tell` is False when they have been told already.
+        With `tell` False they have been signalled already.
         """
         children = list(children)
         was_stopping, self._stopping = self._stopping, True
@@ -252,7 +252,7 @@ class Tree:
         self.stop_signal = self.stop_signal or signum
 
     def _end_orphans(self) -> None:
-        """Kill whatever a child left behind, wherever it hid (a session of its own, say)."""
+        """Kill remaining descendants, including those in sessions of their own."""
         if sys.platform != "linux":
             return
         own = Path(f"/proc/self/task/{os.getpid()}/children")

@@ -39,7 +39,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def post_login(
         self, request: HttpRequest, user: User, *, redirect_url: str | None, **_more: Any
     ) -> HttpResponse:
-        """After the last step: only now is anybody signed in, so only now is it noted."""
+        """Record the sign-in after its last step, when the person is actually signed in."""
         now = db_now()
         _record_sign_in(request, now)
         how = trail.how(request)
@@ -50,10 +50,10 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         return redirect("login")
 
     def add_message(self, *_args: Any, **_more: Any) -> None:
-        """Our own views say what happened."""
+        """Do nothing: the console's views show their own messages."""
 
     def send_notification_mail(self, *_args: Any, **_more: Any) -> None:
-        """The audit trail has it, and people are told through the outbox."""
+        """Do nothing: the audit trail records it, and the outbox notifies people."""
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
@@ -83,10 +83,10 @@ class ProviderCalls(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
 
 def _record_sign_in(request: HttpRequest, now: datetime) -> None:
-    """Count a sign-in as a confirmation.
+    """Count a sign-in as a confirmation of identity.
 
-    By single sign-on it counts from when the provider last authenticated the person, if that is
-    known: the provider may have had an open session.
+    By single sign-on it counts from the provider's last authentication, if known: the provider may
+    have had an open session.
     """
     steps = request.session.get(AUTHENTICATION_METHODS_SESSION_KEY) or [{}]
     at = steps[-1].get("auth_time")

@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 
 def role_of(groups: frozenset[str]) -> Role | None:
-    """The strongest role that somebody's groups give; None if they give none."""
+    """Return the strongest role of these groups; None if they have none."""
     given = [Role(role) for group, role in settings.OIDC.roles if group in groups]
     return max(given, key=STRENGTH.index) if given else None
 
@@ -61,7 +61,7 @@ def arrive(identity: Identity, now: datetime) -> User:
 
 
 def _known(identity: Identity, now: datetime) -> User | None:
-    """Whoever an admin gave this address, if the provider has checked that it is theirs."""
+    """Return the user with this address, if the provider has verified it."""
     if not (identity.email and identity.email_verified):
         return None
     found = [
@@ -120,7 +120,7 @@ def _linked(user: User, identity: Identity, now: datetime) -> User:
 
 
 def _free_name(identity: Identity) -> str:
-    """A name nobody has: a stranger of the same name never becomes that person."""
+    """Return an unused name, so that a stranger never takes over a person of the same name."""
     wanted = identity.username or identity.email.partition("@")[0]
     # Normalised first: that may bring characters which no name may have.
     name = re.sub(r"[^\w.@+-]", "", User.normalize_username(wanted))[:140] or "person"

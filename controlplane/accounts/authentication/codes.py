@@ -1,7 +1,7 @@
-"""Checking a code: from an authenticator app, or one of the recovery codes. Each opens once.
+"""Checks codes: from an authenticator app, or recovery codes. Each works once.
 
-What was used and how often somebody guessed wrong is kept with the person's second factor, under
-its lock: no cache has to be up for a code to be refused the second time.
+Used codes and failed guesses are stored with the person's second factor, under its lock, so that a
+reused code is rejected without a cache.
 """
 
 from datetime import datetime, timedelta
@@ -52,7 +52,7 @@ def check(user: User, text: str, now: datetime) -> str:
 
 @transaction.atomic
 def forgive(user: User) -> int:
-    """Forget a person's wrong codes, and say how many there were: they may try again at once."""
+    """Reset a person's failed codes and return their number."""
     forgotten = 0
     for row in Authenticator.objects.select_for_update().filter(user=user).order_by("pk"):
         if wrong := row.data.pop("wrong", []):

@@ -1,4 +1,4 @@
-"""A person's second factors: what they have, and whether they must have one."""
+"""A person's second factors, and whether their role requires one."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Keeps people whose role asks for a second factor from everything else until they have one."""
+"""Restricts people to the setup pages until they have a second factor their role requires."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ OPEN = ("/preferences/security/", "/confirm/", "/sign-out/", "/sign-in/", "/them
 
 
 class SecondFactorMiddleware:
-    """Costs nothing for others: whose role asks for none, and programs with a token."""
+    """Redirects to the setup; costs nothing for tokens and for roles without the requirement."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

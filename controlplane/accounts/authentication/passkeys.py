@@ -1,6 +1,6 @@
-"""Passkeys: the question a browser is asked, and whether its answer is right.
+"""WebAuthn challenges and the verification of their responses.
 
-A question is kept in the session and answered once.
+A challenge is stored in the session and answered once.
 """
 
 import json
@@ -38,7 +38,7 @@ def registered(text: str) -> dict[str, Any]:
 
 
 def to_show(user: User | None) -> str:
-    """The question to show a passkey: one of `user`'s, or whoever has one here."""
+    """Return a WebAuthn challenge, limited to `user`'s credentials if given."""
     return _as_json(auth.begin_authentication(user))
 
 

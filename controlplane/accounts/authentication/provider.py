@@ -1,7 +1,7 @@
-"""The OpenID provider: who it says somebody is, believed only as far as it can be checked.
+"""The OpenID provider's identities, verified.
 
-allauth leads there and back (state, PKCE, the code for a token). What it brings back is checked
-here: signature by the provider's own keys, issuer, audience, times and the nonce that we sent.
+allauth handles the redirects (state, PKCE, the exchange of the code). Its result is verified here:
+signature by the provider's own keys, issuer, audience, times and the nonce.
 """
 
 import secrets
@@ -70,7 +70,7 @@ def provider(request: HttpRequest) -> Provider:
 
 
 class ProviderAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
-    """Talks to the provider. Its words are taken only from :meth:`identity`."""
+    """The client of the provider; only :meth:`identity` returns verified data."""
 
     def __init__(self, request: HttpRequest) -> None:
         super().__init__(request, links.provider_id(settings.OIDC.issuer))

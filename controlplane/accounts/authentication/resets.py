@@ -1,7 +1,7 @@
-"""Links by which a person sets a new password: good for an hour, and used once.
+"""Password reset links, valid for an hour and for one use.
 
-A link follows from the password and the last sign-in of its person, so that both end it, and it is
-stored nowhere: a mail's is made while the mail goes out.
+A link is derived from the password and the last sign-in of its person, so that a change of either
+invalidates it. It isn't stored: a mail's link is made when the mail is sent.
 """
 
 from collections.abc import Mapping
@@ -56,9 +56,9 @@ def path_for(user: User) -> str:
 
 @transaction.atomic
 def ask(typed: str, actor: Actor, now: datetime) -> None:
-    """Mail a link to whoever has this name or address, if they have a password to forget.
+    """Mail a reset link to the users of this name or address who have a password.
 
-    Says nothing about whether there is anybody. Mails at most once in five minutes to each.
+    The result is the same if there is none. Each user gets at most one mail in five minutes.
     """
     wanted = User.objects.filter(is_active=True).exclude(email="")
     by_name = wanted.filter(username=User.normalize_username(typed))

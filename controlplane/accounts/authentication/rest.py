@@ -55,7 +55,7 @@ class TokenAuthentication(BaseAuthentication):
 
 
 class PersonAuthentication(BaseAuthentication):
-    """The browser's session; whatever changes something has to carry the CSRF token as well."""
+    """Authenticates by the browser's session; writes also need the CSRF token."""
 
     def authenticate(self, request: Request) -> tuple[User, None] | None:
         user = request._request.user

@@ -1,4 +1,4 @@
-"""The sessions behind sockets, in the database: found at the beginning, looked after meanwhile."""
+"""Sessions of sockets: looked up when a socket opens, and re-checked while it is open."""
 
 from collections.abc import Collection, Mapping
 from typing import Any

@@ -15,7 +15,7 @@ KNOWN = "known"
 
 
 class SecondFactorStage(LoginStage):  # type: ignore[misc]
-    """Asks for a code or a passkey, from those who have one and did not come by it."""
+    """Asks people with a second factor for a code or a passkey, unless they signed in with it."""
 
     key = SECOND_FACTOR
     urlname = "second_factor"

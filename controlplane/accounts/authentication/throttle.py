@@ -77,7 +77,7 @@ def count_attempt(request: HttpRequest, username: str = "") -> None:
     """Count a sign-in attempt of this address, in this process.
 
     Raises :class:`TooManyRequests` above the limit, unless `username` has a session from the same
-    address: a flood of names from an office locks out nobody who works there.
+    address: a flood of names from an office doesn't lock out the people who work there.
     """
     ip, now = client_ip(request), time.monotonic()
     with _lock:
@@ -117,7 +117,7 @@ def is_allowed(request: HttpRequest, username: str) -> bool:
 
 
 def failed(request: HttpRequest, username: str) -> None:
-    """Count what is no password: a wrong code. The one too many answers with :func:`locked_out`."""
+    """Count a failure other than a password, such as a wrong code; see :func:`locked_out`."""
     AxesProxyHandler.user_login_failed(
         sender=User, credentials={"username": username}, request=request
     )

@@ -35,7 +35,7 @@ class UserManager(BaseUserManager["User"]):
 
 
 class User(AbstractBaseUser):
-    """A person who can sign in. What they may do follows from `role` alone."""
+    """A person who can sign in. `role` alone determines their permissions."""
 
     username = models.CharField(
         max_length=150, unique=True, validators=[UnicodeUsernameValidator()]
@@ -127,7 +127,7 @@ class User(AbstractBaseUser):
 
 class BrowserSessionQuerySet(models.QuerySet["BrowserSession"]):
     def open(self, now: datetime) -> "BrowserSessionQuerySet":
-        """Those that let somebody in at `now`; not the ones that only began to sign in."""
+        """Return the signed-in sessions at `now`, without sign-ins that are still in progress."""
         return self.filter(user__isnull=False, expire_date__gt=now)
 
 

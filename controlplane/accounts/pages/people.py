@@ -1,4 +1,4 @@
-"""The People pages: who may come in, what they may do, and what they have open. For admins."""
+"""The People pages, for admins: accounts, roles, sessions."""
 
 import secrets
 from datetime import datetime
@@ -103,7 +103,7 @@ def change(request: UserRequest, user_id: int) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def deactivate(request: UserRequest, user_id: int) -> HttpResponse:
-    """Say first what stops; then stop it, in one go."""
+    """Show what stops; after confirmation, deactivate the person in one transaction."""
     actor, now = _admin(request)
     person = _person(user_id)
     heirs = leaving.heirs(person)
@@ -146,7 +146,7 @@ def end_sessions(request: UserRequest, user_id: int) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def reset_factors(request: UserRequest, user_id: int) -> HttpResponse:
-    """Take the second factors from somebody who lost theirs; all their sessions end with it."""
+    """Remove the second factors of somebody who lost them, and end all their sessions."""
     actor, now = _admin(request)
     person = _person(user_id)
     if request.method == "GET":
@@ -169,7 +169,7 @@ def reset_link(request: UserRequest, user_id: int) -> HttpResponse:
 
 
 def _admin(request: UserRequest, user_id: int | None = None) -> tuple[Actor, datetime]:
-    """Whoever administers has lately shown who they are; a button leads back to its page."""
+    """Return the actor and time; requires the power to administer and a recent confirmation."""
     actor, now = actor_of(request), db_now()
     actor.require_power(Power.ADMINISTER)
     back = "" if user_id is None else reverse("person_page", args=[user_id])

@@ -24,7 +24,7 @@ A_YEAR = 365 * 24 * 3600
 @signed_in
 @require_http_methods(["GET", "POST"])
 def preferences(request: UserRequest) -> HttpResponse:
-    """A person's own name, time zone and password: two forms, told apart by their button."""
+    """Edit one's own name, time zone and password: two forms, identified by their buttons."""
     user = request.user
     now = db_now()
     about = PreferencesForm(

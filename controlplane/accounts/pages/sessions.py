@@ -1,4 +1,4 @@
-"""A person's own sessions: where they are signed in, and ending what is not them any more."""
+"""A person's own sessions: a list, and ending them."""
 
 from dataclasses import dataclass
 from datetime import datetime

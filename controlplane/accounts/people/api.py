@@ -103,7 +103,7 @@ class UserDetail(ApiView):
     @extend_schema(request=UserChangeBody, responses=UserShape, auth=BY_SESSION)
     @mutation(UserChangeBody)
     def patch(self, *, body: dict[str, Any], actor: Actor, now: datetime, user_id: int) -> Done:
-        """Change somebody's role, addresses or activity. The last active admin can't be lost."""
+        """Change somebody's role, addresses or activity; the last active admin can't be lost."""
         require_fresh(self.request, now)
         user = User.objects.filter(pk=user_id).first()
         if user is None:

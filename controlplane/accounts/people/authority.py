@@ -16,7 +16,7 @@ MAX_APPROVERS = 10
 
 
 def require_still(actors: Iterable[Actor]) -> None:
-    """Raise :class:`Forbidden` unless each actor may still do what they could when they came in.
+    """Raise :class:`Forbidden` unless each actor still has the permissions they authenticated with.
 
     An actor without a role did not sign in: it is the system itself, or a name in a record.
     """
@@ -41,7 +41,7 @@ def holders_of(power: str, *, but: int = 0, most: int = MAX_HOLDERS) -> list[str
 
 
 def able(refused: Mapping[str, Any]) -> list[str]:
-    """Return who may do what was refused for lack of its `power` or `scope`, if it has one."""
+    """Return the names of those who have the missing `power` or `scope` of a refusal."""
     if "power" in refused:
         return holders_of(refused["power"])
     if "scope" in refused:

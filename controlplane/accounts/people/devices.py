@@ -1,4 +1,4 @@
-"""A browser's own description of itself, in words a person knows. Pure."""
+"""Readable names for browsers' user agents. Pure."""
 
 # The first that is found counts: nearly every browser claims to be several others as well.
 BROWSERS = (
@@ -24,7 +24,7 @@ SYSTEMS = (
 
 
 def named(user_agent: str) -> str:
-    """`Firefox on Linux`; as much of it as is known."""
+    """Return a name such as `Firefox on Linux`, as far as it can be recognized."""
     browser = _first(BROWSERS, user_agent) or "A browser"
     system = _first(SYSTEMS, user_agent)
     return f"{browser} on {system}" if system else browser

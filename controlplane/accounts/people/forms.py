@@ -65,7 +65,7 @@ class PersonForm(ServiceForm):
         remember_opened(self)
 
     def opened_with(self) -> list[tuple[str, Any]]:
-        """The hidden fields for it, (name, value) each; a form that was refused keeps them."""
+        """Return the hidden fields (name, value) with initial values; a refused form keeps them."""
         names = [(field.html_initial_name, field.initial) for field in self]
         return [(name, self.data.get(name, initial)) for name, initial in names]
 
@@ -86,13 +86,13 @@ class LeavingForm(forms.Form):
 
 
 def remember_opened(form: forms.BaseForm) -> None:
-    """Have each field of a form compared with what the form was opened with, by a hidden twin."""
+    """Add a hidden field with the initial value to each field, to detect changes."""
     for field in form.fields.values():
         field.show_hidden_initial = True
 
 
 def zone_choices(present: str) -> list[tuple[str, str]]:
-    """The time zones to choose from, and the one that is chosen already."""
+    """Return the time zones as choices, including the present one."""
     return [(zone, zone.replace("_", " ")) for zone in sorted(_regional_zones() | {"UTC", present})]
 
 

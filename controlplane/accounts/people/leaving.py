@@ -49,7 +49,7 @@ _sources: list[Callable[[User, int], Duties]] = []
 
 
 def register_duties(source: Callable[[User, int], Duties]) -> None:
-    """Have `source` say which notifications depend on a person: user, largest list → duties."""
+    """Register a function that returns the notifications depending on a person."""
     _sources.append(source)
 
 
@@ -78,9 +78,9 @@ def heirs(user: User) -> list[User]:
 
 @transaction.atomic
 def deactivate(*, user: User, heir: User | None, actor: Actor, now: datetime) -> User:
-    """Sign somebody out everywhere and stop their tokens, except what `heir` takes over.
+    """End somebody's sessions and tokens, except the tokens that `heir` takes over.
 
-    Raises :class:`InvalidInput` if the heir may not, :class:`Conflict` for the last admin.
+    Raises :class:`InvalidInput` if the heir lacks permission, :class:`Conflict` for the last admin.
     """
     if heir is not None:
         if heir.pk == user.pk:

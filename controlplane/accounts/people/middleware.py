@@ -15,7 +15,7 @@ GetResponse = Callable[[HttpRequest], HttpResponse]
 
 
 class PresenceMiddleware:
-    """Extends the session of an active person; requests that a page makes by itself don't count."""
+    """Extends the session of an active person; a page's automatic requests don't count."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response

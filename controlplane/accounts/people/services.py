@@ -1,4 +1,4 @@
-"""Making people, changing what they may do, and turning them into actors."""
+"""Services for people: creating, changing permissions, and conversion to actors."""
 
 import re
 from datetime import datetime
@@ -61,10 +61,9 @@ def create_user(
 
 @transaction.atomic
 def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> User:
-    """Change role, names, addresses, time zone or activity. The last active admin can't be lost.
+    """Change role, names, addresses, time zone or activity; the last active admin can't be lost.
 
-    All of it counts from the next request on. Whoever is deactivated is signed out everywhere, and
-    coming back means signing in again.
+    Takes effect with the next request. Deactivation ends all sessions.
     """
     require_readable(display_name=str(changes.get("display_name", "")))
     user = locked(user)
@@ -99,10 +98,10 @@ def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> U
 
 
 def slack_user_id(text: str, *, of: User | None) -> str:
-    """A Slack member ID as it is stored; empty for none. `of` is whose it is to be, if they exist.
+    """Return a normalized Slack member ID; empty for none. `of` is its owner, if they exist.
 
-    What is pressed in Slack under it counts as done by that person. Raises :class:`InvalidInput`
-    if it can't be one, or is somebody else's.
+    Button presses in Slack under this ID count as that person's. Raises :class:`InvalidInput` if it
+    is malformed or belongs to somebody else.
     """
     found = text.strip().upper()
     if found and not SLACK_USER_ID.fullmatch(found):
@@ -120,11 +119,11 @@ def slack_user_id(text: str, *, of: User | None) -> str:
 def set_password(
     *, user: User, password: str, actor: Actor, now: datetime, keep: str | None = None
 ) -> None:
-    """Give a person a new password; the password itself goes nowhere else.
+    """Set a person's password; it is neither logged nor audited.
 
-    All their sessions end but the one with the key `keep`, in which they changed it themselves.
-    Raises :class:`Conflict` if theirs is another than that of `user` by now: who proved who they
-    are by the old one, or chose the new one without knowing, is too late.
+    All their sessions end except the one with the key `keep`, in which they changed it themselves.
+    Raises :class:`Conflict` if the password has changed since `user` was loaded: a change based on
+    the old password is too late.
     """
     kept = User.objects.select_for_update(no_key=True).get(pk=user.pk)
     if not constant_time_compare(kept.password, user.password):
@@ -149,7 +148,7 @@ def locked(user: User, *others: User) -> User:
 
 
 def first_admin() -> User | None:
-    """The admin who has been here longest: who owns what nobody else was named for."""
+    """Return the longest-standing admin, the default owner."""
     return User.objects.filter(_ADMINS).order_by("pk").first()
 
 

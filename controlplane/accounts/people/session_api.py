@@ -1,4 +1,4 @@
-"""Browser sessions over HTTP, for whoever is signed in: their own, and an admin those of others."""
+"""API for browser sessions: a person's own, and for admins those of others."""
 
 from datetime import datetime
 from typing import Any
@@ -101,7 +101,7 @@ class EndSessions(ApiView):
     @extend_schema(request=EndSessionsBody, responses=EndedShape, auth=BY_SESSION)
     @mutation(EndSessionsBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """End all sessions of a person, except the one that asks."""
+        """End all sessions of a person, except the requesting one."""
         user = _whose(body.get("user"), actor)
         _confirm_for(user, actor, self.request, now)
         ended = sessions.end_all(user=user, actor=actor, now=now, but=_key(self.request))
@@ -114,7 +114,7 @@ class SessionView(ApiView):
     @extend_schema(request=MutationBody, responses={200: EndedShape}, auth=BY_SESSION)
     @mutation(MutationBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, session_id: str) -> Done:
-        """End one session. One of somebody else takes an admin."""
+        """End one session; another person's requires an admin."""
         found = BrowserSession.objects.open(now).filter(pk=session_id.replace("\x00", ""))
         session = found.select_related("user").first()
         if session is None or session.user is None or not _may(actor, session.user):
@@ -135,7 +135,7 @@ def _confirm_for(user: User, actor: Actor, request: Request, now: datetime) -> N
 
 
 def _whose(username: str | None, actor: Actor) -> User:
-    """Raises :class:`Forbidden` for somebody else's without the power to administer."""
+    """Return the person; another one than the actor requires the power to administer."""
     asked = username or actor.name
     if asked != actor.name:
         actor.require_power(Power.ADMINISTER)

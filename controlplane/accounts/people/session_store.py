@@ -82,7 +82,7 @@ class SessionStore(SessionBase):
         self.modified = True
 
     def save(self, must_create: bool = False) -> None:
-        """Raises :class:`UpdateError` if the session was ended meanwhile."""
+        """Save; raise :class:`UpdateError` if the session has been ended."""
         if self.session_key is None:
             self.create()
             return
@@ -97,9 +97,9 @@ class SessionStore(SessionBase):
             self._begun = {}
 
     def cycle_key(self) -> None:
-        """Another key for the same browser: what is known of it, and when it ends, stay.
+        """Change the key; the browser's details and the expiry stay.
 
-        Raises :class:`SessionInterrupted` if it was ended meanwhile: it must not come back.
+        Raises :class:`SessionInterrupted` if the session has been ended: it must not be revived.
         """
         known = self._rows().filter(user__isnull=False).values(*KEPT_FIELDS).first()
         if SESSION_KEY in self and known is None:

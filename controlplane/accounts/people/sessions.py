@@ -1,4 +1,4 @@
-"""Browser sessions: begun, ended, refused, with what the audit trail keeps of each."""
+"""Browser sessions: start, end and failed sign-ins, with their audit rows."""
 
 from datetime import datetime
 

@@ -131,7 +131,7 @@ class HandOverView(ApiView):
     @extend_schema(request=HandOverBody, responses=TokenShape, auth=BY_SESSION)
     @mutation(HandOverBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, token_id: int) -> Done:
-        """Give a token to another owner; its text stays, and it may what that person's role may."""
+        """Give a token to another owner, whose role it then follows; its text stays valid."""
         require_fresh(self.request, now)
         token = _token(token_id)
         owner = _owner(body["owner"], actor)

@@ -1,4 +1,4 @@
-"""The scopes in words, by area: what whoever makes a token chooses from."""
+"""Descriptions of the scopes, grouped by area, for the form that creates tokens."""
 
 AREAS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     (

@@ -131,10 +131,10 @@ def revoke(*, token: Token, actor: Actor, now: datetime, reason: str = "") -> To
 
 @transaction.atomic
 def hand_over(*, token: Token, owner: User, actor: Actor, now: datetime) -> Token:
-    """Give a token to another owner, whose role it then obeys; its text stays the same.
+    """Give a token to another owner, whose role it then follows; its text stays valid.
 
     Raises :class:`Conflict` if it has ended, :class:`InvalidInput` if the owner is deactivated or
-    may not do what the token is for.
+    lacks one of its scopes.
     """
     owner = _present(owner)
     token = Token.objects.select_for_update(of=("self",)).select_related("owner").get(pk=token.pk)

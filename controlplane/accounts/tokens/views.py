@@ -1,4 +1,4 @@
-"""The Tokens page: what programs come in with, for how long, and who answers for it."""
+"""The Tokens page: programs' credentials, their lifetimes and owners."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

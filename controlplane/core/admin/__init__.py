@@ -1,4 +1,4 @@
-"""Django's admin over core's tables. History is only read; all else goes through services."""
+"""Django's admin over core's tables. History is read-only; all else goes through services."""
 
 from controlplane.core.admin.site import ReadOnly, Table, each, register_read_only
 

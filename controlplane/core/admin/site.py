@@ -106,7 +106,7 @@ def each(
     carry_out: Callable[[Any], object],
     done: str,
 ) -> None:
-    """Carry out an action on each chosen row, and say how many went well and what did not."""
+    """Run an action on each chosen row, and report successes and failures."""
     count = 0
     for row in chosen:
         try:

@@ -1,4 +1,4 @@
-"""Jobs, gates and what apps tell each other: looked at here, intervened in on their pages."""
+"""Admin pages for jobs, gates and messages between apps; read-only."""
 
 from django.contrib import admin
 

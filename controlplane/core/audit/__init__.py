@@ -1,1 +1,1 @@
-"""The append-only, hash-chained record of everything anybody did."""
+"""The append-only, hash-chained audit trail."""

@@ -1,7 +1,7 @@
-"""The hash chain of the audit trail: what is hashed, and how a chain is checked. Pure.
+"""The hash chain of the audit trail: hashing and verification. Pure.
 
 Each row's hash is the SHA-256, in hex, over the canonical JSON of all its fields but the hash
-itself; the field `previous_hash` ties it to the row before. The first row follows 64 zeros.
+itself; the field `previous_hash` links it to the row before. The first row follows 64 zeros.
 """
 
 import hashlib

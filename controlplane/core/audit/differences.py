@@ -16,7 +16,7 @@ class Change:
 
 
 def changes(before: str, after: str) -> list[Change]:
-    """The fields of two canonical JSON texts; those that stayed the same come last."""
+    """Return the differing fields of two canonical JSON texts, then the equal ones."""
     old, new = _fields(before), _fields(after)
     found = [
         Change(

@@ -39,12 +39,11 @@ def record(
     before: Any = None,
     after: Any = None,
 ) -> AuditEntry:
-    """Append one row in the caller's transaction. Call it last: it holds the chain until commit.
+    """Append one row in the caller's transaction. Call it last: it locks the chain until commit.
 
-    Raises :class:`Unavailable` if whoever asked was told meanwhile that it took too long, and
-    :class:`Forbidden` if the actor lost meanwhile what they came in with.
-    Two writers that did not wait for each other would follow the same row; the lock also makes
-    the ids gapless.
+    Raises :class:`Unavailable` if the request's deadline has passed, and :class:`Forbidden` if the
+    actor has lost their permissions. Without the lock, concurrent writers would follow the same
+    row; it also makes the ids gapless.
     """
     said = {"action": action, "target": target, "reason": reason, "before": before, "after": after}
     (entry,) = record_many([{**said, "actor": actor, "now": now}])
@@ -110,10 +109,10 @@ def rows() -> Iterator[dict[str, Any]]:
 
 
 def rows_of(entries: QuerySet[AuditEntry], text: str = "") -> Iterator[dict[str, Any]]:
-    """Yield the chosen rows that contain `text`, in order, up to the last there is now.
+    """Yield the chosen rows that contain `text`, in order, up to the newest at the start.
 
-    They are read page by page: a slow reader holds neither a transaction nor a statement open, and
-    no statement reads more than a page or what the index finds.
+    They are read page by page: a slow reader holds no transaction or statement open, and a
+    statement reads at most a page or the index's matches.
     """
     newest = AuditEntry.objects.order_by("-id").values_list("id", flat=True).first() or 0
     seen = 0
@@ -166,7 +165,7 @@ def known_heads() -> dict[int, str]:
 
 @transaction.atomic
 def anchor(*, actor: Actor, now: datetime) -> AuditEntry:
-    """Publish the head of the chain: an audit row that every destination is told of."""
+    """Record the head of the chain in an audit row, and announce it to all destinations."""
     entry = record(actor=actor, action="audit.anchored", target="audit", now=now)
     outbox.announce(
         event="audit.anchored",

@@ -70,7 +70,7 @@ class AuditFilters(forms.Form):
         return search.MAX_SCANNED if text and search.is_short(text) else None
 
     def narrowed(self) -> list[tuple[str, str]]:
-        """The filters that are set, as typed, for the page to say so."""
+        """Return the active filters as typed, for display."""
         names = [name for name in self.fields if name != "before"]
         return [(name, self.data[name]) for name in names if self.data.get(name)]
 
@@ -98,7 +98,7 @@ def audit_page(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_POST
 def verify(request: PersonRequest) -> HttpResponse:
-    """Check the whole chain, while it is short enough for a request; else say how to."""
+    """Verify the whole chain if it is short enough for a request; else show the command."""
     actor_of(request).require_power(Power.ADMINISTER)
     last = AuditEntry.objects.order_by("-id").values_list("pk", flat=True).first() or 0
     too_long = last > MAX_TO_VERIFY_HERE

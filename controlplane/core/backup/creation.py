@@ -1,4 +1,4 @@
-"""Making a backup while everything runs: one moment of the database, and what it says of itself."""
+"""Creates a backup of a running installation: one snapshot of the database, and a manifest."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,9 +18,9 @@ WITHOUT_ROWS = ("core_browsersession", "django_session")
 
 
 def create(path: Path, url: str) -> Manifest:
-    """Write a backup of the database at `url` to `path`; returns what it says of itself.
+    """Write a backup of the database at `url` to `path` and return its manifest.
 
-    Raises :class:`Conflict`, :class:`InvalidInput`, and :class:`Unavailable` if it went wrong.
+    Raises :class:`Conflict`, :class:`InvalidInput`, and :class:`Unavailable` on failure.
     """
     if not path.parent.is_dir():
         raise InvalidInput({"FILE": [f"there is no folder {path.parent}."]})

@@ -66,7 +66,7 @@ def asked(database: Database, statement: str, *values: str | int) -> Any:
 
 
 def tables(database: Database) -> list[str]:
-    """The names of the tables and views in it, whoever's they are, without the mark."""
+    """Return the names of all tables and views of any owner, without the restore mark."""
     return [name for (name,) in database.execute(_TABLES, [RESTORE_MARK]).fetchall()]
 
 
@@ -90,9 +90,9 @@ def filled(database: Database, said: Manifest) -> bool:
 
 
 def empty(database: Database) -> None:
-    """Drop what a first start has made in it, which is all that it may have.
+    """Drop the tables of a first start.
 
-    Raises :class:`Conflict` if anybody has used that since, or something else is there.
+    Raises :class:`Conflict` if they have been used since, or something else exists.
     """
     present = tables(database)
     used = any(asked(database, question) for table, question in _USED.items() if table in present)

@@ -1,4 +1,4 @@
-"""The file of a backup: a tar of the dump and, after it, what the backup says about itself.
+"""The file of a backup: a tar of the dump, followed by the manifest.
 
 The dump comes first because its hash is known only at its end; its header is filled in then.
 """
@@ -24,10 +24,10 @@ _BLOCK = tarfile.BLOCKSIZE
 
 
 def write(path: Path, fill: Callable[[Callable[[bytes], None]], Manifest]) -> Manifest:
-    """Write the file whole or not at all: `fill` is given what takes in the dump, piece by piece.
+    """Write the file atomically: `fill` gets a function that takes the dump in pieces.
 
-    Raises :class:`Conflict` if the file exists or is being written, and OSError. Whatever a run
-    that was killed has left beside it is written over by the next.
+    Raises :class:`Conflict` if the file exists or is being written, and OSError. The leftovers of a
+    killed run are overwritten.
     """
     if path.exists():
         raise Conflict(f"{path} exists. Give the backup another name, or move that one away.")

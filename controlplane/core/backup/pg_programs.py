@@ -55,9 +55,9 @@ def environment(url: str) -> dict[str, str]:
 def read_from(
     command: Sequence[str], variables: Mapping[str, str], take: Callable[[bytes], None]
 ) -> None:
-    """Run the program and give what it writes to `take`, piece by piece.
+    """Run the program and pass its output to `take`, in pieces.
 
-    Raises :class:`Unavailable` with what it said if it ends with anything but 0.
+    Raises :class:`Unavailable` with its error output if the exit status isn't 0.
     """
     with _running(command, variables) as (process, said):
         _close(process.stdin)
@@ -68,7 +68,7 @@ def read_from(
 
 
 def write_to(command: Sequence[str], variables: Mapping[str, str], source: IO[bytes]) -> None:
-    """The same with what it reads."""
+    """Run the program with `source` as its input; raises like :func:`read_from`."""
     with _running(command, variables) as (process, said):
         taking = cast(IO[bytes], process.stdin)
         with contextlib.suppress(BrokenPipeError):  # It says why.
@@ -155,7 +155,7 @@ def _major(program: Path) -> int | None:
 
 
 def _why(error: bytes) -> str:
-    """The first line in which a program says what went wrong."""
+    """Return the first error line of a program's output."""
     lines = error.decode(errors="replace").strip().splitlines()
     told = [line for line in lines if "error:" in line or "FATAL" in line]
     return (told or lines or ["it said nothing"])[0]

@@ -1,8 +1,8 @@
-"""Restoring a backup into an empty database, in steps that a kill between them can't spoil.
+"""Restores a backup into an empty database, in steps that survive a kill between them.
 
-A mark of its own says which backup is being restored. What PostgreSQL's program does is one
-transaction; every step after it may be done twice. The mark goes with the last of them, the new
-epoch, without which services would refuse the restored state.
+A mark identifies the backup being restored. PostgreSQL's program runs in one transaction; each
+later step can be repeated. The last step removes the mark and sets the new epoch, without which
+services would refuse the restored state.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,10 +34,9 @@ Say = Callable[[str], None]
 def restore(path: Path, url: str, *, actor: Actor, say: Say, over_fresh: bool = False) -> Manifest:
     """Restore the backup at `path` into the empty database at `url`, which is Django's own.
 
-    `over_fresh` lets it be one that a first start has set up and nobody has used; what that start
-    made is dropped. Raises :class:`InvalidInput` for a file that is no whole backup,
-    :class:`Conflict` for a database that is not empty or a backup of a later release,
-    :class:`Unavailable`.
+    `over_fresh` accepts a database set up by a first start and unused since; its tables are
+    dropped. Raises :class:`InvalidInput` for an incomplete file, :class:`Conflict` for a database
+    that is not empty or a backup of a later release, :class:`Unavailable`.
     """
     said = file.read_manifest(path)
     if unknown := said.unknown_here():
@@ -135,7 +134,7 @@ def _finish(path: Path, said: Manifest, actor: Actor, say: Say) -> None:
 
 
 def _check(said: Manifest) -> None:
-    """Raises :class:`Conflict` if the trail is not what was saved, or could be rewritten."""
+    """Raise :class:`Conflict` if the restored trail differs from the saved one, or is mutable."""
     verdict = audit.verify(said.anchor)
     if not verdict.intact or verdict.rows < said.audit_rows:
         where = f"row {verdict.bad_id}: {verdict.problem}" if verdict.bad_id else "rows are missing"

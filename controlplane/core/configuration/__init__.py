@@ -1,1 +1,1 @@
-"""Loading a folder of YAML files: the apps read what is theirs, and all of it is loaded or none."""
+"""Loads a folder of YAML files: each app reads its own, and all load or none."""

@@ -15,7 +15,7 @@ NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 
 
 def read(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """The texts of those of these files that are there. Raises :class:`InvalidInput`."""
+    """Return the texts of those of these files that exist. Raises :class:`InvalidInput`."""
     if not folder.is_dir():
         raise InvalidInput({str(folder): ["There is no such folder."]})
     texts = {}
@@ -63,7 +63,7 @@ def _documents(name: str, text: str, loader: type["_Loader"], errors: Errors) ->
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML without objects, and without keys that stand twice: the first would be lost silently."""
+    """YAML without objects, and without duplicate keys: the first would be lost silently."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         """Construct a value; refuse endless numbers, which take long to read or can't be shown."""
@@ -76,7 +76,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _WithoutAliases(_Loader):
-    """A few lines that refer to each other can stand for more than fits into memory."""
+    """YAML without aliases: a few nested ones can expand beyond memory."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):

@@ -46,7 +46,7 @@ class Load(Protocol):
 
 @dataclass(frozen=True)
 class Reader:
-    """The files that an app reads, in their order, and how it loads those that are there."""
+    """The files that an app reads, in order, and its loader."""
 
     files: tuple[str, ...]
     load: Load
@@ -98,7 +98,7 @@ def load_folder(
 
 
 def load_shipped(name: str, *, actor: Actor, now: datetime) -> None:
-    """Load what an app begins with in a new installation."""
+    """Load an app's initial configuration of a new installation."""
     folder = Path(settings.BASE_DIR) / SHIPPED
     if not any((folder / file).is_file() for file in _registered()[name].files):
         return

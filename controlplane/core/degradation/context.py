@@ -14,7 +14,7 @@ WITHOUT_DATABASE = Degraded(levels.EMERGENCY, (levels.POSTGRESQL,), None)
 
 
 def degradation(request: HttpRequest) -> dict[str, object]:
-    """`degradation`, read when a template first asks. A database that is away breaks no page."""
+    """Provide `degradation`, read when a template first uses it; works without the database."""
     return {"degradation": SimpleLazyObject(lambda: _seen(request))}
 
 

@@ -1,6 +1,6 @@
-"""Saying what is away, and asking how far the installation has degraded.
+"""Stores reported degradation causes, and returns the installation's degradation.
 
-Whoever looks reports all causes it knows of; our own stores add themselves when somebody asks.
+The monitor reports all causes; PostgreSQL's and Redis' state is added at each read.
 """
 
 import time
@@ -108,7 +108,7 @@ def current(*, redis_reachable: bool | None = None) -> Degraded:
 
 
 def picture() -> dict[str, Any]:
-    """The same as the API tells it."""
+    """Return the degradation as the API's document."""
     return levels.picture(True, _redis_answers(), _read()[1])
 
 
@@ -160,7 +160,7 @@ _redis_seen: tuple[float, bool] = (float("-inf"), True)
 
 
 def _redis_answers() -> bool:
-    """Asked now and then: a Redis that hangs must not hold up every page."""
+    """Return True if Redis answers; cached, because a hanging Redis must not delay every page."""
     global _redis_seen
     asked_at, answers = _redis_seen
     if time.monotonic() - asked_at >= REDIS_ASKED_EVERY:

@@ -1,8 +1,8 @@
-"""The guard in front of URLs that people gave: they may not reach into the house.
+"""A guard for user-supplied URLs, against requests to internal addresses (SSRF).
 
-A name is looked up once, every address it has is checked, and the connection goes to one of those
-checked addresses: a second look-up could be answered differently (DNS rebinding). TLS still asks
-for the name. Redirects and proxies are for the caller not to follow.
+A name is resolved once, all its addresses are checked, and the connection goes to a checked
+address: a second lookup could give another one (DNS rebinding). TLS still verifies the name. The
+caller must not follow redirects or proxies.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ _A_NUMBER = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
 def check_url(
     url: str, allowance: Allowance, *, resolver: name_resolution.Resolve = name_resolution.resolve
 ) -> None:
-    """Raise :class:`ValueError`, with a sentence, unless `url` may be called.
+    """Raise :class:`ValueError`, with a sentence, unless `url` is allowed.
 
-    A name that can't be looked up now is let through: what it leads to is checked at each call.
+    A name that can't be resolved now is accepted: its addresses are checked at each call.
     """
     try:
         parsed = _parsed(url, allowance)
@@ -43,10 +43,9 @@ def check_url(
 
 
 class GuardedTransport(httpx.AsyncHTTPTransport):
-    """Connects to the address that was checked, in the name of the host that was asked for.
+    """Connects to the checked address, with the requested host's name.
 
-    It keeps connections by address, whatever name they were made for: with TLS, it is for calls to
-    one host only.
+    Connections are pooled by address, not by name: with TLS, use it for one host only.
     """
 
     def __init__(

@@ -21,9 +21,9 @@ def resolve(host: str, port: int) -> list[str]:
 def look_up(
     host: str, port: int, *, resolver: Resolve = resolve, seconds: float = LOOK_UP_SECONDS
 ) -> list[str]:
-    """The addresses of a host; raises :class:`Unresolved` if nobody knows them in time.
+    """Return the addresses of a host; raise :class:`Unresolved` if it has none in time.
 
-    A resolver that hangs keeps its thread, which ends with the process at the latest.
+    A hanging resolver keeps its thread, at most until the process ends.
     """
     answers: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
 

@@ -37,7 +37,7 @@ _statements: dict[tuple[type, str], Statement] = {}
 
 
 def statement(view: "ListView[Any]", request: Request) -> Statement:
-    """Return the statement for the page that a request asks for.
+    """Return the statement for the requested page.
 
     Raises :class:`InvalidInput` for a bad filter, limit or cursor.
     """

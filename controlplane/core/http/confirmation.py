@@ -36,10 +36,9 @@ def is_fresh(request: HttpRequest | Request, now: datetime, *, grace: bool = Fal
 
 
 def require_fresh(request: HttpRequest | Request, now: datetime, *, next_url: str = "") -> None:
-    """Raise :class:`ConfirmFirst` unless the person is fresh; what is sent has the grace.
+    """Raise :class:`ConfirmFirst` unless the person confirmed recently; writes have a grace period.
 
-    `next_url` is where a page leads after confirming: by default the page itself, or the page that
-    sent a form.
+    `next_url` is the page after confirming: by default the page itself, or the one with the form.
     """
     plain = _plain(request)
     if not is_fresh(request, now, grace=plain.method not in {"GET", "HEAD"}):

@@ -58,7 +58,7 @@ class SchemaView(APIView):
 
 
 class DocsView(SpectacularSwaggerSplitView):
-    """The same, to read. Its scripts are files, so the strict policy stands as it is everywhere."""
+    """The OpenAPI document as a page; its scripts are files, so the strict CSP applies."""
 
     template_name = "core/api_docs.html"
     authentication_classes: list[Any] = []

@@ -13,7 +13,7 @@ from controlplane.core.http.parameters import MAX_NAME_LENGTH, MAX_NAMED, unknow
 
 
 class Text(serializers.CharField):
-    """A string as it was sent; numbers don't become one, and what it must say its service knows."""
+    """A string field without conversion from numbers; services validate the content."""
 
     default_error_messages = {"invalid": "Must be a string."}
 
@@ -39,7 +39,7 @@ class Flag(serializers.BooleanField):
 
 @extend_schema_field(OpenApiTypes.DATETIME)
 class Instant(serializers.DateTimeField):
-    """A time with an offset: `2026-11-21T09:00:00Z`. It comes out in UTC."""
+    """A time with an offset, `2026-11-21T09:00:00Z`; output is in UTC."""
 
     default_error_messages = {"naive": "Needs an offset, as 2026-11-21T09:00:00Z."}
 
@@ -54,7 +54,7 @@ class Instant(serializers.DateTimeField):
 
 @extend_schema_field(OpenApiTypes.STR)
 class Moment(serializers.Field[datetime, str, str, Any]):
-    """A filter's point in time: RFC 3339, or a date that stands for its midnight in UTC."""
+    """A time in a filter: RFC 3339, or a date, which means its midnight in UTC."""
 
     default_error_messages = {
         "invalid": "Must be a time with an offset, as 2026-11-21T02:10:00Z, or a date."

@@ -18,7 +18,7 @@ def sent(
 ) -> StreamingHttpResponse:
     """Return the chunks as a file of this name.
 
-    It breaks off if whoever asked for it is no longer allowed to.
+    The transfer is cut off if the requester loses permission.
     """
     chunks = _while_allowed(chunks, actor_of(request))
     # Django would gather a plain iterator in memory before it sends it over ASGI.
@@ -31,7 +31,7 @@ def sent(
 
 
 def _while_allowed(chunks: Iterator[bytes], actor: Actor) -> Iterator[bytes]:
-    """Yield the chunks; raise :class:`Forbidden` once the actor lost what they came in with.
+    """Yield the chunks; raise :class:`Forbidden` once the actor has lost their permissions.
 
     The error cuts the connection: a file that ended properly would look complete.
     """

@@ -66,7 +66,7 @@ class NamedHostMiddleware(CommonMiddleware):
 
 
 class PersonTimeZoneMiddleware:
-    """Shows times on pages in the zone of whoever is signed in."""
+    """Activates the signed-in person's time zone."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -81,7 +81,7 @@ class PersonTimeZoneMiddleware:
 
 
 class DomainErrorMiddleware:
-    """Answers what a page's view raises; the API's views have their own hook, to the same end."""
+    """Converts exceptions of page views to responses; API views have an exception handler."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response

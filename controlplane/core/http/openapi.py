@@ -1,4 +1,4 @@
-"""The OpenAPI document: what drf-spectacular can't see by itself."""
+"""Extensions of drf-spectacular's OpenAPI document."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ BY_SESSION: list[Any] = [{"session": []}]
 
 
 class ApiSchema(AutoSchema):
-    """Adds what the view knows of its path, a list's filters, and every mutation's header."""
+    """Adds a view's path parameters, a list's filters, and the headers of mutations."""
 
     def get_override_parameters(self) -> list[Any]:
         parameters = list(super().get_override_parameters())
@@ -35,7 +35,7 @@ class ApiSchema(AutoSchema):
         return parameters
 
     def _get_request_body(self, direction: str = "request") -> Any:
-        """Also of what removes something: it says why. The generator knows of none there."""
+        """Return the request body, also for DELETE, for which the generator has none."""
         asked = self.method
         self.method = "POST" if asked == "DELETE" else asked
         try:

@@ -1,7 +1,7 @@
-"""Errors as a person sees them: a page in the browser, problem+json on the API's paths.
+"""Error responses: a page in the browser, problem+json on the API's paths.
 
-These are also Django's handlers for what happens outside a view: an unknown path, a refused form,
-a middleware that could not reach the database.
+Also Django's handlers for errors outside a view: an unknown path, a refused form, or a middleware
+that could not reach the database.
 """
 
 import sys
@@ -28,9 +28,9 @@ def answer(request: HttpRequest, error: DomainError) -> HttpResponse:
 
 
 def page(request: HttpRequest, error: DomainError) -> HttpResponse:
-    """`<status>.html` if there is one, else `error.html`; neither may need the database.
+    """Render `<status>.html` if it exists, else `error.html`; neither may need the database.
 
-    Whoever is signed in keeps the frame of every page, with its alarms, as far as that is known.
+    Signed-in people get the normal page frame with its alarms, if the data is available.
     """
     html = _framed(request, error) or _alone(request, error)
     response = HttpResponse(html, status=error.status, headers=problem.headers(error))
@@ -39,7 +39,7 @@ def page(request: HttpRequest, error: DomainError) -> HttpResponse:
 
 
 def _framed(request: HttpRequest, error: DomainError) -> str:
-    """The page in its frame; empty if nobody is known to be signed in, or it can't be asked."""
+    """Return the page in its frame; empty if nobody is signed in, or the session is unavailable."""
     if error.status >= Broken.status or getattr(request, "htmx", False):
         return ""
     try:
@@ -58,7 +58,7 @@ def _framed(request: HttpRequest, error: DomainError) -> str:
 
 
 def _alone(request: HttpRequest, error: DomainError) -> str:
-    """Without the context processors, which look up the session and what is engaged."""
+    """Render without the context processors, which query the session and engaged switches."""
     return str(_template(error).render({**_said(request, error), "layout": "bare.html"}))
 
 
@@ -91,7 +91,7 @@ def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Django calls this inside the `except` of what happened, and has no argument for it."""
+    """Answer an unhandled exception: Django calls this inside its `except`, without arguments."""
     exc = sys.exc_info()[1]
     error = problems.as_domain_error(exc) if exc is not None else None
     return answer(

@@ -1,4 +1,4 @@
-"""Pages by cursor: a page continues after the last row seen, however many rows came or went."""
+"""Cursor pagination: a page continues after the last row seen, despite inserts and deletes."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""Errors for unknown names in queries and bodies, with the names that are known. Pure."""
+"""Errors for unknown names in queries and bodies, with suggestions. Pure."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # It imports this module, by its name in the settings.
 def actor_of(request: HttpRequest | Request) -> Actor:
     """Return the actor of a request, on the API or on a page behind a sign-in.
 
-    Raises :class:`Unauthenticated` if nobody is signed in.
+    Raises :class:`Unauthenticated` for anonymous requests.
     """
     plain = request._request if isinstance(request, Request) else request
     known = getattr(plain, "actor", None)
@@ -42,7 +42,7 @@ def remember_actor(request: HttpRequest, actor: Actor) -> None:
 
 
 class HasScope(BasePermission):
-    """The view says which scope reading takes and which one changing takes."""
+    """Checks the view's scopes for reading and for changing."""
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
         actor = getattr(request, "actor", None)

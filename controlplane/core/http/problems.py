@@ -61,9 +61,9 @@ def respond(error: DomainError) -> HttpResponse:
 
 
 def quietly(response: HttpResponse) -> HttpResponse:
-    """Keep Django from logging each 503 of an outage as an error of its own.
+    """Keep Django from logging each 503 of an outage as an error.
 
-    `as_domain_error` has logged why; what is unforeseen never comes this way.
+    `as_domain_error` has logged the cause; unexpected errors take another path.
     """
     if response.status_code != Broken.status:
         setattr(response, "_has_been_logged", True)  # noqa: B010 - Django's own mark
@@ -71,13 +71,13 @@ def quietly(response: HttpResponse) -> HttpResponse:
 
 
 def handle_exception(exc: Exception, context: Mapping[str, Any]) -> HttpResponse | None:
-    """DRF's hook. None lets Django log the unforeseen, once, and answer it with a 500."""
+    """DRF's exception handler; returning None lets Django log the error and answer with a 500."""
     error = as_domain_error(exc)
     return None if error is None else respond(error)
 
 
 def as_domain_error(exc: BaseException) -> DomainError | None:
-    """The domain error behind any exception, or None if nobody foresaw it."""
+    """Return the domain error for an exception; None if it is unexpected."""
     if isinstance(exc, DomainError):
         return exc
     if isinstance(exc, DatabaseError):

@@ -1,4 +1,4 @@
-"""JSON in and out: strict about what it takes, always JSON in what it gives."""
+"""JSON parsing and rendering: strict input, and always JSON as output."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -98,10 +98,10 @@ class StrictJSONParser(BaseParser):
 
 
 def loads_object(body: bytes) -> dict[str, Any]:
-    """The JSON object in `body`, empty for an empty one.
+    """Return the JSON object in `body`; empty for an empty body.
 
-    Raises :class:`DomainError` for what is not JSON or not an object, :class:`InvalidInput` for
-    text that can't be stored, naming its field.
+    Raises :class:`DomainError` if it is not a JSON object, and :class:`InvalidInput`, with the
+    field, for text that can't be stored.
     """
     if not body.strip():
         return {}

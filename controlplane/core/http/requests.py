@@ -25,10 +25,9 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def begin(request: HttpRequest) -> str:
-    """Give the request its id: the caller's `X-Request-ID` if that is sane, else a new one.
+    """Set the request's id: the caller's `X-Request-ID` if it is valid, else a new one.
 
-    Where proxies are named, nobody else's word on how the request came counts: Django would take
-    `X-Forwarded-Proto` from anybody.
+    With `TRUSTED_PROXIES`, `X-Forwarded-Proto` from other peers is removed: Django would trust it.
     """
     if settings.TRUSTED_PROXIES and not _is_proxy(_address(_peer(request))):
         request.META.pop("HTTP_X_FORWARDED_PROTO", None)

@@ -97,7 +97,7 @@ class ListView(ApiView, ListAPIView[Row]):
         return self.chosen(queryset, self.filters.of(self.request.query_params))
 
     def chosen(self, rows: QuerySet[Row], filters: dict[str, Any]) -> QuerySet[Row]:
-        """The rows that pass the filters, which are those the caller gave, checked."""
+        """Return the rows that pass the validated filters."""
         return rows
 
 
@@ -122,15 +122,15 @@ Handler = Callable[..., Done]
 def mutation(
     body: type[MutationBody], *, first: Callable[..., Any] | None = None
 ) -> Callable[[Handler], Callable[..., HttpResponse]]:
-    """Run a view's method in one transaction, under its `Idempotency-Key` if it came with one.
+    """Run a view's method in one transaction, under its `Idempotency-Key` if there is one.
 
-    The method gets `body` (the checked fields), `actor` and `now`, and returns :class:`Done`.
-    A dry run does everything and is rolled back: what it answers is what would have happened.
+    The method gets `body` (the validated fields), `actor` and `now`, and returns :class:`Done`. A
+    dry run does everything and rolls it back, so that its response is exact.
 
-    What has to happen outside that transaction is done by `first`: a method that is called before
-    it, with the same arguments, in transactions of its own. It has to be safe to repeat, as it was
-    done whatever becomes of the rest; in a dry run (`body["dry_run"]`) it may do nothing. The
-    method gets what it returns as `prepared`.
+    `first` does work outside that transaction: it is called beforehand with the same arguments, in
+    transactions of its own, and its result is passed to the method as `prepared`. It must be safe
+    to repeat, because it isn't undone if the rest fails; in a dry run (`body["dry_run"]`) it must
+    not do anything.
     """
 
     def decorate(handler: Handler) -> Callable[..., HttpResponse]:
@@ -208,7 +208,7 @@ def _earlier(request: Request) -> idempotency.Answer | None:
 
 
 def _asked(request: Request) -> dict[str, Any]:
-    """Return what has to be the same in a repeat: the body, and the query if there is one."""
+    """Return the parts that must be equal in a repeat: the body, and the query if there is one."""
     body = dict(request.data)
     query = dict(request.query_params.lists())
     return {"body": body, "query": query} if query else body

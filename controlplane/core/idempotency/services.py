@@ -1,7 +1,7 @@
-"""The first answer to a key is kept for 24 hours, and given again to whoever repeats the request.
+"""Repeats of a request get the stored first response, for 24 hours.
 
-The row is written before the effect, in its transaction: a twin that comes meanwhile waits on the
-unique index, and then either finds the answer or, if the first failed, does the work itself.
+The row is written before the effect, in its transaction: a concurrent duplicate waits on the unique
+index, and then finds the response or, if the first failed, does the work itself.
 """
 
 import hashlib
@@ -60,9 +60,9 @@ def claim(
     request: Mapping[str, Any],
     now: datetime,
 ) -> Claim:
-    """Take the key, in the transaction of the effect; waits while a twin is at work.
+    """Claim the key in the transaction of the effect; waits for a concurrent duplicate.
 
-    Raises :class:`InvalidInput` for an unusable key, :class:`KeyReused` if the key came with
+    Raises :class:`InvalidInput` for an unusable key, :class:`KeyReused` if the key was used with
     another body.
     """
     scope, digest = _asked(actor, method, path, key, request)
@@ -125,7 +125,7 @@ def purge_expired(now: datetime) -> int:
 
 
 def _kept_path(path: str) -> str:
-    """The path as one form of it, or its hash if it does not fit the column as it stands."""
+    """Return the normalized path, or its hash if it doesn't fit the column."""
     one_form = path.rstrip("/")
     if len(one_form) <= MAX_PATH_LENGTH and one_form.isascii() and one_form.isprintable():
         return one_form

@@ -1,1 +1,1 @@
-"""The running processes of services: what each says it applies, and what it checks."""
+"""The running processes of services, the versions they apply, and the switches they check."""

@@ -48,7 +48,7 @@ class CountedSlo(NamedTuple):
 
 
 def load_requested_switches(service: str) -> set[str]:
-    """Return the switches that instances of a service have asked for, at most 1,000."""
+    """Return the switches requested by instances of a service, at most 1,000."""
     if not service:
         return set()
     with connection.cursor() as cursor:
@@ -61,7 +61,7 @@ def load_check_rates(
 ) -> Mapping[str, list[float]]:
     """Return the calls per second of each instance that checked switches since then, by switch.
 
-    Of all switches, or of those in `switch_ids`.
+    Covers all switches, or those in `switch_ids`.
     """
     statement = _CHECKS if switch_ids is None else _CHECKS_OF
     # Stored timestamps sort as text.

@@ -50,9 +50,9 @@ class Instance(models.Model):
 
 
 class Acknowledgement(models.Model):
-    """The first time an instance said that it applies a version: one row per step it took.
+    """The first time an instance reported that it applies a version.
 
-    An instance that skips versions has no row for those; the next higher one stands for them.
+    An instance that skips versions has no row for those; the next higher one covers them.
     """
 
     epoch = models.UUIDField()

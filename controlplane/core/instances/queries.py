@@ -92,7 +92,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Heard:
-    """An instance, what it last said it applies (None: nothing), and when it was last heard."""
+    """An instance, its last reported position (None: none), and when it was last heard from."""
 
     id: str
     epoch: UUID | None
@@ -241,11 +241,10 @@ def callers(
     within: timedelta = timedelta(hours=1),
     most: int | None = 200,
 ) -> tuple[list[Caller], int]:
-    """The `most` busiest (None: all) that checked the switch within that time, and how many did.
+    """Return the `most` busiest callers (None: all) of a switch within that time, and their number.
 
-    For None: of any switch, one row per instance, as callers of `global:all`. An instance that
-    counts nothing under that id is taken by the sum of its switches, where a call that asks for two
-    counts twice.
+    Without a switch: one row per instance, as callers of `global:all`. An instance without counts
+    under that id gets the sum of its switches, where a call that checks two counts twice.
     """
     found = [caller for caller in _callers(switch_id, now) if caller.last_seen >= now - within]
     found.sort(key=lambda caller: (-caller.calls_per_second, caller.id))

@@ -46,10 +46,10 @@ def counted(
 
 
 def per_second(entry: Entry, at: datetime) -> float:
-    """Calls per second over the 60 s before `at`; 0 when silent.
+    """Return calls per second over the 60 s before `at`; 0 when silent.
 
-    The last minute counts by the part of it that lies in these 60 s, as if its calls were even. In
-    its first minute an instance counts as one that was silent before.
+    The previous minute counts in proportion to its overlap with these 60 s, as if its calls were
+    evenly spread. In its first minute an instance counts as silent before.
     """
     return _sliding(entry["minute"], entry["now"], entry["before"], at)
 
@@ -74,7 +74,7 @@ def _blank(at: datetime) -> dict[str, Any]:
 
 
 def _rolled(entry: dict[str, Any], minute: int) -> dict[str, Any]:
-    """The entry with `minute` as its newest minute; one that is newer already stays."""
+    """Return the entry with `minute` as its newest minute, unless it is newer already."""
     ahead = minute - entry["minute"]
     if ahead <= 0:
         return entry

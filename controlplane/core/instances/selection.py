@@ -46,7 +46,7 @@ class Said:
 
 
 def there(names: Collection[str], services: Collection[str], now: datetime) -> list[str]:
-    """Those of them that were heard from within 30 s, by id."""
+    """Return the chosen instances heard from within 30 s, sorted by id."""
     wanted: dict[str, Any] = {
         "names": list(names),
         "services": list(services),

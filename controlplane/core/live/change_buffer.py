@@ -8,9 +8,9 @@ MAX_AT_ONCE = 100
 
 
 class Gathering:
-    """The ids of one topic that are still to be read, in the order they were first noted.
+    """The ids of one topic waiting to be read, in the order they were first added.
 
-    There is an end to what is kept: past `most` of them nobody can be told of each one any more.
+    It is bounded: above `most` ids it overflows, and changes can't be reported one by one.
     """
 
     def __init__(self, most: int = MAX_WAITING, at_once: int = MAX_AT_ONCE) -> None:
@@ -30,7 +30,7 @@ class Gathering:
             self.overflowed = True
 
     def take(self) -> list[str]:
-        """The next ones to be read, those noted first; the rest stays for another time."""
+        """Remove and return the next ids to read, oldest first."""
         taken = list(self._ids)[: self._at_once]
         for each in taken:
             del self._ids[each]

@@ -1,7 +1,7 @@
-"""Notes that a resource changed, through Redis: a hint for every process that has open sockets.
+"""Notifications of changed resources through Redis, for processes with open sockets.
 
-A note says only which resource it is; whoever hears it reads the truth from the database. Losing
-one costs a moment: a process that may have missed notes has its clients read everything anew.
+A notification only names the resource; the receiver reads it from the database. A loss costs a
+moment: a process that may have missed some makes its clients reload.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ MAX_IDS = 200
 
 
 def note(topic: str, ids: Iterable[str]) -> list[bytes]:
-    """The notes that tell of these resources, as they go through Redis."""
+    """Return the encoded notifications for these resources."""
     wanted = sorted(set(ids))
     return [
         orjson.dumps({"topic": topic, "ids": wanted[start : start + MAX_IDS]})
@@ -25,7 +25,7 @@ def note(topic: str, ids: Iterable[str]) -> list[bytes]:
 
 
 def changed(topic: str, *ids: str) -> None:
-    """Tell open sockets that these resources changed, once the current transaction has committed.
+    """Notify open sockets of changed resources, after the current transaction commits.
 
     `topic` is one of the contract's: switches, ramps, breakers, dlq, slo, degradation.
     """
@@ -34,12 +34,12 @@ def changed(topic: str, *ids: str) -> None:
 
 
 def missed() -> None:
-    """Tell that changes were not told, nobody knows which: sockets have everything read anew."""
+    """Report that notifications may have been missed: all sockets reload."""
     publish_on_commit(LIVE_CHANNEL, MISSED_NOTE)
 
 
 def read(text: bytes) -> tuple[str, list[str]] | None:
-    """The topic and the ids of a note as it came; None if it is not one of ours."""
+    """Return the topic and ids of a notification; None if it is invalid."""
     try:
         said = orjson.loads(text)
         topic, ids = said["topic"], said["ids"]

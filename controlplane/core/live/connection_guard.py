@@ -1,4 +1,4 @@
-"""Looks after open sockets: closes those whose credential has ended, and those nobody reads."""
+"""Closes sockets whose credential has ended, or whose client doesn't read."""
 
 import asyncio
 import time
@@ -24,10 +24,10 @@ log = structlog.get_logger(__name__)
 
 
 class Guard:
-    """Closes sockets whose credential has ended, and those that nobody reads.
+    """Closes sockets whose credential has ended, or whose client doesn't read.
 
-    `token_stands` returns whether a visitor's token is valid, without I/O; `ended_sessions` the
-    given sessions that are over, by one query; `heartbeat` the text for quiet sockets.
+    `token_stands` returns whether a visitor's token is valid, without I/O; `ended_sessions` returns
+    the ended ones of the given sessions, by one query; `heartbeat` is the text for quiet sockets.
     """
 
     def __init__(

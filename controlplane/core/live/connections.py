@@ -1,7 +1,7 @@
 """TCP connections of WebSockets, found by file descriptor.
 
-The server neither limits an unfinished message nor closes a connection that nobody reads, so both
-are done with these functions.
+The server neither limits an unfinished message nor closes a connection whose client doesn't read;
+these functions allow both.
 """
 
 import os
@@ -37,7 +37,7 @@ def find(peers: Collection[Peer]) -> dict[Peer, int]:
 
 
 def traffic(descriptor: int, peer: Peer) -> Traffic | None:
-    """Return the traffic with `peer` so far; None if it is gone or the system can't tell."""
+    """Return the traffic with `peer` so far; None if it is gone or the system has no counters."""
     if not hasattr(socket, "TCP_INFO") or _peer(descriptor) != peer:
         return None
     connection = socket.socket(fileno=descriptor)

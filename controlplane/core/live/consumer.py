@@ -1,4 +1,4 @@
-"""A socket at `/ws/live/`, as Channels carries it: who may, what is asked for, what is written."""
+"""The Channels consumer at `/ws/live/`: authentication, subscriptions, and writing."""
 
 import asyncio
 import time
@@ -105,7 +105,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
             self._asked(socket, text)
 
     async def websocket_disconnect(self, _message: Message) -> None:
-        """Either side ended it; if it was us, the other is told why."""
+        """Handle the end of the socket; if the server ended it, send the close reason."""
         writing = self._writing
         if writing is not None and writing.done():
             error = writing.exception()
@@ -117,7 +117,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
         raise StopConsumer
 
     async def _visitor(self) -> Visitor:
-        """Whoever knocks: a program by its token, or a person by their session."""
+        """Return the visitor: a program by its token, or a person by their session."""
         headers = headers_of(self.scope)
         if carries_token(headers):
             return self._hub.around.holder(headers)
@@ -182,7 +182,7 @@ def application(hub: Hub) -> Any:
 
 
 def _wanted(said: Any, visitor: Visitor) -> frozenset[str]:
-    """The topics that a message asks for, from now on."""
+    """Return the topics that a message subscribes to."""
     names = said.get("subscribe") if isinstance(said, dict) else None
     if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
         raise InvalidInput({"subscribe": ['send {"subscribe": ["switches"]}.']})

@@ -1,8 +1,8 @@
-"""Tells the open sockets of this process what changes: one stream, one text for everybody.
+"""Sends changes to the open sockets of this process: one stream, shared texts.
 
-It hears notes and reads what they name; and it watches what the data plane sees of PostgreSQL and
-Redis, because of that nobody could send a note. Everything happens on the event loop of the web
-process but for the reading.
+It receives notifications and reads the resources they name; it also watches the data plane's view
+of PostgreSQL and Redis, since an outage can't be notified. Everything but the reads runs on the
+event loop of the web process.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ class Surroundings(Protocol):
         """
 
     def ended_sessions(self, sessions: Collection[Session]) -> set[Session]:
-        """Return those of the sessions that are over, by one query."""
+        """Return the ended ones of these sessions, by one query."""
 
 
 class Hub:
@@ -142,7 +142,7 @@ class Hub:
         return self.stream.hello(names, hears=self.hears)
 
     def hear(self, text: bytes) -> None:
-        """A note as it came; what is none is passed over."""
+        """Handle a notification; invalid ones are ignored."""
         if text == MISSED_NOTE:
             self._begin()
             return
@@ -152,7 +152,7 @@ class Hub:
             lane.note(note[1])
 
     def _begin(self) -> None:
-        """Notes are heard from now on; which were missed before nobody can tell."""
+        """Start a new stream once notifications arrive, because earlier ones may be missing."""
         self.hears, self._deaf = True, False
         self.stream.begin_anew()
         for lane in self._lanes.values():
@@ -161,7 +161,7 @@ class Hub:
             socket.begin_anew(self._hello(socket.topics))
 
     def _lose(self) -> None:
-        """Notes are missed from now on: whoever listens is told at once, whatever to."""
+        """Tell all clients at once that notifications are being missed."""
         if self._deaf:
             return
         self.hears, self._deaf = False, True
@@ -170,7 +170,7 @@ class Hub:
             socket.say(said)
 
     async def _watch(self) -> None:
-        """Tell of the degradation as soon as it changes."""
+        """Send the degradation to clients whenever it changes."""
         told = self.around.degradation(hears=not self._deaf)
         while True:
             await asyncio.sleep(WATCH_SECONDS)

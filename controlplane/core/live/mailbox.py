@@ -11,10 +11,10 @@ MAX_MESSAGES = 256
 
 
 class Mailbox:
-    """Texts for one socket, the first first.
+    """A FIFO of texts for one socket.
 
-    When it is full, the topic that does not fit is left out until the rest has been read; then one
-    word says that it has to be read anew.
+    When it is full, the topic that doesn't fit is skipped until the rest has been read; then one
+    message tells the client to reload it.
     """
 
     def __init__(self, most: int = MAX_MESSAGES) -> None:
@@ -28,7 +28,7 @@ class Mailbox:
         return self._most - len(self._texts)
 
     def put(self, topic: str, text: str) -> None:
-        """A numbered message. Once one of its topic was left out, so is what follows it."""
+        """Queue a numbered message; a skipped topic stays skipped."""
         if topic in self._left_out:
             return
         if len(self._texts) < self._most:
@@ -37,7 +37,7 @@ class Mailbox:
             self._left_out[topic] = None
 
     def leave_out(self, topic: str) -> None:
-        """Have the topic read anew, without a message."""
+        """Make the client reload the topic, without a message."""
         self._left_out[topic] = None
 
     def say(self, text: str) -> None:
@@ -46,7 +46,7 @@ class Mailbox:
             self._texts.append(text)
 
     def begin_anew(self, hello: str) -> None:
-        """Whatever waits is worth nothing any more: all is to be read anew."""
+        """Discard all waiting texts; the client reloads everything."""
         self._texts.clear()
         self._left_out.clear()
         self._texts.append(hello)

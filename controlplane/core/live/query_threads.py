@@ -19,9 +19,9 @@ T = TypeVar("T")
 
 
 class Desk:
-    """A few threads that ask; whoever hangs there keeps nobody else waiting who asked in time.
+    """A small thread pool for queries, in which a hanging query delays no other caller.
 
-    At most `most` questions at once, those that wait for a thread among them.
+    It accepts at most `most` queries at once, waiting ones included.
     """
 
     def __init__(self, threads: int = THREADS, most: float = math.inf) -> None:
@@ -30,9 +30,9 @@ class Desk:
         self._asking = 0
 
     async def ask(self, question: Callable[[], T], seconds: float) -> T:
-        """The answer; raises TimeoutError after `seconds`, and nobody hears a later answer.
+        """Return the result; raise TimeoutError after `seconds` and discard a later result.
 
-        Raises :class:`Unavailable` if too many ask.
+        Raises :class:`Unavailable` above the limit of concurrent queries.
         """
         if self._asking >= self._most:
             said = "Too many ask at the same moment; try again."

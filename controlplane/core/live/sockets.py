@@ -1,4 +1,4 @@
-"""The open sockets of this process: what waits for each, and how many there may be."""
+"""The open sockets of this process, their queues, and their limits."""
 
 import asyncio
 import time
@@ -63,7 +63,7 @@ class Socket:
             self._news.set()
 
     def listen_to(self, topics: Collection[str]) -> None:
-        """These from now on. What was told of a new one meanwhile is to be read."""
+        """Replace the socket's topics; the client is told to load each new one."""
         for topic in sorted(set(topics).difference(self.topics)):
             self.mailbox.leave_out(topic)
         self.topics = topics
@@ -83,7 +83,7 @@ class Socket:
         self._news.set()
 
     def end(self, code: int, reason: str) -> None:
-        """Close it, once what is being written is written; the first reason counts."""
+        """Close the socket after the current write; the first reason counts."""
         self.ending = self.ending or (code, reason)
         self._news.set()
 
@@ -128,7 +128,7 @@ class Socket:
         return received - base > MAX_UNFINISHED_BYTES or received - completed_at > MAX_SILENT_BYTES
 
     async def write(self, send: SendText) -> tuple[int, str]:
-        """Write what comes until it is to end; returns how."""
+        """Write waiting texts until the socket is to be closed; return the code and reason."""
         while self.ending is None:
             text = self.mailbox.take()
             if text is None:

@@ -14,9 +14,9 @@ def _new_id() -> str:
 
 
 class Stream:
-    """Gives every message its number: within a stream's id, one more than the last of its topic.
+    """Numbers the messages of each topic consecutively within a stream's id.
 
-    Whoever can't tell any longer what was missed begins a new one.
+    A new stream begins whenever messages may have been missed.
     """
 
     def __init__(self, topics: Iterable[str], new_id: Callable[[], str] = _new_id) -> None:
@@ -30,9 +30,9 @@ class Stream:
         self._last = dict.fromkeys(self._last, 0)
 
     def hello(self, topics: Iterable[str], *, hears: bool) -> Text:
-        """The first word to a socket: where each of its topics stands.
+        """Return the first message to a socket, with the current number of each of its topics.
 
-        `live` says whether this process hears of changes at all just now.
+        `live` is False while this process receives no notifications.
         """
         numbers = {name: self._last[name] for name in sorted(topics)}
         return _text({"topic": "hello", "stream": self.id, "seq": numbers, "live": hears})
@@ -50,7 +50,7 @@ def resync(topic: str) -> Text:
 
 
 def heartbeat(at: str, *, hears: bool) -> Text:
-    """The connection stands; `live` as in the first word, also for whoever narrowed the topics."""
+    """Return a heartbeat; `live` as in the first message."""
     return _text({"topic": "heartbeat", "at": at, "live": hears})
 
 

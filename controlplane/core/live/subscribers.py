@@ -15,7 +15,7 @@ _SESSION_KEY = re.compile(r"[a-z0-9]{32}")
 
 @dataclass(frozen=True)
 class Session:
-    """A person's session as it was when it was found good: what the rows held that decide it."""
+    """A person's session with the values that were valid when it was checked."""
 
     key: str = field(repr=False)
     user_id: int
@@ -26,9 +26,9 @@ class Session:
 
 @dataclass(frozen=True)
 class Visitor:
-    """Whoever opened a socket: `name` is one for all sockets of a person, or of a token.
+    """The client of a socket; `name` is shared by all sockets of a person, or of a token.
 
-    With a token, `headers` are those that carry it; with a session that is `session`.
+    A program has `headers` with its token; a person has a `session`.
     """
 
     name: str

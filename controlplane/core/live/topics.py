@@ -15,9 +15,9 @@ Read = Callable[[Sequence[str], datetime], Mapping[str, Resource]]
 
 @dataclass(frozen=True)
 class Topic:
-    """`event` is what a change is called; `read` is None where nothing is told by notes.
+    """A live topic; any one of `scopes` is enough to listen.
 
-    Any one of `scopes` is enough to listen.
+    `event` is the name of a change; `read` is None for a topic without notifications.
     """
 
     name: str
@@ -45,7 +45,7 @@ _topics: dict[str, Topic] = {
 
 
 def register(name: str, *, scope: str, event: str, read: Read) -> None:
-    """Have a topic told of: `event` with what `read` gives for each id that a note names."""
+    """Register a topic: `event` is sent with the result of `read` for each notified id."""
     _topics[name] = Topic(name, frozenset({scope}), event, read)
 
 
@@ -55,5 +55,5 @@ def known() -> Collection[Topic]:
 
 
 def allowed(scopes: Collection[str]) -> frozenset[str]:
-    """The names of the topics that whoever has these scopes may listen to."""
+    """Return the names of the topics that these scopes may listen to."""
     return frozenset(topic.name for topic in known() if not topic.scopes.isdisjoint(scopes))

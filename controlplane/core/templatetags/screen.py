@@ -39,7 +39,7 @@ def any_of(names: Sequence[str]) -> str:
 @register.simple_tag
 @cache
 def icon(name: str) -> SafeString:
-    """An icon of the sprite, silent for screen readers: a word always stands beside it.
+    """Render an icon of the sprite, hidden from screen readers: there is always a word beside it.
 
     Cached, as a page has about fifty.
     """
@@ -52,7 +52,7 @@ def icon(name: str) -> SafeString:
 
 @register.inclusion_tag("_environment.html")
 def environment() -> dict[str, object]:
-    """The bar that says where one is; also on error pages, which are rendered without a request."""
+    """Provide the environment bar; also for error pages, which are rendered without a request."""
     return installation(HttpRequest())
 
 
@@ -120,7 +120,7 @@ def web_address(text: str) -> str:
 
 @register.filter
 def parsed(text: str) -> datetime:
-    """The moment that a canonical timestamp stands for."""
+    """Parse a canonical timestamp."""
     return datetime.fromisoformat(text)
 
 
@@ -138,7 +138,7 @@ def number(value: int) -> str:
 
 @register.filter
 def percent(share: Decimal) -> str:
-    """A share without zeros that say nothing: `12.5 %`, `0.07 %`, never rounded."""
+    """Format a share without trailing zeros: `12.5 %`, `0.07 %`, never rounded."""
     return f"{share.normalize():f} %"
 
 
@@ -217,7 +217,7 @@ def time_left(left: timedelta) -> str:
 
 
 def age(elapsed: timedelta) -> str:
-    """`12 s`, `4 min`, `3 h`, `2 d`: the exact time stands beside it."""
+    """Format an age in one unit: `12 s`, `4 min`, `3 h`, `2 d`; the exact time is beside it."""
     seconds = max(0, int(elapsed.total_seconds()))
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= length:

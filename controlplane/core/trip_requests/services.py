@@ -33,9 +33,9 @@ def ask(
     expires_in: str,
     now: datetime,
 ) -> bool:
-    """Ask that `switch` be stopped, in the caller's transaction; False if `key` has asked before.
+    """Request a trip of `switch`, in the caller's transaction; False if `key` was used before.
 
-    It is decided within seconds, by the policies for machines: what they refuse is an answer.
+    It is decided within seconds, by the policies for machines; a refusal is an answer, too.
     """
     request = TripRequest(
         key=key,
@@ -74,10 +74,10 @@ def _keep(request: TripRequest) -> bool:
 
 
 def answer_open(decide: Decide, now: datetime) -> int:
-    """Have each open request decided, oldest first, in a transaction of its own; returns how many.
+    """Decide each open request, oldest first, in its own transaction; return their number.
 
-    One that can't be decided is answered with the reason, and stands in nobody's way. What is over
-    is not decided before what was asked for: requests of one fingerprint keep their order.
+    A request that can't be decided is answered with the reason and blocks no other. Requests of one
+    fingerprint keep their order, so the end of a cause isn't decided before its request.
     """
     oldest_first = undecided().order_by("requested_at", "pk")
     wanted = list(oldest_first.values_list("pk", flat=True)[:MAX_AT_ONCE])
@@ -90,7 +90,7 @@ def undecided() -> QuerySet[TripRequest]:
 
 
 def purge(now: datetime, *, most: int) -> int:
-    """Delete what was answered long ago; returns how many."""
+    """Delete requests answered long ago; return their number."""
     return retention.purge([TRIP_REQUESTS], now, at_once=most, most=most)
 
 

@@ -142,7 +142,7 @@ def _failed(request: HttpRequest, error: Exception) -> HttpResponse:
 
 
 def _harmless(error: Exception) -> str:
-    """Our own sentences; what others say may quote tokens, codes or secrets."""
+    """Return our own error texts; others may quote tokens, codes or secrets."""
     said = str(error)
     ours = isinstance(error, OAuth2Error) and not said.startswith("Error retrieving")
     return said[:200] if ours else ""

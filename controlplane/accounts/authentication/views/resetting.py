@@ -1,4 +1,4 @@
-"""A forgotten password: asked for, and set anew by a link."""
+"""Pages for a forgotten password: requesting a link, and setting a new password."""
 
 import time
 
@@ -34,7 +34,7 @@ ANSWER_SECONDS = 0.4
 @csrf_protect
 @require_http_methods(["GET", "POST"])
 def forgotten(request: HttpRequest) -> HttpResponse:
-    """Ask for a link. One answer, after one time, whether there is such a person or not."""
+    """Request a link; response and response time are the same if there is no such person."""
     if not settings.EMAIL.host:
         raise Http404
     began = time.monotonic()

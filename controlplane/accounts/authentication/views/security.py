@@ -1,4 +1,4 @@
-"""A person's own second factors: a page, and what can be changed there."""
+"""A person's own second factors: the page and its changes."""
 
 import base64
 

@@ -84,7 +84,7 @@ def proceed(
 @csrf_protect
 @require_http_methods(["GET", "POST"])
 def second_factor(request: HttpRequest) -> HttpResponse:
-    """The second step, for those who have a second factor: a code, or a passkey."""
+    """Ask for the second factor: a code, or a passkey."""
     stage = LoginStageController.enter(request, stages.SECOND_FACTOR)
     if not isinstance(stage, stages.SecondFactorStage) or not stage.is_open():
         clear_login(request)
@@ -104,9 +104,9 @@ def second_factor(request: HttpRequest) -> HttpResponse:
 
 
 def prove(request: HttpRequest, user: User, name: str) -> DomainError | None:
-    """Check the code or passkey that was sent; return what is wrong with it, or None.
+    """Check the code or passkey that was sent; return the problem, or None.
 
-    A failure counts for `name` and the address, and is noted.
+    A failure is recorded, and counts for `name` and the address.
     """
     try:
         if "credential" in request.POST:

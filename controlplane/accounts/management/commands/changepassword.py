@@ -1,4 +1,4 @@
-"""`manage.py changepassword` goes past the audit trail: ours says what to use instead."""
+"""`manage.py changepassword`: refused, because Django's bypasses the audit trail."""
 
 from controlplane.core.shell import Instead
 

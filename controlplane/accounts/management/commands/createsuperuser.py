@@ -1,4 +1,4 @@
-"""`manage.py createsuperuser` goes past the audit trail: ours says what to use instead."""
+"""`manage.py createsuperuser`: refused, because Django's bypasses the audit trail."""
 
 from controlplane.core.shell import Instead
 

@@ -1,4 +1,4 @@
-"""`manage.py person`: the way in when nobody can sign in, and out for somebody at once."""
+"""`manage.py person`: account recovery and immediate lockout, from the server's shell."""
 
 import secrets
 from argparse import ArgumentParser

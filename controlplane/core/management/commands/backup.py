@@ -1,4 +1,4 @@
-"""`manage.py backup`: make a backup, look whether one is whole, restore one."""
+"""`manage.py backup`: create, verify and restore backups."""
 
 from argparse import ArgumentParser
 from pathlib import Path

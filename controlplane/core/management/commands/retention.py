@@ -1,4 +1,4 @@
-"""`manage.py retention`: what is kept how long, how much there is of it, and what is due to go."""
+"""`manage.py retention`: retention periods, row counts, and rows due for deletion."""
 
 from argparse import ArgumentParser
 from datetime import datetime, timedelta
