@@ -6,7 +6,7 @@ BACKLOG = 4096
 GRACE_SECONDS = 4
 HEADER_SECONDS = 20
 """Longest wait for a request's headers on a connection, also before their first byte."""
-# Of what waits to be written per connection; the rest of it stays with us, once for everybody.
+# Output buffered per connection; the rest is one copy shared by all.
 BUFFER_BYTES = 64 * 1024
 OTHER_FILES = 300
 """What a process needs beside its connections: databases, logs, its own code."""
@@ -24,8 +24,8 @@ def arguments(target: str, *, host: str, port: int, workers: int) -> list[str]:
         # To detect HTTP/2 the server would wait forever for the first byte, so silent connections
         # would fill it. A proxy can offer HTTP/2.
         *("--http", "1", "--http1-header-read-timeout", str(HEADER_SECONDS * 1000)),
-        # Who is one too many is told so by the application. Past this, the server would leave
-        # everybody waiting without a word, the console and the probes among them.
+        # The application refuses connections over the limit. Above this one, the server would leave
+        # all of them waiting without an answer, the console and the probes included.
         *("--backlog", str(BACKLOG), "--backpressure", str(connections())),
         *("--http1-buffer-size", str(BUFFER_BYTES)),
         *("--workers-kill-timeout", str(GRACE_SECONDS)),
@@ -48,4 +48,4 @@ def raise_limit() -> None:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     except (ValueError, OSError):
-        return  # Not every system allows what it says it does; then the old limit stands.
+        return  # Not every system allows the limit it reports; keep the old one.

@@ -51,7 +51,7 @@ RECONNECT_EVERY_SECONDS = 2.0
 LOOP_MAY_REST_SECONDS = 30.0
 TASK_MAY_TAKE_SECONDS = 900.0
 
-# It warns of root because of pickled messages; ours are JSON.
+# It warns about root because of pickled messages; these are JSON.
 warnings.filterwarnings("ignore", category=SecurityWarning)
 log = structlog.get_logger(__name__)
 _loop = Loop(may_rest_seconds=LOOP_MAY_REST_SECONDS)
@@ -188,7 +188,7 @@ app.conf.update(
     broker_transport_options={
         "global_keyprefix": broker.KEY_PREFIX,
         "priority_steps": [0],  # Else each queue is four lists, and each look at it four questions.
-        "visibility_timeout": 3600,  # Above the longest task, or it would be run again meanwhile.
+        "visibility_timeout": 3600,  # Above the longest task, or it would be delivered twice.
         "polling_interval": 4,  # Seconds of one BRPOP; a message wakes it at once.
         "socket_connect_timeout": 2,
         "socket_timeout": 3,

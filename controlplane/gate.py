@@ -90,8 +90,8 @@ class Gate:
         self._deadline_seconds = deadline_seconds
         self._sockets = sockets
         self._callers = Callers(state)
-        # By whether the caller is known and whether it is a kill: a flood of bodies that never end
-        # takes only the memory of its own kind.
+        # By known or unknown caller, and kill or not: a flood of endless bodies can only use the
+        # memory of its own class.
         self._bodies = defaultdict[tuple[bool, bool], Bodies](lambda: Bodies(MAX_BYTES // 4))
         self._open = Bulkhead("open", OPEN)
         self._kills = Bulkhead("kill", KILLS, on_free=lambda: self._ordinary.dispatch())
@@ -220,8 +220,8 @@ class Gate:
                 log.info("gate.answer_unread", path=call.scope["path"])
             call.status = answer.status
             return
-        # The thread is stuck in the database and can't be stopped. Its answer is dropped, and it
-        # rolls back what it wrote, because it checks the deadline before it commits.
+        # The thread is stuck in the database and can't be stopped. Its response is dropped, and it
+        # rolls back its writes, because it checks the deadline before it commits.
         answer.muted = True
         task.add_done_callback(_forget)
         await self._refuse(call, Unavailable(NO_DATABASE, retry_after=RETRY_AFTER_SECONDS))

@@ -216,8 +216,8 @@ if ENV.https_only:
     SESSION_COOKIE_SECURE = True
     CSRF_COOKIE_SECURE = True
     SECURE_SSL_REDIRECT = True
-    # Asked from inside, past the proxy. The API is asked there with a token; a browser's session is
-    # never sent without HTTPS.
+    # Requested from inside, without the proxy. API requests there carry a token; a browser's
+    # session is never sent without HTTPS.
     SECURE_REDIRECT_EXEMPT = [r"^health/", r"^metrics/?$", r"^api/v1/"]
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     SECURE_HSTS_SECONDS = 31_536_000

@@ -27,7 +27,7 @@ class Admin:
 
 @transaction.atomic
 def ensure_admin(chosen_password: str, now: datetime) -> Admin:
-    """Create the user `admin` if it is missing, and return it.
+    """Ensure that an admin can sign in: the user `admin`, unless there are other admins.
 
     Until that user has signed in, each run without a chosen password generates a new one: the
     output of an earlier run may be lost. A password set since, by a page or the shell, is kept: a

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 REDIS_SCHEMES = {"redis", "rediss", "unix"}
 ROLES = ("viewer", "operator", "approver", "admin")
-MAX_DIGITS = 18  # Of what is read as a number at all.
+MAX_DIGITS = 18  # Longest text that is parsed as a number.
 
 
 class WrongVariable(Exception):

@@ -52,7 +52,7 @@ def refuse_unknown(
     """Record an error for each unknown key: a mistyped parameter would be ignored silently."""
     names = list(known)
     unknown = [str(name) for name in given if name not in names]
-    # To look for what was meant takes a moment each, and the given names may be many and long.
+    # Finding the closest key takes a moment each, and the given keys may be many and long.
     for name in unknown[:MAX_UNKNOWN]:
         shown = name[:MAX_WORD_LENGTH]
         path = f"{section}.{shown}" if section else shown
@@ -121,7 +121,7 @@ def web_address(url: str) -> SplitResult | None:
 def is_finite(value: float) -> bool:
     try:
         return math.isfinite(value)
-    except OverflowError:  # A whole number beyond what a float can hold.
+    except OverflowError:  # An integer too large for a float.
         return False
 
 

@@ -41,9 +41,9 @@ ENDED = "lock.holder_ended"
 TERMINATED = "57P01"  # admin_shutdown: pg_terminate_backend
 RECORDER = "blockers-record"
 
-# Blocked blockers are `active`, waiting for a lock: the chain ends at whoever waits for nothing.
-# Only an index built concurrently waits for a `virtualxid`: for every older snapshot, and harms
-# nobody by it.
+# Blockers that are blocked themselves are `active` and waiting for a lock: the chain ends at a
+# session that isn't waiting. Only `CREATE INDEX CONCURRENTLY` waits for a `virtualxid`: for all
+# older snapshots, without blocking others.
 _BLOCKERS = """
     SELECT pid, backend_start, state_change, application_name, state,
            wait_event_type IS NOT DISTINCT FROM 'Client' AS awaits_client,

@@ -48,7 +48,7 @@ def signed_in(view: View[R, P]) -> Guarded[P]:
             return view(request, *args, **kwargs)  # type: ignore[arg-type]
         if request.htmx:  # type: ignore[attr-defined]
             return HttpResponse(status=401)
-        # A form that was sent has no address to come back to.
+        # A POST can't be resumed after signing in, so there is no page to return to.
         return redirect_to_login(request.get_full_path() if request.method == "GET" else "/")
 
     return cast("Guarded[P]", never_cache(guarded))

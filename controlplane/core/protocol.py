@@ -7,8 +7,8 @@ from .errors import TooLarge
 MAX_BODY_BYTES = 64 * 1024  # bytes of a request
 MAX_REPORT_BODY_BYTES = 512 * 1024  # an instance may have hundreds of breakers
 MAX_HOOK_BODY_BYTES = 1024 * 1024  # a monitor sends whole groups of alerts, and never twice
-MAX_LETTER_BODY_BYTES = 1024 * 1024  # a message that somebody corrected
-MAX_OPENSLO_BODY_BYTES = 1024 * 1024  # a file of all objectives of a house
+MAX_LETTER_BODY_BYTES = 1024 * 1024  # an edited message
+MAX_OPENSLO_BODY_BYTES = 1024 * 1024  # a file of all objectives
 MAX_SLI_BODY_BYTES = 4 * 1024 * 1024  # ten thousand points
 HOOKS = "/api/v1/hooks/"
 LETTERS = "/api/v1/dlq/"
@@ -18,7 +18,7 @@ SLI = "/api/v1/sli"
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 WAKE_CHANNEL = "switchgear:wake"
 LIVE_CHANNEL = "switchgear:live"
-MISSED_NOTE = b'{"missed":true}'  # on that channel: some of what should have been there was not
+MISSED_NOTE = b'{"missed":true}'  # on that channel: some notifications were lost
 _ENTITY_TAG = re.compile(r'(?:W/)?("[^"]*")')
 
 

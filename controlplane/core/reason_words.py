@@ -52,7 +52,7 @@ ENGLISH_FILLERS = _words(
     """
 )
 
-# Nouns, verbs and adjectives too general to say what or why; matched in every inflection.
+# Nouns, verbs and adjectives too general to be a cause; matched in every inflection.
 ENGLISH_VAGUE = _words(
     """
     abnormal abundance action activate active activity add additional affect afraid agree allow
@@ -195,7 +195,7 @@ KOREAN_STEMS = _words(
     """
 )
 
-# What follows a number directly: "24시간", "3일만".
+# Counters that directly follow a number: "24시간", "3일만".
 KOREAN_COUNTERS = _words("초 분 시 시간 일 주 주일 달 개월 월 년 번 회 차 째 개 건 명")
 
 # Particles, light verbs and endings, in any order after a stem.

@@ -118,7 +118,7 @@ def is_forbidden(character: str) -> bool:
     return character in _OVERRIDES or (is_control and character not in _LINE_CHARACTERS)
 
 
-# --- folding: one spelling for what reads the same
+# --- folding: normalize texts that read the same
 
 _APOSTROPHES = re.compile("['’‘`]")
 _DASHES = re.compile("[\u2010-\u2015\u2212]")
@@ -230,7 +230,7 @@ _VAGUE_BASES = (
     words.ENGLISH_VAGUE
     | {noun for noun in words.REFERENCE_NOUNS | words.LOOSE_REFERENCE_NOUNS if noun.isascii()}
 )  # fmt: skip
-# Inflected ending → what may stand there in the base form.
+# Inflected ending → possible endings of the base form.
 _INFLECTIONS = (
     ("ies", "y"), ("ied", "y"), ("s", ""), ("ches", "ch"), ("shes", "sh"), ("sses", "ss"),
     ("ed", ""), ("ed", "e"), ("ing", ""), ("ing", "e"), ("ly", ""),

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import models
 from django.utils.crypto import salted_hmac
 
-# Keys are derived from these texts: whoever changes one makes every sealed secret unreadable.
+# Keys are derived from these texts: changing one makes every sealed secret unreadable.
 SALT = "controlplane.core.entry.sealing"
 SECOND_FACTORS = "second factors"
 WEBHOOKS = "webhooks"

@@ -25,7 +25,7 @@ def shell_actor() -> Actor:
     """The person at the server's shell: trusted, and named in the audit trail."""
     try:
         name = getpass.getuser()
-    except (KeyError, OSError):  # A container may run as a user that no file knows.
+    except (KeyError, OSError):  # A container may run as a user without a passwd entry.
         name = f"uid-{os.getuid()}"
     return system(SHELL + name)
 
@@ -38,7 +38,7 @@ class ShellCommand(BaseCommand):
     """Whether somebody reads what it says; else it logs."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        # Remarks are no errors, and a terminal's colours would slip into what a program takes.
+        # Notes aren't errors, and color codes would end up in a program's input.
         super().__init__(*args, **{**options, "no_color": True})
 
     def run_from_argv(self, argv: list[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-ABANDONED_SECONDS = 30.0  # A question this old is asked anew, beside the one that hangs.
+ABANDONED_SECONDS = 30.0  # A call older than this is considered hung, and another one is started.
 OWNER_NAME = "switchgear owner"
 """Migrations and backups connect by this `application_name`: they may take their time, and
 `blockers` never ends them."""
@@ -133,6 +133,6 @@ class Bounded(Generic[T]):
             with self._connect():
                 answer = self._ask()
         except BaseException as error:
-            future.set_exception(error)  # Raised again where it was asked.
+            future.set_exception(error)  # Raised again in the waiting thread.
         else:
             future.set_result(answer)

@@ -84,7 +84,7 @@ def run(name: str, ran_by: str) -> int:
     except (DatabaseError, InterfaceError) as error:
         if not is_away(error):
             raise
-        # Readiness tells of a database that is away; nobody has to act on each second of it.
+        # The readiness probe reports a missing database; nobody has to act on each second of it.
         log.warning("tick.postponed", tick=name, error=str(error).strip())
         threads.forget_connection()
         return 0

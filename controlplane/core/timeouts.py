@@ -32,4 +32,4 @@ async def within(seconds: float, work: Awaitable[T]) -> T:
 def _forget(task: asyncio.Future[Any]) -> None:
     _abandoned.discard(task)
     if not task.cancelled():
-        task.exception()  # Marks it as seen; whoever waited has long been told.
+        task.exception()  # Marks it as retrieved; the waiting caller has timed out.

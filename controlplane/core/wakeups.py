@@ -65,7 +65,7 @@ class _Waker:
         while self._is_owing():
             time.sleep(self._pause)
             with self._lock:
-                self._owes = False  # What is missed from here on has to be said again.
+                self._owes = False  # Losses from here on must be reported again.
             try:
                 self._client.publish(LIVE_CHANNEL, MISSED_NOTE)
             except redis.RedisError:

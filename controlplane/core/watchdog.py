@@ -62,7 +62,7 @@ class Watchdog:
         """Record a heartbeat and start a thread for each late tick that isn't running."""
         heartbeats.beat(NAME)
         taken_over, handed_back = [], []
-        # Before the rows are read: a turn that ends in between is not in what was read.
+        # Before reading the rows, which may not include a run that ends in between.
         with self._lock:
             running = set(self._running)
         for turn in ticks.turns():
@@ -81,7 +81,7 @@ class Watchdog:
                     taken_over.append(name)
             elif not own and name in self._taken_over:
                 handed_back.append(name)
-        # At a start that may be all of them: one line says it.
+        # At startup these may be all ticks, so log one line for all.
         if taken_over:
             self._taken_over.update(taken_over)
             log.warning("watchdog.took_over", ticks=taken_over)

@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-# A Prometheus nearly always stands in a network of one's own; only admins say which one is asked.
+# Prometheus is usually in a private network, and only admins choose its address.
 OWN_NETWORKS = "127.0.0.0/8, ::1/128, 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, fc00::/7"
 
 

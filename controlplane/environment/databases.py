@@ -53,7 +53,7 @@ def _postgresql(value: str, name: str) -> str:
     try:
         ports = str(conninfo_to_dict(value).get("port") or "5432").split(",")
     except psycopg.Error as error:
-        # What libpq says may quote the password.
+        # libpq's message may quote the password.
         raise WrongVariable(name, "is not a URL that PostgreSQL's library can read") from error
     if not all(port.isascii() and port.isdigit() and 0 < int(port) < 65536 for port in ports):
         raise WrongVariable(name, f"has no such port as {','.join(ports)}")

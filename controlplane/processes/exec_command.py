@@ -14,7 +14,7 @@ from controlplane import environment
 
 def become(arguments: Sequence[str]) -> NoReturn:
     """Python with these arguments instead of this process, under its id: signals reach it."""
-    # So that the application is found from any folder; what is said relative to this one stays.
+    # So that the application is importable from any folder; relative paths still work.
     path = [str(environment.ROOT), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
     os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606 - no shell, no input

@@ -72,7 +72,7 @@ def _make_venv() -> None:
 
 def _install(requirements: Path) -> None:
     quiet = ["--quiet", "--quiet", "--disable-pip-version-check", "--no-input"]
-    # Ctrl-C reaches pip by itself; a warning that this is root's own directory helps nobody.
+    # Ctrl-C reaches pip directly; its warning about running as root doesn't apply here.
     subprocess.run(
         [PYTHON, "-m", "pip", "install", *quiet, "--require-hashes", "-r", str(requirements)],
         check=True,

@@ -129,7 +129,7 @@ class Cluster:
         found = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
-                with contextlib.suppress(OSError):  # it ended, or belongs to somebody else
+                with contextlib.suppress(OSError):  # it ended, or belongs to another user
                     if os.path.samestat((entry / "cwd").stat(), here):
                         found.append(int(entry.name))
         return found
@@ -141,7 +141,7 @@ class Cluster:
         self._give(password_file)
         locale = ["--locale=C"]
         if binaries.major != "16":
-            # Sorts by code point like C, but knows upper and lower case beyond ASCII.
+            # Sorts by code point like C, but supports upper and lower case beyond ASCII.
             locale += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
         self._execute(
             [
@@ -154,7 +154,7 @@ class Cluster:
 
     def _single_user(self, binaries: Binaries, directory: Path, *statements: str) -> None:
         options = ["-c", "exit_on_error=true", "-c", "log_checkpoints=off"]
-        # Iterations slow down guesses at weak passwords. Ours are 256 random bits, and iterations
+        # Iterations slow down guesses at weak passwords. These are 256 random bits, and iterations
         # would cost each new connection 2 ms of CPU.
         options += ["-c", "scram_iterations=1"]
         if not self.durable:

@@ -20,8 +20,8 @@ from .file_lock import Lock, remove_abandoned
 
 _PREFIX = "switchgear-exec-"
 _STOP_SECONDS = 5
-# Tests run with the product's defaults: they must not find, or write to, what the shell is set
-# up for, nor depend on it.
+# Tests run with the product's defaults: they must not use the services that the shell is configured
+# for.
 _NOT_FOR_TESTS = {
     *("DATABASE_OWNER_URL", "DATABASE_POOL", "PORT", "ALLOWED_HOSTS", "ENVIRONMENT_NAME"),
     *("SECRET_KEY", "SECRET_KEY_FALLBACKS", "SWITCHGEAR_ADMIN_PASSWORD"),

@@ -27,7 +27,7 @@ def bind(parent: int, orphan_signal: int) -> None:
     """Have the kernel send `orphan_signal` to this process when its `parent` ends."""
     if _prctl is not None:
         _prctl(_PR_SET_PDEATHSIG, orphan_signal)
-    if os.getppid() != parent:  # it died before the kernel knew whom to watch
+    if os.getppid() != parent:  # it ended before the call above
         os._exit(1)
 
 

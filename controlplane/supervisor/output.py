@@ -88,7 +88,7 @@ class Terminal:
             self._dropped += self._unwritten.count(b"\n") + len(self._queue)
             self._queue.clear()
             self._unwritten = b""
-            if error.errno not in DISK_ERRORS:  # the reader is gone; the run goes on without one
+            if error.errno not in DISK_ERRORS:  # the reader is gone; the run continues without one
                 self.descriptor = None
 
     def drain(self, seconds: float) -> None:

@@ -9,8 +9,8 @@ import time
 from controlplane.supervisor.failure import CannotRun
 
 HOST = "127.0.0.1"
-# Below the range the kernel takes outgoing ports from: nobody's connection can sit on a service's
-# port in the moment it restarts.
+# Below the kernel's range for outgoing connections, so that none of them occupies a service's port
+# while it restarts.
 _SERVICE_PORTS = range(20_000, 32_000)
 
 

@@ -16,7 +16,7 @@ _SETTINGS = {
     "max_connections": "200",  # Four web processes, each with its pool of 24, and all others.
     "log_line_prefix": "%m [%p] %q%u@%d ",
     "log_checkpoints": "off",
-    # What a statement that failed had in it, such as the hash of a password, is in no log.
+    # Failed statements may contain secrets, such as password hashes, so they aren't logged.
     "log_min_error_statement": "panic",
     "log_timezone": "UTC",
     "timezone": "UTC",

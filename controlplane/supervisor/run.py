@@ -42,7 +42,7 @@ def run(
         kept.callback(Lock(place.run / "lock").release)
         _forget_services(place)
         copy = place.data / "snapshot" / "current"
-        # While there is a copy to serve, the data plane goes on whatever else fails.
+        # While there is a copy to serve, the data plane continues whatever else fails.
         tree = kept.enter_context(Tree(terminal, may_give_up=lambda: not copy.exists()))
         given = {name: os.environ.get(name, "") for name in embedded.VARIABLES}
         home = place.data

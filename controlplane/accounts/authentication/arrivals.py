@@ -55,7 +55,7 @@ def arrive(identity: Identity, now: datetime) -> User:
         try:
             return people.change_user(user=user, actor=ACTOR, now=now, role=role.value)
         except Conflict:
-            # The last admin stays one, or nobody could make another.
+            # The last admin keeps the role, or nobody could appoint another.
             log.warning("single_sign_on.role_kept", user=user.username, role=user.role)
     return user
 

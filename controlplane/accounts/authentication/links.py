@@ -11,7 +11,7 @@ from django.conf import settings
 
 from controlplane.accounts.models.people import User
 
-MAX_SUBJECT_LENGTH = 191  # What the column takes; OpenID allows 255.
+MAX_SUBJECT_LENGTH = 191  # The column's limit; OpenID allows 255.
 
 
 def provider_id(issuer: str) -> str:

@@ -52,15 +52,15 @@ def shown(text: str, user: User | None) -> Authenticator:
         read = auth.parse_authentication_response(answer)
         whose = user or auth.extract_user_from_response(answer)
         found = auth.complete_authentication(whose, answer)
-        # Alone it stands for both steps. The question may have been one of a second step, which
-        # asks for less.
+        # A passkey alone replaces both steps. The challenge may come from a second step, which
+        # doesn't require user verification.
         if user is None and not read.response.authenticator_data.is_user_verified():
             raise ValueError("the passkey did not ask who holds it")
         return found
     except (ValidationError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidInput({"credential": [REFUSED]}) from error
     finally:
-        auth.clear_state()  # A question is asked once, also if the answer was wrong.
+        auth.clear_state()  # A challenge is used once, even if the response was wrong.
 
 
 def _kept(read: RegistrationResponse) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def _stands(session: Session, row: tuple[str, str, str] | None) -> bool:
         return False
     data, password, role = row
     if role != session.role:
-        return False  # What they may listen to is looked up when they come back.
+        return False  # The allowed topics are looked up again when they reconnect.
     if (data, password) == (session.data, session.password):
         return True
     return is_of(SessionStore().decode(data), session.user_id, password)

@@ -36,7 +36,7 @@ def preferences(request: UserRequest) -> HttpResponse:
             return throttle.locked_out(request, credentials={"username": user.username})
         password = PasswordChangeForm(user, request.POST)
         if "old_password" in password.errors:
-            # Whoever sits at somebody's open browser may not guess their password here either.
+            # Prevents guessing the password at an open browser.
             throttle.failed(request, user.username)
             note_failure(request, user.username)
         elif password.is_valid():

@@ -12,7 +12,7 @@ from controlplane.accounts.models.people import User
 from controlplane.core.change_views import ServiceForm
 from controlplane.core.roles import Role
 
-# Aliases such as `US/Pacific` or `GB` stay valid, but nobody has to scroll past them.
+# Aliases such as `US/Pacific` or `GB` stay valid, but aren't listed.
 REGIONS = (
     "Africa/", "America/", "Antarctica/", "Arctic/", "Asia/", "Atlantic/", "Australia/", "Europe/",
     "Indian/", "Pacific/",

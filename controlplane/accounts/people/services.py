@@ -34,7 +34,7 @@ def create_user(
     values.
     """
     username = User.normalize_username(username)  # As signing in does: NFKC.
-    # In the trail nobody could tell Kim from kim.
+    # Kim and kim would be indistinguishable in the trail.
     if taken := User.objects.filter(username__iexact=username).first():
         raise InvalidInput({"username": [f"{taken.username} exists already."]})
     require_readable(display_name=str(more.get("display_name", "")))
@@ -46,7 +46,8 @@ def create_user(
     try:
         with transaction.atomic():
             user.save()
-    except IntegrityError as error:  # Of two who make the same person at once, one comes too late.
+    # Two requests created the same person at once; the later one fails.
+    except IntegrityError as error:
         field = "slack_user_id" if "slack" in str(error) else "username"
         raise InvalidInput({field: ["Somebody else was just given this one."]}) from error
     audit.record(
@@ -74,7 +75,7 @@ def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> U
         if field == "slack_user_id":
             value = slack_user_id(value, of=user)
         setattr(user, field, value)
-    # Only what changes: an address that was good once must keep nobody from being deactivated.
+    # Only changed fields: an address that has become invalid must not prevent a deactivation.
     user.full_clean(exclude={field.name for field in User._meta.fields} - set(changes))
     if was_admin and not user.is_admin and not _other_admins(user):
         raise Conflict("This is the last active admin; make another one first.")
@@ -90,8 +91,8 @@ def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> U
     )
     if user.is_active != was_active:
         sessions.end_all(user=user, actor=actor, now=now)
-    # Last, though locked at first: the trail asks whether whoever acts may do so, and that may be
-    # this very person.
+    # Saved last, though locked first: the trail checks the actor's permissions, and the actor may
+    # be this very person.
     user.save(update_fields=list(changes))
     wakeups.wake("credentials")
     return user

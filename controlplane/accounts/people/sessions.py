@@ -70,7 +70,7 @@ def end_all(
     open_ = theirs.open(now).count()
     if open_:
         _note_ended(user, open_, actor, now, reason)
-    theirs.delete()  # Last: it may be the one in which this was asked.
+    theirs.delete()  # Last, because one may be the session of this request.
     return open_
 
 

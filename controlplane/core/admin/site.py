@@ -38,8 +38,8 @@ def _password(request: HttpRequest, extra_context: object = None) -> HttpRespons
     return redirect("preferences")
 
 
-admin.site.unregister(Group)  # What a person may do follows from the role alone.
-# Second factors and who is whom at the provider are no tables to edit; they hold what is sealed.
+admin.site.unregister(Group)  # Permissions follow from the role alone.
+# Second factors and links to the provider are not for editing; they hold sealed secrets.
 admin.site.unregister([Authenticator, EmailAddress, SocialAccount, SocialApp, SocialToken])
 admin.site.site_header = "Switchgear administration"
 admin.site.site_title = "Switchgear"

@@ -16,7 +16,7 @@ from controlplane.core.outbox.models import OutboxMessage
 
 READ_AT_ONCE = 500
 WRITTEN_AT_ONCE = 500
-CHAIN_LOCK = 0x5317C4  # any number nobody else uses for an advisory lock
+CHAIN_LOCK = 0x5317C4  # an arbitrary number, unique among our advisory locks
 # From each action to the next, as PostgreSQL does not skip over like entries of an index by itself.
 _ACTIONS = f"""
 WITH RECURSIVE found AS (

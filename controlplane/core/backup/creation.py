@@ -13,7 +13,7 @@ from .database import connected
 from .manifest import Manifest
 
 LOCK_WAIT = "30s"
-# Whoever is signed in proves nothing, and must not be signed in again by a restore.
+# Sessions prove nothing about the data, and a restore must not sign anybody in again.
 WITHOUT_ROWS = ("core_browsersession", "django_session")
 
 

@@ -17,7 +17,7 @@ CONNECT_SECONDS = 10
 MIGRATING = 0x5317C7
 """An advisory lock: shared by those who migrate, and nobody's while tables are being restored."""
 
-# What an extension brought belongs to the server: nobody has to make room for it.
+# Tables of extensions belong to the server and needn't be removed.
 _TABLES = """
 SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace
 AND relkind IN ('r', 'p', 'v', 'm', 'f') AND relname <> %s

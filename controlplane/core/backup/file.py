@@ -36,7 +36,7 @@ def write(path: Path, fill: Callable[[Callable[[bytes], None]], Manifest]) -> Ma
         said = _fill(file, fill)
         file.flush()
         os.fsync(file.fileno())
-        os.link(draft, path)  # Not a rename, which would replace what came there meanwhile.
+        os.link(draft, path)  # Not a rename, which would replace a file created meanwhile.
         draft.unlink()
     folder = os.open(path.parent, os.O_RDONLY)
     try:

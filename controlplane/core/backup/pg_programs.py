@@ -71,7 +71,7 @@ def write_to(command: Sequence[str], variables: Mapping[str, str], source: IO[by
     """Run the program with `source` as its input; raises like :func:`read_from`."""
     with _running(command, variables) as (process, said):
         taking = cast(IO[bytes], process.stdin)
-        with contextlib.suppress(BrokenPipeError):  # It says why.
+        with contextlib.suppress(BrokenPipeError):  # The program reports the reason itself.
             while piece := source.read(CHUNK):
                 taking.write(piece)
             taking.close()

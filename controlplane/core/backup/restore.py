@@ -102,7 +102,7 @@ def _begin(database: Database, said: Manifest) -> bool:
 
 def _fill(path: Path, url: str, database: Database, said: Manifest) -> None:
     major = max(database.info.server_version // 10000, said.postgres)
-    # Only what is in it: extensions are the server's, and not every owner may make them.
+    # Only the schema's content: extensions are the server's, and not every owner may create them.
     schema = asked(database, "SELECT current_schema()")
     command = [
         str(pg_programs.find("pg_restore", at_least=major)),

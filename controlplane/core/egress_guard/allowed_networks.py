@@ -15,7 +15,7 @@ from .failures import Refused
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-# Beyond what `is_global` refuses, whose answer differs between versions of Python. After IANA's
+# In addition to `is_global`, whose result differs between versions of Python. Source: IANA's
 # special-purpose registries (RFC 6890 and its updates).
 NOT_PUBLIC: tuple[Network, ...] = tuple(
     ipaddress.ip_network(text)

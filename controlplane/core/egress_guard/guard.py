@@ -66,7 +66,7 @@ class GuardedTransport(httpx.AsyncHTTPTransport):
         for a name without an address.
         """
         _check(request.url, self._allowance)
-        # In a thread: other requests of this loop go on meanwhile.
+        # In a thread, so that other requests of this loop continue.
         addresses = await asyncio.to_thread(
             _found, request.url, self._resolver, name_resolution.LOOK_UP_SECONDS
         )

@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from controlplane.core.errors import ConfirmFirst
 
 KEY = "confirmed_at"
-# Whoever was fresh when the form opened may take this long to fill it in.
+# Time to fill in a form that was opened while the confirmation was valid.
 GRACE = timedelta(minutes=10)
 
 

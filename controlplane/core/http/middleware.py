@@ -20,10 +20,10 @@ BACKGROUND = "Switchgear-Background"
 ENVIRONMENT = "Switchgear-Environment"
 """The header by which a program knows where it is; percent-encoded."""
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS", "TRACE"}
-# Nobody reads a local time there, and probes must not wait for a session's row.
+# No local times are shown there, and probes must not wait for a session's row.
 WITHOUT_TIME_ZONE = ("/api/", "/health/", "/metrics", "/static/")
 
-# Asked by the address of a container, which no list of names can have.
+# Requested by a container's address, which can't be listed in ALLOWED_HOSTS.
 BY_ANY_NAME = ("/health/", "/metrics")
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
@@ -50,7 +50,7 @@ class RequestContextMiddleware:
         return response
 
     def _respond(self, request: HttpRequest) -> HttpResponse:
-        # Our own filters say which of them is wrong; those of Django's admin would break.
+        # Our own filters report invalid values; those of Django's admin would crash.
         if request.path.startswith("/admin/") and "%00" in request.META.get("QUERY_STRING", ""):
             return pages.answer(request, DomainError("The address has a null character."))
         return self.get_response(request)

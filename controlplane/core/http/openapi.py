@@ -8,7 +8,7 @@ from drf_spectacular.utils import OpenApiParameter
 
 from controlplane.core.idempotency.services import HEADER
 
-# Of what no token may do.
+# For operations that tokens can't use.
 BY_SESSION: list[Any] = [{"session": []}]
 
 

@@ -48,7 +48,7 @@ class HasScope(BasePermission):
         actor = getattr(request, "actor", None)
         if actor is None:
             return False
-        if request.method in view.allowed_methods:  # Otherwise a 405 follows, whoever asks.
+        if request.method in view.allowed_methods:  # Otherwise a 405 follows for every caller.
             actor.require(_scope(request, view))
         return True
 

@@ -64,7 +64,7 @@ def client_address(peer: str, forwarded_for: str) -> str:
     for hop in forwarded_for.split(",")[: -MAX_HOPS - 1 : -1]:
         before = _address(hop.strip())
         if before is None:
-            break  # No address; whatever stands left of it is worth no more.
+            break  # Not an address, so everything left of it is untrusted too.
         address = before
         if not _is_proxy(address):
             break

@@ -23,7 +23,7 @@ HEADER = "Idempotency-Key"
 USABLE_KEY = re.compile(r"[!-~]{1,200}")
 MAX_PATH_LENGTH = 400
 
-# A row past its 24 hours that nobody has purged yet counts as absent.
+# A row older than 24 hours that isn't purged yet counts as absent.
 CLAIM = """
 INSERT INTO core_idempotencykey AS present
     (actor, method, path, key, request_digest, status, body, created_at)

@@ -261,7 +261,7 @@ def _callers(switch_id: str | None, now: datetime) -> Iterator[Caller]:
     every_call = everything_id()
     for instance, service, checks in rows:
         by_switch: dict[str, rates.Entry] = orjson.loads(checks)
-        # Whoever counts every call under the global switch would else count it once more by name.
+        # An instance that counts every call under the global switch would count twice by name.
         entries = [by_switch[every_call]] if every_call in by_switch else [*by_switch.values()]
         yield Caller(
             id=instance,

@@ -90,7 +90,7 @@ def _share(minute: int, at: datetime, since: datetime | None) -> float:
     end = at.timestamp()
     start = end if since is None else min(since.timestamp(), end)
     begins = minute * MINUTE_SECONDS
-    if end - start < 1e-6:  # What happened at once happened in one minute.
+    if end - start < 1e-6:  # Simultaneous calls happened in one minute.
         return float(int(end // MINUTE_SECONDS) == minute)
     overlap = min(end, begins + MINUTE_SECONDS) - max(start, begins)
     return max(0.0, overlap) / (end - start)

@@ -85,7 +85,7 @@ class Guard:
                 self._look_at_tokens()
                 await self._look_at_sessions()
             except AWAY as error:
-                # While nobody can tell, they stay: only what needs no database is told them.
+                # Keep them: messages sent meanwhile don't depend on the database.
                 log.info("live.sessions_unread", error=str(error))
             except Exception:
                 log.exception("live.guard_failed")

@@ -59,7 +59,7 @@ def cut(peer: Peer) -> bool:
     if descriptor is None:
         return False
     try:
-        connection = socket.socket(fileno=os.dup(descriptor))  # Our own copy.
+        connection = socket.socket(fileno=os.dup(descriptor))  # A copy that can be closed.
     except OSError:
         return False
     with connection:

@@ -53,7 +53,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
         try:
             await super().__call__(scope, partial(self._receive, receive), send)
         except asyncio.CancelledError:
-            # Nobody reads: it was given up, and there is no end to be said.
+            # The client doesn't read and was given up, so it can't be sent a close.
             task = asyncio.current_task()
             if self._socket is None or not self._socket.stuck or task is None or task.uncancel():
                 raise

@@ -64,7 +64,7 @@ class Lane:
             try:
                 await self._turn()
             except Exception:
-                # It can't be told what changed: that it did can.
+                # The content can't be sent, but the fact that it changed can.
                 log.exception("live.topic_unread", topic=self.topic.name)
                 self._resync()
                 await asyncio.sleep(PAUSE_SECONDS)
@@ -81,7 +81,7 @@ class Lane:
                 self.note(ids)
                 await self._wait_for_database()
                 return
-            # What was read for a stream that is over may be older than what is read anew by now.
+            # Data read for an ended stream may be older than the clients' reloaded state.
             if self._stream.id == stream_id:
                 await self._tell(ids, at, found)
 
@@ -120,7 +120,7 @@ class Lane:
                 put = 0
                 await asyncio.sleep(0)
                 if self._stream.id != stream_id:
-                    return  # Everybody was told to begin anew; these numbers are of the past.
+                    return  # All clients were told to reload; these numbers are obsolete.
 
     def _number(self, name: str, at: str, resource: Mapping[str, Any] | None) -> str:
         topic = self.topic

@@ -25,7 +25,7 @@ from controlplane.core.page_responses import signed_in
 from .sign_in import proceed, safe_next
 
 SIGN_IN, CONFIRM = "sign-in", "confirm"
-CONFIRMED_WITHIN = 120  # Seconds since somebody showed the provider who they are.
+CONFIRMED_WITHIN = 120  # Seconds since the provider authenticated the person.
 ANY_AGE = "31536000"
 """Seconds, a year: a provider that is asked for a `max_age` has to say when it asked somebody."""
 

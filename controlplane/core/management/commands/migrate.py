@@ -55,7 +55,7 @@ def _exclusively(say: Callable[[str], None]) -> Iterator[None]:
     Waits while another process migrates: Django would let both apply the same migration. Raises
     CommandError while the tables of a backup are being restored.
     """
-    # Beside the one that migrates: when that has failed, nothing can be asked in it any more.
+    # A separate connection: after a failure, the migrating one can't be queried.
     beside = threads.unpooled_connection()
     try:
         if not _locked(beside, "pg_try_advisory_lock_shared", MIGRATING):
