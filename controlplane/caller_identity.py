@@ -17,7 +17,7 @@ from controlplane.core.http.requests import client_address, network_of, session_
 from controlplane.dataplane.state import State
 
 from .bulkhead import Caller
-from .dataplane.memory.credentials import Headers, identify, presented
+from .dataplane.memory.credentials import Headers, identify, read_token
 from .dataplane.serving.call import Scope
 from .notify.interactions import signatures
 
@@ -38,7 +38,7 @@ class Callers:
 
     def caller_of(self, scope: Scope, headers: Headers, body: bytes) -> Caller:
         """Return the caller whose share a request uses."""
-        if presented(headers) is not None:
+        if read_token(headers) is not None:
             try:
                 found = identify(self._state.tokens, headers, clock=self._state.unix)
             except DomainError:

@@ -20,7 +20,7 @@ from controlplane.dataplane.routes import ALONE, ROUTES, Route, route_of
 from controlplane.environment import WrongVariable
 
 from . import config
-from .memory.credentials import Credential, authenticate, presented
+from .memory.credentials import Credential, authenticate, read_token
 from .memory.instance_names import service_of
 from .serving import answers, landing_page
 from .serving.call import ASGIApplication, Call, Receive, Scope, Send, drain
@@ -53,13 +53,13 @@ class Application:
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         route = ROUTES.get(scope.get("path", ""))
         if route is None or scope["type"] != "http":
-            return self._other(scope, receive, send)
+            return self._handle_other(scope, receive, send)
         return self._serve(route, Call(scope, receive, send, self._state.time_headers))
 
     async def _serve(self, route: Route, call: Call) -> None:
         began = perf_counter()
         may_be_signed_in = route.for_browsers and b"cookie" in call.headers
-        if may_be_signed_in and self._behind and presented(call.headers) is None:
+        if may_be_signed_in and self._behind and read_token(call.headers) is None:
             # Only Django can check the session.
             await self._behind(call.scope, call.receive, call.send)
             return
@@ -111,7 +111,7 @@ class Application:
         if service is not None:
             used.require_service(service)
 
-    async def _other(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _handle_other(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle lifespan events, WebSockets and paths that are not an exact key of `ROUTES`."""
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)

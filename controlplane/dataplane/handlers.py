@@ -9,7 +9,7 @@ from switches.evaluate import read_question
 from switches.scopes import GLOBAL_ID
 
 from . import metrics as dataplane_metrics
-from .ingest.instance_rows import Report
+from .ingest.instance_rows import InstanceReport
 from .memory import version_marks
 from .memory.compression import encode_gzip, wants_gzip
 from .memory.instance_names import is_part, service_of
@@ -17,7 +17,7 @@ from .memory.listeners import CONFIG
 from .serving import answers, held_requests, ofrep
 from .serving.answers import Answer
 from .serving.call import Call
-from .serving.connection_watch import Visitor
+from .serving.connection_watch import HeldCaller
 
 FLAG_PREFIX = "/ofrep/v1/evaluate/flags/"
 CONFIG_SCOPES = ("breakers:read", "report:write", "switches:read")
@@ -31,35 +31,35 @@ async def snapshot(state: State, call: Call) -> Answer | None:
     """Return the snapshot, with `?wait=` only once it differs from the caller's copy."""
     query = call.scope["query_string"]
     if query or b"switchgear-instance" in call.headers:
-        visitor = Visitor(state, call)
-        visitor.note()
-        if (seconds := _wait(query)) and not await _news(state, call, visitor, seconds):
+        caller = HeldCaller(state, call)
+        caller.record_presence()
+        if (seconds := _wait(query)) and not await _wait_for_change(state, call, caller, seconds):
             return None
     copy = answers.served_to(state, call.headers)
     answer = answers.snapshot(state, call.headers, copy)
     return await encode_gzip(answer, copy.gzip) if wants_gzip(answer, call.headers) else answer
 
 
-async def _news(state: State, call: Call, visitor: Visitor, seconds: float) -> bool:
+async def _wait_for_change(state: State, call: Call, caller: HeldCaller, seconds: float) -> bool:
     """Wait while the caller's copy is current; return False if the caller has disconnected."""
-    known = version_marks.in_tags(call.headers.get(b"if-none-match", b""))
+    known = version_marks.parse_tags(call.headers.get(b"if-none-match", b""))
 
     def is_current() -> bool:
         if state.copy is None:
             return False
         return version_marks.name(known, answers.served_to(state, call.headers))
 
-    return not is_current() or await held_requests.until_news(
-        state, call, visitor, seconds, is_current
+    return not is_current() or await held_requests.hold_until_changed(
+        state, call, caller, seconds, is_current
     )
 
 
 async def stream(state: State, call: Call) -> None:
     """Stream every new version, starting with the current one unless the caller has it."""
-    visitor = Visitor(state, call)
-    visitor.note()
+    caller = HeldCaller(state, call)
+    caller.record_presence()
     answers.served(state)
-    known = version_marks.in_event_id(call.headers.get(b"last-event-id", b""))
+    known = version_marks.parse_event_id(call.headers.get(b"last-event-id", b""))
     sent: tuple[bytes, ...] | None = None
 
     def next_event() -> tuple[bytes, ...]:
@@ -70,7 +70,7 @@ async def stream(state: State, call: Call) -> None:
         sent = copy.event
         return sent
 
-    await held_requests.stream(state, call, visitor, next_event)
+    await held_requests.stream(state, call, caller, next_event)
 
 
 async def report(state: State, call: Call) -> Answer:
@@ -96,16 +96,16 @@ async def config(state: State, call: Call) -> Answer | None:
     service, seconds = _service(query), _wait(query)
     if call.credential:
         call.credential.require_service(service)
-    visitor = Visitor(state, call, *CONFIG_SCOPES)
-    visitor.is_there()
+    caller = HeldCaller(state, call, *CONFIG_SCOPES)
+    caller.record_connected()
     known = call.headers.get(b"if-none-match")
 
     def is_current() -> bool:
         return known is not None and answers.policies(state, service).is_known(known)
 
     waits = seconds and is_current()
-    if waits and not await held_requests.until_news(
-        state, call, visitor, seconds, is_current, CONFIG
+    if waits and not await held_requests.hold_until_changed(
+        state, call, caller, seconds, is_current, CONFIG
     ):
         return None
     told = answers.policies(state, service)
@@ -117,7 +117,7 @@ async def check(state: State, call: Call) -> Answer:
     """Return the decision for the question in the body."""
     question = read_question(answers.object_in(call.body))
     decision, answer = answers.decision(state, call.headers, question)
-    state.ledger.asked(_caller(call), question.switch_ids, decision.switch)
+    state.ledger.record_check(_caller(call), question.switch_ids, decision.switch)
     return answer
 
 
@@ -125,10 +125,10 @@ async def flag(state: State, call: Call) -> Answer:
     """Evaluate one OpenFeature flag, named by the last part of the path."""
     key = call.scope["path"].removesuffix("/").removeprefix(FLAG_PREFIX)
 
-    def told(blocked_by: str | None) -> None:
-        state.ledger.asked(_caller(call), {key, GLOBAL_ID}, blocked_by)
+    def record_check(blocked_by: str | None) -> None:
+        state.ledger.record_check(_caller(call), {key, GLOBAL_ID}, blocked_by)
 
-    return ofrep.one(state, call.headers, call.body, key, told)
+    return ofrep.one(state, call.headers, call.body, key, record_check)
 
 
 async def flags(state: State, call: Call) -> Answer | None:
@@ -142,8 +142,10 @@ async def flags(state: State, call: Call) -> Answer | None:
         return ofrep.is_behind(state, query)
 
     if query and is_behind():
-        visitor = Visitor(state, call)
-        if not await held_requests.until_news(state, call, visitor, CATCH_UP_SECONDS, is_behind):
+        caller = HeldCaller(state, call)
+        if not await held_requests.hold_until_changed(
+            state, call, caller, CATCH_UP_SECONDS, is_behind
+        ):
             return None
     answer = ofrep.bulk(state, call.headers, call.body, query)
     if not wants_gzip(answer, call.headers):
@@ -165,7 +167,7 @@ async def flag_events(state: State, call: Call) -> None:
         sent = present
         return (ofrep.frame(state),)
 
-    await held_requests.stream(state, call, Visitor(state, call), next_event)
+    await held_requests.stream(state, call, HeldCaller(state, call), next_event)
 
 
 async def moved(_state: State, call: Call) -> Answer:
@@ -213,7 +215,7 @@ def _service(query: bytes) -> str:
     return given
 
 
-def _check_services(call: Call, told: Report) -> None:
+def _check_services(call: Call, told: InstanceReport) -> None:
     """Raise :class:`Forbidden` if the token may not report for these services."""
     used = call.credential
     if used and used.services:

@@ -16,9 +16,9 @@ from controlplane.dataplane.config import Config
 from controlplane.dataplane.state import State
 
 from .sync import disk_watch, wakeups
-from .sync.config_follower import Follower
+from .sync.config_follower import ConfigFollower
 from .sync.refresher import Refresher
-from .sync.snapshot_keeper import Keeper
+from .sync.snapshot_keeper import SnapshotKeeper
 from .token_usage import note_uses
 
 FIRST_LOOK_SECONDS = 2.0
@@ -39,14 +39,14 @@ class Plane:
         # Leave connections for short requests.
         state.listeners.most = min(config.most_held, asgi_server.connections() * 3 // 4)
         if threading.current_thread() is threading.main_thread():  # A server's own process.
-            self._let_go_at_the_end()
+            self._release_on_signal()
             asgi_server.raise_limit()
             if asgi_server.connections() < asgi_server.MIN_CONNECTIONS:
                 log.warning("server.few_connections", connections=asgi_server.connections())
-            _collect_garbage_less()
-        keeper = Keeper(config, state)
+            _reduce_garbage_collection()
+        keeper = SnapshotKeeper(config, state)
         await keeper.restore()
-        follower = Follower(config, state)
+        follower = ConfigFollower(config, state)
         refresher = Refresher(config, state, follower, keeper)
         work: list[Coroutine[Any, Any, None]] = [
             refresher.run(),
@@ -71,7 +71,7 @@ class Plane:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
 
-    def _let_go_at_the_end(self) -> None:
+    def _release_on_signal(self) -> None:
         """Release held requests as soon as a termination signal arrives.
 
         The server waits for every request, streams included, before it ends its lifespan.
@@ -88,7 +88,7 @@ class Plane:
             signal.signal(number, let_go)
 
 
-def _collect_garbage_less() -> None:
+def _reduce_garbage_collection() -> None:
     """Exclude loaded objects from garbage collection, and collect less often.
 
     Thousands of held requests would otherwise be scanned again and again without effect.

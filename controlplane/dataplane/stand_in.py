@@ -30,7 +30,7 @@ _PROBES = {"/health/ready": "not_ready", "/health/startup": "starting"}
 
 die_with_parent()
 logs.configure()
-handover.hold(environment.read().data_dir)
+handover.hold_lock(environment.read().data_dir)
 _plane = Plane()
 
 

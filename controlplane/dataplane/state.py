@@ -17,12 +17,12 @@ from uuid import UUID
 from controlplane.core.degradation_levels import READ_ONLY, Cause
 from controlplane.core.histograms import Histogram
 
-from .ingest.instance_ledger import Ledger
+from .ingest.instance_ledger import InstanceLedger
 from .ingest.presence_buffer import PROPAGATION_SECONDS
-from .ingest.rate_limiter import Throttle
+from .ingest.rate_limiter import ReportRateLimiter
 from .memory.compression import Header
 from .memory.credentials import TokenTable
-from .memory.head import Head
+from .memory.head import DatabaseHead
 from .memory.listeners import CONFIG, SNAPSHOT, Listeners
 from .memory.policies import Policies
 from .memory.served_copy import Copy
@@ -83,15 +83,15 @@ class State:
         self.listeners = Listeners()
         self.changed = asyncio.Event()
         """Set whenever copy, tokens or known keys were replaced."""
-        self.told_changed = asyncio.Event()
+        self.config_changed = asyncio.Event()
         """Set whenever policies or causes were replaced."""
         self._monotonic = monotonic
         self._confirmed_at = 0.0
         self._policies_confirmed_at = 0.0
         self._ahead = time.time() - monotonic()
         self._has_clock = False
-        self.ledger = Ledger(self.wall)
-        self.throttle = Throttle(monotonic)
+        self.ledger = InstanceLedger(self.wall)
+        self.throttle = ReportRateLimiter(monotonic)
 
     def now(self) -> float:
         """Seconds on the monotonic clock."""
@@ -167,7 +167,7 @@ class State:
         read_only = READ_ONLY if self.database_reachable and self.database_read_only else None
         return tuple(cause for cause in (read_only, self.disk) if cause is not None)
 
-    def is_lagging(self, head: Head) -> bool:
+    def is_lagging(self, head: DatabaseHead) -> bool:
         """Return True for an outdated answer, such as a replica's or a restored backup's.
 
         Within an epoch neither version nor revision decreases, and an epoch once left is never
@@ -184,7 +184,7 @@ class State:
         fewer = head.revision < self.revision or head.registrations < self.registrations
         return theirs.version < ours.version or given_twice or fewer
 
-    def lacks_copy(self, head: Head) -> bool:
+    def lacks_copy(self, head: DatabaseHead) -> bool:
         """Return True if the snapshot must be read.
 
         That includes one of the same version restored from disk, which has no drills.
@@ -192,22 +192,22 @@ class State:
         copy = self.copy
         return copy is None or copy.is_kept or copy.publication != head.publication
 
-    def lacks_tokens(self, head: Head) -> bool:
+    def lacks_tokens(self, head: DatabaseHead) -> bool:
         """Return True if tokens must be read; those loaded from disk lack owners."""
         is_kept = self.copy is not None and self.copy.is_kept
         return self.tokens is None or is_kept or self.revision != head.revision
 
-    def lacks_known(self, head: Head) -> bool:
+    def lacks_known(self, head: DatabaseHead) -> bool:
         return self.registrations != head.registrations
 
-    def lacks(self, head: Head) -> bool:
+    def lacks(self, head: DatabaseHead) -> bool:
         """Return True if a switch or token that `head` covers is still to be read."""
         return self.lacks_copy(head) or self.lacks_tokens(head) or self.lacks_known(head)
 
-    def lacks_causes(self, head: Head) -> bool:
+    def lacks_causes(self, head: DatabaseHead) -> bool:
         return self.degradation != head.degradation
 
-    def has_policies(self, head: Head) -> bool:
+    def has_policies(self, head: DatabaseHead) -> bool:
         """Return True if the policies held are exactly those of `head`."""
         known = self.policies
         return (
@@ -216,12 +216,12 @@ class State:
             and (known.version, known.changed_at) == (head.policies, head.policies_at)
         )
 
-    def policies_since(self, head: Head) -> int:
+    def policies_since(self, head: DatabaseHead) -> int:
         """Return the version of the policies held in the epoch of `head`; -1 without any."""
         known = self.policies
         return -1 if known is None or known.epoch != head.publication.epoch else known.version
 
-    def is_before_policies(self, head: Head) -> bool:
+    def is_before_policies(self, head: DatabaseHead) -> bool:
         """Return True for an answer with older policies than those held in its epoch."""
         return head.policies < self.policies_since(head)
 
@@ -234,30 +234,30 @@ class State:
         self._confirmed_at = confirmed_at
         self.copy = copy
         self.changed.set()
-        self.listeners.ring(len(copy.body), hears=SNAPSHOT)
+        self.listeners.notify(len(copy.body), topic=SNAPSHOT)
 
     def install_tokens(self, revision: int, tokens: TokenTable) -> None:
         self.revision = revision
         self.tokens = tokens
         self.changed.set()
-        self.listeners.ring()
+        self.listeners.notify()
 
     def install_known(self, registrations: int, known: frozenset[str]) -> None:
         """Replace the ids of all switches that were ever registered or engaged."""
         self.registrations = registrations
         self.known = known
         self.changed.set()
-        self.listeners.ring(hears=SNAPSHOT)
+        self.listeners.notify(topic=SNAPSHOT)
 
     def install_causes(self, revision: int, causes: tuple[Cause, ...]) -> None:
         self.degradation = revision
         self.causes = causes
-        self.told_changed.set()
+        self.config_changed.set()
 
     def install_policies(self, policies: Policies) -> None:
         self.policies = policies
-        self.told_changed.set()
-        self.listeners.ring(hears=CONFIG)
+        self.config_changed.set()
+        self.listeners.notify(topic=CONFIG)
 
     def confirm(self, at: float) -> None:
         """Record that the copy matched the database at `at`, on the monotonic clock."""

@@ -2,12 +2,12 @@
 
 from collections.abc import Set
 
-from .instance_sql import Ack, Said
+from .instance_sql import Ack, Presence
 
-Notes = tuple[list[Said], list[Ack]]
+Notes = tuple[list[Presence], list[Ack]]
 
 
-def halved(said: list[Said], acks: list[Ack]) -> list[Notes]:
+def bisect(said: list[Presence], acks: list[Ack]) -> list[Notes]:
     """Split a batch of more than one note in two; the part to write first comes last."""
     if said and acks:
         return [([], acks), (said, [])]
@@ -15,6 +15,6 @@ def halved(said: list[Said], acks: list[Ack]) -> list[Notes]:
     return [(said[some:], acks[more:]), (said[:some], acks[:more])]
 
 
-def only(names: Set[str], said: list[Said], acks: list[Ack]) -> Notes:
+def select_notes(names: Set[str], said: list[Presence], acks: list[Ack]) -> Notes:
     """Return the notes of the instances in `names`."""
     return [one for one in said if one.id in names], [ack for ack in acks if ack.instance in names]

@@ -9,14 +9,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from .instance_rows import Report, Row
-from .slo_events import Counts
+from .instance_rows import InstanceReport, InstanceRow
+from .slo_events import SloCounts
 
 MAX_KEPT = 3
 _FIRST = datetime.min.replace(tzinfo=UTC)
 
 
-class Former(NamedTuple):
+class FormerBoot(NamedTuple):
     """A boot that reported before the current one: its latest report, and when that arrived.
 
     `sli` is None if nothing was kept of it yet.
@@ -24,16 +24,18 @@ class Former(NamedTuple):
 
     seq: int
     at: datetime
-    sli: Counts | None
+    sli: SloCounts | None
 
 
-def former(row: Row, boot: UUID) -> Former | None:
+def find_former(row: InstanceRow, boot: UUID) -> FormerBoot | None:
     """Return the kept state of a boot that is not the row's; None without one."""
     found = row.reported.get("boots", {}).get(str(boot))
-    return None if found is None else Former(found[0], datetime.fromisoformat(found[1]), found[2])
+    return (
+        None if found is None else FormerBoot(found[0], datetime.fromisoformat(found[1]), found[2])
+    )
 
 
-def kept(row: Row, boot: UUID) -> dict[str, Any]:
+def keep_former(row: InstanceRow, boot: UUID) -> dict[str, Any]:
     """Return the former boots to keep once `boot` reports; the row's own is the newest."""
     boots: Mapping[str, Any] = row.reported.get("boots", {})
     result = {name: counted for name, counted in boots.items() if name != str(boot)}
@@ -43,7 +45,7 @@ def kept(row: Row, boot: UUID) -> dict[str, Any]:
     return dict(list(result.items())[-MAX_KEPT:])
 
 
-def began(before: Row, report: Report, at: datetime | None) -> datetime | None:
+def find_start(before: InstanceRow, report: InstanceReport, at: datetime | None) -> datetime | None:
     """Return the time since when an unknown boot has counted; None if that is uncertain.
 
     A boot that started before the row's last report may have been counted before. Its clock may be

@@ -20,7 +20,7 @@ Key = tuple[int, int]
 """A dependency's id, and the number of a minute since 1970."""
 
 
-class Minutes:
+class MinuteSums:
     """Sums for at most `most` pairs of dependency and minute; further ones are left out."""
 
     def __init__(self, most: int = MAX_SUMS) -> None:

@@ -31,7 +31,7 @@ PAUSE_SECONDS = 1.0
 log = structlog.get_logger(__name__)
 
 
-class Notices:
+class BreakerNotices:
     """Pending notices, at most `most` names of each kind."""
 
     def __init__(self, most: int = MAX_NAMES) -> None:
@@ -41,16 +41,16 @@ class Notices:
         self._woken = asyncio.Event()
         self._stirred_at = float("-inf")
         self._failing = False
-        self.owes = False
+        self.has_lost_notices = False
         """True if some changes were never announced."""
 
-    def tell(self, moved: Iterable[str], stirred: Iterable[str]) -> None:
+    def announce(self, moved: Iterable[str], stirred: Iterable[str]) -> None:
         """Announce dependencies whose state or mode changed, and those with changed rates only."""
         for names, kept in ((moved, self._moved), (stirred, self._stirred)):
             if len(kept) < self._most:
                 kept.update(names)
             else:
-                self.owes = True
+                self.has_lost_notices = True
         if self._moved:
             self._woken.set()
 
@@ -61,8 +61,8 @@ class Notices:
         try:
             while True:
                 await self._pause()
-                names = self._take()
-                if names or self.owes:
+                names = self._take_names()
+                if names or self.has_lost_notices:
                     await self._publish(client, names)
                 await asyncio.sleep(PAUSE_SECONDS if self._failing else REST_SECONDS)
         finally:
@@ -75,7 +75,7 @@ class Notices:
         except TimeoutError:
             return
 
-    def _take(self) -> list[str]:
+    def _take_names(self) -> list[str]:
         self._woken.clear()
         names, self._moved = self._moved, set()
         now = asyncio.get_running_loop().time()
@@ -87,7 +87,7 @@ class Notices:
 
     async def _publish(self, client: "Redis", names: list[str]) -> None:
         pipeline = client.pipeline(transaction=False)
-        owed, self.owes = self.owes, False
+        owed, self.has_lost_notices = self.has_lost_notices, False
         if owed:
             pipeline.publish(LIVE_CHANNEL, MISSED_NOTE)
         for start in range(0, len(names), NAMES_AT_ONCE):
@@ -99,6 +99,6 @@ class Notices:
             if not self._failing:
                 kind = type(error).__name__
                 log.warning("dataplane.notices_lost", kind=kind, error=str(error))
-            self._failing = self.owes = True
+            self._failing = self.has_lost_notices = True
         else:
             self._failing = False

@@ -13,7 +13,7 @@ from uuid import UUID
 from controlplane.core.canonical import timestamp
 
 from . import boots
-from .instance_rows import Report, Row, Step
+from .instance_rows import InstanceReport, InstanceRow, ReportedTransition
 from .report_fields import COUNTERS, MAX_BREAKERS
 
 MAX_FORMER = MAX_BREAKERS
@@ -28,7 +28,7 @@ _BULKHEAD = ("in_flight", "limit", "queued", "queue_limit", "rejected")
 Document = Mapping[str, Any]
 
 
-class State(NamedTuple):
+class BreakerRow(NamedTuple):
     """A breaker as a boot of an instance reported it at `changed_at`; rates are 0 to 1."""
 
     dependency: str
@@ -43,7 +43,7 @@ class State(NamedTuple):
     changed_at: datetime
 
 
-class Transition(NamedTuple):
+class TransitionRow(NamedTuple):
     """A transition of an instance's breaker, as received."""
 
     dependency: str
@@ -57,7 +57,7 @@ class Transition(NamedTuple):
     received_at: datetime
 
 
-class Growth(NamedTuple):
+class CounterIncrement(NamedTuple):
     """Increments of a breaker's counters, in the order of `COUNTERS`, between two moments."""
 
     dependency: str
@@ -67,7 +67,7 @@ class Growth(NamedTuple):
 
 
 @dataclass(slots=True)
-class News:
+class BreakerChanges:
     """The changes that reports bring.
 
     `states` has the latest state of each breaker of an instance; `begun` maps instances to their
@@ -78,16 +78,18 @@ class News:
     `lost`, filled when the changes are written, those that have lost a breaker.
     """
 
-    states: dict[tuple[str, str], State] = field(default_factory=dict)
-    transitions: list[Transition] = field(default_factory=list)
-    growths: list[Growth] = field(default_factory=list)
+    states: dict[tuple[str, str], BreakerRow] = field(default_factory=dict)
+    transitions: list[TransitionRow] = field(default_factory=list)
+    growths: list[CounterIncrement] = field(default_factory=list)
     begun: dict[str, UUID] = field(default_factory=dict)
     gone: set[tuple[str, str]] = field(default_factory=set)
     moved: set[str] = field(default_factory=set)
     stirred: set[str] = field(default_factory=set)
     lost: set[str] = field(default_factory=set)
 
-    def add(self, before: Row, after: Row, report: Report, at: datetime) -> None:
+    def add(
+        self, before: InstanceRow, after: InstanceRow, report: InstanceReport, at: datetime
+    ) -> None:
         """Add the changes of a report received at `at`.
 
         `after` is the result of `report_merge.merge` on `before`. Transitions count in late and
@@ -96,7 +98,7 @@ class News:
         for step in report.steps:
             name, n, from_state, to_state, reached, cause = step
             self.transitions.append(
-                Transition(
+                TransitionRow(
                     dependency=name,
                     boot=report.boot,
                     n=n,
@@ -110,23 +112,25 @@ class News:
             )
             self.moved.add(name)
         if (after.boot, after.seq) != (before.boot, before.seq):
-            self._look(before, after, report, at)
+            self._compare(before, after, report, at)
 
-    def _look(self, before: Row, after: Row, report: Report, at: datetime) -> None:
+    def _compare(
+        self, before: InstanceRow, after: InstanceRow, report: InstanceReport, at: datetime
+    ) -> None:
         same = before.boot == report.boot
-        known = of(before) if same else {}
+        known = breakers_in(before) if same else {}
         if not same:
             self.begun[after.id] = report.boot
         if before.reported_at is None or at - before.reported_at >= SILENT:
-            self.moved.update(of(after))
-        since = before.reported_at if same else boots.began(before, report, at)
+            self.moved.update(breakers_in(after))
+        since = before.reported_at if same else boots.find_start(before, report, at)
         if same and not before.resilience:
             since = None  # Counted before breakers were stored.
-        stands = of(after)
+        stands = breakers_in(after)
         for name in report.breakers or ():
             now, was = stands[name], known.get(name)
             self._grew(name, was, now, since, at)
-            if was is None or _standing(was) != _standing(now):
+            if was is None or _status(was) != _status(now):
                 self.moved.add(name)
             elif _rates(was) != _rates(now):
                 self.stirred.add(name)
@@ -135,7 +139,7 @@ class News:
             self.states[name, after.id] = _state(name, after.id, report.boot, now, at)
             self.gone.discard((name, after.id))
         for name, was in known.items():
-            if is_there(was) and not is_there(stands.get(name, {})):
+            if is_present(was) and not is_present(stands.get(name, {})):
                 self.gone.add((name, after.id))
                 self.states.pop((name, after.id), None)
 
@@ -145,7 +149,7 @@ class News:
         """Add counter increments, or nothing if `since` is unknown."""
         counts = _grown({} if was is None else was["counters"], now["counters"])
         if since is not None and any(counts):
-            self.growths.append(Growth(name, min(since, at), at, counts))
+            self.growths.append(CounterIncrement(name, min(since, at), at, counts))
 
 
 def breakers(elements: Iterable[Document]) -> dict[str, Document]:
@@ -153,10 +157,10 @@ def breakers(elements: Iterable[Document]) -> dict[str, Document]:
     return {each["dependency"]: _breaker(each) for each in elements}
 
 
-def steps(elements: Iterable[Document]) -> list[Step]:
+def steps(elements: Iterable[Document]) -> list[ReportedTransition]:
     """Return the transitions of the breakers of a parsed report."""
     return [
-        Step(
+        ReportedTransition(
             *(each["dependency"], one["n"], one["from"], one["to"], one["at"]),
             one.get("cause", ""),
         )
@@ -170,7 +174,7 @@ def bulkheads(elements: Iterable[Document]) -> dict[str, Document]:
     return {each["name"]: {key: each.get(key, 0) for key in _BULKHEAD} for each in elements}
 
 
-def kept(before: Document, report: Report) -> Document:
+def merge_document(before: Document, report: InstanceReport) -> Document:
     """Return the document after a report of the boot that reported `before`.
 
     A list is complete; a missing list leaves everything unchanged. The counters of removed breakers
@@ -184,23 +188,25 @@ def kept(before: Document, report: Report) -> Document:
     return {"breakers": breakers, "bulkheads": bulkheads}
 
 
-def without(row: Row, names: Collection[str]) -> Row:
+def without(row: InstanceRow, names: Collection[str]) -> InstanceRow:
     """Return the row as if the breakers of `names` were gone.
 
     They could not be written, so the next report that has them must count as a change.
     """
     if not names:
         return row
-    breakers = {name: _counters(said) if name in names else said for name, said in of(row).items()}
+    breakers = {
+        name: _counters(said) if name in names else said for name, said in breakers_in(row).items()
+    }
     return replace(row, resilience={**row.resilience, "breakers": breakers})
 
 
-def is_there(said: Document) -> bool:
+def is_present(said: Document) -> bool:
     """Return True for a breaker, False for the counters of a removed one."""
     return "state" in said
 
 
-def of(row: Row) -> Mapping[str, Document]:
+def breakers_in(row: InstanceRow) -> Mapping[str, Document]:
     """Return the breakers in a row, by dependency."""
     found: Mapping[str, Document] = row.resilience.get("breakers", {})
     return found
@@ -245,14 +251,14 @@ def _counters(said: Document) -> Document:
     return {"counters": said["counters"]}
 
 
-def _state(name: str, instance: str, boot: UUID, said: Document, at: datetime) -> State:
-    return State(
+def _state(name: str, instance: str, boot: UUID, said: Document, at: datetime) -> BreakerRow:
+    return BreakerRow(
         *(name, instance, boot, said["state"], said["mode"], said["since"]),
         *(said["failure_rate"], said["slow_rate"], said["calls"], at),
     )
 
 
-def _standing(said: Document) -> Sequence[object]:
+def _status(said: Document) -> Sequence[object]:
     return said.get("state"), said.get("mode"), said.get("since")
 
 

@@ -15,7 +15,7 @@ from breakers.names import split_name
 from controlplane.core.instances.openings import TRIPPED
 from controlplane.dataplane.postgres.database import Connection
 
-from .breaker_reports import State, Transition
+from .breaker_reports import BreakerRow, TransitionRow
 from .report_fields import COUNTERS
 
 FIND = """
@@ -134,7 +134,7 @@ async def discover(connection: Connection, names: Sequence[str]) -> bool:
     return True
 
 
-async def write_states(connection: Connection, states: Iterable[State], ids: Ids) -> None:
+async def write_states(connection: Connection, states: Iterable[BreakerRow], ids: Ids) -> None:
     """Upsert the current state of breakers, at most one per dependency and instance."""
     if rows := _rows(states, ids):
         await connection.execute(STATES, (orjson.dumps(rows).decode(),))
@@ -158,7 +158,7 @@ async def end_left_out(connection: Connection, gone: Collection[tuple[str, str]]
 
 
 async def write_transitions(
-    connection: Connection, transitions: Iterable[Transition], ids: Ids
+    connection: Connection, transitions: Iterable[TransitionRow], ids: Ids
 ) -> list[tuple[int, bool]]:
     """Append new transitions; return the dependency of each, and True if it tripped."""
     rows = _rows(transitions, ids)
@@ -193,7 +193,7 @@ async def add_totals(connection: Connection, sums: Mapping[int, Sequence[int]]) 
     return {row[0] for row in await cursor.fetchall()}
 
 
-def _rows(told: Iterable[State] | Iterable[Transition], ids: Ids) -> list[dict[str, Any]]:
+def _rows(told: Iterable[BreakerRow] | Iterable[TransitionRow], ids: Ids) -> list[dict[str, Any]]:
     return [
         {**one._asdict(), "dependency": ids[one.dependency]}
         for one in told

@@ -8,36 +8,40 @@ import structlog
 from controlplane.dataplane.postgres.database import Connection
 
 from . import breaker_sql
-from .breaker_minutes import Minutes
-from .breaker_notices import Notices
-from .breaker_reports import News
-from .dependency_discovery import Dependencies
-from .instance_rows import Report
+from .breaker_minutes import MinuteSums
+from .breaker_notices import BreakerNotices
+from .breaker_reports import BreakerChanges
+from .dependency_discovery import DependencyIds
+from .instance_rows import InstanceReport
 
 FLUSH_SECONDS = 10.0
 
 log = structlog.get_logger(__name__)
 
 
-class Book:
+class BreakerWriter:
     """Writes the breaker part of reports: states, transitions, sums and notices."""
 
     def __init__(self) -> None:
-        self.notices = Notices()
-        self.minutes = Minutes()
-        self._dependencies = Dependencies()
+        self.notices = BreakerNotices()
+        self.minutes = MinuteSums()
+        self._dependencies = DependencyIds()
         self._flushed_at = time.monotonic()
 
     def __bool__(self) -> bool:
         """Return True if there is something to write, now or later."""
         return bool(self.minutes)
 
-    async def learn(self, connection: Connection, reports: Sequence[Report]) -> dict[str, int]:
+    async def resolve_ids(
+        self, connection: Connection, reports: Sequence[InstanceReport]
+    ) -> dict[str, int]:
         """Return the ids of all dependencies in `reports`; call before the transaction."""
         names = {name for one in reports for name in one.breakers or ()}
-        return await self._dependencies.learn(connection, names) if names else {}
+        return await self._dependencies.resolve_ids(connection, names) if names else {}
 
-    async def write(self, connection: Connection, news: News, ids: dict[str, int]) -> list[int]:
+    async def write(
+        self, connection: Connection, news: BreakerChanges, ids: dict[str, int]
+    ) -> list[int]:
         """Write changes within the caller's transaction; return the dependencies that tripped.
 
         Dependencies that lost a breaker are added to `news.lost`.
@@ -48,7 +52,7 @@ class Book:
         written = await breaker_sql.write_transitions(connection, news.transitions, ids)
         return [dependency for dependency, tripped in written if tripped]
 
-    def written(self, news: News, ids: dict[str, int], tripped: Sequence[int]) -> None:
+    def count(self, news: BreakerChanges, ids: dict[str, int], tripped: Sequence[int]) -> None:
         """Count and announce the changes, after the transaction has been committed."""
         for dependency in tripped:
             self.minutes.tripped(dependency)
@@ -56,9 +60,9 @@ class Book:
             if growth.dependency in ids:
                 self.minutes.grew(ids[growth.dependency], growth.since, growth.until, growth.counts)
         if news.moved or news.stirred or news.lost:
-            self.notices.tell((news.moved & ids.keys()) | news.lost, news.stirred & ids.keys())
+            self.notices.announce((news.moved & ids.keys()) | news.lost, news.stirred & ids.keys())
 
-    def failed(self) -> None:
+    def forget_dependencies(self) -> None:
         """Forget known ids after a refused write: a dependency may have been deleted."""
         self._dependencies.forget()
 

@@ -14,7 +14,7 @@ MAX_SWITCHES = 1000
 """Most switches per caller: the number stored per instance."""
 
 
-class Counts(NamedTuple):
+class CallerCounts(NamedTuple):
     """The calls of one caller since `since`: switch id → [allowed, blocked]."""
 
     service: str
@@ -22,7 +22,7 @@ class Counts(NamedTuple):
     switches: dict[str, list[int]]
 
 
-class Tally:
+class CheckCounter:
     """Counts for at most `most` pairs of caller and switch; further ones are left out."""
 
     def __init__(self, wall: Callable[[], datetime], most: int = MAX_PAIRS) -> None:
@@ -36,7 +36,7 @@ class Tally:
     def __len__(self) -> int:
         return self._pairs
 
-    def asked(self, caller: str, switch_ids: Iterable[str], blocked_by: str | None) -> None:
+    def record_check(self, caller: str, switch_ids: Iterable[str], blocked_by: str | None) -> None:
         """Count a call of `caller` for these switches; ignore callers with an invalid name.
 
         Only the deciding switch, `blocked_by`, counts the call as blocked.
@@ -63,10 +63,10 @@ class Tally:
                 counts = switches[switch] = [0, 0]
             counts[switch == blocked_by] += 1
 
-    def take(self) -> dict[str, Counts]:
+    def take_counts(self) -> dict[str, CallerCounts]:
         """Return all counts by caller, and reset them."""
         taken = {
-            caller: Counts(self._services[caller], self._since, switches)
+            caller: CallerCounts(self._services[caller], self._since, switches)
             for caller, switches in self._callers.items()
         }
         self._clear()

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from . import boots
-from .instance_rows import Report, Row
+from .instance_rows import InstanceReport, InstanceRow
 
 MAX_TOKENS = 3
 """Most recent tokens remembered per instance."""
@@ -22,7 +22,9 @@ STILL_REPORTS = timedelta(seconds=30)
 """Silence after which any other boot succeeds this one, whatever their clocks show."""
 
 
-def noted(before: Row, after: Row, report: Report, at: datetime, token_id: int) -> Row:
+def noted(
+    before: InstanceRow, after: InstanceRow, report: InstanceReport, at: datetime, token_id: int
+) -> InstanceRow:
     """Return `after` with the report's token, and with `contested_at` if this is a contest.
 
     `after` is `before` merged with the report, received at `at`. A contest is recorded at most once
@@ -42,7 +44,7 @@ def noted(before: Row, after: Row, report: Report, at: datetime, token_id: int) 
     return after
 
 
-def is_older(boot: UUID, started_at: datetime | None, row: Row, at: datetime) -> bool:
+def is_older(boot: UUID, started_at: datetime | None, row: InstanceRow, at: datetime) -> bool:
     """Return True if `boot` started before the row's boot, which still reports.
 
     A boot without a start time doesn't count as older.
@@ -54,10 +56,10 @@ def is_older(boot: UUID, started_at: datetime | None, row: Row, at: datetime) ->
     return (started_at, boot) < (row.started_at, row.boot)
 
 
-def _is_former_boot(row: Row, report: Report, at: datetime) -> bool:
+def _is_former_boot(row: InstanceRow, report: InstanceReport, at: datetime) -> bool:
     if row.boot in (None, report.boot):
         return False
-    former = boots.former(row, report.boot)
+    former = boots.find_former(row, report.boot)
     if former is not None:
         return report.seq > former.seq and at - former.at >= OVERLAP
     return is_older(report.boot, report.started_at, row, at)

@@ -22,7 +22,7 @@ WAIT_SECONDS = 1.0
 log = structlog.get_logger(__name__)
 
 
-class Dependencies:
+class DependencyIds:
     """A cache of dependency ids by name."""
 
     def __init__(self, most: int = MAX_DISCOVERED) -> None:
@@ -31,9 +31,9 @@ class Dependencies:
         self._full_until = float("-inf")
         self._waiting: set[str] = set()
         self._waits_until = float("-inf")
-        self._told = False
+        self._is_logged = False
 
-    async def learn(self, connection: Connection, names: Iterable[str]) -> dict[str, int]:
+    async def resolve_ids(self, connection: Connection, names: Iterable[str]) -> dict[str, int]:
         """Return the ids of these dependencies, creating missing ones up to the limit.
 
         Names above the limit, and names that another transaction is registering, are left out. Runs
@@ -43,10 +43,10 @@ class Dependencies:
         known = {name: self._ids[name] for name in wanted if name in self._ids}
         missing = sorted(wanted - known.keys())
         if missing:
-            known |= await self._found(connection, missing)
+            known |= await self._find(connection, missing)
             missing = [name for name in missing if name not in known]
         if missing := self._not_waiting(missing):
-            known |= await self._made(connection, await self._admitted(connection, missing))
+            known |= await self._create(connection, await self._admit(connection, missing))
         return known
 
     def forget(self) -> None:
@@ -58,23 +58,23 @@ class Dependencies:
             self._waiting.clear()
         return [name for name in missing if name not in self._waiting]
 
-    async def _made(self, connection: Connection, names: list[str]) -> dict[str, int]:
+    async def _create(self, connection: Connection, names: list[str]) -> dict[str, int]:
         if not names:
             return {}
         if await breaker_sql.discover(connection, names):
-            return await self._found(connection, names)
+            return await self._find(connection, names)
         self._waiting.update(names)
         self._waits_until = time.monotonic() + WAIT_SECONDS
         return {}
 
-    async def _found(self, connection: Connection, names: list[str]) -> dict[str, int]:
+    async def _find(self, connection: Connection, names: list[str]) -> dict[str, int]:
         found = await breaker_sql.find(connection, names)
         if len(self._ids) + len(found) > MAX_REMEMBERED:
             self._ids.clear()
         self._ids |= found
         return found
 
-    async def _admitted(self, connection: Connection, missing: list[str]) -> list[str]:
+    async def _admit(self, connection: Connection, missing: list[str]) -> list[str]:
         """Return as many of `missing` as fit; once full, check the limit only every 10 s."""
         now = time.monotonic()
         if now < self._full_until:
@@ -82,7 +82,7 @@ class Dependencies:
         room = self._most - await breaker_sql.count(connection, self._most)
         if room < len(missing):
             self._full_until = now + LOOK_SECONDS
-            if not self._told:
+            if not self._is_logged:
                 log.warning("ledger.dependencies_full", most=self._most, names=len(missing) - room)
-            self._told = True
+            self._is_logged = True
         return missing[:room]

@@ -14,7 +14,7 @@ SLI_LOGGED_EVERY_SECONDS = 60.0
 log = structlog.get_logger(__name__)
 
 
-class Trouble:
+class FailureLog:
     """Tracks the write failures of one ledger."""
 
     def __init__(self) -> None:
@@ -29,14 +29,14 @@ class Trouble:
 
         The pending notes are then dropped; later ones may succeed.
         """
-        if not write_errors.is_of_all(connection, error):
+        if not write_errors.refuses_all_writes(connection, error):
             return False
         if not self._refused:
-            log.warning("ledger.refused", **write_errors.described(error))
+            log.warning("ledger.refused", **write_errors.describe_error(error))
         self._refused = True
         return True
 
-    def over(self) -> None:
+    def record_success(self) -> None:
         """Record a successful write."""
         if self._refused or self._told_of_loss or self._told_of_drops:
             log.info("ledger.written_again")
@@ -48,17 +48,17 @@ class Trouble:
             self._second_try = True
             return False
         if not self._told_of_loss:
-            log.warning("ledger.database_lost", **write_errors.described(error))
+            log.warning("ledger.database_lost", **write_errors.describe_error(error))
         self._told_of_loss = True
         return True
 
-    def dropped(self, notes: int) -> None:
+    def log_drops(self, notes: int) -> None:
         """Log once that so many notes were dropped, because a limit was reached."""
         if notes and not self._told_of_drops:
             log.warning("ledger.notes_dropped", notes=notes)
             self._told_of_drops = True
 
-    def refused_sli(self, refused: Sequence[tuple[str, str]]) -> None:
+    def log_refused_sli(self, refused: Sequence[tuple[str, str]]) -> None:
         """Log counts, as (instance, SLO), that a token limited to other services may not report."""
         now = time.monotonic()
         if not refused or now - self._sli_logged_at < SLI_LOGGED_EVERY_SECONDS:

@@ -24,15 +24,15 @@ from controlplane.dataplane.postgres import database
 from controlplane.dataplane.postgres.database import Connection
 
 from . import instance_sql, report_writer, write_errors
-from .bisect_batch import Notes, halved, only
-from .breaker_writer import Book
-from .check_counts import Counts, Tally
-from .failure_log import Trouble
-from .instance_quota import Room
-from .instance_rows import Report
-from .instance_sql import Ack, Said
-from .pending_reports import WEIGHT_AT_ONCE, Pending, Told, unavailable
-from .presence_buffer import MAX_INSTANCES, Roll
+from .bisect_batch import Notes, bisect, select_notes
+from .breaker_writer import BreakerWriter
+from .check_counts import CallerCounts, CheckCounter
+from .failure_log import FailureLog
+from .instance_quota import InstanceQuota
+from .instance_rows import InstanceReport
+from .instance_sql import Ack, Presence
+from .pending_reports import WEIGHT_AT_ONCE, PendingReport, PendingReports, unavailable
+from .presence_buffer import MAX_INSTANCES, PresenceBuffer
 
 REST_SECONDS = 0.01
 """Pause between two batches of reports; those that arrive meanwhile share a transaction."""
@@ -57,7 +57,7 @@ class Timing:
     report: float = 5.0
 
 
-class Ledger:
+class InstanceLedger:
     """The ledger of one process.
 
     `state_wall` returns the database's time, aware, in UTC. Once the database has about `most`
@@ -75,14 +75,14 @@ class Ledger:
         """Counts left out, because the token may not report for the SLO's service."""
         self._timing = timing
         self._wall = state_wall
-        self._roll = Roll(state_wall, self._wake)
-        self._tally = Tally(state_wall)
-        self._room = Room(most)
-        self._pending = Pending()
-        self._reader = report_writer.Reader()
-        self._trouble = Trouble()
-        self._book = Book()
-        self._counts: list[tuple[str, Counts]] = []
+        self._presence_buffer = PresenceBuffer(state_wall, self._wake)
+        self._tally = CheckCounter(state_wall)
+        self._quota = InstanceQuota(most)
+        self._pending = PendingReports()
+        self._reader = report_writer.ReportParser()
+        self._failure_log = FailureLog()
+        self._breaker_writer = BreakerWriter()
+        self._counts: list[tuple[str, CallerCounts]] = []
         self._woken = asyncio.Event()
         self._told = asyncio.Event()
         self._tallied_at = 0.0
@@ -92,9 +92,9 @@ class Ledger:
     @property
     def acknowledged_seconds(self) -> Histogram:
         """Seconds from a change to its acknowledgement by an instance."""
-        return self._roll.acknowledged_seconds
+        return self._presence_buffer.acknowledged_seconds
 
-    def heard(
+    def record_presence(
         self, name: bytes, applied: bytes | None, copy: Copy | None, *, forgets: bool = False
     ) -> None:
         """Record that an instance polled or listened as `name`, and what it applies.
@@ -103,22 +103,22 @@ class Ledger:
         before. With `forgets` the instance polled without any version, so its earlier
         acknowledgements by polls are void. Invalid names and marks are ignored; nothing is raised.
         """
-        self._roll.heard(name, applied, copy, forgets=forgets)
+        self._presence_buffer.record_presence(name, applied, copy, forgets=forgets)
 
-    def asked(self, caller: str, switch_ids: Iterable[str], blocked_by: str | None) -> None:
+    def record_check(self, caller: str, switch_ids: Iterable[str], blocked_by: str | None) -> None:
         """Count a `/check` call of `caller`, an instance or `token:<name>`.
 
         `blocked_by` is the switch that blocked it, if any.
         """
-        self._tally.asked(caller, switch_ids, blocked_by)
+        self._tally.record_check(caller, switch_ids, blocked_by)
 
-    async def read(self, document: Mapping[str, Any]) -> Report:
+    async def read(self, document: Mapping[str, Any]) -> InstanceReport:
         """Return the report in a JSON object; raise :class:`InvalidInput` naming wrong fields."""
         return await self._reader.read(document)
 
     async def report(
         self,
-        report: Report,
+        report: InstanceReport,
         copy: Copy | None = None,
         token_id: int = 0,
         services: Collection[str] = (),
@@ -130,7 +130,7 @@ class Ledger:
         if that takes too long.
         """
         epoch = None if copy is None else copy.publication.epoch
-        waiting = Told(report, epoch, self._wall(), token_id, sorted(services))
+        waiting = PendingReport(report, epoch, self._wall(), token_id, sorted(services))
         if self._away or not self._pending.has_room(waiting):
             raise unavailable()
         self._pending.add(waiting)
@@ -151,7 +151,7 @@ class Ledger:
         self._told = asyncio.Event()
         if noted:
             self._wake()
-        notices = asyncio.create_task(self._book.notices.run(config.redis_url))
+        notices = asyncio.create_task(self._breaker_writer.notices.run(config.redis_url))
         try:
             while True:
                 try:
@@ -167,7 +167,9 @@ class Ledger:
         self._woken.set()
 
     async def _session(self, config: Config) -> None:
-        while not (self._away or self._pending or self._counts or self._tally or self._book):
+        while not (
+            self._away or self._pending or self._counts or self._tally or self._breaker_writer
+        ):
             if self._woken.is_set():
                 break
             await self._pause()
@@ -214,13 +216,15 @@ class Ledger:
 
         Reports, presence, check counts and breaker counts have transactions of their own.
         """
-        if reports := self._pending.take():
+        if reports := self._pending.take_batch():
             await self._write_reports(connection, write, reports)
         more_heard = False
         if time.monotonic() - self._noted_at >= self._timing.batch:
             self._woken.clear()
-            said, acks = self._roll.take(time.monotonic(), MAX_ROWS, self._timing.look)
-            self._tell_of_drops()
+            said, acks = self._presence_buffer.take_due(
+                time.monotonic(), MAX_ROWS, self._timing.look
+            )
+            self._log_drops()
             more_heard = len(said) == MAX_ROWS or len(acks) == MAX_ROWS
             if said or acks:
                 await self._write_heard(connection, write, said, acks)
@@ -228,74 +232,82 @@ class Ledger:
         if counts := self._next_counts():
             writing = self._write_counts(connection, write, counts)
             await self._or_lose(connection, "counts", writing)
-        if self._book.is_due():
-            await self._or_lose(connection, "minutes", write(self._book.flush_sums(connection)))
-            await self._or_lose(connection, "totals", write(self._book.flush_totals(connection)))
+        if self._breaker_writer.is_due():
+            await self._or_lose(
+                connection, "minutes", write(self._breaker_writer.flush_sums(connection))
+            )
+            await self._or_lose(
+                connection, "totals", write(self._breaker_writer.flush_totals(connection))
+            )
         return more_heard or bool(self._pending or self._counts)
 
     async def _write_heard(
-        self, connection: Connection, write: Write, said: list[Said], acks: list[Ack]
+        self, connection: Connection, write: Write, said: list[Presence], acks: list[Ack]
     ) -> None:
         """Write presence notes; bisect a failing batch and drop the bad notes."""
         left = [(said, acks)]
         try:
             names = {each.id for each in said} | {ack.instance for ack in acks}
-            may = await write(self._room.admit(connection, names))
+            may = await write(self._quota.admit(connection, names))
             if may != names:
-                left = [only(may, said, acks)]
+                left = [select_notes(may, said, acks)]
             while left:
                 try:
                     await write(instance_sql.write_heard(connection, *left[-1]))
                     left.pop()
                 except Exception as error:
-                    if not write_errors.is_of_content(connection, error):
+                    if not write_errors.is_data_error(connection, error):
                         raise
                     self._halve(left, error)
-            self._trouble.over()
+            self._failure_log.record_success()
         except Exception as error:
-            if not self._trouble.is_refused(connection, error):
+            if not self._failure_log.is_refused(connection, error):
                 for one in left:
-                    self._roll.give_back(*one)
+                    self._presence_buffer.give_back(*one)
                 raise
 
     def _halve(self, left: list[Notes], error: Exception) -> None:
         said, acks = left.pop()
         if len(said) + len(acks) == 1:
-            self._roll.dropped += 1
-            log.warning("ledger.note_refused", **write_errors.described(error))
+            self._presence_buffer.dropped += 1
+            log.warning("ledger.note_refused", **write_errors.describe_error(error))
         else:
-            left += halved(said, acks)
+            left += bisect(said, acks)
 
     async def _write_reports(
-        self, connection: Connection, write: Write, reports: Sequence[Told]
+        self, connection: Connection, write: Write, reports: Sequence[PendingReport]
     ) -> None:
         """Write reports together; after a failure that may be one report's, one by one."""
         try:
-            written = await write(report_writer.write_reports(connection, reports, self._book))
+            written = await write(
+                report_writer.write_reports(connection, reports, self._breaker_writer)
+            )
         except Exception as error:
-            self._book.failed()
-            some = write_errors.is_of_some(connection, error)
+            self._breaker_writer.forget_dependencies()
+            some = write_errors.may_write_rest(connection, error)
             if some and len(reports) == 1:
                 reports[0].refuse()
                 name = reports[0].report.id
-                log.warning("ledger.report_refused", instance=name, **write_errors.described(error))
+                log.warning(
+                    "ledger.report_refused", instance=name, **write_errors.describe_error(error)
+                )
                 return
             self._pending.put_back(reports, one_by_one=some)
-            if self._trouble.is_refused(connection, error):
+            if self._failure_log.is_refused(connection, error):
                 self._pending.refuse_all()
             elif not some:
                 raise
         else:
-            self._trouble.over()
+            self._failure_log.record_success()
             self.refused_sli += len(written.refused_sli)
-            self._trouble.refused_sli(written.refused_sli)
+            self._failure_log.log_refused_sli(written.refused_sli)
             for each, duplicate in zip(reports, written.duplicates, strict=True):
                 each.answer(duplicate)
 
     async def _write_counts(
-        self, connection: Connection, write: Write, counts: dict[str, Counts]
+        self, connection: Connection, write: Write, counts: dict[str, CallerCounts]
     ) -> None:
-        may = await write(self._room.admit(connection, counts.keys()))
+        may = await write(self._quota.admit(connection, counts.keys()))
         kept = {caller: of for caller, of in counts.items() if caller in may}
         await write(report_writer.write_counts(connection, kept, self._wall()))
 
@@ -303,38 +315,38 @@ class Ledger:
         """Await `writing`; counts that the database refuses are lost rather than counted twice."""
         try:
             await writing
-            self._trouble.over()
+            self._failure_log.record_success()
         except Exception as error:
-            if self._trouble.is_refused(connection, error):
+            if self._failure_log.is_refused(connection, error):
                 return
-            if not write_errors.is_of_some(connection, error):
+            if not write_errors.may_write_rest(connection, error):
                 raise
-            log.warning(f"ledger.{what}_refused", **write_errors.described(error))
+            log.warning(f"ledger.{what}_refused", **write_errors.describe_error(error))
 
-    def _next_counts(self) -> dict[str, Counts]:
+    def _next_counts(self) -> dict[str, CallerCounts]:
         """Return the next few callers' counts; new ones are taken every `Timing.tally` seconds."""
         now = time.monotonic()
         is_due = now - self._tallied_at >= self._timing.tally
         if not self._counts and len(self._tally) and is_due:
             self._tallied_at = now
-            self._counts = [*self._tally.take().items()]
-        few: dict[str, Counts] = {}
+            self._counts = [*self._tally.take_counts().items()]
+        few: dict[str, CallerCounts] = {}
         weight = 0
         while self._counts and weight < WEIGHT_AT_ONCE:
             caller, of = self._counts.pop()
             few[caller] = of
-            weight += report_writer.weight_of(of)
+            weight += report_writer.weigh_counts(of)
         return few
 
     def _lost(self, error: Exception) -> None:
         """Handle a broken session: reports wait for a second attempt, then are refused."""
-        if not self._trouble.is_loss(error):
+        if not self._failure_log.is_loss(error):
             self._wake()
             return
         self._away = True
         self._pending.refuse_all()
 
-    def _tell_of_drops(self) -> None:
-        dropped = self._roll.dropped + self._tally.left_out
-        self._roll.dropped = self._tally.left_out = 0
-        self._trouble.dropped(dropped)
+    def _log_drops(self) -> None:
+        dropped = self._presence_buffer.dropped + self._tally.left_out
+        self._presence_buffer.dropped = self._tally.left_out = 0
+        self._failure_log.log_drops(dropped)

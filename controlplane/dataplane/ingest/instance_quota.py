@@ -13,7 +13,7 @@ COUNT_SECONDS = 1.0
 log = structlog.get_logger(__name__)
 
 
-class Room:
+class InstanceQuota:
     """A quota of about `most` instances, across all processes."""
 
     def __init__(self, most: int) -> None:
@@ -22,7 +22,7 @@ class Room:
         self._most = most
         self._left = 0
         self._counted_at = float("-inf")
-        self._told = False
+        self._is_logged = False
 
     async def admit(self, connection: Connection, names: Set[str]) -> Set[str]:
         """Return the instances whose notes may be written: all, or known ones once full.
@@ -33,16 +33,16 @@ class Room:
         if self._left < len(names) and now - self._counted_at >= COUNT_SECONDS:
             self._left = self._most - await instance_sql.count_instances(connection, self._most)
             self._counted_at = now
-            self._told = self._told and self._left < len(names)
+            self._is_logged = self._is_logged and self._left < len(names)
         if self._left >= len(names):
             self._left -= len(names)
             return names
         known = await instance_sql.known_instances(connection, sorted(names))
-        self._note(len(names) - len(known))
+        self._log_drops(len(names) - len(known))
         return known
 
-    def _note(self, dropped: int) -> None:
+    def _log_drops(self, dropped: int) -> None:
         self.dropped += dropped
-        if dropped and not self._told:
+        if dropped and not self._is_logged:
             log.warning("ledger.instances_full", most=self._most, names=dropped)
-            self._told = True
+            self._is_logged = True

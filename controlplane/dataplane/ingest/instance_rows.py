@@ -9,7 +9,7 @@ from uuid import UUID
 from controlplane.core.instances import rates
 
 
-class Step(NamedTuple):
+class ReportedTransition(NamedTuple):
     """The `n`th transition of the breaker of `dependency` in its boot."""
 
     dependency: str
@@ -21,7 +21,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class InstanceReport:
     """A valid report.
 
     `checks`: switch id → (allowed, blocked); `sli`: SLO → (good, total); `breakers` and `bulkheads`
@@ -41,7 +41,7 @@ class Report:
     sli: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     breakers: Mapping[str, Mapping[str, Any]] | None = None
     bulkheads: Mapping[str, Mapping[str, Any]] | None = None
-    steps: Sequence[Step] = ()
+    steps: Sequence[ReportedTransition] = ()
     dropped: int = 0
 
     @property
@@ -57,7 +57,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class InstanceRow:
     """An instance as stored; `core.Instance` documents each field.
 
     `reported` is `{"checks": {switch: [allowed, blocked]}, "sli": {slo: [good, total]}, "seqs":

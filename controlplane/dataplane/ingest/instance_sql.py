@@ -14,7 +14,7 @@ import orjson
 
 from controlplane.dataplane.postgres.database import Connection
 
-from .instance_rows import Row
+from .instance_rows import InstanceRow
 from .slo_events import Events
 
 DOCUMENTS_AT_ONCE = 10
@@ -101,7 +101,7 @@ COUNT = "SELECT count(*) FROM (SELECT FROM core_instance LIMIT %s) AS those"
 KNOWN = "SELECT id FROM core_instance WHERE id = ANY(%s)"
 
 
-class Said(NamedTuple):
+class Presence(NamedTuple):
     """Presence of an instance: it applied `epoch` and `version` at `applied_at`.
 
     It applied nothing if both are None, and reported neither if `applied_at` is None too.
@@ -124,7 +124,9 @@ class Ack(NamedTuple):
     at: datetime
 
 
-async def write_heard(connection: Connection, said: Sequence[Said], acks: Sequence[Ack]) -> None:
+async def write_heard(
+    connection: Connection, said: Sequence[Presence], acks: Sequence[Ack]
+) -> None:
     """Write presence and acknowledgements in one transaction. Ids in `said` are unique."""
     async with connection.transaction():
         if said:
@@ -158,7 +160,7 @@ async def write_events(connection: Connection, events: Sequence[Events]) -> list
     return [(instance, slo) for instance, slo in await cursor.fetchall()]
 
 
-async def lock_rows(connection: Connection, services: Mapping[str, str]) -> dict[str, Row]:
+async def lock_rows(connection: Connection, services: Mapping[str, str]) -> dict[str, InstanceRow]:
     """Return the rows of instances (id → service) by id, created if missing, and locked.
 
     One statement covers existing and new rows, or this would hold new ones while waiting for
@@ -167,18 +169,18 @@ async def lock_rows(connection: Connection, services: Mapping[str, str]) -> dict
     ids = sorted(services)
     await connection.execute(LOCK_ROWS, (ids, [services[one] for one in ids]))
     cursor = await connection.execute(READ_ROWS, (ids,))
-    rows: dict[str, Row] = {}
+    rows: dict[str, InstanceRow] = {}
     while some := await cursor.fetchmany(DOCUMENTS_AT_ONCE):
         for *columns, reported, checks, resilience in some:
             documents = map(orjson.loads, (reported, checks, resilience))
-            row = Row(*columns, *documents)
+            row = InstanceRow(*columns, *documents)
             rows[row.id] = row
         await asyncio.sleep(0)
     return rows
 
 
 async def store_rows(
-    connection: Connection, before: Mapping[str, Row], rows: Sequence[Row]
+    connection: Connection, before: Mapping[str, InstanceRow], rows: Sequence[InstanceRow]
 ) -> None:
     """Write rows locked by :func:`lock_rows`, except documents unchanged since `before`."""
     for start in range(0, len(rows), DOCUMENTS_AT_ONCE):
@@ -200,7 +202,7 @@ async def known_instances(connection: Connection, ids: Sequence[str]) -> set[str
     return {row[0] for row in await cursor.fetchall()}
 
 
-def _values(before: Row, row: Row) -> tuple[Any, ...]:
+def _values(before: InstanceRow, row: InstanceRow) -> tuple[Any, ...]:
     return (
         *(row.boot, row.started_at, row.seq, row.reported_at, row.heard_at),
         *(row.contested_at, row.heard_at),
@@ -216,6 +218,6 @@ def _news(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
     return None if now == before else orjson.dumps(now).decode()
 
 
-def _records(rows: Sequence[Said] | Sequence[Ack] | Sequence[Events]) -> str:
+def _records(rows: Sequence[Presence] | Sequence[Ack] | Sequence[Events]) -> str:
     """Return rows as one JSON text, ten times cheaper than sending thousands of parameters."""
     return orjson.dumps([row._asdict() for row in rows]).decode()

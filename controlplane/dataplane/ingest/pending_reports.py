@@ -9,7 +9,7 @@ from uuid import UUID
 
 from controlplane.core.errors import Unavailable
 
-from .instance_rows import Report
+from .instance_rows import InstanceReport
 
 MAX_REPORTS = 5000
 MAX_WEIGHT = 100_000
@@ -21,13 +21,13 @@ ROW_WEIGHT = 20
 
 
 @dataclass(slots=True)
-class Told:
+class PendingReport:
     """A pending report; its version belongs to `epoch`.
 
     Its token is limited to `services`, if there are any.
     """
 
-    report: Report
+    report: InstanceReport
     epoch: UUID | None
     at: datetime
     token_id: int = 0
@@ -47,27 +47,27 @@ class Told:
             self.duplicate.set_exception(unavailable())
 
 
-class Pending:
+class PendingReports:
     """The pending reports of one process, in order of arrival."""
 
     def __init__(self) -> None:
-        self._reports: deque[Told] = deque()
+        self._reports: deque[PendingReport] = deque()
         self._weight = 0
         self._one_by_one = 0
 
     def __len__(self) -> int:
         return len(self._reports)
 
-    def has_room(self, one: Told) -> bool:
+    def has_room(self, one: PendingReport) -> bool:
         return len(self) < MAX_REPORTS and self._weight + one.weight <= MAX_WEIGHT
 
-    def add(self, one: Told) -> None:
+    def add(self, one: PendingReport) -> None:
         self._reports.append(one)
         self._weight += one.weight
 
-    def take(self) -> list[Told]:
+    def take_batch(self) -> list[PendingReport]:
         """Return the next batch of reports whose callers still wait."""
-        few: list[Told] = []
+        few: list[PendingReport] = []
         weight, most = 0, 1 if self._one_by_one else WEIGHT_AT_ONCE
         while self._reports and (not few or weight + self._reports[0].weight <= most):
             one = self._reports.popleft()
@@ -78,7 +78,7 @@ class Pending:
                 weight += one.weight
         return few
 
-    def put_back(self, few: Sequence[Told], *, one_by_one: bool = False) -> None:
+    def put_back(self, few: Sequence[PendingReport], *, one_by_one: bool = False) -> None:
         """Put the last batch back in front; with `one_by_one`, each is taken alone next."""
         self._reports.extendleft(reversed(few))
         self._weight += sum(one.weight for one in few)

@@ -1,6 +1,6 @@
 """Presence of instances and the versions they apply, until written. Memory only, bounded.
 
-Every poll calls :meth:`Roll.heard`; it takes a microsecond and can't fail.
+Every poll calls :meth:`PresenceBuffer.record_presence`; it takes a microsecond and can't fail.
 """
 
 import re
@@ -14,7 +14,7 @@ from controlplane.dataplane.memory.instance_names import service_of
 from controlplane.dataplane.memory.served_copy import Copy
 from switches.snapshot import SnapshotVersion
 
-from .instance_sql import Ack, Said
+from .instance_sql import Ack, Presence
 
 HEARTBEAT_SECONDS = 10.0
 PROPAGATION_SECONDS = (
@@ -32,7 +32,7 @@ _MARK = re.compile(
 """A mark, or the ETag that contained it."""
 
 
-class Note:
+class PresenceNote:
     """The latest presence of one instance; `said` is its mark as sent.
 
     `publication` was served when the mark was last compared; a bare version belongs to the epoch
@@ -56,7 +56,7 @@ class Note:
         self.written_at = _NEVER
 
 
-class Roll:
+class PresenceBuffer:
     """Notes of at most `most` instances, the ones heard from last.
 
     `wake` is called when something should be written soon.
@@ -77,13 +77,13 @@ class Roll:
         self._wake = wake
         self._most = most
         self._most_acks = most_acks
-        self._notes: OrderedDict[bytes, Note] = OrderedDict()
-        self._urgent: dict[bytes, Note] = {}
-        self._beats: dict[bytes, Note] = {}
+        self._notes: OrderedDict[bytes, PresenceNote] = OrderedDict()
+        self._urgent: dict[bytes, PresenceNote] = {}
+        self._beats: dict[bytes, PresenceNote] = {}
         self._acks: OrderedDict[tuple[UUID, int, str], datetime] = OrderedDict()
         self._looked_at = _NEVER
 
-    def heard(
+    def record_presence(
         self, name: bytes, applied: bytes | None, copy: Copy | None, *, forgets: bool = False
     ) -> None:
         """Record an instance's name, and what it applies if given, while `copy` is served.
@@ -110,7 +110,7 @@ class Roll:
         self._notes.move_to_end(name)
         self._beats[name] = note
 
-    def take(self, now: float, most: int, every: float) -> tuple[list[Said], list[Ack]]:
+    def take_due(self, now: float, most: int, every: float) -> tuple[list[Presence], list[Ack]]:
         """Return what is due at `now`, at most `most` of each, and mark it as written.
 
         Unchanged instances are due 10 s after their last write, and are scanned every `every`
@@ -129,7 +129,7 @@ class Roll:
             note.written_at = now
             assert note.heard_at is not None  # noqa: S101 - for the type; see _learn.
             said.append(
-                Said(
+                Presence(
                     *(note.id, note.service, note.heard_at),
                     *(note.epoch, note.version, note.applied_at),
                 )
@@ -140,7 +140,7 @@ class Roll:
             acks.append(Ack(*mark, at))
         return said, acks
 
-    def give_back(self, said: list[Said], acks: list[Ack]) -> None:
+    def give_back(self, said: list[Presence], acks: list[Ack]) -> None:
         """Return notes to the buffer that could not be written."""
         for each in said:
             name = each.id.encode()
@@ -159,7 +159,7 @@ class Roll:
     def _learn(
         self,
         name: bytes,
-        note: Note | None,
+        note: PresenceNote | None,
         applied: bytes | None,
         copy: Copy | None,
         forgets: bool,
@@ -176,7 +176,7 @@ class Roll:
         self._notes.move_to_end(name)
         self._beats[name] = note
         if applied is not None:
-            self._take_down(name, note, applied, copy, at)
+            self._record_mark(name, note, applied, copy, at)
         elif forgets:
             if note.version is not None:
                 self._urgent[name] = note
@@ -185,8 +185,8 @@ class Roll:
             note.applied_at = at
         self._trim()
 
-    def _take_down(
-        self, name: bytes, note: Note, applied: bytes, copy: Copy | None, at: datetime
+    def _record_mark(
+        self, name: bytes, note: PresenceNote, applied: bytes, copy: Copy | None, at: datetime
     ) -> None:
         """Record the mark that an instance applies; the same bytes keep their meaning."""
         again = applied == note.said
@@ -202,7 +202,7 @@ class Roll:
             self._urgent[name] = note
             self._wake()
 
-    def _measure(self, note: Note, mark: tuple[UUID, int], at: datetime) -> None:
+    def _measure(self, note: PresenceNote, mark: tuple[UUID, int], at: datetime) -> None:
         """Observe the time from publication to acknowledgement of the served version.
 
         The publication time of other versions isn't known here. New instances don't count: the
@@ -226,14 +226,14 @@ class Roll:
             self.dropped += 1
 
 
-def _new(name: bytes) -> Note | None:
+def _new(name: bytes) -> PresenceNote | None:
     """Return a note for an instance; None if the name is invalid."""
     try:
         text = name.decode()
     except UnicodeDecodeError:
         return None
     service = service_of(text)
-    return None if service is None else Note(text, service)
+    return None if service is None else PresenceNote(text, service)
 
 
 def _mark(applied: bytes, copy: Copy | None) -> tuple[UUID, int] | None:

@@ -15,21 +15,21 @@ MAX_INSTANCES = 20_000
 MAX_TOKENS = 1000
 
 
-class Limit(NamedTuple):
+class RateLimit(NamedTuple):
     """The sustained rate `per_second`, and the largest `burst`."""
 
     per_second: float
     burst: float
 
 
-INSTANCE = Limit(5, 20)
-TOKEN = Limit(500, 2000)
+INSTANCE = RateLimit(5, 20)
+TOKEN = RateLimit(500, 2000)
 
 
-class Buckets:
+class TokenBuckets:
     """Token buckets for at most `most` names; the least recently used one is dropped as full."""
 
-    def __init__(self, limit: Limit, most: int, clock: Callable[[], float]) -> None:
+    def __init__(self, limit: RateLimit, most: int, clock: Callable[[], float]) -> None:
         self._limit = limit
         self._most = most
         self._clock = clock
@@ -57,12 +57,12 @@ class Buckets:
         return min(self._limit.burst, level + (self._clock() - at) * self._limit.per_second)
 
 
-class Throttle:
+class ReportRateLimiter:
     """The rate limits on reports to one process."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._instances = Buckets(INSTANCE, MAX_INSTANCES, clock)
-        self._tokens = Buckets(TOKEN, MAX_TOKENS, clock)
+        self._instances = TokenBuckets(INSTANCE, MAX_INSTANCES, clock)
+        self._tokens = TokenBuckets(TOKEN, MAX_TOKENS, clock)
 
     def check(self, token_id: int) -> None:
         """Raise :class:`TooManyRequests` if the token is above its limit.
@@ -85,7 +85,7 @@ class Throttle:
         self._tokens.take(token_id)
 
 
-def _refuse(seconds: float, who: str, limit: Limit) -> None:
+def _refuse(seconds: float, who: str, limit: RateLimit) -> None:
     if seconds > 0:
         said = f"{who} reports too often: {limit.per_second:g} a second, {limit.burst:g} at once."
         raise TooManyRequests(said, retry_after=math.ceil(seconds))

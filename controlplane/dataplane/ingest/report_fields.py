@@ -32,28 +32,28 @@ Check = Callable[[Any], Any]
 """Returns the parsed value; raises ValueError with a message that states what is allowed."""
 
 
-class Field(NamedTuple):
+class ReportField(NamedTuple):
     """A field; without `required` it may be left out or null."""
 
     check: Check
     required: bool = False
 
 
-class ListOf(NamedTuple):
+class ListField(NamedTuple):
     """A list of at most `most` objects with these fields; `key` must be unique in the list.
 
     `together` checks the fields of one object against each other: it returns a wrong field, and
     why.
     """
 
-    fields: Mapping[str, "Field | ListOf | Counts"]
+    fields: Mapping[str, "ReportField | ListField | CountsField"]
     key: str | None = None
     required: bool = False
     together: Callable[[Mapping[str, Any]], tuple[str, str] | None] | None = None
     most: int = MAX_ELEMENTS
 
 
-class Counts(NamedTuple):
+class CountsField(NamedTuple):
     """An object with counts of these names."""
 
     names: tuple[str, ...]
@@ -71,7 +71,7 @@ def read(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _object(
-    fields: Mapping[str, Field | ListOf | Counts],
+    fields: Mapping[str, ReportField | ListField | CountsField],
     value: Mapping[str, Any],
     path: str,
     errors: dict[str, list[str]],
@@ -84,12 +84,12 @@ def _object(
         if given is None:
             if field.required:
                 errors[path + name] = ["Is required."]
-        elif isinstance(field, Field):
+        elif isinstance(field, ReportField):
             try:
                 result[name] = field.check(given)
             except ValueError as error:
                 errors[path + name] = [str(error)]
-        elif isinstance(field, ListOf):
+        elif isinstance(field, ListField):
             result[name] = _list(field, given, path + name, errors)
         else:
             result[name] = _counts(field, given, path + name, errors)
@@ -98,7 +98,9 @@ def _object(
     return result
 
 
-def _list(of: ListOf, given: Any, path: str, errors: dict[str, list[str]]) -> list[dict[str, Any]]:
+def _list(
+    of: ListField, given: Any, path: str, errors: dict[str, list[str]]
+) -> list[dict[str, Any]]:
     if not isinstance(given, list) or len(given) > of.most:
         errors[path] = [f"Must be a list of at most {of.most} objects."]
         return []
@@ -121,7 +123,7 @@ def _list(of: ListOf, given: Any, path: str, errors: dict[str, list[str]]) -> li
     return result
 
 
-def _counts(of: Counts, given: Any, path: str, errors: dict[str, list[str]]) -> dict[str, int]:
+def _counts(of: CountsField, given: Any, path: str, errors: dict[str, list[str]]) -> dict[str, int]:
     """Return all counts, 0 where the report has none."""
     if not isinstance(given, dict):
         errors[path] = ["Must be an object of counts."]
@@ -246,62 +248,62 @@ def _one_of(*allowed: str) -> Check:
 
 _state = _one_of(*STATES)
 _mode = _one_of(*MODES)
-_TRANSITION: Mapping[str, Field | ListOf | Counts] = {
-    "n": Field(_whole, required=True),
-    "from": Field(_state, required=True),
-    "to": Field(_state, required=True),
-    "at": Field(_moment, required=True),
-    "cause": Field(_cause),
+_TRANSITION: Mapping[str, ReportField | ListField | CountsField] = {
+    "n": ReportField(_whole, required=True),
+    "from": ReportField(_state, required=True),
+    "to": ReportField(_state, required=True),
+    "at": ReportField(_moment, required=True),
+    "cause": ReportField(_cause),
 }
-REPORT: Mapping[str, Field | ListOf | Counts] = {
-    "service": Field(_service, required=True),
-    "instance": Field(_part, required=True),
-    "boot": Field(_uuid, required=True),
-    "started_at": Field(_moment),
-    "seq": Field(_whole, required=True),
-    "sent_at": Field(_moment),
-    "applied_version": Field(_whole),
-    "config_version": Field(_whole),
-    "checks": ListOf(
+REPORT: Mapping[str, ReportField | ListField | CountsField] = {
+    "service": ReportField(_service, required=True),
+    "instance": ReportField(_part, required=True),
+    "boot": ReportField(_uuid, required=True),
+    "started_at": ReportField(_moment),
+    "seq": ReportField(_whole, required=True),
+    "sent_at": ReportField(_moment),
+    "applied_version": ReportField(_whole),
+    "config_version": ReportField(_whole),
+    "checks": ListField(
         {
-            "switch": Field(_switch, required=True),
-            "allowed": Field(_count, required=True),
-            "blocked": Field(_count, required=True),
+            "switch": ReportField(_switch, required=True),
+            "allowed": ReportField(_count, required=True),
+            "blocked": ReportField(_count, required=True),
         },
         key="switch",
     ),
-    "breakers": ListOf(
+    "breakers": ListField(
         {
-            "dependency": Field(_dependency, required=True),
-            "state": Field(_state, required=True),
-            "mode": Field(_mode),
-            "since": Field(_moment),
-            "failure_rate": Field(_rate),
-            "slow_rate": Field(_rate),
-            "calls": Field(_count),
-            "counters": Counts(COUNTERS, frozenset(COUNTERS)),
-            "transitions": ListOf(_TRANSITION),
+            "dependency": ReportField(_dependency, required=True),
+            "state": ReportField(_state, required=True),
+            "mode": ReportField(_mode),
+            "since": ReportField(_moment),
+            "failure_rate": ReportField(_rate),
+            "slow_rate": ReportField(_rate),
+            "calls": ReportField(_count),
+            "counters": CountsField(COUNTERS, frozenset(COUNTERS)),
+            "transitions": ListField(_TRANSITION),
         },
         key="dependency",
         most=MAX_BREAKERS,
     ),
-    "bulkheads": ListOf(
+    "bulkheads": ListField(
         {
-            "name": Field(_name, required=True),
-            "in_flight": Field(_count, required=True),
-            "limit": Field(_count, required=True),
-            "queued": Field(_count),
-            "queue_limit": Field(_count),
-            "rejected": Field(_count),
+            "name": ReportField(_name, required=True),
+            "in_flight": ReportField(_count, required=True),
+            "limit": ReportField(_count, required=True),
+            "queued": ReportField(_count),
+            "queue_limit": ReportField(_count),
+            "rejected": ReportField(_count),
         },
         key="name",
         most=MAX_BULKHEADS,
     ),
-    "sli": ListOf(
+    "sli": ListField(
         {
-            "slo": Field(_name, required=True),
-            "good": Field(_whole, required=True),
-            "total": Field(_whole, required=True),
+            "slo": ReportField(_name, required=True),
+            "good": ReportField(_whole, required=True),
+            "total": ReportField(_whole, required=True),
         },
         key="slo",
         together=_good_of_total,

@@ -18,7 +18,7 @@ from . import (
     slo_events,
     transition_limits,
 )
-from .instance_rows import Report, Row
+from .instance_rows import InstanceReport, InstanceRow
 from .report_fields import read
 from .slo_events import Events
 
@@ -28,7 +28,7 @@ REMEMBERED = 62
 """Number of reports before a boot's newest one that are recognized when repeated."""
 
 
-def parse(document: Mapping[str, Any]) -> Report:
+def parse(document: Mapping[str, Any]) -> InstanceReport:
     """Return the report in a JSON object; raise :class:`InvalidInput`, naming each wrong field.
 
     Unknown fields are refused too: a misspelt one would lose what it tells.
@@ -36,7 +36,7 @@ def parse(document: Mapping[str, Any]) -> Report:
     document, dropped = transition_limits.bounded(document)
     fields = read(document)
     breakers, bulkheads = fields.get("breakers"), fields.get("bulkheads")
-    return Report(
+    return InstanceReport(
         service=fields["service"],
         instance=fields["instance"],
         boot=fields["boot"],
@@ -58,8 +58,8 @@ def parse(document: Mapping[str, Any]) -> Report:
 
 
 def merge(
-    row: Row, report: Report, at: datetime, epoch: UUID | None, token_id: int = 0
-) -> tuple[Row, bool]:
+    row: InstanceRow, report: InstanceReport, at: datetime, epoch: UUID | None, token_id: int = 0
+) -> tuple[InstanceRow, bool]:
     """Return the row after a report received at `at` (aware), and True if it is a duplicate.
 
     The report's version belongs to `epoch`, unless this boot has applied that number before; None
@@ -71,10 +71,12 @@ def merge(
     return contests.noted(row, merged, report, at, token_id), duplicate
 
 
-def _merge(row: Row, report: Report, at: datetime, epoch: UUID | None) -> tuple[Row, bool]:
+def _merge(
+    row: InstanceRow, report: InstanceReport, at: datetime, epoch: UUID | None
+) -> tuple[InstanceRow, bool]:
     # A clock that was ahead must not lock out later boots.
     started_at = None if report.started_at is None else min(report.started_at, at)
-    back, former = boots.former(row, report.boot), boots.kept(row, report.boot)
+    back, former = boots.find_former(row, report.boot), boots.keep_former(row, report.boot)
     if row.boot == report.boot and row.seq is not None:
         if report.seq <= row.seq:
             return _late(row, report.seq)
@@ -101,12 +103,14 @@ def _merge(row: Row, report: Report, at: datetime, epoch: UUID | None) -> tuple[
         config_version=report.config_version,
         reported={
             "checks": _newest({**before, **{key: list(n) for key, n in report.checks.items()}}),
-            "sli": slo_events.kept(counted, report.sli),
+            "sli": slo_events.merge_counts(counted, report.sli),
             "boots": former,
             "seqs": bits & ((1 << (REMEMBERED + 1)) - 1),
         },
         checks=_counted(row.checks, before, report.checks, at, since),
-        resilience=breaker_reports.kept(row.resilience if row.boot == report.boot else {}, report),
+        resilience=breaker_reports.merge_document(
+            row.resilience if row.boot == report.boot else {}, report
+        ),
     )
     if report.applied_version == row.applied_version and row.applied_epoch is not None:
         epoch = row.applied_epoch
@@ -117,7 +121,9 @@ def _merge(row: Row, report: Report, at: datetime, epoch: UUID | None) -> tuple[
     return merged, False
 
 
-def asked(row: Row, counts: Mapping[str, Sequence[int]], at: datetime, since: datetime) -> Row:
+def add_calls(
+    row: InstanceRow, counts: Mapping[str, Sequence[int]], at: datetime, since: datetime
+) -> InstanceRow:
     """Return the row after `/check` calls between `since` and `at`.
 
     `counts` maps switch id to (allowed, blocked).
@@ -125,32 +131,34 @@ def asked(row: Row, counts: Mapping[str, Sequence[int]], at: datetime, since: da
     return replace(row, checks=_counted(row.checks, {}, counts, at, since))
 
 
-def events(before: Row, after: Row, report: Report, services: Sequence[str] = ()) -> list[Events]:
+def events(
+    before: InstanceRow, after: InstanceRow, report: InstanceReport, services: Sequence[str] = ()
+) -> list[Events]:
     """Return what the report adds to the counts of SLOs.
 
     `after` is the result of :func:`merge` on `before`. The sending token is limited to `services`,
     if there are any. The events happened since this boot's previous report, or since its start for
-    its first one. If that is unknown, nothing is counted: see :func:`boots.began`.
+    its first one. If that is unknown, nothing is counted: see :func:`boots.find_start`.
     """
     if not report.sli or (after.boot, after.seq) == (before.boot, before.seq):
         return []
     ended_at = after.reported_at
     if before.boot == report.boot:
         known, began_at = before.reported.get("sli"), before.reported_at
-    elif back := boots.former(before, report.boot):
+    elif back := boots.find_former(before, report.boot):
         known, began_at = back.sli, back.at
     else:
-        known, began_at = {}, boots.began(before, report, ended_at)
+        known, began_at = {}, boots.find_start(before, report, ended_at)
     if known is None or began_at is None or ended_at is None:
         return []
     began_at = min(began_at, ended_at)
     return [
         Events(slo, after.id, began_at, ended_at, good, total, services)
-        for slo, good, total in slo_events.grown(known, after.reported["sli"])
+        for slo, good, total in slo_events.find_growth(known, after.reported["sli"])
     ]
 
 
-def _late(row: Row, seq: int) -> tuple[Row, bool]:
+def _late(row: InstanceRow, seq: int) -> tuple[InstanceRow, bool]:
     """Remember a report older than the newest one, so that it is accepted only once."""
     assert row.seq is not None  # noqa: S101 - for the type; the caller has looked.
     back = row.seq - seq
@@ -162,7 +170,7 @@ def _late(row: Row, seq: int) -> tuple[Row, bool]:
     return replace(row, reported={**row.reported, "seqs": bits | 1 << back}), False
 
 
-def _is_later(row: Row, at: datetime) -> bool:
+def _is_later(row: InstanceRow, at: datetime) -> bool:
     """Return True if the version known from a poll is newer than a report of `at`."""
     return row.applied_at is not None and row.applied_at > at
 

@@ -10,12 +10,12 @@ import structlog
 from controlplane.dataplane.postgres.database import Connection
 
 from . import breaker_reports, instance_sql, report_merge
-from .breaker_reports import News
-from .breaker_writer import Book
-from .check_counts import Counts
-from .instance_rows import Report, Row
+from .breaker_reports import BreakerChanges
+from .breaker_writer import BreakerWriter
+from .check_counts import CallerCounts
+from .instance_rows import InstanceReport, InstanceRow
 from .instance_sql import Ack
-from .pending_reports import ROW_WEIGHT, Told
+from .pending_reports import ROW_WEIGHT, PendingReport
 from .slo_events import Events
 
 log = structlog.get_logger(__name__)
@@ -24,7 +24,7 @@ STEP = 500
 """Weight after which other tasks run: about 5 ms."""
 
 
-class _Turns:
+class _Yielder:
     """Yields to other tasks whenever enough work has been done."""
 
     def __init__(self) -> None:
@@ -37,14 +37,14 @@ class _Turns:
             await asyncio.sleep(0)
 
 
-class Reader:
+class ReportParser:
     """Parses many large reports in turn, with polls in between."""
 
     def __init__(self) -> None:
         self._busy = asyncio.Lock()
-        self._turns = _Turns()
+        self._turns = _Yielder()
 
-    async def read(self, document: Mapping[str, Any]) -> Report:
+    async def read(self, document: Mapping[str, Any]) -> InstanceReport:
         """Return the report in `document`, as :func:`report_merge.parse` does."""
         async with self._busy:
             weight = STEP
@@ -56,27 +56,29 @@ class Reader:
             return report
 
 
-def weight_of(counts: Counts) -> int:
+def weigh_counts(counts: CallerCounts) -> int:
     """Return the cost of merging `counts`, as a number of checks."""
     return ROW_WEIGHT + len(counts.switches)
 
 
-class Written(NamedTuple):
+class WriteOutcome(NamedTuple):
     """The outcome of a batch: duplicates by report, and refused counts as (instance, SLO)."""
 
     duplicates: list[bool]
     refused_sli: list[tuple[str, str]]
 
 
-async def write_reports(connection: Connection, told: Sequence[Told], book: Book) -> Written:
+async def write_reports(
+    connection: Connection, told: Sequence[PendingReport], breaker_writer: BreakerWriter
+) -> WriteOutcome:
     """Merge reports into their rows, in one transaction."""
     services = {each.report.id: each.report.service for each in told}
     duplicates: list[bool] = []
     acks: list[Ack] = []
     events: list[Events] = []
-    news = News()
-    turns = _Turns()
-    ids = await book.learn(connection, [each.report for each in told])
+    news = BreakerChanges()
+    turns = _Yielder()
+    ids = await breaker_writer.resolve_ids(connection, [each.report for each in told])
     async with connection.transaction():
         before = await instance_sql.lock_rows(connection, services)
         rows = dict(before)
@@ -97,33 +99,35 @@ async def write_reports(connection: Connection, told: Sequence[Told], book: Book
         await instance_sql.store_rows(connection, before, changed)
         await instance_sql.write_acks(connection, acks)
         refused = await instance_sql.write_events(connection, events)
-        tripped = await book.write(connection, news, ids)
-    book.written(news, ids, tripped)
+        tripped = await breaker_writer.write(connection, news, ids)
+    breaker_writer.count(news, ids, tripped)
     _log_contests(before, changed)
-    return Written(duplicates, refused)
+    return WriteOutcome(duplicates, refused)
 
 
-async def write_counts(connection: Connection, counts: Mapping[str, Counts], now: datetime) -> None:
+async def write_counts(
+    connection: Connection, counts: Mapping[str, CallerCounts], now: datetime
+) -> None:
     """Add `/check` calls until `now`, by caller, to their rows, in one transaction."""
     services = {caller: of.service for caller, of in counts.items()}
-    turns = _Turns()
+    turns = _Yielder()
     async with connection.transaction():
         before = await instance_sql.lock_rows(connection, services)
         rows = dict(before)
         for caller, of in counts.items():
-            rows[caller] = report_merge.asked(rows[caller], of.switches, now, of.since)
-            await turns.after(weight_of(of))
+            rows[caller] = report_merge.add_calls(rows[caller], of.switches, now, of.since)
+            await turns.after(weigh_counts(of))
         await instance_sql.store_rows(connection, before, [*rows.values()])
 
 
-def _log_contests(before: Mapping[str, Row], changed: Sequence[Row]) -> None:
+def _log_contests(before: Mapping[str, InstanceRow], changed: Sequence[InstanceRow]) -> None:
     for row in changed:
         if row.contested_at != before[row.id].contested_at:
             tokens = [token for token, _ in row.reported.get("tokens", ())]
             log.warning("instance.contested", instance=row.id, token_ids=tokens)
 
 
-def _new_acks(before: Row, after: Row) -> list[Ack]:
+def _new_acks(before: InstanceRow, after: InstanceRow) -> list[Ack]:
     """Return the acknowledgement of a new version, if the report contains one."""
     if after.applied_epoch is None or after.applied_version is None or after.applied_at is None:
         return []

@@ -7,7 +7,7 @@ from typing import NamedTuple
 MAX_SLOS = 200
 """Most SLOs per boot; the first ones stay, because a returning one would be counted twice."""
 
-Counts = Mapping[str, Sequence[int]]
+SloCounts = Mapping[str, Sequence[int]]
 """SLO → (good, total), cumulative since the boot."""
 
 
@@ -26,7 +26,7 @@ class Events(NamedTuple):
     services: Sequence[str] = ()
 
 
-def kept(before: Counts, counts: Counts) -> dict[str, list[int]]:
+def merge_counts(before: SloCounts, counts: SloCounts) -> dict[str, list[int]]:
     """Return the counts after a report; SLOs that it leaves out are unchanged."""
     result = {slo: list(numbers) for slo, numbers in before.items()}
     for slo, numbers in counts.items():
@@ -35,7 +35,7 @@ def kept(before: Counts, counts: Counts) -> dict[str, list[int]]:
     return result
 
 
-def grown(before: Counts, after: Counts) -> Iterator[tuple[str, int, int]]:
+def find_growth(before: SloCounts, after: SloCounts) -> Iterator[tuple[str, int, int]]:
     """Yield SLO, good and total: the increments from `before` to `after`.
 
     If any counter decreased, including that of bad events, the SLO is skipped.

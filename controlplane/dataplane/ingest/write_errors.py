@@ -15,29 +15,29 @@ _NOT_OURS = (
 )
 
 
-def is_of_all(connection: Connection, error: Exception) -> bool:
+def refuses_all_writes(connection: Connection, error: Exception) -> bool:
     """Return True if the database accepts no writes: a read replica, or not migrated yet."""
     return isinstance(error, _NOT_OURS) and not connection.closed
 
 
-def is_of_some(connection: Connection, error: Exception) -> bool:
+def may_write_rest(connection: Connection, error: Exception) -> bool:
     """Return True if only a part of the batch may be at fault, and the rest can be written.
 
     That includes errors of our own code: one instance's report must not affect others.
     """
     broken = connection.closed or isinstance(error, _OF_THE_LINE)
-    return not broken and not is_of_all(connection, error)
+    return not broken and not refuses_all_writes(connection, error)
 
 
-def is_of_content(connection: Connection, error: Exception) -> bool:
+def is_data_error(connection: Connection, error: Exception) -> bool:
     """Return True if the data itself is at fault, so that retrying won't help.
 
     Timeouts and lock failures are excluded.
     """
     passing = isinstance(error, psycopg.OperationalError)
-    return is_of_some(connection, error) and not passing
+    return may_write_rest(connection, error) and not passing
 
 
-def described(error: Exception) -> dict[str, Any]:
+def describe_error(error: Exception) -> dict[str, Any]:
     """Return the error's fields for the log."""
     return {"kind": type(error).__name__, "error": str(error)}

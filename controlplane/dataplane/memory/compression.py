@@ -33,12 +33,12 @@ class GzipForm:
         if self._compressed is not None:
             return self._compressed
         if len(self._body) <= MAX_INLINE_BYTES:
-            return self._keep(compress(self._body, LEVEL))
+            return self._store(compress(self._body, LEVEL))
         loop = asyncio.get_running_loop()
         if self._compressing is None or not self._is_compressing(loop):
             self._compressing = loop.run_in_executor(None, compress, self._body, LEVEL)
         # Shielded: a caller that disconnects must not cancel it for the others.
-        return self._keep(await asyncio.shield(self._compressing))
+        return self._store(await asyncio.shield(self._compressing))
 
     def _is_compressing(self, loop: asyncio.AbstractEventLoop) -> bool:
         """Return True if this loop compresses the body, or has done so without an error."""
@@ -47,7 +47,7 @@ class GzipForm:
             return False
         return not begun.done() or begun.exception() is None
 
-    def _keep(self, compressed: bytes) -> bytes:
+    def _store(self, compressed: bytes) -> bytes:
         self._compressed = compressed
         self._compressing, self._body = None, b""
         return compressed

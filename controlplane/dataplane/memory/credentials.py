@@ -10,7 +10,7 @@ from controlplane.core.errors import Forbidden, Unauthenticated, Unavailable
 
 Headers = Mapping[bytes, bytes]
 
-NOBODY = bytes(32)
+UNKNOWN_DIGEST = bytes(32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ TokenTable = Mapping[bytes, Credential]
 """Credentials by token prefix, without revoked ones and those of inactive people."""
 
 
-def presented(headers: Headers) -> bytes | None:
+def read_token(headers: Headers) -> bytes | None:
     """Return the request's token, if any: `Authorization: Bearer` before `X-API-Key`."""
     kind, _, token = headers.get(b"authorization", b"").partition(b" ")
     if token and kind.lower() == b"bearer":
@@ -78,7 +78,7 @@ def identify(
             "Tokens can't be checked yet: the database has not answered since the start.",
             retry_after=1,
         )
-    token = presented(headers)
+    token = read_token(headers)
     if token is None:
         raise Unauthenticated(
             "Send an API token as `Authorization: Bearer sg_<prefix>_<secret>` or `X-API-Key`."
@@ -86,7 +86,7 @@ def identify(
     kind, _, rest = token.partition(b"_")
     prefix, _, secret = rest.partition(b"_")
     found = table.get(prefix)
-    expected = NOBODY if found is None else found.digest
+    expected = UNKNOWN_DIGEST if found is None else found.digest
     matches = compare_digest(sha256(secret).digest(), expected)
     if found is None or not matches or kind != b"sg":
         raise Unauthenticated("The token is unknown, expired or revoked.")

@@ -19,7 +19,7 @@ MAX_NAMES = 20_000
 """Instance names whose match is cached."""
 
 
-class Rehearsal:
+class DrillSnapshot:
     """The running drills and the instances they apply to."""
 
     __slots__ = ("_drilled", "_made", "_marks", "_names")
@@ -31,7 +31,7 @@ class Rehearsal:
         self._names: dict[bytes, bool] = {}
 
     def __repr__(self) -> str:
-        return f"Rehearsal({self._marks}, {self._drilled})"
+        return f"DrillSnapshot({self._marks}, {self._drilled})"
 
     def copy_for(self, name: bytes | None, now: datetime, normal: Copy) -> Copy:
         """Return the copy for the instance `name`: the drill copy, rendered once, or `normal`."""
@@ -42,7 +42,10 @@ class Rehearsal:
             return normal
         if self._made is None or self._made[0] != running:
             entries = (*normal.entries.values(), *running)
-            self._made = running, normal.of(normal.publication, entries, normal, is_rehearsed=True)
+            self._made = (
+                running,
+                normal.render(normal.publication, entries, normal, is_drill_copy=True),
+            )
         return self._made[1]
 
     def is_for(self, name: bytes | None) -> bool:

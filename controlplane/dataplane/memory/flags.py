@@ -48,25 +48,25 @@ class Flags:
         self._known = known
         found = (lapses_at(entry) for entry in copy.entries.values())
         self._lapses = sorted(at for at in found if at is not None)
-        self._sheet: tuple[int, Sheet] | None = None
+        self._sheet: tuple[int, FlagSheet] | None = None
 
     def lapsed(self, now: datetime) -> int:
         """Return the number of engagements that have expired since the copy was published."""
         return bisect_right(self._lapses, now)
 
     @property
-    def latest(self) -> "Sheet | None":
+    def latest(self) -> "FlagSheet | None":
         """The most recently used sheet."""
         return None if self._sheet is None else self._sheet[1]
 
-    def sheet(self, now: datetime) -> "Sheet":
+    def sheet(self, now: datetime) -> "FlagSheet":
         """Return all flags at `now`; rendered again only after another engagement has expired."""
         lapsed = self.lapsed(now)
         if self._sheet is None or self._sheet[0] != lapsed:
             self._sheet = (lapsed, self._written(now))
         return self._sheet[1]
 
-    def _written(self, now: datetime) -> "Sheet":
+    def _written(self, now: datetime) -> "FlagSheet":
         live = {
             entry.id: entry
             for entry in self._copy.entries.values()
@@ -76,16 +76,16 @@ class Flags:
         version = self._copy.publication.version
         above = live.get(GLOBAL_ID)
         if above is None:
-            return Sheet.of(_cells(ids, live, STATIC, version))
-        stopped = Sheet.of(_text(_off(flag, above, version)) for flag in ids)
+            return FlagSheet.join(_cells(ids, live, STATIC, version))
+        stopped = FlagSheet.join(_text(_off(flag, above, version)) for flag in ids)
         if above.state == "engaged":
             return stopped
-        flowing = Sheet.of(_cells(ids, live, SPLIT, version))
-        return Sheet(flowing.texts, flowing.gaps, above, stopped.texts[0])
+        flowing = FlagSheet.join(_cells(ids, live, SPLIT, version))
+        return FlagSheet(flowing.texts, flowing.gaps, above, stopped.texts[0])
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class VariableFlag:
     """A flag whose value depends on the caller."""
 
     entry: SnapshotEntry
@@ -93,29 +93,29 @@ class Gap:
     off: bytes
 
 
-Cell = bytes | Gap
+Cell = bytes | VariableFlag
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class FlagSheet:
     """The JSON of all flags: `texts`, with one of `gaps` between each two of them.
 
     If the global switch is `ramping`, a caller outside its share gets `stopped` instead.
     """
 
     texts: tuple[bytes, ...]
-    gaps: tuple[Gap, ...]
+    gaps: tuple[VariableFlag, ...]
     ramping: SnapshotEntry | None = None
     stopped: bytes = b""
     gzip_forms: dict[tuple[bool, ...], GzipForm] = field(default_factory=dict, compare=False)
     """Cached whole answers, by :meth:`outcomes`."""
 
     @classmethod
-    def of(cls, cells: Iterable[Cell]) -> "Sheet":
+    def join(cls, cells: Iterable[Cell]) -> "FlagSheet":
         runs: list[list[bytes]] = [[]]
-        gaps: list[Gap] = []
+        gaps: list[VariableFlag] = []
         for cell in cells:
-            if isinstance(cell, Gap):
+            if isinstance(cell, VariableFlag):
                 gaps.append(cell)
                 runs.append([])
             else:
@@ -167,7 +167,7 @@ def _cells(
             yield _text(_off(flag, entry, version))
         else:
             on, off = _on(flag, SPLIT, version), _off(flag, entry, version)
-            yield Gap(entry, _text(on), _text(off))
+            yield VariableFlag(entry, _text(on), _text(off))
 
 
 def _on(flag: str, reason: str, version: int) -> dict[str, Any]:

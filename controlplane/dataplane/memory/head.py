@@ -6,7 +6,7 @@ from typing import NamedTuple
 from switches.snapshot import SnapshotVersion
 
 
-class Head(NamedTuple):
+class DatabaseHead(NamedTuple):
     """Versions of everything the data plane follows, in one row.
 
     `revision` is the credentials'; `registrations` counts all switches ever registered; `now` is

@@ -37,13 +37,13 @@ class Listener:
         "_woken",
         "dismissed",
         "gone",
-        "hears",
         "holder",
         "stuck",
+        "topic",
     )
 
-    def __init__(self, hears: str = SNAPSHOT, holder: int = 0) -> None:
-        self.hears = hears
+    def __init__(self, topic: str = SNAPSHOT, holder: int = 0) -> None:
+        self.topic = topic
         self.holder = holder
         """Id of the token that this request counts for."""
         self.dismissed = False
@@ -127,7 +127,7 @@ class Listeners:
     def __len__(self) -> int:
         return len(self._open)
 
-    def enter(self, hears: str = SNAPSHOT, holder: int = 0) -> Listener:
+    def enter(self, topic: str = SNAPSHOT, holder: int = 0) -> Listener:
         """Hold one more request of the token `holder`, until :meth:`leave`.
 
         When all places are taken, the token that holds most of them gives one up to a token that
@@ -139,7 +139,7 @@ class Listeners:
                 "Too many requests are held here just now; poll without `wait` or try later.",
                 retry_after=random.randint(1, MAX_RETRY_SECONDS),  # noqa: S311
             )
-        listener = Listener(hears, holder)
+        listener = Listener(topic, holder)
         self._open[listener] = None
         self._by_holder.setdefault(holder, {})[listener] = None
         if not self._sweeping:
@@ -153,7 +153,7 @@ class Listeners:
         self._dismissed.pop(listener, None)
         self._to_wake.pop(listener, None)
 
-    def ring(self, bytes_each: int = 1, *, hears: str | None = None) -> None:
+    def notify(self, bytes_each: int = 1, *, topic: str | None = None) -> None:
         """Wake all listeners, or those for `hears`; each will be sent about `bytes_each` bytes.
 
         Must be called on the event loop if any request is held.
@@ -162,7 +162,7 @@ class Listeners:
         self._at_once = min(WOKEN_AT_ONCE, fitting)
         idle = not self._to_wake
         self._to_wake.update(
-            (one, None) for one in self._open if hears is None or one.hears == hears
+            (one, None) for one in self._open if topic is None or one.topic == topic
         )
         if idle and self._to_wake:
             self._wake_some()
@@ -170,7 +170,7 @@ class Listeners:
     def close(self) -> None:
         """Release all held requests, and refuse new ones."""
         self.closing = True
-        self.ring()
+        self.notify()
 
     def _dismiss_one(self, holder: int) -> bool:
         """End the oldest request of the token with the most; return False if `holder` has no fewer.

@@ -39,7 +39,7 @@ class Policy(NamedTuple):
         return f"{self.caller}->{self.callee}"
 
 
-class Told:
+class ServicePolicies:
     """The document of one service, and the headers that go with it."""
 
     __slots__ = ("_epoch", "body", "description", "etag", "gzip", "validators", "version")
@@ -84,7 +84,7 @@ class Policies:
     changed_at: datetime | None = None
 
     @classmethod
-    def of(
+    def build(
         cls,
         epoch: UUID,
         version: int,
@@ -99,7 +99,7 @@ class Policies:
         """Return a copy that includes the changes up to `version`."""
         of_caller = dict(self.of_caller)
         copied: set[str] = set()
-        told = dict(self._told)
+        told = dict(self._documents)
         for one in changed:
             if one.caller not in copied:
                 copied.add(one.caller)
@@ -107,17 +107,17 @@ class Policies:
                 told.pop(one.caller, None)
             of_caller[one.caller][one.callee] = one  # type: ignore[index]
         result = Policies(self.epoch, version, of_caller, changed_at)
-        result._told.update(told)
+        result._documents.update(told)
         return result
 
-    def told(self, service: str) -> Told:
+    def document_for(self, service: str) -> ServicePolicies:
         """Return the document for a service, an empty one at version 0 without dependencies."""
-        found = self._told.get(service)
+        found = self._documents.get(service)
         if found is None:
             policies = self.of_caller.get(service)
-            found = Told(service, self.epoch, policies.values() if policies else ())
+            found = ServicePolicies(service, self.epoch, policies.values() if policies else ())
             if policies:
-                self._told[service] = found
+                self._documents[service] = found
         return found
 
     def one(self, caller: str, callee: str) -> Policy | None:
@@ -128,5 +128,5 @@ class Policies:
         return sorted(one for callees in self.of_caller.values() for one in callees.values())
 
     @cached_property
-    def _told(self) -> dict[str, Told]:
+    def _documents(self) -> dict[str, ServicePolicies]:
         return {}

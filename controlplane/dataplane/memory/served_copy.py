@@ -18,13 +18,13 @@ VARY_IN_DRILLS: Header = (b"vary", b"Accept-Encoding, Switchgear-Instance")
 MAX_CHUNK_BYTES = 32 * 1024  # bytes
 
 
-def pieces(event: bytes) -> tuple[bytes, ...]:
+def split_event(event: bytes) -> tuple[bytes, ...]:
     """Split an event into chunks of at most `MAX_CHUNK_BYTES`."""
     starts = range(0, len(event), MAX_CHUNK_BYTES)
     return tuple(event[start : start + MAX_CHUNK_BYTES] for start in starts)
 
 
-class ForSome(Protocol):
+class InstanceCopies(Protocol):
     """Provides another copy for some instances."""
 
     def is_for(self, name: bytes | None) -> bool: ...
@@ -39,9 +39,9 @@ class Copy:
     `elements` are the bytes of each entry. `validators` belong to 200 and 304 alike, `description`
     to 200 only; `gzip_validators` to a 304 for a caller that has the gzip form. `event` is the
     document as streams send it, in chunks, because a server buffers several parts of an unread
-    answer whatever their size. `rehearsal` provides the copies of marked instances while a drill
-    runs. Those have a `suffix` in their ETag, because other instances get another body of the same
-    version. `is_kept` is True for a copy restored from disk, which has no drills.
+    answer whatever their size. `drill_snapshot` provides the copies of marked instances while a
+    drill runs. Those have a `suffix` in their ETag, because other instances get another body of the
+    same version. `is_kept` is True for a copy restored from disk, which has no drills.
     """
 
     publication: SnapshotVersion
@@ -57,23 +57,23 @@ class Copy:
     validators: tuple[Header, ...]
     gzip_validators: tuple[Header, ...]
     description: tuple[Header, ...]
-    rehearsal: ForSome | None = None
+    drill_snapshot: InstanceCopies | None = None
     is_kept: bool = False
 
     @classmethod
-    def of(
+    def render(
         cls,
         publication: SnapshotVersion,
         entries: Iterable[SnapshotEntry],
         before: Optional["Copy"] = None,
         *,
-        rehearsal: ForSome | None = None,
+        drill_snapshot: InstanceCopies | None = None,
         is_kept: bool = False,
-        is_rehearsed: bool = False,
+        is_drill_copy: bool = False,
     ) -> "Copy":
         """Render `entries` as `publication`, reusing what has not changed since `before`.
 
-        `is_rehearsed` is True for the copy of marked instances.
+        `is_drill_copy` is True for the copy of marked instances.
         """
         by_id = {entry.id: entry for entry in sorted(entries, key=lambda entry: entry.id)}
         known = {} if before is None else before.entries
@@ -85,9 +85,9 @@ class Copy:
         }
         body = assemble(publication, elements.values())
         mark = publication.mark.encode()
-        suffix = b"-" + sha256(body).hexdigest()[:8].encode() if is_rehearsed else b""
+        suffix = b"-" + sha256(body).hexdigest()[:8].encode() if is_drill_copy else b""
         etag = b'"%b%b"' % (mark, suffix)
-        in_drill = is_rehearsed or rehearsal is not None
+        in_drill = is_drill_copy or drill_snapshot is not None
         version = (b"switchgear-version", str(publication.version).encode())
         shared = (version, NO_CACHE, VARY_IN_DRILLS if in_drill else VARY)
         return cls(
@@ -95,7 +95,7 @@ class Copy:
             entries=by_id,
             elements=elements,
             body=body,
-            event=pieces(b"id: %b\nevent: snapshot\ndata: %b\n\n" % (mark, body)),
+            event=split_event(b"id: %b\nevent: snapshot\ndata: %b\n\n" % (mark, body)),
             epoch=str(publication.epoch).encode(),
             suffix=suffix,
             etag=etag,
@@ -104,6 +104,6 @@ class Copy:
             validators=((b"etag", etag), *shared),
             gzip_validators=((b"etag", gzip_etag(etag)), *shared),
             description=(JSON, (b"content-length", str(len(body)).encode())),
-            rehearsal=rehearsal,
+            drill_snapshot=drill_snapshot,
             is_kept=is_kept,
         )

@@ -17,12 +17,12 @@ _ENTITY_TAG = re.compile(rb'"' + _MARK + rb'(-[0-9a-f]{8}|)(?:-gzip)?"')
 _EVENT_ID = re.compile(_MARK)
 
 
-def in_tags(if_none_match: bytes) -> list[Mark]:
+def parse_tags(if_none_match: bytes) -> list[Mark]:
     """Return the marks in an If-None-Match header."""
     return _ENTITY_TAG.findall(if_none_match)
 
 
-def in_event_id(last_event_id: bytes) -> list[Mark]:
+def parse_event_id(last_event_id: bytes) -> list[Mark]:
     """Return the mark in a Last-Event-ID header, if any."""
     found = _EVENT_ID.fullmatch(last_event_id)
     return [] if found is None else [(found[1], found[2], None)]

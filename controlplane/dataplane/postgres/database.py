@@ -11,8 +11,8 @@ from controlplane.core.degradation_levels import READ_ONLY_SQL
 from controlplane.core.roles import SCOPES_OF, Role
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.memory.credentials import Credential, TokenTable
-from controlplane.dataplane.memory.drill_snapshot import Rehearsal
-from controlplane.dataplane.memory.head import Head
+from controlplane.dataplane.memory.drill_snapshot import DrillSnapshot
+from controlplane.dataplane.memory.head import DatabaseHead
 from switches.drills.patterns import Marks
 from switches.snapshot import SnapshotEntry, SnapshotVersion, drill_reason
 
@@ -62,12 +62,12 @@ NOTE_USE = """
 class Contents(NamedTuple):
     """Database content at one moment; None for parts that were not requested.
 
-    `rehearsal` is read with the entries, and is set while a drill runs.
+    `drill_snapshot` is read with the entries, and is set while a drill runs.
     """
 
-    head: Head
+    head: DatabaseHead
     entries: list[SnapshotEntry] | None
-    rehearsal: Rehearsal | None
+    drill_snapshot: DrillSnapshot | None
     tokens: TokenTable | None
     known: frozenset[str] | None
 
@@ -92,9 +92,9 @@ async def connect(config: Config, options: str = SESSION_OPTIONS) -> Connection:
     return connection
 
 
-async def read_head(connection: Connection) -> Head:
+async def read_head(connection: Connection) -> DatabaseHead:
     """Return the head; raise LookupError before the first migration."""
-    return await head_in(await connection.execute(HEAD))
+    return await parse_head(await connection.execute(HEAD))
 
 
 async def read_contents(
@@ -109,7 +109,7 @@ async def read_contents(
     wanted = [text for text, on in choices if on]
     cursor = await connection.execute("; ".join([BEGIN, HEAD, *wanted, "COMMIT"]))
     cursor.nextset()
-    head = await head_in(cursor)
+    head = await parse_head(cursor)
 
     async def next_rows() -> list[tuple[Any, ...]]:
         cursor.nextset()
@@ -118,7 +118,7 @@ async def read_contents(
     return Contents(
         head,
         [SnapshotEntry(*row) for row in await next_rows()] if entries else None,
-        _rehearsal(await next_rows()) if entries else None,
+        _drill_snapshot(await next_rows()) if entries else None,
         _tokens(await next_rows()) if tokens else None,
         frozenset(row[0] for row in await next_rows()) if known else None,
     )
@@ -129,24 +129,24 @@ async def note_use(connection: Connection, token_ids: Iterable[int], every: floa
     await connection.execute(NOTE_USE, (list(token_ids), every))
 
 
-async def head_in(cursor: AsyncCursor[tuple[Any, ...]]) -> Head:
+async def parse_head(cursor: AsyncCursor[tuple[Any, ...]]) -> DatabaseHead:
     """Return the head in the result of `HEAD`; raise LookupError before the first migration."""
     row = await cursor.fetchone()
     if row is None:
         raise LookupError("the publication row is missing; run the migrations")
     epoch, version, published_at, *others = row
-    return Head(SnapshotVersion(epoch, version, published_at), *others)
+    return DatabaseHead(SnapshotVersion(epoch, version, published_at), *others)
 
 
 def _tokens(rows: list[tuple[Any, ...]]) -> TokenTable:
     return {row[2].encode(): _credential(*row) for row in rows}
 
 
-def _rehearsal(rows: list[tuple[Any, ...]]) -> Rehearsal | None:
+def _drill_snapshot(rows: list[tuple[Any, ...]]) -> DrillSnapshot | None:
     """Return the running drills; None without drills or marks. Each row repeats all marks."""
     if not rows or not (marks := Marks.from_patterns(rows[0][7])):
         return None
-    return Rehearsal(
+    return DrillSnapshot(
         marks,
         [
             SnapshotEntry(

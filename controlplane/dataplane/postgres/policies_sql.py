@@ -15,10 +15,10 @@ from psycopg import AsyncCursor
 from controlplane.core.canonical import timestamp
 from controlplane.core.degradation_levels import Cause
 from controlplane.dataplane.memory import degradation_causes as causes
-from controlplane.dataplane.memory.head import Head
+from controlplane.dataplane.memory.head import DatabaseHead
 from controlplane.dataplane.memory.policies import Policy
 
-from .database import BEGIN, HEAD, Connection, head_in
+from .database import BEGIN, HEAD, Connection, parse_head
 
 SESSION_OPTIONS = (
     "-c statement_timeout=10s -c lock_timeout=1s -c idle_in_transaction_session_timeout=15s"
@@ -36,7 +36,7 @@ class Changes(NamedTuple):
     `broken` lists caller and callee; `causes` is None if they can't be read.
     """
 
-    head: Head
+    head: DatabaseHead
     policies: list[Policy]
     broken: list[tuple[str, str]]
     causes: tuple[Cause, ...] | None
@@ -47,7 +47,7 @@ async def read(connection: Connection, since: int) -> Changes:
     wanted = [BEGIN, HEAD, CAUSES, _changed_since(since), "COMMIT"]
     cursor = await connection.execute("; ".join(wanted))
     cursor.nextset()
-    head = await head_in(cursor)
+    head = await parse_head(cursor)
     cursor.nextset()
     away = _causes(await cursor.fetchall())
     cursor.nextset()

@@ -12,7 +12,7 @@ from controlplane.core.errors import DomainError, Unavailable
 from controlplane.dataplane.memory import version_marks
 from controlplane.dataplane.memory.compression import Header
 from controlplane.dataplane.memory.credentials import Headers
-from controlplane.dataplane.memory.policies import Told
+from controlplane.dataplane.memory.policies import ServicePolicies
 from controlplane.dataplane.memory.served_copy import JSON, Copy
 from controlplane.dataplane.state import State
 from switches.bucketing import BUCKETS
@@ -49,9 +49,9 @@ def served_to(state: State, headers: Headers) -> Copy:
     """Return the current copy for this caller: marked instances get the drill copy."""
     copy = served(state)
     name = headers.get(b"switchgear-instance")
-    if copy.rehearsal is None or not copy.rehearsal.is_for(name):
+    if copy.drill_snapshot is None or not copy.drill_snapshot.is_for(name):
         return copy
-    return copy.rehearsal.copy_for(name, state.wall(), copy)
+    return copy.drill_snapshot.copy_for(name, state.wall(), copy)
 
 
 def snapshot(state: State, headers: Headers, copy: Copy) -> Answer:
@@ -85,17 +85,17 @@ def decision(state: State, headers: Headers, question: Question) -> tuple[Decisi
     return decided, json(200, content, age, NO_STORE)
 
 
-def policies(state: State, service: str) -> Told:
+def policies(state: State, service: str) -> ServicePolicies:
     """Return the service's policies; raise :class:`Unavailable` before they are known."""
     if state.policies is None:
         raise Unavailable(
             "There are no policies yet: the database has not answered since the start.",
             retry_after=1,
         )
-    return state.policies.told(service)
+    return state.policies.document_for(service)
 
 
-def config(state: State, headers: Headers, told: Told) -> Answer:
+def config(state: State, headers: Headers, told: ServicePolicies) -> Answer:
     """Return 200 with the policies and overrides `told`, or 304 if the caller has them."""
     age = age_header(state.policies_age_seconds())
     known = headers.get(b"if-none-match")
@@ -111,7 +111,7 @@ def report(state: State, service: str, *, duplicate: bool, dropped: int = 0) -> 
         "accepted": True,
         "duplicate": duplicate,
         "snapshot_version": None if copy is None else copy.publication.version,
-        "config_version": 0 if told is None else told.told(service).version,
+        "config_version": 0 if told is None else told.document_for(service).version,
     }
     if dropped:
         content["dropped_transitions"] = dropped
@@ -175,7 +175,7 @@ def page(status: int, html: str, *, retry_after: int) -> Answer:
 
 def _has(if_none_match: bytes, copy: Copy) -> bool:
     names_it = protocol.names(if_none_match.decode("latin-1"), copy.etag.decode())
-    return names_it or version_marks.name(version_marks.in_tags(if_none_match), copy)
+    return names_it or version_marks.name(version_marks.parse_tags(if_none_match), copy)
 
 
 def object_in(body: bytes) -> dict[str, Any]:

@@ -9,7 +9,7 @@ SCOPE = "switches:read"
 """Default scope for paths that hold requests."""
 
 
-class Visitor:
+class HeldCaller:
     """The caller of a request that may take long; any of `scopes` suffices."""
 
     __slots__ = ("_call", "_ends_at", "_name", "_scopes", "_state", "_table")
@@ -29,13 +29,13 @@ class Visitor:
             authenticate(state.tokens, self._call.headers, *self._scopes, clock=state.unix)
             self._table = state.tokens
 
-    def patience(self, longest: float) -> float:
+    def limit_wait(self, longest: float) -> float:
         """Return the seconds to wait before the next credential check, at most `longest`."""
         if self._ends_at is None:
             return longest
         return max(0.0, min(longest, self._ends_at - self._state.unix()))
 
-    def note(self) -> None:
+    def record_presence(self) -> None:
         """Record the caller's presence and the version it applies, before it is sent a new one.
 
         A caller that sends no version at all starts anew, as after a restart.
@@ -45,9 +45,11 @@ class Visitor:
             applied = headers.get(b"switchgear-applied")
             has_some = b"if-none-match" in headers or b"last-event-id" in headers
             forgets = applied is None and not has_some
-            self._state.ledger.heard(self._name, applied, self._state.copy, forgets=forgets)
+            self._state.ledger.record_presence(
+                self._name, applied, self._state.copy, forgets=forgets
+            )
 
-    def is_there(self) -> None:
+    def record_connected(self) -> None:
         """Record that the caller is still connected, without new information."""
         if self._name is not None:
-            self._state.ledger.heard(self._name, None, self._state.copy)
+            self._state.ledger.record_presence(self._name, None, self._state.copy)

@@ -15,7 +15,7 @@ from controlplane.dataplane.memory.listeners import SNAPSHOT, Listener
 from controlplane.dataplane.state import State
 
 from .call import Call
-from .connection_watch import Visitor
+from .connection_watch import HeldCaller
 
 QUIET_SECONDS = 15.0
 WATCH_AFTER_SECONDS = 5.0
@@ -29,13 +29,13 @@ STREAM_HEADERS: tuple[Header, ...] = (
 )
 
 
-async def until_news(
+async def hold_until_changed(
     state: State,
     call: Call,
-    visitor: Visitor,
+    caller: HeldCaller,
     seconds: float,
     is_current: Callable[[], bool],
-    hears: str = SNAPSHOT,
+    topic: str = SNAPSHOT,
 ) -> bool:
     """Hold a poll while `is_current()`, at most `seconds`; return False after a disconnect.
 
@@ -43,7 +43,7 @@ async def until_news(
     requests are held, and the credential's error if it becomes invalid.
     """
     call.held = True
-    listener = state.listeners.enter(hears, _holder(call))
+    listener = state.listeners.enter(topic, _holder(call))
     try:
         began = state.now()
         # Detecting a disconnect takes a task, which isn't worth it for short waits.
@@ -52,9 +52,9 @@ async def until_news(
             remaining = began + seconds - state.now()
             if remaining <= 0:
                 break
-            await listener.wait(visitor.patience(min(remaining, pause)))
-            visitor.check()
-            visitor.is_there()
+            await listener.wait(caller.limit_wait(min(remaining, pause)))
+            caller.check()
+            caller.record_connected()
             if state.now() - began >= WATCH_AFTER_SECONDS:
                 listener.watch(call.receive)
                 pause = QUIET_SECONDS
@@ -63,7 +63,7 @@ async def until_news(
         state.listeners.leave(listener)
 
 
-async def stream(state: State, call: Call, visitor: Visitor, next_event: NextEvent) -> None:
+async def stream(state: State, call: Call, caller: HeldCaller, next_event: NextEvent) -> None:
     """Send events as they come, and a comment in quiet periods, until one side ends it.
 
     `next_event` returns what has not been sent yet, in chunks, or nothing. Clients get randomized
@@ -76,7 +76,7 @@ async def stream(state: State, call: Call, visitor: Visitor, next_event: NextEve
         listener.watch(call.receive)
         await call.begin(200, STREAM_HEADERS)
         with contextlib.suppress(DomainError):  # The credential became invalid: end the stream.
-            await _events(state, call, visitor, listener, next_event)
+            await _events(state, call, caller, listener, next_event)
         await listener.send(call.end())
     except asyncio.CancelledError:
         # Without a reader no end can be sent: the server aborts an unfinished answer.
@@ -88,7 +88,7 @@ async def stream(state: State, call: Call, visitor: Visitor, next_event: NextEve
 
 
 async def _events(
-    state: State, call: Call, visitor: Visitor, listener: Listener, next_event: NextEvent
+    state: State, call: Call, caller: HeldCaller, listener: Listener, next_event: NextEvent
 ) -> None:
     parts: tuple[bytes, ...] = (b"retry: %d\n\n" % random.randint(*RETRY_MS),)  # noqa: S311
     said_at = state.now()
@@ -96,12 +96,12 @@ async def _events(
         for part in parts:
             await listener.send(call.part(part))
             said_at = state.now()
-        visitor.check()
+        caller.check()
         parts = next_event()
         if not parts:
             quiet = max(0.0, said_at + QUIET_SECONDS - state.now())
-            await listener.wait(visitor.patience(quiet))
-            visitor.is_there()
+            await listener.wait(caller.limit_wait(quiet))
+            caller.record_connected()
             if state.now() - said_at >= QUIET_SECONDS:
                 parts = (COMMENT,)
 

@@ -78,11 +78,11 @@ def one(
     _headers: Headers,
     body: bytes,
     key: str,
-    told: Callable[[str | None], object] = lambda _switch: None,
+    record_check: Callable[[str | None], object] = lambda _switch: None,
 ) -> Answer:
     """Return one flag's evaluation.
 
-    Calls `told` with the switch that blocks it, or None. Raises :class:`Unavailable`.
+    Calls `record_check` with the switch that blocks it, or None. Raises :class:`Unavailable`.
     """
     copy = served(state)
     if key not in state.known and key not in copy.entries:
@@ -92,7 +92,7 @@ def one(
     except BadRequest as error:
         return _failed(400, error.code, error.detail, key)
     evaluation = flags.one(copy, key, targeting_key, state.expiry_time())
-    told(None if evaluation["value"] else evaluation["metadata"]["switch"])
+    record_check(None if evaluation["value"] else evaluation["metadata"]["switch"])
     return json(200, evaluation, *_described(state, copy), NO_STORE)
 
 
@@ -106,7 +106,7 @@ def bulk(state: State, headers: Headers, body: bytes, query: bytes = b"") -> Ans
     present = mark(state, now)
     etag = _etag(present, hashed)
     validators = [(b"etag", etag.encode()), NO_CACHE, VARY, *_described(state, copy)]
-    if _has(headers, etag, _told(query), present, targeting_key):
+    if _has(headers, etag, _event_mark(query), present, targeting_key):
         return 304, validators, b""
     metadata = {"version": copy.publication.version}
     content = b'{"flags":[%b],"eventStreams":%b,"metadata":%b}' % (
@@ -153,7 +153,7 @@ def frame(state: State) -> bytes:
 
 def is_behind(state: State, query: bytes) -> bool:
     """Return True if the caller has seen a change that this process has yet to learn."""
-    told = _read(_told(query) or "")
+    told = _read(_event_mark(query) or "")
     if told is None:
         return False
     present = mark(state)
@@ -247,7 +247,7 @@ def _hash(targeting_key: str | None) -> str:
     return sha256(seed).hexdigest()[:16]
 
 
-def _told(query: bytes) -> str | None:
+def _event_mark(query: bytes) -> str | None:
     """Return the mark in `flagConfigEtag`, without the quotes of a validator."""
     if not query:
         return None

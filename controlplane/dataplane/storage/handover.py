@@ -12,7 +12,7 @@ from pathlib import Path
 _PATH = Path("run", "stand-in.lock")
 
 
-def hold(data_dir: Path) -> None:
+def hold_lock(data_dir: Path) -> None:
     """Hold the lock until this process ends; without effect on a read-only disk."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     with suppress(OSError):

@@ -63,12 +63,12 @@ def merged(present: SavedPolicies, news: SavedPolicies) -> SavedPolicies:
 
 def sign(saved: SavedPolicies, key: bytes) -> bytes:
     """Return the signed content of the file."""
-    return signature.sealed(KIND, _text(saved), key)
+    return signature.seal(KIND, _text(saved), key)
 
 
 def verify(text: bytes, key: bytes) -> SavedPolicies:
-    """Return the policies in `text`; raise :class:`signature.Refused`."""
-    return signature.opened(KIND, text, key, _parse, _text)
+    """Return the policies in `text`; raise :class:`signature.InvalidFile`."""
+    return signature.open_sealed(KIND, text, key, _parse, _text)
 
 
 def _stamp(saved: SavedPolicies) -> tuple[int, datetime]:
@@ -101,7 +101,7 @@ def _element(policy: Policy) -> dict[str, Any]:
 
 def _parse(document: Any) -> SavedPolicies:
     changed_at = document["changed_at"]
-    policies = Policies.of(
+    policies = Policies.build(
         UUID(document["epoch"]),
         count(document["version"]),
         _policies(document["dependencies"]),

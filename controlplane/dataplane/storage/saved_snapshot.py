@@ -19,12 +19,12 @@ from controlplane.dataplane.memory.credentials import Credential, TokenTable
 from switches.snapshot import SCHEMA, SnapshotEntry, SnapshotVersion, render
 
 from . import signature
-from .signature import Refused, count, moment, word
+from .signature import InvalidFile, count, moment, word
 
 __all__ = [
-    "Refused",
-    "Saved",
-    "Snapshot",
+    "InvalidFile",
+    "SavedSnapshot",
+    "SavedState",
     "merged",
     "sign",
     "sign_snapshot",
@@ -39,7 +39,7 @@ DIGEST_BYTES = 32
 
 
 @dataclass(frozen=True)
-class Saved:
+class SavedState:
     """The saved state of a data plane.
 
     `known` holds the ids of all switches ever registered, at the count `registrations`; `revision`
@@ -57,8 +57,8 @@ class Saved:
     confirmed_at: datetime
 
 
-class Snapshot(NamedTuple):
-    """The served part of a :class:`Saved`."""
+class SavedSnapshot(NamedTuple):
+    """The served part of a :class:`SavedState`."""
 
     publication: SnapshotVersion
     entries: tuple[SnapshotEntry, ...]
@@ -69,7 +69,7 @@ def signing_key(secret_key: str) -> bytes:
     return hmac.digest(secret_key.encode(), b"switchgear/dataplane/disk/1", "sha256")
 
 
-def merged(present: Saved, news: Saved) -> Saved:
+def merged(present: SavedState, news: SavedState) -> SavedState:
     """Return the state to save when `present` is on disk and `news` arrives.
 
     Another process may have written `present`. Within an epoch the newer of each part is kept, so
@@ -87,8 +87,8 @@ def merged(present: Saved, news: Saved) -> Saved:
     return present
 
 
-def _newer_parts(present: Saved, news: Saved, left: frozenset[UUID]) -> Saved:
-    def served_since(saved: Saved) -> tuple[int, datetime]:
+def _newer_parts(present: SavedState, news: SavedState, left: frozenset[UUID]) -> SavedState:
+    def served_since(saved: SavedState) -> tuple[int, datetime]:
         return saved.publication.version, saved.confirmed_at
 
     served = max(present, news, key=served_since)
@@ -104,27 +104,27 @@ def _newer_parts(present: Saved, news: Saved, left: frozenset[UUID]) -> Saved:
     )
 
 
-def sign(saved: Saved, key: bytes) -> bytes:
+def sign(saved: SavedState, key: bytes) -> bytes:
     """Return the signed content of the file."""
-    return signature.sealed(KIND, _text(saved), key)
+    return signature.seal(KIND, _text(saved), key)
 
 
-def verify(text: bytes, key: bytes) -> Saved:
-    """Return the state in `text`; raise :class:`Refused`."""
-    return signature.opened(KIND, text, key, _parse, _text)
+def verify(text: bytes, key: bytes) -> SavedState:
+    """Return the state in `text`; raise :class:`InvalidFile`."""
+    return signature.open_sealed(KIND, text, key, _parse, _text)
 
 
 def sign_snapshot(body: bytes, key: bytes) -> bytes:
     """Return the signed text of a rendered snapshot, by one HMAC."""
-    return signature.sealed(SNAPSHOT_KIND, body, key)
+    return signature.seal(SNAPSHOT_KIND, body, key)
 
 
-def verify_snapshot(text: bytes, key: bytes) -> Snapshot:
-    """Return the snapshot in `text`. Raises :class:`Refused`."""
-    return signature.opened(SNAPSHOT_KIND, text, key, _snapshot, lambda found: render(*found))
+def verify_snapshot(text: bytes, key: bytes) -> SavedSnapshot:
+    """Return the snapshot in `text`. Raises :class:`InvalidFile`."""
+    return signature.open_sealed(SNAPSHOT_KIND, text, key, _snapshot, lambda found: render(*found))
 
 
-def _text(saved: Saved) -> bytes:
+def _text(saved: SavedState) -> bytes:
     document = {
         "confirmed_at": timestamp(saved.confirmed_at),
         "known": sorted(saved.known),
@@ -151,12 +151,12 @@ def _element(prefix: bytes, credential: Credential) -> dict[str, Any]:
     }
 
 
-def _parse(document: Any) -> Saved:
+def _parse(document: Any) -> SavedState:
     publication, entries = _snapshot(document["snapshot"])
     left_epochs = frozenset(UUID(epoch) for epoch in document["left_epochs"])
     if publication.epoch in left_epochs:
         raise ValueError("its epoch is one that was left")
-    return Saved(
+    return SavedState(
         publication=publication,
         entries=entries,
         tokens=dict(_credential(each) for each in document["tokens"]),
@@ -168,7 +168,7 @@ def _parse(document: Any) -> Saved:
     )
 
 
-def _snapshot(snapshot: Any) -> Snapshot:
+def _snapshot(snapshot: Any) -> SavedSnapshot:
     if snapshot["schema"] != SCHEMA:
         raise ValueError(f"the snapshot's is not {SCHEMA}")
     publication = SnapshotVersion(
@@ -179,7 +179,7 @@ def _snapshot(snapshot: Any) -> Snapshot:
     entries = tuple(_entry(each) for each in snapshot["switches"])
     if len({entry.id for entry in entries}) != len(entries):
         raise ValueError("a switch is in it twice")
-    return Snapshot(publication, entries)
+    return SavedSnapshot(publication, entries)
 
 
 def _entry(element: Any) -> SnapshotEntry:

@@ -16,16 +16,16 @@ FORMAT = b"1"
 T = TypeVar("T")
 
 
-class Refused(Exception):
+class InvalidFile(Exception):
     """Raised for a saved text that can't be accepted; the message gives the reason, for the log."""
 
 
-def sealed(kind: bytes, rest: bytes, key: bytes) -> bytes:
+def seal(kind: bytes, rest: bytes, key: bytes) -> bytes:
     """Return the signed content of a file."""
     return b"%b %b %b\n%b" % (kind, FORMAT, _signature(rest, key), rest)
 
 
-def opened(
+def open_sealed(
     kind: bytes,
     text: bytes,
     key: bytes,
@@ -35,23 +35,23 @@ def opened(
     """Return the document in `text`, after verifying its signature.
 
     `parse` and `written` convert between the document and its object. Nothing is parsed before the
-    signature is verified. Raises :class:`Refused`.
+    signature is verified. Raises :class:`InvalidFile`.
     """
     first, _, rest = text.partition(b"\n")
     found, form, signature = (*first.split(b" ", 2), b"", b"")[:3]
     if found != kind:
-        raise Refused("it is not a copy of the data plane")
+        raise InvalidFile("it is not a copy of the data plane")
     if form != FORMAT:
-        raise Refused(f"its format is not {FORMAT.decode()}")
+        raise InvalidFile(f"its format is not {FORMAT.decode()}")
     if not hmac.compare_digest(signature, _signature(rest, key)):
-        raise Refused("its signature is wrong: it is damaged, or another key signed it")
+        raise InvalidFile("its signature is wrong: it is damaged, or another key signed it")
     try:
         saved = parse(orjson.loads(rest))
         faithful = written(saved) == rest
     except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-        raise Refused(f"its schema is another one ({type(error).__name__}: {error})") from error
+        raise InvalidFile(f"its schema is another one ({type(error).__name__}: {error})") from error
     if not faithful:
-        raise Refused("its schema is another one (it would be written differently)")
+        raise InvalidFile("its schema is another one (it would be written differently)")
     return saved
 
 

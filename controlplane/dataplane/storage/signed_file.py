@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from .signature import Refused
+from .signature import InvalidFile
 
 LOCK_SECONDS = 2.0
 SKEW_SECONDS = 2.0  # Two clocks that agree may differ by this much.
@@ -33,7 +33,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class Form(Generic[T]):
+class FileFormat(Generic[T]):
     """The names and functions for one kind of saved content.
 
     `names` are current, previous, draft and lock. `taken_at` returns when the content was
@@ -47,7 +47,7 @@ class Form(Generic[T]):
     taken_at: Callable[[T], datetime]
 
 
-class Files(Generic[T]):
+class SignedFiles(Generic[T]):
     """A signed file in `folder`, which several processes of a host may share.
 
     Content signed with one of the `older_keys` is accepted, and signed with `key` when it is saved.
@@ -57,7 +57,7 @@ class Files(Generic[T]):
         self,
         folder: Path,
         key: bytes,
-        form: Form[T],
+        form: FileFormat[T],
         largest_bytes: int,
         clock: Callable[[], datetime],
         older_keys: Sequence[bytes] = (),
@@ -121,7 +121,7 @@ class Files(Generic[T]):
             return verify(self._content(path))
         except FileNotFoundError:
             return None
-        except Refused as error:
+        except InvalidFile as error:
             why = str(error)
         except OSError as error:
             link = error.errno == errno.ELOOP
@@ -133,9 +133,9 @@ class Files(Generic[T]):
         self._needs_signing = False
         try:
             return self._form.verify(content, self._key)
-        except Refused:
+        except InvalidFile:
             for key in self._older_keys:
-                with contextlib.suppress(Refused):
+                with contextlib.suppress(InvalidFile):
                     saved = self._form.verify(content, key)
                     self._needs_signing = True
                     return saved
@@ -146,12 +146,12 @@ class Files(Generic[T]):
         with open(path, "rb", opener=_open_plainly) as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
-                raise Refused("it is not a plain file")
+                raise InvalidFile("it is not a plain file")
             if stat.S_IMODE(found.st_mode) & 0o077:
-                raise Refused("others may read or write it; chmod 600 it")
+                raise InvalidFile("others may read or write it; chmod 600 it")
             content = file.read(self._largest_bytes + 1)
         if len(content) > self._largest_bytes:
-            raise Refused(f"it is larger than {self._largest_bytes} bytes")
+            raise InvalidFile(f"it is larger than {self._largest_bytes} bytes")
         return content
 
     def _write_draft(self, content: bytes) -> None:

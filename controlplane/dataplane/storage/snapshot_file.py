@@ -24,25 +24,25 @@ from switches.snapshot import SnapshotVersion
 
 from . import saved_policies, saved_snapshot
 from .saved_policies import SavedPolicies
-from .saved_snapshot import Saved, signing_key
-from .signature import Refused
-from .signed_file import Files, Form
+from .saved_snapshot import SavedState, signing_key
+from .signature import InvalidFile
+from .signed_file import FileFormat, SignedFiles
 
-__all__ = ["Disk", "PoliciesDisk", "Saved", "SavedPolicies", "signing_key"]
+__all__ = ["PoliciesDisk", "SavedPolicies", "SavedState", "SnapshotDisk", "signing_key"]
 
 _LATEST = "latest-"
 _DRAFT = "draft-latest-"
 MAX_BYTES = 64 * 1024 * 1024
 MAX_POLICIES_BYTES = 256 * 1024 * 1024
 
-COPY = Form[Saved](
+COPY = FileFormat[SavedState](
     names=("current", "previous", "draft", "lock"),
     sign=saved_snapshot.sign,
     verify=saved_snapshot.verify,
     merged=saved_snapshot.merged,
     taken_at=lambda kept: kept.confirmed_at,
 )
-POLICIES = Form[SavedPolicies](
+POLICIES = FileFormat[SavedPolicies](
     names=("policies", "policies-previous", "policies-draft", "policies-lock"),
     sign=saved_policies.sign,
     verify=saved_policies.verify,
@@ -55,7 +55,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-class Disk(Files[Saved]):
+class SnapshotDisk(SignedFiles[SavedState]):
     """The saved copy in `folder`."""
 
     def __init__(
@@ -82,7 +82,7 @@ class Disk(Files[Saved]):
             if epoch != str(publication.epoch) or version < publication.version:
                 path.unlink(missing_ok=True)
 
-    def load(self) -> Saved | None:
+    def load(self) -> SavedState | None:
         """Return the copy with the latest snapshot that follows it; None without a valid copy."""
         found = super().load()
         if found is None:
@@ -107,14 +107,14 @@ class Disk(Files[Saved]):
         found = [(epoch, int(text), path) for epoch, text, path in named if text.isdecimal()]
         return sorted(found, key=lambda each: each[1], reverse=True)
 
-    def _verified_snapshot(self, text: bytes) -> saved_snapshot.Snapshot:
+    def _verified_snapshot(self, text: bytes) -> saved_snapshot.SavedSnapshot:
         for key in self._older_keys:
-            with contextlib.suppress(Refused):
+            with contextlib.suppress(InvalidFile):
                 return saved_snapshot.verify_snapshot(text, key)
         return saved_snapshot.verify_snapshot(text, self._key)
 
 
-def _follow(copy: Saved, latest: saved_snapshot.Snapshot) -> Saved:
+def _follow(copy: SavedState, latest: saved_snapshot.SavedSnapshot) -> SavedState:
     """Return `copy` with `latest` as its snapshot, or as it is if `latest` does not follow it.
 
     One of a new epoch was served if the process was killed, or lost the database, before the
@@ -130,7 +130,7 @@ def _follow(copy: Saved, latest: saved_snapshot.Snapshot) -> Saved:
     return replace(served, revision=0, registrations=-1, left_epochs=left)
 
 
-class PoliciesDisk(Files[SavedPolicies]):
+class PoliciesDisk(SignedFiles[SavedPolicies]):
     """The saved policies in `folder`."""
 
     def __init__(

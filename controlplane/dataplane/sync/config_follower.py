@@ -12,7 +12,7 @@ import structlog
 
 from controlplane.core.timeouts import within
 from controlplane.dataplane.config import Config
-from controlplane.dataplane.memory.head import Head
+from controlplane.dataplane.memory.head import DatabaseHead
 from controlplane.dataplane.memory.policies import Policies, Policy
 from controlplane.dataplane.postgres import database, policies_sql
 from controlplane.dataplane.postgres.policies_sql import Changes
@@ -24,7 +24,7 @@ MAX_IDLE_SECONDS = 30.0
 log = structlog.get_logger(__name__)
 
 
-class Follower:
+class ConfigFollower:
     """The only writer of a state's policies and causes."""
 
     def __init__(self, config: Config, state: State) -> None:
@@ -33,7 +33,7 @@ class Follower:
         self._config = config
         self._state = state
         self._news = asyncio.Event()
-        self._head: Head | None = None
+        self._head: DatabaseHead | None = None
         # True if a backup may have been restored without a new epoch, so that policies held here
         # may never have existed in the database. Everything is read again then.
         self._doubted = True
@@ -44,7 +44,7 @@ class Follower:
         """Distrust what is held: a new connection may lead to another database."""
         self._doubted = True
 
-    def look(self, head: Head, asked_at: float) -> None:
+    def compare(self, head: DatabaseHead, asked_at: float) -> None:
         """Compare with the head that the database returned at `asked_at`; not for a lagging one."""
         state, known = self._state, self._state.policies
         self._head = head
@@ -79,7 +79,7 @@ class Follower:
             self.tried.set()
             await asyncio.sleep(rest)
 
-    def _is_wanted(self, head: Head) -> bool:
+    def _is_wanted(self, head: DatabaseHead) -> bool:
         state = self._state
         has_all = state.has_policies(head) or state.is_before_policies(head)
         return state.lacks_causes(head) or not has_all
@@ -92,11 +92,11 @@ class Follower:
         connection = await database.connect(self._config, policies_sql.SESSION_OPTIONS)
         try:
             asked_at = state.now()
-            self._take(await policies_sql.read(connection, since), since, asked_at)
+            self._apply(await policies_sql.read(connection, since), since, asked_at)
         finally:
             connection.pgconn.finish()
 
-    def _take(self, changes: Changes, since: int, asked_at: float) -> None:
+    def _apply(self, changes: Changes, since: int, asked_at: float) -> None:
         """Apply `changes`; the next poll corrects them if a new epoch has begun meanwhile."""
         state, head = self._state, changes.head
         if state.is_lagging(head):
@@ -123,7 +123,7 @@ class Follower:
         if known is not None:  # Unreadable policies stay as last served.
             kept = [one for names in changes.broken if (one := known.one(*names))]
         epoch = head.publication.epoch
-        return Policies.of(epoch, head.policies, [*changes.policies, *kept], head.policies_at)
+        return Policies.build(epoch, head.policies, [*changes.policies, *kept], head.policies_at)
 
     def _failed(self, error: Exception) -> float:
         """Return the seconds to pause, doubled per failure: the query may be too expensive."""

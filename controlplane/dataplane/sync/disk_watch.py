@@ -55,7 +55,7 @@ _CAUSES = {
 }
 
 
-def trouble(folder: Path, save_errno: int | None) -> Cause | None:
+def find_disk_problem(folder: Path, save_errno: int | None) -> Cause | None:
     """Return what is wrong with the disk of `folder`; `save_errno` is the last save's error."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -74,5 +74,5 @@ def trouble(folder: Path, save_errno: int | None) -> Cause | None:
 async def watch(folder: Path | None, state: State) -> None:
     """Keep `state.disk` up to date until canceled. A hanging disk delays nothing else."""
     while folder is not None:
-        state.disk = await asyncio.to_thread(trouble, folder, state.save_errno)
+        state.disk = await asyncio.to_thread(find_disk_problem, folder, state.save_errno)
         await asyncio.sleep(LOOK_SECONDS)

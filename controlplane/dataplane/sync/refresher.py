@@ -14,13 +14,13 @@ import structlog
 
 from controlplane.core.timeouts import within
 from controlplane.dataplane.config import Config
-from controlplane.dataplane.memory.head import Head
+from controlplane.dataplane.memory.head import DatabaseHead
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.postgres import database
 from controlplane.dataplane.state import State
 
-from .config_follower import Follower
-from .snapshot_keeper import Keeper
+from .config_follower import ConfigFollower
+from .snapshot_keeper import SnapshotKeeper
 
 MAX_IDLE_SECONDS = 0.1
 SKEW_SECONDS = 2.0
@@ -31,7 +31,9 @@ log = structlog.get_logger(__name__)
 class Refresher:
     """The only writer of a :class:`State`, except for the parts that its `follower` writes."""
 
-    def __init__(self, config: Config, state: State, follower: Follower, keeper: Keeper) -> None:
+    def __init__(
+        self, config: Config, state: State, follower: ConfigFollower, keeper: SnapshotKeeper
+    ) -> None:
         self.tried = asyncio.Event()
         """Set once the database has answered, or failed to, for the first time."""
         self._config = config
@@ -60,7 +62,7 @@ class Refresher:
                 if self._state.database_reachable and not self._second_try and not frozen:
                     self._second_try = True
                     continue
-                self._lost(error)
+                self._mark_lost(error)
             await asyncio.sleep(random.uniform(0.2, 0.8))  # noqa: S311
 
     async def _session(self) -> None:
@@ -107,34 +109,37 @@ class Refresher:
                 # There may be many ids; the copy must not wait for them.
                 known=(state.copy is None or not lacks_copy) and state.lacks_known(head),
             )
-            await self._take(contents, asked_at)
+            await self._apply(contents, asked_at)
             head = contents.head
         # Before the age is reset, so that readers see both changes.
-        self._found()
+        self._mark_found()
         if state.is_lagging(head):
-            self._lags(head)
+            self._mark_lagging(head)
         else:
-            self._keeps_up(head, asked_at)
+            self._mark_current(head, asked_at)
         self.tried.set()
 
-    def _keeps_up(self, head: Head, asked_at: float) -> None:
+    def _mark_current(self, head: DatabaseHead, asked_at: float) -> None:
         if self._state.lacks(head):
             self.wake()  # The rest, or what changed while it was being read.
         else:
             self._lagging = False
             self._state.confirm(asked_at)
-        self._follower.look(head, asked_at)
+        self._follower.compare(head, asked_at)
 
-    async def _take(self, contents: database.Contents, asked_at: float) -> None:
+    async def _apply(self, contents: database.Contents, asked_at: float) -> None:
         state, head, began = self._state, contents.head, perf_counter()
         if state.is_lagging(head):
             return
         if contents.entries is not None:
-            copy = Copy.of(
-                head.publication, contents.entries, state.copy, rehearsal=contents.rehearsal
+            copy = Copy.render(
+                head.publication,
+                contents.entries,
+                state.copy,
+                drill_snapshot=contents.drill_snapshot,
             )
             took = perf_counter() - began
-            self._tell_of_epoch(copy)
+            self._log_epoch(copy)
             await self._keeper.save_before_serving(copy)
             self._measure(copy)
             state.install_copy(copy, confirmed_at=asked_at)
@@ -164,13 +169,13 @@ class Refresher:
             since = (state.wall() - copy.publication.published_at).total_seconds()
             state.served_seconds.observe(max(0.0, since))
 
-    def _tell_of_epoch(self, copy: Copy) -> None:
+    def _log_epoch(self, copy: Copy) -> None:
         before = self._state.copy
         if before is not None and before.epoch != copy.epoch:
             left, begun = before.publication.epoch, copy.publication.epoch
             log.warning("dataplane.epoch_changed", left=str(left), begun=str(begun))
 
-    def _lags(self, head: Head) -> None:
+    def _mark_lagging(self, head: DatabaseHead) -> None:
         if not self._lagging:
             theirs = head.publication
             log.warning("dataplane.lagging_answer", epoch=str(theirs.epoch), version=theirs.version)
@@ -183,14 +188,14 @@ class Refresher:
             log.warning("dataplane.clock_is_wrong", ahead_seconds=round(ahead_seconds, 1))
         self._skewed = skewed
 
-    def _found(self) -> None:
+    def _mark_found(self) -> None:
         # Only after a complete read, so that repeated failures always pause.
         self._second_try = False
         if not self._state.database_reachable:
             log.info("dataplane.database_found")
         self._state.database_reachable = True
 
-    def _lost(self, error: Exception) -> None:
+    def _mark_lost(self, error: Exception) -> None:
         if self._state.database_reachable or not self.tried.is_set():
             log.warning("dataplane.database_lost", kind=type(error).__name__, error=str(error))
         self._state.database_reachable = False

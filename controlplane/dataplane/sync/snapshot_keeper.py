@@ -10,8 +10,13 @@ import structlog
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.state import State
-from controlplane.dataplane.storage.signed_file import Files
-from controlplane.dataplane.storage.snapshot_file import Disk, PoliciesDisk, Saved, SavedPolicies
+from controlplane.dataplane.storage.signed_file import SignedFiles
+from controlplane.dataplane.storage.snapshot_file import (
+    PoliciesDisk,
+    SavedPolicies,
+    SavedState,
+    SnapshotDisk,
+)
 
 AGAIN_SECONDS = 30.0
 MAX_DELAY_SECONDS = 0.05
@@ -24,7 +29,7 @@ T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 
-class Keeper:
+class SnapshotKeeper:
     """Saves each snapshot before it is served, the whole copy soon after, and its age every 30 s.
 
     A full, frozen or missing disk delays serving by at most `MAX_DELAY_SECONDS`, once.
@@ -32,14 +37,14 @@ class Keeper:
 
     def __init__(self, config: Config, state: State) -> None:
         self._state = state
-        self._disk: Disk | None = None
+        self._disk: SnapshotDisk | None = None
         self._saving_latest: asyncio.Future[None] | None = None
         self._is_slow = False
         """True if the last write before serving exceeded `MAX_DELAY_SECONDS`."""
         self._policies_disk: PoliciesDisk | None = None
         if config.folder is not None:
             key, older = config.signing_key, config.older_keys
-            self._disk = Disk(config.folder, key, older_keys=older)
+            self._disk = SnapshotDisk(config.folder, key, older_keys=older)
             self._policies_disk = PoliciesDisk(config.folder, key, older_keys=older)
 
     async def restore(self) -> None:
@@ -50,7 +55,7 @@ class Keeper:
         if saved is None:
             return
         state = self._state
-        copy = Copy.of(saved.publication, saved.entries, is_kept=True)
+        copy = Copy.render(saved.publication, saved.entries, is_kept=True)
         state.left_epochs = saved.left_epochs
         age = max(timedelta(), state.wall() - saved.confirmed_at)
         confirmed_at = state.now() - age.total_seconds()
@@ -97,13 +102,15 @@ class Keeper:
             return
         state = self._state
         await asyncio.gather(
-            self._keep(self._disk, self._present, state.changed),
-            self._keep(self._policies_disk, self._told, state.told_changed, REST_SECONDS),
+            self._save_changes(self._disk, self._present, state.changed),
+            self._save_changes(
+                self._policies_disk, self._present_policies, state.config_changed, REST_SECONDS
+            ),
         )
 
-    async def _keep(
+    async def _save_changes(
         self,
-        disk: Files[T],
+        disk: SignedFiles[T],
         present: Callable[[], T | None],
         changed: asyncio.Event,
         rest_seconds: float = 0.0,
@@ -121,7 +128,7 @@ class Keeper:
             except TimeoutError:
                 continue
 
-    async def _save(self, disk: Files[T], saved: T, failing: bool) -> bool:
+    async def _save(self, disk: SignedFiles[T], saved: T, failing: bool) -> bool:
         try:
             await asyncio.to_thread(disk.save, saved)
         except Exception as error:  # Any error: the next save may succeed.
@@ -132,14 +139,14 @@ class Keeper:
         self._state.save_errno = None
         return True
 
-    def _present(self) -> Saved | None:
+    def _present(self) -> SavedState | None:
         """Return the served state, once the database has confirmed all of it."""
         state = self._state
         if state.copy is None or state.tokens is None or not state.heard_database:
             return None
         if state.revision < 1 or state.registrations < 0:
             return None  # A new epoch has begun and is not read completely.
-        return Saved(
+        return SavedState(
             publication=state.copy.publication,
             entries=tuple(state.copy.entries.values()),
             tokens=state.tokens,
@@ -150,7 +157,7 @@ class Keeper:
             confirmed_at=state.wall() - timedelta(seconds=state.age_seconds()),
         )
 
-    def _told(self) -> SavedPolicies | None:
+    def _present_policies(self) -> SavedPolicies | None:
         """Return the current policies and causes, unless their epoch was left."""
         state, policies = self._state, self._state.policies
         if state.copy is None or policies is None or state.degradation < 0:

@@ -14,10 +14,10 @@ from controlplane.core.degradation_levels import Cause
 from controlplane.dataplane.memory.credentials import Credential
 from controlplane.dataplane.memory.policies import Policies, Policy
 from controlplane.dataplane.storage.snapshot_file import (
-    Disk,
     PoliciesDisk,
-    Saved,
     SavedPolicies,
+    SavedState,
+    SnapshotDisk,
     signing_key,
 )
 from switches.snapshot import SnapshotEntry, SnapshotVersion
@@ -50,7 +50,7 @@ POLICY = Policy("core", "oracle", 7, b'{"override":null,"retry":{"cap_seconds":0
 CAUSE = Cause(
     2, "core->oracle", "Oracle 응답 없음", since="x", fails=("Search",), works=("Reading",)
 )
-SAVED = Saved(
+SAVED = SavedState(
     publication=SnapshotVersion(EPOCH, 17, NOON),
     entries=(ENTRY,),
     tokens={b"reader0001": CREDENTIAL},
@@ -61,7 +61,7 @@ SAVED = Saved(
     confirmed_at=NOON + timedelta(seconds=1),
 )
 SAVED_POLICIES = SavedPolicies(
-    policies=Policies.of(EPOCH, 9, [POLICY], NOON),
+    policies=Policies.build(EPOCH, 9, [POLICY], NOON),
     revision=3,
     causes=(CAUSE,),
     left_epochs=frozenset({OTHER_EPOCH}),
@@ -69,9 +69,9 @@ SAVED_POLICIES = SavedPolicies(
 )
 
 
-def disk(folder: Path, **options: Any) -> Disk:
+def disk(folder: Path, **options: Any) -> SnapshotDisk:
     """A disk of a process whose clock is one minute past noon."""
-    return Disk(folder, KEY, **{"clock": lambda: NOON + timedelta(minutes=1), **options})
+    return SnapshotDisk(folder, KEY, **{"clock": lambda: NOON + timedelta(minutes=1), **options})
 
 
 def policies_disk(folder: Path, **options: Any) -> PoliciesDisk:
@@ -79,7 +79,7 @@ def policies_disk(folder: Path, **options: Any) -> PoliciesDisk:
     return PoliciesDisk(folder, KEY, **{"clock": lambda: NOON + timedelta(minutes=1), **options})
 
 
-def version(number: int, epoch: UUID = EPOCH, **changes: Any) -> Saved:
+def version(number: int, epoch: UUID = EPOCH, **changes: Any) -> SavedState:
     """Return version `number`, confirmed that many seconds after noon."""
     at = NOON + timedelta(seconds=number)
     publication = SnapshotVersion(epoch, number, NOON)
@@ -143,7 +143,7 @@ _causes = st.builds(
 
 
 saved_copies = st.builds(
-    Saved,
+    SavedState,
     publication=st.builds(
         SnapshotVersion,
         epoch=st.uuids().filter(lambda epoch: epoch != OTHER_EPOCH),
@@ -168,7 +168,7 @@ saved_copies = st.builds(
 def _policies_at_a_version(draw: st.DrawFn) -> Policies:
     epoch = draw(st.uuids().filter(lambda epoch: epoch != OTHER_EPOCH))
     found = draw(st.lists(_policies, max_size=4))
-    return Policies.of(epoch, draw(_counts), found, draw(st.none() | _moments))
+    return Policies.build(epoch, draw(_counts), found, draw(st.none() | _moments))
 
 
 saved_policies = st.builds(

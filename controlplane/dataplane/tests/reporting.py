@@ -5,8 +5,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from controlplane.dataplane.ingest.instance_ledger import Ledger, Timing
-from controlplane.dataplane.ingest.instance_rows import Report
+from controlplane.dataplane.ingest.instance_ledger import InstanceLedger, Timing
+from controlplane.dataplane.ingest.instance_rows import InstanceReport
 from controlplane.dataplane.ingest.report_merge import parse
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
@@ -21,7 +21,7 @@ def breaker(dependency: str = "core->oracle", **more: object) -> dict[str, objec
     return {"dependency": dependency, "state": "closed", **more}
 
 
-def told(*breakers: dict[str, object], seq: int = 1, **more: object) -> Report:
+def told(*breakers: dict[str, object], seq: int = 1, **more: object) -> InstanceReport:
     return parse(
         {
             "service": "core",
@@ -41,17 +41,17 @@ class Reporting:
 
     def __init__(self, idle: Following) -> None:
         self.clock = Clock()
-        self.ledger = Ledger(self.clock.wall, timing=Timing(look=0.05))
+        self.ledger = InstanceLedger(self.clock.wall, timing=Timing(look=0.05))
         self._idle = idle
 
-    def report(self, report: Report, after: float = 0, token_id: int = 0) -> bool:
+    def report(self, report: InstanceReport, after: float = 0, token_id: int = 0) -> bool:
         self.clock.later(after)
         return self._idle.loop.run(self.ledger.report(report, COPY, token_id))
 
     def flushed(self) -> None:
         """Write the sums now rather than in some seconds."""
-        self.ledger._book._flushed_at = float("-inf")
-        until(lambda: not self.ledger._book.minutes, 5)
+        self.ledger._breaker_writer._flushed_at = float("-inf")
+        until(lambda: not self.ledger._breaker_writer.minutes, 5)
         self.report(told(instance="z9", boot=str(uuid4())))  # Written after the others.
 
 

@@ -42,7 +42,7 @@ def engaged(switch_id: str) -> SnapshotEntry:
 
 def copy(version: int, *switch_ids: str, epoch: UUID = EPOCH) -> Copy:
     publication = SnapshotVersion(epoch, version, datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
-    return Copy.of(publication, [engaged(switch_id) for switch_id in switch_ids])
+    return Copy.render(publication, [engaged(switch_id) for switch_id in switch_ids])
 
 
 def credential(token: str, *scopes: str, expires_at: datetime | None = None) -> Credential:

@@ -90,9 +90,9 @@ def test_service_polls_is_told_asks_and_is_refused_a_body_over_the_limit(
             assert int(head.headers["Content-Length"]) > 0
             assert service.get("/api/v1/snapshot/").status_code == 308
 
-            pieces = (b" " * 8192 for _ in range(9))  # Chunked, without Content-Length.
+            split_event = (b" " * 8192 for _ in range(9))  # Chunked, without Content-Length.
             assert service.post("/api/v1/check", content=b" " * 65537).status_code == 413
-            assert service.post("/api/v1/check", content=pieces).status_code == 413
+            assert service.post("/api/v1/check", content=split_event).status_code == 413
             assert service.post("/api/v1/check", content=b"{}").status_code == 200
         process.send_signal(signal.SIGTERM)
         began = time.monotonic()

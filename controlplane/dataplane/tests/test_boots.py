@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.dataplane.ingest import boots, report_merge
-from controlplane.dataplane.ingest.instance_rows import Row
+from controlplane.dataplane.ingest.instance_rows import InstanceRow
 from controlplane.dataplane.ingest.report_merge import merge
 from controlplane.dataplane.ingest.slo_events import Events
 from controlplane.dataplane.tests.served import EPOCH
@@ -80,10 +80,10 @@ FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 @pytest.mark.parametrize(("started", "sent"), [(FIRST, LAST), (FIRST, NOW), (LAST, FIRST)])
 @pytest.mark.parametrize("before", [EMPTY, replace(EMPTY, reported_at=NOW)])
-def test_clocks_may_say_anything(started: datetime, sent: datetime, before: Row) -> None:
+def test_clocks_may_say_anything(started: datetime, sent: datetime, before: InstanceRow) -> None:
     report = replace(told(1), started_at=started, sent_at=sent)
 
-    began_at = boots.began(before, report, NOW)
+    began_at = boots.find_start(before, report, NOW)
 
     assert began_at is None or began_at == FIRST == started < sent == NOW
 

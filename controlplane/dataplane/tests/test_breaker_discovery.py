@@ -9,7 +9,7 @@ import pytest
 from breakers.models import BreakerState, Dependency
 from controlplane.core.errors import Unavailable
 from controlplane.core.models import Instance
-from controlplane.dataplane.ingest.dependency_discovery import Dependencies
+from controlplane.dataplane.ingest.dependency_discovery import DependencyIds
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.reporting import Reporting, at_work, breaker, told
@@ -29,7 +29,7 @@ def test_dependencies_are_made_while_there_is_room_and_the_rest_of_the_report_co
     Dependency.objects.create(
         caller="core", callee="db", document={"timeout_ms": 1}, registered_at=NOW, changed_at=NOW
     )  # Registered dependencies don't count.
-    at_work.ledger._book._dependencies = Dependencies(most=3)
+    at_work.ledger._breaker_writer._dependencies = DependencyIds(most=3)
 
     at_work.report(told(*(breaker(f"core->s{number}") for number in range(5))))
     assert BreakerState.objects.count() == 3

@@ -8,7 +8,7 @@ from django.db import connection
 
 from breakers.models import Dependency, Minute
 from controlplane.dataplane.ingest import breaker_writer
-from controlplane.dataplane.ingest.breaker_minutes import MAX_LOOKBACK, Minutes
+from controlplane.dataplane.ingest.breaker_minutes import MAX_LOOKBACK, MinuteSums
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.reporting import (
     NEXT_BOOT,
@@ -73,7 +73,7 @@ def test_a_dependency_that_is_being_changed_gets_its_totals_later(
     holder = psycopg.connect(idle.config.database_url, autocommit=True)
     try:
         holder.execute("BEGIN; SELECT * FROM breakers_dependency FOR UPDATE")
-        at_work.ledger._book._flushed_at = float("-inf")
+        at_work.ledger._breaker_writer._flushed_at = float("-inf")
         at_work.report(told(breaker(), seq=2))
         at_work.report(told(breaker(), seq=3))  # Written after the attempt.
         assert Dependency.objects.get().trips_total == 0
@@ -144,7 +144,7 @@ def test_totals_are_written_though_minutes_are_not(at_work: Reporting) -> None:
 
 
 def test_sums_stay_within_what_the_database_holds() -> None:
-    minutes = Minutes()
+    minutes = MinuteSums()
     for _ in range(3):
         minutes.grew(1, NOW, NOW, (2**53,) * 7)
 
@@ -156,12 +156,12 @@ def test_sums_are_written_within_some_seconds() -> None:
     assert breaker_writer.FLUSH_SECONDS <= 10
 
 
-def counted(minutes: Minutes) -> list[int]:
+def counted(minutes: MinuteSums) -> list[int]:
     return [one[0] for one in minutes.take_sums().values()]
 
 
 def test_whole_numbers_that_are_spread_add_up() -> None:
-    minutes = Minutes()
+    minutes = MinuteSums()
     minutes.grew(
         1, NOW - timedelta(seconds=95), NOW + timedelta(seconds=7), (101, 0, 0, 0, 0, 3, 0)
     )
@@ -172,7 +172,7 @@ def test_whole_numbers_that_are_spread_add_up() -> None:
 
 
 def test_what_lies_further_back_than_an_hour_is_left_out_of_the_minutes_alone() -> None:
-    minutes = Minutes()
+    minutes = MinuteSums()
     minutes.grew(1, NOW - timedelta(days=1), NOW, (86_400, 0, 0, 0, 0, 7, 0))
 
     sums, totals = minutes.take_sums(), minutes.take_totals()
@@ -183,7 +183,7 @@ def test_what_lies_further_back_than_an_hour_is_left_out_of_the_minutes_alone() 
 
 
 def test_sums_are_bounded_and_what_is_left_out_is_counted() -> None:
-    minutes = Minutes(most=10)
+    minutes = MinuteSums(most=10)
     for dependency in range(100):
         minutes.grew(dependency, NOW, NOW, (1, 0, 0, 0, 0, 0, 0))
 

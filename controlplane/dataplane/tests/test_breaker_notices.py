@@ -10,7 +10,7 @@ from django.conf import settings
 
 from controlplane.core.live import change_notices
 from controlplane.core.protocol import LIVE_CHANNEL, MISSED_NOTE
-from controlplane.dataplane.ingest.breaker_notices import Notices
+from controlplane.dataplane.ingest.breaker_notices import BreakerNotices
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.reporting import NEXT_BOOT, Reporting, at_work, breaker, told
@@ -34,7 +34,7 @@ def hear(caller: str) -> Iterator[Hear]:
     channel.subscribe(LIVE_CHANNEL)
     channel.get_message(timeout=1)
 
-    def heard(within: float) -> list[list[str] | None]:
+    def hear_all(within: float) -> list[list[str] | None]:
         ends = time.monotonic() + within
         while time.monotonic() < ends:
             message = channel.get_message(timeout=0.05)
@@ -47,7 +47,7 @@ def hear(caller: str) -> Iterator[Hear]:
                 return [names]
         return []
 
-    yield heard
+    yield hear_all
     channel.close()
     client.close()
 
@@ -104,7 +104,7 @@ def test_whoever_listens_learns_that_notes_were_missed_once_redis_is_back(
 
     idle.redis.cut()
     at_work.report(told(breaker(name, state="open"), seq=2))
-    until(lambda: at_work.ledger._book.notices.owes, 3)
+    until(lambda: at_work.ledger._breaker_writer.notices.has_lost_notices, 3)
     idle.redis.mend()
 
     assert hear(6) == [None]  # Sent without further changes.
@@ -113,10 +113,10 @@ def test_whoever_listens_learns_that_notes_were_missed_once_redis_is_back(
 
 
 def test_names_for_which_there_is_no_room_are_owed() -> None:
-    notices = Notices(most=2)
+    notices = BreakerNotices(most=2)
 
-    notices.tell(["a->b", "a->c"], [])
-    assert not notices.owes
-    notices.tell(["a->d"], [])
+    notices.announce(["a->b", "a->c"], [])
+    assert not notices.has_lost_notices
+    notices.announce(["a->d"], [])
 
-    assert notices.owes
+    assert notices.has_lost_notices

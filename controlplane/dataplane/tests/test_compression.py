@@ -31,7 +31,7 @@ GZIP_ETAG = ETAG[:-1] + '-gzip"'
 
 def with_policies(made):
     text = orjson.dumps({"override": None, "breaker": {"notes": "x" * 2000}})
-    policies = Policies.of(EPOCH, 9, [Policy("core", "oracle", 7, text)])
+    policies = Policies.build(EPOCH, 9, [Policy("core", "oracle", 7, text)])
     made.state.install_policies(policies)
     return made
 
@@ -41,7 +41,7 @@ def ramping(version, ids, at_50_percent):
     entries = {switch_id: engaged(switch_id) for switch_id in ids}
     entries[at_50_percent] = replace(entries[at_50_percent], allow_percent=Decimal(50))
     publication = SnapshotVersion(EPOCH, version, datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
-    return Copy.of(publication, entries.values())
+    return Copy.render(publication, entries.values())
 
 
 def raw(served, method, path, headers, content=b""):
@@ -117,7 +117,7 @@ def test_an_instance_may_acknowledge_by_the_etag_of_the_gzip_form():
 
     ask(served, "GET", SNAPSHOT, headers)
 
-    said, _ = served.state.ledger._roll.take(0, 10, 0)
+    said, _ = served.state.ledger._presence_buffer.take_due(0, 10, 0)
     assert [(each.id, each.epoch, each.version) for each in said] == [("core/a1", EPOCH, 17)]
 
 
@@ -191,7 +191,7 @@ def test_form_made_before_the_time_was_known_is_not_served_after():
         engaged(IDS[0]), on_expiry="release", expires_at=datetime(2026, 11, 21, 4, 0, tzinfo=UTC)
     )
     served.state.install_copy(
-        Copy.of(publication, [over, *map(engaged, IDS[1:])]), confirmed_at=0.0
+        Copy.render(publication, [over, *map(engaged, IDS[1:])]), confirmed_at=0.0
     )
     raw(served, "POST", FLAGS, GZIP)
 
@@ -207,7 +207,7 @@ def test_when_groups_are_too_many_the_rest_is_served_unencoded():
     served = plane(*IDS)
     publication = SnapshotVersion(EPOCH, 18, datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
     half = [replace(engaged(one), allow_percent=Decimal(50), salt=one) for one in IDS]
-    served.state.install_copy(Copy.of(publication, half), confirmed_at=0.0)
+    served.state.install_copy(Copy.render(publication, half), confirmed_at=0.0)
 
     kinds = set()
     for number in range(40):

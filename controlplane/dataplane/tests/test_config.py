@@ -32,7 +32,7 @@ OTHER = Policy("gateway", "core", 6, b'{"override":null}')
 
 def serving(*policies: Policy, epoch: UUID = EPOCH) -> Plane:
     made = plane()
-    made.state.install_policies(Policies.of(epoch, 9, policies))
+    made.state.install_policies(Policies.build(epoch, 9, policies))
     return made
 
 
@@ -171,13 +171,13 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 def test_ten_thousand_dependencies_cost_no_one_much() -> None:
     rows = [Policy(f"c{n % 100}", f"s{n}", 1, b'{"override":null}') for n in range(10_000)]
 
-    took = [cpu_seconds(lambda: Policies.of(EPOCH, 1, rows)) for _ in range(3)]
-    policies = Policies.of(EPOCH, 1, rows)
-    policies.told("c1")
+    took = [cpu_seconds(lambda: Policies.build(EPOCH, 1, rows)) for _ in range(3)]
+    policies = Policies.build(EPOCH, 1, rows)
+    policies.document_for("c1")
     one = [cpu_seconds(lambda: policies.after(2, [Policy("c1", "s1", 2, b"{}")])) for _ in range(3)]
     after = policies.after(2, [Policy("c1", "s1", 2, b"{}")])
 
     assert min(took) < 0.5
     assert min(one) < 0.05
-    assert (policies.told("c1").version, after.told("c1").version) == (1, 2)
-    assert after.told("c2") is not None
+    assert (policies.document_for("c1").version, after.document_for("c1").version) == (1, 2)
+    assert after.document_for("c2") is not None

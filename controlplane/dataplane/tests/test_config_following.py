@@ -56,7 +56,7 @@ def override(name: str, mode: str = "forced_open") -> int:
 
 def version(following: Following, service: str = "core") -> int:
     policies = following.state.policies
-    return -1 if policies is None else policies.told(service).version
+    return -1 if policies is None else policies.document_for(service).version
 
 
 def test_changes_and_overrides_arrive_as_they_are_committed(idle: Following) -> None:
@@ -68,7 +68,7 @@ def test_changes_and_overrides_arrive_as_they_are_committed(idle: Following) -> 
     changed = override("oracle")
     until(lambda: version(idle) == changed, 3)
 
-    told = orjson.loads(idle.state.policies.told("core").body)
+    told = orjson.loads(idle.state.policies.document_for("core").body)
     assert told["dependencies"]["core->redis"] == {"timeout_ms": 500, "override": None}
     assert told["dependencies"]["core->oracle"] == {
         "timeout_ms": 100,
@@ -87,7 +87,7 @@ def test_default_that_older_clients_refuse_is_left_out(idle: Following) -> None:
 
     idle.start()
 
-    told = orjson.loads(idle.state.policies.told("core").body)["dependencies"]
+    told = orjson.loads(idle.state.policies.document_for("core").body)["dependencies"]
     assert told["core->oracle"]["breaker"] == {"open_seconds": 9}
     assert told["core->redis"]["breaker"] == {"open_seconds": 9, "half_open_max_seconds": 30}
 
@@ -100,12 +100,12 @@ def test_a_removal_and_an_overrides_end_arrive(following: Following) -> None:
         Override.objects.update(ended_at=NOW, ended_why="removed")
         ended = publication.advance(registry, NOW, Dependency.objects.get())
     until(lambda: version(following) == ended, 3)
-    told = orjson.loads(following.state.policies.told("core").body)
+    told = orjson.loads(following.state.policies.document_for("core").body)
     assert told["dependencies"]["core->oracle"]["override"] is None
 
     removed = change("oracle", 100, removed_at=NOW)
     until(lambda: version(following) == removed, 3)
-    assert orjson.loads(following.state.policies.told("core").body)["dependencies"] == {}
+    assert orjson.loads(following.state.policies.document_for("core").body)["dependencies"] == {}
 
 
 def test_what_is_known_by_reports_alone_is_not_told(following: Following) -> None:
@@ -142,7 +142,7 @@ def test_a_new_epoch_is_read_anew_whatever_its_version(following: Following) -> 
         Publication.objects.update(epoch=uuid4())
     until(lambda: following.state.policies.epoch != first.epoch, 3)
 
-    told = orjson.loads(following.state.policies.told("core").body)
+    told = orjson.loads(following.state.policies.document_for("core").body)
     assert told["dependencies"]["core->oracle"]["timeout_ms"] == 999
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.accounts.tokens import attention
 from controlplane.core.models import Instance
-from controlplane.dataplane.ingest.instance_rows import Report, Row
+from controlplane.dataplane.ingest.instance_rows import InstanceReport, InstanceRow
 from controlplane.dataplane.ingest.report_merge import merge
 from controlplane.dataplane.tests.reporting import Reporting, at_work
 from controlplane.dataplane.tests.served import EPOCH
@@ -17,18 +17,18 @@ REAL, OTHER = 7, 8
 SECOND = timedelta(seconds=1)
 
 
-def merged(*reports: tuple[float, int, Report], row: Row = EMPTY) -> Row:
+def merged(*reports: tuple[float, int, InstanceReport], row: InstanceRow = EMPTY) -> InstanceRow:
     """Return the row after reports: seconds after NOW, the token's id, and the report."""
     for seconds, token_id, report in reports:
         row, _ = merge(row, report, NOW + seconds * SECOND, EPOCH, token_id)
     return row
 
 
-def contested_at(*reports: tuple[float, int, Report]) -> datetime | None:
+def contested_at(*reports: tuple[float, int, InstanceReport]) -> datetime | None:
     return merged(*reports).contested_at
 
 
-def later(seq: int) -> Report:
+def later(seq: int) -> InstanceReport:
     """Return a report of another process, which started after the usual one."""
     return told(seq, boot=NEXT_BOOT, started=1)
 
@@ -73,7 +73,7 @@ def test_another_token_that_takes_turns_is_contested(seq: int) -> None:
     ],
 )
 def test_what_happens_in_operation_is_no_contest(
-    reports: list[tuple[float, int, Report]],
+    reports: list[tuple[float, int, InstanceReport]],
 ) -> None:
     assert contested_at(*reports) is None
 
@@ -100,7 +100,7 @@ def test_contest_is_noted_once_a_minute() -> None:
 def test_contest_is_in_the_log_and_on_needs_attention(
     at_work: Reporting, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def say(report: Report, token_id: int, after: float) -> None:
+    def say(report: InstanceReport, token_id: int, after: float) -> None:
         at_work.report(report, after, token_id)
 
     say(told(1), REAL, 0)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 
 from controlplane.dataplane.memory.served_copy import Copy
-from controlplane.dataplane.storage.snapshot_file import Disk, Saved, signing_key
+from controlplane.dataplane.storage.snapshot_file import SavedState, SnapshotDisk, signing_key
 from controlplane.dataplane.tests.copies import (
     KEY,
     NOON,
@@ -29,21 +29,21 @@ def mode(path: Path) -> int:
 
 
 @given(saved_copies)
-def test_whatever_is_saved_is_loaded_again(saved: Saved) -> None:
+def test_whatever_is_saved_is_loaded_again(saved: SavedState) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        Disk(Path(folder), KEY).save(saved)
+        SnapshotDisk(Path(folder), KEY).save(saved)
 
-        assert Disk(Path(folder), KEY).load() == saved
+        assert SnapshotDisk(Path(folder), KEY).load() == saved
 
 
 def test_document_on_disk_is_the_one_that_is_served(tmp_path: Path) -> None:
     disk(tmp_path).save(SAVED)
 
-    served = Copy.of(SAVED.publication, SAVED.entries)
+    served = Copy.render(SAVED.publication, SAVED.entries)
     assert served.body in (tmp_path / "current").read_bytes()
     loaded = disk(tmp_path).load()
     assert loaded is not None
-    assert Copy.of(loaded.publication, loaded.entries) == served
+    assert Copy.render(loaded.publication, loaded.entries) == served
 
 
 def test_nothing_on_disk_is_none_and_no_fault(

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from controlplane.dataplane.storage.snapshot_file import Disk, signing_key
+from controlplane.dataplane.storage.snapshot_file import SnapshotDisk, signing_key
 from controlplane.dataplane.tests.copies import (
     EPOCH,
     KEY,
@@ -23,7 +23,9 @@ from switches.snapshot import SnapshotVersion, render
 SECOND = timedelta(seconds=1)
 
 
-def save_latest(to: Disk, number: int, epoch: UUID = EPOCH, published_at: datetime = NOON) -> None:
+def save_latest(
+    to: SnapshotDisk, number: int, epoch: UUID = EPOCH, published_at: datetime = NOON
+) -> None:
     publication = SnapshotVersion(epoch, number, published_at)
     to.save_latest(publication, render(publication, SAVED.entries))
 
@@ -137,7 +139,7 @@ def test_snapshot_that_a_power_failure_damaged_is_refused(
 
 def test_snapshot_signed_with_another_key_is_refused(tmp_path: Path) -> None:
     disk(tmp_path).save(version(17))
-    save_latest(Disk(tmp_path, signing_key("another secret")), 18)
+    save_latest(SnapshotDisk(tmp_path, signing_key("another secret")), 18)
 
     assert loaded_version(tmp_path) == 17
 
@@ -146,7 +148,7 @@ def test_snapshot_signed_with_an_older_key_is_loaded(tmp_path: Path) -> None:
     disk(tmp_path).save(version(17))
     save_latest(disk(tmp_path), 18)
 
-    found = Disk(tmp_path, signing_key("a newer secret"), older_keys=[KEY]).load()
+    found = SnapshotDisk(tmp_path, signing_key("a newer secret"), older_keys=[KEY]).load()
 
     assert found is not None
     assert found.publication.version == 18

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.dataplane.storage.saved_snapshot import sign
-from controlplane.dataplane.storage.snapshot_file import Disk, signing_key
+from controlplane.dataplane.storage.snapshot_file import SnapshotDisk, signing_key
 from controlplane.dataplane.tests.copies import EPOCH, KEY, SAVED, disk, version
 
 WHOLE = sign(SAVED, KEY)
@@ -116,14 +116,14 @@ def test_file_signed_with_another_key_is_refused(
 def test_file_signed_with_the_key_of_before_is_taken_and_signed_anew(tmp_path: Path) -> None:
     before = signing_key("another secret")
     put(tmp_path, sign(SAVED, before))
-    turned = Disk(tmp_path, KEY, older_keys=[signing_key("older still"), before])
+    turned = SnapshotDisk(tmp_path, KEY, older_keys=[signing_key("older still"), before])
 
     assert turned.load() == SAVED
-    assert Disk(tmp_path, KEY).load() is None
+    assert SnapshotDisk(tmp_path, KEY).load() is None
 
     turned.save(SAVED)
 
-    assert Disk(tmp_path, KEY).load() == SAVED
+    assert SnapshotDisk(tmp_path, KEY).load() == SAVED
 
 
 def test_file_of_another_format_is_refused(
@@ -219,8 +219,8 @@ def test_too_large_file_is_refused_before_it_is_read_whole(
 def test_file_just_large_enough_is_taken(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     put(tmp_path, WHOLE)
 
-    assert Disk(tmp_path, KEY, largest_bytes=len(WHOLE)).load() is not None
-    assert Disk(tmp_path, KEY, largest_bytes=len(WHOLE) - 1).load() is None
+    assert SnapshotDisk(tmp_path, KEY, largest_bytes=len(WHOLE)).load() is not None
+    assert SnapshotDisk(tmp_path, KEY, largest_bytes=len(WHOLE) - 1).load() is None
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o644, 0o666])

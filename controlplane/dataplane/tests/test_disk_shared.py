@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.dataplane.storage import signed_file
-from controlplane.dataplane.storage.saved_snapshot import Saved, merged
+from controlplane.dataplane.storage.saved_snapshot import SavedState, merged
 from controlplane.dataplane.tests.copies import (
     CREDENTIAL,
     ENTRY,
@@ -116,7 +116,7 @@ copies = st.builds(
 
 
 @given(present=copies, news=copies)
-def test_nothing_of_an_epoch_ever_goes_back(present: Saved, news: Saved) -> None:
+def test_nothing_of_an_epoch_ever_goes_back(present: SavedState, news: SavedState) -> None:
     result = merged(present, news)
 
     for before in (present, news):

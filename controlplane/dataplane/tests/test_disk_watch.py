@@ -11,7 +11,7 @@ from controlplane.dataplane.sync import disk_watch
 
 
 def test_a_disk_with_room_is_no_cause(tmp_path: Path) -> None:
-    assert disk_watch.trouble(tmp_path / "not" / "there", None) is None
+    assert disk_watch.find_disk_problem(tmp_path / "not" / "there", None) is None
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_a_disk_with_room_is_no_cause(tmp_path: Path) -> None:
 def test_a_save_that_failed_names_what_is_wrong_with_the_disk(
     tmp_path: Path, number: int, cause: object
 ) -> None:
-    assert disk_watch.trouble(tmp_path, number) is cause
+    assert disk_watch.find_disk_problem(tmp_path, number) is cause
 
 
 def test_a_full_disk_is_in_degradation_in_readiness_and_on_the_page() -> None:

@@ -100,36 +100,36 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
             yield House(one, operator, alone, base / "alone")
 
 
-def asked(url: str, token: dict[str, str], path: str, body: object = None) -> httpx.Response:
+def fetch(url: str, token: dict[str, str], path: str, body: object = None) -> httpx.Response:
     method = "GET" if body is None else "POST"
     return httpx.request(method, f"{url}{path}", headers=token, json=body, timeout=5)
 
 
 def answers_as_before(url: str, token: dict[str, str], body: bytes, down_since: float) -> None:
     """Assert that one data plane answers all requests of services from disk."""
-    snapshot = asked(url, token, "/api/v1/snapshot")
+    snapshot = fetch(url, token, "/api/v1/snapshot")
     assert (snapshot.status_code, snapshot.content) == (200, body)
     least = time.monotonic() - down_since - 1
     assert least < float(snapshot.headers["Switchgear-Age"]) < least + KEPT_SECONDS + 5
-    stopped = asked(url, token, "/api/v1/check", {"segments": ["finance"]})
+    stopped = fetch(url, token, "/api/v1/check", {"segments": ["finance"]})
     assert (stopped.status_code, stopped.json()["allowed"]) == (200, False)
-    assert asked(url, token, "/api/v1/check", {"segments": ["other"]}).json()["allowed"] is True
-    flag = asked(url, token, "/ofrep/v1/evaluate/flags/segment:finance", {"context": {}})
+    assert fetch(url, token, "/api/v1/check", {"segments": ["other"]}).json()["allowed"] is True
+    flag = fetch(url, token, "/ofrep/v1/evaluate/flags/segment:finance", {"context": {}})
     assert (flag.status_code, flag.json()["value"]) == (200, False)
-    flags = asked(url, token, "/ofrep/v1/evaluate/flags", {"context": {}}).json()["flags"]
+    flags = fetch(url, token, "/ofrep/v1/evaluate/flags", {"context": {}}).json()["flags"]
     assert {"segment:finance": False}.items() <= {f["key"]: f["value"] for f in flags}.items()
-    degradation = asked(url, token, "/api/v1/degradation").json()
+    degradation = fetch(url, token, "/api/v1/degradation").json()
     assert degradation["level"] == 3
     assert any("PostgreSQL" in cause for cause in degradation["causes"])
-    assert asked(url, {}, "/health/ready/data").json()["source"] == "disk"
-    assert asked(url, {}, "/api/v1/snapshot").status_code == 401
+    assert fetch(url, {}, "/health/ready/data").json()["source"] == "disk"
+    assert fetch(url, {}, "/api/v1/snapshot").status_code == 401
 
 
 @pytest.mark.smoke
 def test_both_down_a_restart_answers_from_disk_as_before(house: House) -> None:
     installation, alone = house.installation, house.alone
     version = house.engage("finance")
-    body = asked(alone.url, house.token, "/api/v1/snapshot").content
+    body = fetch(alone.url, house.token, "/api/v1/snapshot").content
     with (
         background() as loop,
         watching(loop, house.token, [alone.url], [installation.url]) as watch,
@@ -155,7 +155,7 @@ def test_both_down_a_restart_answers_from_disk_as_before(house: House) -> None:
 
         later = house.engage("later")
         watch.until_all_have(later, 5)
-        assert asked(alone.url, {}, "/health/ready/data").json()["source"] == "database"
+        assert fetch(alone.url, {}, "/health/ready/data").json()["source"] == "database"
         watch.judge(recovers_within=RECOVERY_SECONDS)
 
 
@@ -219,7 +219,7 @@ def test_a_damaged_copy_is_refused_and_the_one_before_is_served(
         with watch.database_away(since=_monotonic(before["confirmed_at"])):
             refused = [line["file"] for line in plane.logged("dataplane.copy_refused")]
             assert refused == ([] if damage is Path.unlink else [str(current)])
-            served = asked(plane.url, house.token, "/api/v1/snapshot")
+            served = fetch(plane.url, house.token, "/api/v1/snapshot")
             assert served.json() == before["snapshot"]
             time.sleep(1)
         watch.judge(recovers_within=RECOVERY_SECONDS)
@@ -250,9 +250,9 @@ def test_without_a_sound_copy_it_makes_nothing_up(
             plane.start(ready="/health/live")
             time.sleep(1)
             for read in ("/api/v1/snapshot", "/api/v1/snapshot/stream", "/health/ready/data"):
-                _is_refused(asked(plane.url, house.token, read))
+                _is_refused(fetch(plane.url, house.token, read))
             for ask in ("/api/v1/check", "/ofrep/v1/evaluate/flags", "/ofrep/v1/evaluate/flags/a"):
-                _is_refused(asked(plane.url, house.token, ask, {}))
+                _is_refused(fetch(plane.url, house.token, ask, {}))
         files = [line["file"].rpartition("/")[2] for line in plane.logged("dataplane.copy_refused")]
         assert files == (["current", "previous"] if damage is spoil_both else [])
         assert not watch.has
@@ -292,14 +292,14 @@ def test_killed_right_after_an_answer_it_restarts_with_the_version_it_named(
 ) -> None:
     with data_plane(addresses(house.installation), tmp_path / "data") as plane:
         house.engage("kept")
-        told = asked(plane.url, house.token, "/api/v1/snapshot")
+        told = fetch(plane.url, house.token, "/api/v1/snapshot")
         with open(tmp_path / "data" / "snapshot" / "lock", "rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # As if the disk took long over its fsync.
             key = f"served-{next(_keys)}"
             engaging = threading.Thread(target=house._engaged, args=(key,))
             engaging.start()
             held = {**house.token, "If-None-Match": told.headers["ETag"]}
-            answer = asked(plane.url, held, "/api/v1/snapshot?wait=5")
+            answer = fetch(plane.url, held, "/api/v1/snapshot?wait=5")
             plane.kill()
             engaging.join()
         assert answer.status_code == 200
@@ -307,7 +307,7 @@ def test_killed_right_after_an_answer_it_restarts_with_the_version_it_named(
 
         plane.start()
 
-        again = asked(plane.url, house.token, "/api/v1/snapshot")
-        assert asked(plane.url, {}, "/health/ready/data").json()["source"] == "disk"
+        again = fetch(plane.url, house.token, "/api/v1/snapshot")
+        assert fetch(plane.url, {}, "/health/ready/data").json()["source"] == "disk"
         assert again.content == answer.content
         assert kept_version(tmp_path / "data") < answer.json()["version"]

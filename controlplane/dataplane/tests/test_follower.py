@@ -24,9 +24,9 @@ ORACLE = Cause(2, "core->oracle", "core->oracle is open.")
 
 def dependencies(following: Following) -> dict[str, dict[str, object]]:
     assert following.state.policies is not None
-    found: dict[str, dict[str, object]] = orjson.loads(following.state.policies.told("core").body)[
-        "dependencies"
-    ]
+    found: dict[str, dict[str, object]] = orjson.loads(
+        following.state.policies.document_for("core").body
+    )["dependencies"]
     return found
 
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from controlplane.dataplane.storage import handover
 
-handover.hold(Path(sys.argv[1]))
+handover.hold_lock(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -35,6 +35,6 @@ def test_handover_is_not_pending_where_no_stand_in_ever_ran(tmp_path: Path) -> N
 
 
 def test_stand_in_that_can_not_hold_the_lock_runs_all_the_same(tmp_path: Path) -> None:
-    handover.hold(tmp_path / "missing")
+    handover.hold_lock(tmp_path / "missing")
 
     assert not handover.is_pending(tmp_path / "missing")

@@ -15,8 +15,8 @@ from django.db import connection
 from controlplane.core.errors import Unavailable
 from controlplane.core.instances import queries
 from controlplane.core.models import Acknowledgement, Instance
-from controlplane.dataplane.ingest.instance_ledger import Ledger
-from controlplane.dataplane.ingest.instance_rows import Report
+from controlplane.dataplane.ingest.instance_ledger import InstanceLedger
+from controlplane.dataplane.ingest.instance_rows import InstanceReport
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.served import EPOCH, copy
@@ -44,7 +44,7 @@ class Clock:
 
 
 @contextmanager
-def writing(idle: Following, *ledgers: Ledger) -> Iterator[None]:
+def writing(idle: Following, *ledgers: InstanceLedger) -> Iterator[None]:
     """Run the ledgers on the background loop, over the test's proxied database connection."""
 
     async def started() -> list[asyncio.Task[None]]:
@@ -63,17 +63,21 @@ def writing(idle: Following, *ledgers: Ledger) -> Iterator[None]:
 
 
 def hear(
-    idle: Following, ledger: Ledger, name: str, applied: str | None = "17", served: object = COPY
+    idle: Following,
+    ledger: InstanceLedger,
+    name: str,
+    applied: str | None = "17",
+    served: object = COPY,
 ) -> None:
     said = None if applied is None else applied.encode()
 
-    async def heard() -> None:
-        ledger.heard(name.encode(), said, served)
+    async def hear_all() -> None:
+        ledger.record_presence(name.encode(), said, served)
 
-    idle.loop.run(heard())
+    idle.loop.run(hear_all())
 
 
-def report(seq: int = 1, **more: object) -> Report:
+def report(seq: int = 1, **more: object) -> InstanceReport:
     fields = {
         "service": "core",
         "instance": "a1",
@@ -83,7 +87,7 @@ def report(seq: int = 1, **more: object) -> Report:
         "seq": seq,
         **more,
     }
-    return Report(**fields)
+    return InstanceReport(**fields)
 
 
 def row(name: str = "core/a1") -> Instance | None:
@@ -104,7 +108,7 @@ def test_an_instance_that_says_what_it_applies_is_written_with_its_acknowledgeme
     idle: Following,
 ) -> None:
     clock = Clock()
-    ledger = Ledger(clock.wall)
+    ledger = InstanceLedger(clock.wall)
     with writing(idle, ledger):
         hear(idle, ledger, "core/a1", f"{EPOCH}.17")
         until(lambda: applies("core/a1", 17), A_BATCH)
@@ -117,7 +121,7 @@ def test_an_instance_that_says_what_it_applies_is_written_with_its_acknowledgeme
 
 def test_a_bare_version_is_of_the_epoch_served_now(idle: Following) -> None:
     other, clock = uuid4(), Clock()
-    ledger = Ledger(clock.wall)
+    ledger = InstanceLedger(clock.wall)
     with writing(idle, ledger):
         hear(idle, ledger, "core/a1", "17")
         until(lambda: applies("core/a1", 17), A_BATCH)
@@ -130,7 +134,7 @@ def test_each_step_is_acknowledged_when_it_was_heard_even_within_one_batch(
     idle: Following,
 ) -> None:
     clock = Clock()
-    ledger = Ledger(clock.wall)
+    ledger = InstanceLedger(clock.wall)
     for version in ("17", "18", "20"):
         hear(idle, ledger, "core/a1", version)
         clock.later(0.04)
@@ -146,7 +150,7 @@ def test_each_step_is_acknowledged_when_it_was_heard_even_within_one_batch(
 
 def test_an_instance_that_says_nothing_is_heard_and_keeps_what_it_said(idle: Following) -> None:
     clock = Clock()
-    first, second = Ledger(clock.wall), Ledger(clock.wall)
+    first, second = InstanceLedger(clock.wall), InstanceLedger(clock.wall)
     with writing(idle, first, second):
         hear(idle, first, "core/a1", "17")
         until(lambda: applies("core/a1", 17), A_BATCH)
@@ -161,7 +165,7 @@ def test_what_was_said_counts_although_a_newer_sign_of_life_was_written_first(
     idle: Following,
 ) -> None:
     clock = Clock()
-    early, late = Ledger(clock.wall), Ledger(clock.wall)
+    early, late = InstanceLedger(clock.wall), InstanceLedger(clock.wall)
     hear(idle, early, "core/a1", "18")
     clock.later(1)
     with writing(idle, late):
@@ -176,7 +180,7 @@ def test_what_was_said_counts_although_a_newer_sign_of_life_was_written_first(
 
 def test_an_older_note_written_later_overwrites_nothing(idle: Following) -> None:
     clock = Clock()
-    early, late = Ledger(clock.wall), Ledger(clock.wall)
+    early, late = InstanceLedger(clock.wall), InstanceLedger(clock.wall)
     hear(idle, early, "core/a1", "18")
     clock.later(1)
     hear(idle, late, "core/a1", "17")
@@ -192,7 +196,7 @@ def test_of_two_ledgers_acknowledgements_the_earlier_stands_whoever_writes_first
     idle: Following,
 ) -> None:
     clock = Clock()
-    early, late = Ledger(clock.wall), Ledger(clock.wall)
+    early, late = InstanceLedger(clock.wall), InstanceLedger(clock.wall)
     hear(idle, early, "core/a1", "18")
     clock.later(1)
     hear(idle, late, "core/a1", "18")
@@ -204,7 +208,7 @@ def test_of_two_ledgers_acknowledgements_the_earlier_stands_whoever_writes_first
 
 def test_two_ledgers_writing_the_same_instances_crosswise_lose_nothing(idle: Following) -> None:
     clock, draw = Clock(), random.Random(3)
-    ledgers = [Ledger(clock.wall) for _ in range(3)]
+    ledgers = [InstanceLedger(clock.wall) for _ in range(3)]
     names = [f"core/{number:03}" for number in range(300)]
     newest = {}
     with writing(idle, *ledgers):
@@ -216,7 +220,7 @@ def test_two_ledgers_writing_the_same_instances_crosswise_lose_nothing(idle: Fol
                     clock.later(0.0001)
                     newest[name] = (version, clock.now)
                     said = str(version).encode()
-                    draw.choice(ledgers).heard(name.encode(), said, COPY)
+                    draw.choice(ledgers).record_presence(name.encode(), said, COPY)
 
             idle.loop.run(all_heard())
             time.sleep(0.1)
@@ -229,7 +233,7 @@ def test_two_ledgers_writing_the_same_instances_crosswise_lose_nothing(idle: Fol
 
 
 def test_names_in_any_script_are_written_as_they_are(idle: Following) -> None:
-    ledger = Ledger(Clock().wall)
+    ledger = InstanceLedger(Clock().wall)
     names = ["정산/인스턴스-1", "café/é", "core/%s{}'\"\\", "Ω/𝕏"]
     with writing(idle, ledger):
         for name in names:
@@ -241,14 +245,14 @@ def test_names_in_any_script_are_written_as_they_are(idle: Following) -> None:
 
 def test_calls_of_check_are_counted_by_caller_and_switch(idle: Following) -> None:
     clock = Clock()
-    ledger = Ledger(clock.wall)
+    ledger = InstanceLedger(clock.wall)
 
     async def ask() -> None:
         for number in range(60):
-            ledger.asked(
+            ledger.record_check(
                 "token:billing", ["segment:a", "feature:b"], None if number % 3 else "segment:a"
             )
-        ledger.asked("core/a1", ["segment:a"], None)
+        ledger.record_check("core/a1", ["segment:a"], None)
         for nobody in (
             "",
             "core",
@@ -258,7 +262,7 @@ def test_calls_of_check_are_counted_by_caller_and_switch(idle: Following) -> Non
             "x" * 400,
             "token:" + "y" * 200,
         ):
-            ledger.asked(nobody, ["segment:a"], None)
+            ledger.record_check(nobody, ["segment:a"], None)
 
     idle.loop.run(ask())
     with writing(idle, ledger):
@@ -273,7 +277,7 @@ def test_calls_of_check_are_counted_by_caller_and_switch(idle: Following) -> Non
 
 
 def test_a_ledger_with_nothing_to_write_makes_no_connection(idle: Following) -> None:
-    with writing(idle, Ledger(Clock().wall)):
+    with writing(idle, InstanceLedger(Clock().wall)):
         time.sleep(0.5)
 
     assert idle.database.accepted == 0
@@ -282,7 +286,7 @@ def test_a_ledger_with_nothing_to_write_makes_no_connection(idle: Following) -> 
 def test_tables_that_refuse_are_told_once_and_written_when_they_no_longer_do(
     idle: Following, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ledger = Ledger(Clock().wall)
+    ledger = InstanceLedger(Clock().wall)
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE core_instance RENAME TO core_instance_away")
     try:

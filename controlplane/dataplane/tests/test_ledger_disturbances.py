@@ -7,7 +7,7 @@ import pytest
 
 from controlplane.core.errors import Unavailable
 from controlplane.core.models import Instance
-from controlplane.dataplane.ingest.instance_ledger import Ledger, Timing
+from controlplane.dataplane.ingest.instance_ledger import InstanceLedger, Timing
 from controlplane.dataplane.ingest.pending_reports import MAX_REPORTS
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
@@ -34,13 +34,13 @@ BACK = 12.0
 `Timing.write`, and the next try may meet the same."""
 
 
-def send(idle: Following, ledger: Ledger, seq: int = 1, **more: object) -> bool:
+def send(idle: Following, ledger: InstanceLedger, seq: int = 1, **more: object) -> bool:
     return idle.loop.run(ledger.report(report(seq, **more), COPY))
 
 
 def test_notes_of_a_time_without_database_are_written_when_it_is_back(idle: Following) -> None:
     clock = Clock()
-    ledger = Ledger(clock.wall, timing=QUICK)
+    ledger = InstanceLedger(clock.wall, timing=QUICK)
     with writing(idle, ledger):
         hear(idle, ledger, "core/a1", "17")
         until(lambda: applies("core/a1", 17), A_BATCH)
@@ -57,7 +57,7 @@ def test_notes_of_a_time_without_database_are_written_when_it_is_back(idle: Foll
 
 
 def test_notes_of_a_frozen_database_are_written_when_it_thaws(idle: Following) -> None:
-    ledger = Ledger(Clock().wall, timing=QUICK)
+    ledger = InstanceLedger(Clock().wall, timing=QUICK)
     with writing(idle, ledger):
         hear(idle, ledger, "core/a1", "17")
         until(lambda: applies("core/a1", 17), A_BATCH)
@@ -69,7 +69,7 @@ def test_notes_of_a_frozen_database_are_written_when_it_thaws(idle: Following) -
 
 
 def test_a_report_is_refused_in_time_while_the_database_is_frozen(idle: Following) -> None:
-    ledger = Ledger(Clock().wall, timing=QUICK)
+    ledger = InstanceLedger(Clock().wall, timing=QUICK)
     with writing(idle, ledger):
         assert send(idle, ledger, 1) is False
         idle.database.freeze()
@@ -95,7 +95,7 @@ def test_a_report_is_refused_in_time_while_the_database_is_frozen(idle: Followin
 def test_reports_are_refused_at_once_while_the_database_is_known_to_be_away(
     idle: Following,
 ) -> None:
-    ledger = Ledger(Clock().wall)
+    ledger = InstanceLedger(Clock().wall)
     with writing(idle, ledger):
         idle.database.cut()
         with pytest.raises(Unavailable):
@@ -108,7 +108,7 @@ def test_reports_are_refused_at_once_while_the_database_is_known_to_be_away(
 
 
 def test_one_cut_connection_costs_a_report_nothing_but_time(idle: Following) -> None:
-    ledger = Ledger(Clock().wall)
+    ledger = InstanceLedger(Clock().wall)
     with writing(idle, ledger):
         assert send(idle, ledger, 1) is False
         idle.database.cut()
@@ -120,7 +120,7 @@ def test_one_cut_connection_costs_a_report_nothing_but_time(idle: Following) -> 
 
 
 def test_a_ledger_that_does_not_run_refuses_reports_in_time(idle: Following) -> None:
-    ledger = Ledger(Clock().wall, timing=QUICK)
+    ledger = InstanceLedger(Clock().wall, timing=QUICK)
     began = time.monotonic()
 
     with pytest.raises(Unavailable):
@@ -134,7 +134,7 @@ def test_a_report_is_stored_or_refused_within_five_seconds_by_default() -> None:
 
 
 def test_a_ledger_that_ends_refuses_the_reports_that_wait(idle: Following) -> None:
-    ledger = Ledger(Clock().wall)
+    ledger = InstanceLedger(Clock().wall)
     idle.database.freeze()
     with writing(idle, ledger):
         waiting = asyncio.run_coroutine_threadsafe(ledger.report(report(1), COPY), idle.loop.loop)
@@ -145,7 +145,7 @@ def test_a_ledger_that_ends_refuses_the_reports_that_wait(idle: Following) -> No
 
 
 def test_no_more_reports_wait_than_there_is_room_for(idle: Following) -> None:
-    ledger = Ledger(Clock().wall)
+    ledger = InstanceLedger(Clock().wall)
 
     async def refused_at_once() -> int:
         sent = [asyncio.create_task(ledger.report(report(n))) for n in range(MAX_REPORTS + 50)]
@@ -160,7 +160,7 @@ def test_no_more_reports_wait_than_there_is_room_for(idle: Following) -> None:
 
 
 def test_the_same_report_by_two_ledgers_at_once_is_taken_in_exactly_once(idle: Following) -> None:
-    ledgers = [Ledger(Clock().wall) for _ in range(2)]
+    ledgers = [InstanceLedger(Clock().wall) for _ in range(2)]
     with writing(idle, *ledgers):
         for seq in range(1, 11):
 
@@ -177,7 +177,7 @@ def test_the_same_report_by_two_ledgers_at_once_is_taken_in_exactly_once(idle: F
 
 
 def test_reports_of_many_instances_crosswise_by_two_ledgers_all_arrive(idle: Following) -> None:
-    ledgers = [Ledger(Clock().wall) for _ in range(2)]
+    ledgers = [InstanceLedger(Clock().wall) for _ in range(2)]
 
     async def all_sent() -> list[bool]:
         return await asyncio.gather(
@@ -202,7 +202,7 @@ def test_reports_of_many_instances_crosswise_by_two_ledgers_all_arrive(idle: Fol
 
 def test_a_report_is_an_acknowledgement_of_the_epoch_served(idle: Following) -> None:
     clock = Clock()
-    ledger = Ledger(clock.wall)
+    ledger = InstanceLedger(clock.wall)
     with writing(idle, ledger):
         send(idle, ledger, 1, applied_version=17)
         clock.later(5)

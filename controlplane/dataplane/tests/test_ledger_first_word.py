@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from controlplane.dataplane.ingest.instance_ledger import Ledger
+from controlplane.dataplane.ingest.instance_ledger import InstanceLedger
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.test_ledger import (
@@ -22,7 +22,7 @@ def test_first_word_stands_however_often_it_speaks_and_whoever_writes_it_first(
     idle: Following,
 ) -> None:
     clock = Clock()
-    early, late = Ledger(clock.wall), Ledger(clock.wall)
+    early, late = InstanceLedger(clock.wall), InstanceLedger(clock.wall)
     hear(idle, early, "core/a1", "17")
     clock.later(1)
     hear(idle, late, "core/a1", "18")
@@ -41,10 +41,10 @@ def test_first_word_stands_however_often_it_speaks_and_whoever_writes_it_first(
 
 def test_report_and_no_check_is_a_first_word(idle: Following) -> None:
     clock = Clock()
-    ledger = Ledger(clock.wall)
+    ledger = InstanceLedger(clock.wall)
 
     async def ask() -> None:
-        ledger.asked("core/a1", ["segment:a"], None)
+        ledger.record_check("core/a1", ["segment:a"], None)
 
     idle.loop.run(ask())
     with writing(idle, ledger):

@@ -14,9 +14,9 @@ from django.db import connection
 from breakers.models import BreakerState, Transition
 from controlplane.core.errors import InvalidInput, Unavailable
 from controlplane.core.models import Instance
-from controlplane.dataplane.ingest.check_counts import MAX_SWITCHES, Tally
-from controlplane.dataplane.ingest.instance_ledger import Ledger, Timing
-from controlplane.dataplane.ingest.instance_rows import Report
+from controlplane.dataplane.ingest.check_counts import MAX_SWITCHES, CheckCounter
+from controlplane.dataplane.ingest.instance_ledger import InstanceLedger, Timing
+from controlplane.dataplane.ingest.instance_rows import InstanceReport
 from controlplane.dataplane.ingest.report_fields import MAX_BREAKERS
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.test_ledger import BOOT, COPY, Clock, report, writing
@@ -60,7 +60,7 @@ async def _longest_stop(work: Callable[[], Awaitable[None]]) -> float:
     return longest
 
 
-def large(number: int, seq: int) -> Report:
+def large(number: int, seq: int) -> InstanceReport:
     checks = {f"segment:s{switch}": (10 * seq, 2) for switch in range(1000)}
     return report(seq, instance=f"i{number}", checks=checks)
 
@@ -68,12 +68,12 @@ def large(number: int, seq: int) -> Report:
 @loaded
 @pytest.mark.faults
 def test_large_reports_are_stored_or_refused_soon_and_stop_nobody(idle: Following) -> None:
-    ledger = Ledger(Clock().wall)
+    ledger = InstanceLedger(Clock().wall)
     outcomes: Counter[str] = Counter()
     reports = [[large(number, seq) for number in range(150)] for seq in (1, 2)]
     rounds: list[float] = []
 
-    async def send(one: Report) -> None:
+    async def send(one: InstanceReport) -> None:
         while True:
             began = time.monotonic()
             try:
@@ -106,7 +106,7 @@ def test_large_reports_are_stored_or_refused_soon_and_stop_nobody(idle: Followin
 def test_reports_of_very_many_breakers_are_read_and_stored_and_stop_nobody(
     idle: Following,
 ) -> None:
-    ledger = Ledger(Clock().wall)
+    ledger = InstanceLedger(Clock().wall)
     step = {"n": 1, "from": "closed", "to": "open", "at": "2026-11-21T11:00:00Z"}
     breakers = [
         {"dependency": f"core->s{number:03}", "state": "open", "transitions": [step]}
@@ -139,7 +139,7 @@ def test_reports_of_very_many_breakers_are_read_and_stored_and_stop_nobody(
 
 @loaded
 def test_large_reports_that_come_all_at_once_are_read_in_turns(idle: Following) -> None:
-    ledger = Ledger(Clock().wall)
+    ledger = InstanceLedger(Clock().wall)
     checks = [
         {"switch": f"segment:s{number}", "allowed": 1, "blocked": 0} for number in range(1000)
     ]
@@ -150,7 +150,7 @@ def test_large_reports_that_come_all_at_once_are_read_in_turns(idle: Following) 
         found = await asyncio.gather(
             *(ledger.read(one) for one in [document, wrong] * 15), return_exceptions=True
         )
-        assert sum(isinstance(one, Report) for one in found) == 15
+        assert sum(isinstance(one, InstanceReport) for one in found) == 15
         assert sum(isinstance(one, InvalidInput) for one in found) == 15
 
     assert longest_stop(idle, read) < MAX_STOP_SECONDS
@@ -161,13 +161,13 @@ def test_large_reports_that_come_all_at_once_are_read_in_turns(idle: Following) 
 def test_calls_for_very_many_switches_are_counted_in_steps_that_stop_nobody(
     idle: Following,
 ) -> None:
-    ledger = Ledger(Clock().wall, timing=Timing(tally=0.1))
+    ledger = InstanceLedger(Clock().wall, timing=Timing(tally=0.1))
     callers = [f"core/c{number}" for number in range(25)]
     switches = [f"segment:s{number}" for number in range(1000)]
 
-    async def asked() -> None:
+    async def ask_all() -> None:
         for caller in callers:
-            ledger.asked(caller, switches, None)
+            ledger.record_check(caller, switches, None)
             await asyncio.sleep(0)
         loop = asyncio.get_running_loop()
         with ThreadPoolExecutor(1) as beside:  # One thread has one connection.
@@ -176,19 +176,19 @@ def test_calls_for_very_many_switches_are_counted_in_steps_that_stop_nobody(
             await loop.run_in_executor(beside, lambda: connection.close())
 
     with writing(idle, ledger):
-        stop = longest_stop(idle, asked)
+        stop = longest_stop(idle, ask_all)
 
     print(f"25,000 pairs: longest stop {stop * 1000:.0f} ms")
     assert stop < MAX_STOP_SECONDS
 
 
 def test_one_caller_is_counted_for_a_thousand_switches_at_most() -> None:
-    tally = Tally(Clock().wall)
+    tally = CheckCounter(Clock().wall)
     for turn in range(4):
-        tally.asked("core/x", [f"segment:{turn}.{number}" for number in range(600)], None)
-    tally.asked("core/y", ["segment:a"], None)
+        tally.record_check("core/x", [f"segment:{turn}.{number}" for number in range(600)], None)
+    tally.record_check("core/y", ["segment:a"], None)
 
-    taken = tally.take()
+    taken = tally.take_counts()
 
     assert len(taken["core/x"].switches) == MAX_SWITCHES
     assert len(taken["core/y"].switches) == 1

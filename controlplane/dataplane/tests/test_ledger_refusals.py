@@ -13,9 +13,9 @@ from django.db import connection
 from controlplane.core.errors import Unavailable
 from controlplane.core.models import Acknowledgement, Instance
 from controlplane.dataplane.ingest import instance_sql
-from controlplane.dataplane.ingest.instance_ledger import Ledger, Timing
-from controlplane.dataplane.ingest.instance_rows import Report
-from controlplane.dataplane.ingest.instance_sql import Said
+from controlplane.dataplane.ingest.instance_ledger import InstanceLedger, Timing
+from controlplane.dataplane.ingest.instance_rows import InstanceReport
+from controlplane.dataplane.ingest.instance_sql import Presence
 from controlplane.dataplane.postgres import database
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
@@ -51,7 +51,7 @@ def refusing(name: str) -> Iterator[None]:
         execute("ALTER TABLE core_instance DROP CONSTRAINT refused")
 
 
-def send_all(idle: Following, ledger: Ledger, *reports: Report) -> list[object]:
+def send_all(idle: Following, ledger: InstanceLedger, *reports: InstanceReport) -> list[object]:
     """Return each outcome: True for a duplicate, or an error."""
 
     async def sent() -> list[object]:
@@ -66,7 +66,7 @@ def test_a_version_said_twice_in_one_batch_is_acknowledged_when_it_was_first(
     idle: Following,
 ) -> None:
     clock = Clock()
-    ledger = Ledger(clock.wall)
+    ledger = InstanceLedger(clock.wall)
     told = [report(seq, applied_version=version) for seq, version in ((1, 17), (2, 18), (3, 17))]
     others = [report(1, instance=f"b{number}", boot=uuid4()) for number in range(5)]
 
@@ -88,7 +88,7 @@ def test_a_version_said_twice_in_one_batch_is_acknowledged_when_it_was_first(
 def test_a_report_that_cannot_be_written_is_refused_and_those_around_it_are_not(
     idle: Following, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ledger = Ledger(Clock().wall)
+    ledger = InstanceLedger(Clock().wall)
     names = ["a", "b", "bad", "c", "d"]
     with refusing("core/bad"), writing(idle, ledger):
         first = send_all(idle, ledger, *(report(1, instance=name) for name in names))
@@ -103,7 +103,7 @@ def test_a_report_that_cannot_be_written_is_refused_and_those_around_it_are_not(
 def test_a_report_that_cannot_be_merged_is_refused_and_those_around_it_are_not(
     idle: Following, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ledger = Ledger(Clock().wall)
+    ledger = InstanceLedger(Clock().wall)
     odd = report(1, instance="odd", checks={"segment:a": ("many", 0)})
     with writing(idle, ledger):
         found = send_all(idle, ledger, report(1, instance="a"), odd, report(1, instance="b"))
@@ -114,7 +114,7 @@ def test_a_report_that_cannot_be_merged_is_refused_and_those_around_it_are_not(
 
 
 def test_a_report_from_the_year_1_costs_nobody_anything(idle: Following) -> None:
-    ledger = Ledger(Clock().wall)
+    ledger = InstanceLedger(Clock().wall)
     first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
     odd = report(1, instance="odd", started_at=first, sent_at=last, sli={"core": (1, 1)})
     with writing(idle, ledger):
@@ -124,7 +124,7 @@ def test_a_report_from_the_year_1_costs_nobody_anything(idle: Following) -> None
 def test_a_report_whose_row_is_locked_is_refused_and_those_around_it_are_not(
     idle: Following,
 ) -> None:
-    ledger = Ledger(Clock().wall)
+    ledger = InstanceLedger(Clock().wall)
     with writing(idle, ledger):
         send_all(idle, ledger, report(1, instance="held"))
         with psycopg.connect(idle.config.database_url) as holder:
@@ -137,10 +137,10 @@ def test_a_report_whose_row_is_locked_is_refused_and_those_around_it_are_not(
 
 
 def test_calls_that_cannot_be_written_keep_no_report_from_it(idle: Following) -> None:
-    ledger = Ledger(Clock().wall)
+    ledger = InstanceLedger(Clock().wall)
 
     async def ask() -> None:
-        ledger.asked("core/bad", ["segment:a"], None)
+        ledger.record_check("core/bad", ["segment:a"], None)
 
     idle.loop.run(ask())
     with refusing("core/bad"), writing(idle, ledger):
@@ -150,7 +150,7 @@ def test_calls_that_cannot_be_written_keep_no_report_from_it(idle: Following) ->
 def test_a_note_that_cannot_be_written_is_left_out_and_all_others_are_written(
     idle: Following,
 ) -> None:
-    ledger = Ledger(Clock().wall)
+    ledger = InstanceLedger(Clock().wall)
     for number in range(30):
         hear(idle, ledger, f"core/{number}", "17")
     with refusing("core/13"), writing(idle, ledger):
@@ -161,7 +161,7 @@ def test_a_note_that_cannot_be_written_is_left_out_and_all_others_are_written(
 
 def test_what_was_never_published_is_not_acknowledged(idle: Following) -> None:
     clock = Clock()
-    ledger = Ledger(clock.wall)
+    ledger = InstanceLedger(clock.wall)
     with writing(idle, ledger):
         hear(idle, ledger, "core/a1", f"{EPOCH}.999999999")
         hear(idle, ledger, "core/a1", f"{uuid4()}.17")
@@ -178,19 +178,19 @@ def test_a_full_table_takes_only_known_instances_and_those_that_report(
     idle: Following, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = Clock()
-    ledger = Ledger(clock.wall, most=3, timing=Timing(tally=0.1))
+    ledger = InstanceLedger(clock.wall, most=3, timing=Timing(tally=0.1))
     with writing(idle, ledger):
         for name in ("core/a1", "core/a2", "core/a3"):
             hear(idle, ledger, name, "17")
         until(lambda: Instance.objects.count() == 3, A_BATCH)
-        ledger._room._counted_at = float("-inf")  # Rows are counted again.
+        ledger._quota._counted_at = float("-inf")  # Rows are counted again.
         clock.later(1)
 
         async def flood() -> None:
             for number in range(5000):
-                ledger.heard(b"flood/%d" % number, b"18", COPY)
-                ledger.asked(f"flood/{number}", ["segment:a"], None)
-            ledger.heard(b"core/a2", b"19", COPY)
+                ledger.record_presence(b"flood/%d" % number, b"18", COPY)
+                ledger.record_check(f"flood/{number}", ["segment:a"], None)
+            ledger.record_presence(b"core/a2", b"19", COPY)
 
         idle.loop.run(flood())
         until(lambda: applies("core/a2", 19), A_BATCH)
@@ -207,7 +207,7 @@ def test_a_full_table_takes_only_known_instances_and_those_that_report(
 
 def test_room_that_was_made_is_taken(idle: Following, caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
-    ledger = Ledger(clock.wall, most=1)
+    ledger = InstanceLedger(clock.wall, most=1)
     with writing(idle, ledger):
         hear(idle, ledger, "core/a1", "17")
         until(lambda: applies("core/a1", 17), A_BATCH)
@@ -215,7 +215,7 @@ def test_room_that_was_made_is_taken(idle: Following, caplog: pytest.LogCaptureF
         until(lambda: "ledger.instances_full" in caplog.text, A_BATCH)
         assert row("core/a2") is None
         Instance.objects.all().delete()
-        ledger._room._counted_at = float("-inf")  # Rows are counted again.
+        ledger._quota._counted_at = float("-inf")  # Rows are counted again.
         hear(idle, ledger, "core/a2", "18")
         until(lambda: applies("core/a2", 18), A_BATCH)
 
@@ -236,27 +236,27 @@ def test_two_processes_that_hold_old_rows_and_make_new_ones_never_wait_in_a_circ
                 async with other.transaction():
                     await instance_sql.lock_rows(other, dict.fromkeys(names, "dl"))
 
-            heard = instance_sql.write_heard(one, notes(sorted(both)), [])
-            found += await asyncio.gather(heard, told(), return_exceptions=True)
+            presence = instance_sql.write_heard(one, notes(sorted(both)), [])
+            found += await asyncio.gather(presence, told(), return_exceptions=True)
         for each in (one, other):
             await each.close()
         return [each for each in found if isinstance(each, Exception)]
 
-    def notes(names: list[str]) -> list[Said]:
-        return [Said(name, "dl", NOW, None, None, None) for name in names]
+    def notes(names: list[str]) -> list[Presence]:
+        return [Presence(name, "dl", NOW, None, None, None) for name in names]
 
     assert idle.loop.run(crosswise()) == []
 
 
 def test_an_instance_that_forgets_says_nothing_unless_its_reports_do(idle: Following) -> None:
     clock = Clock()
-    first, second = Ledger(clock.wall), Ledger(clock.wall)
+    first, second = InstanceLedger(clock.wall), InstanceLedger(clock.wall)
 
     def forget(name: str) -> None:
-        async def heard() -> None:
-            second.heard(name.encode(), None, COPY, forgets=True)
+        async def hear_all() -> None:
+            second.record_presence(name.encode(), None, COPY, forgets=True)
 
-        idle.loop.run(heard())
+        idle.loop.run(hear_all())
 
     with writing(idle, first, second):
         hear(idle, first, "core/a1", "17")

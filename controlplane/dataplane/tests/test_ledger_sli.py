@@ -21,7 +21,7 @@ from controlplane.core.http.tests.callers import person
 from controlplane.core.models import Instance
 from controlplane.dataplane import metrics
 from controlplane.dataplane.application import Application
-from controlplane.dataplane.ingest.instance_ledger import Ledger
+from controlplane.dataplane.ingest.instance_ledger import InstanceLedger
 from controlplane.dataplane.ingest.pending_reports import ROW_WEIGHT
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.test_following import make_token
@@ -187,7 +187,7 @@ def test_wrong_counts_are_refused_by_name_and_nothing_is_kept(
 
 def test_counts_are_written_with_the_row_they_came_from(idle: Following) -> None:
     clock = Clock()
-    ledger = Ledger(clock.wall)
+    ledger = InstanceLedger(clock.wall)
     with writing(idle, ledger):
         idle.loop.run(ledger.report(report(1, sli={"core": (98, 100), "정산": (1, 1)}), COPY))
         clock.later(10)
@@ -207,7 +207,7 @@ def test_counts_are_written_with_the_row_they_came_from(idle: Following) -> None
 def test_limited_token_counts_only_for_slos_of_its_services(idle: Following, owner: str) -> None:
     objective("own", service="core")
     objective("foreign", service=owner)
-    ledger = Ledger(Clock().wall)
+    ledger = InstanceLedger(Clock().wall)
     one = report(1, sli={"own": (8, 10), "foreign": (0, 10**12), "unknown": (1, 2)})
     with writing(idle, ledger), capture_logs() as logs:
         idle.loop.run(ledger.report(one, COPY, services=frozenset({"core"})))
@@ -221,7 +221,7 @@ def test_limited_token_counts_only_for_slos_of_its_services(idle: Following, own
 
 def test_refused_counts_are_logged_once_a_minute(idle: Following) -> None:
     objective("foreign", service="gateway")
-    ledger = Ledger(Clock().wall)
+    ledger = InstanceLedger(Clock().wall)
     with writing(idle, ledger), capture_logs() as logs:
         for seq in (1, 2, 3):
             one = report(seq, sli={"foreign": (0, seq)})
@@ -233,7 +233,7 @@ def test_refused_counts_are_logged_once_a_minute(idle: Following) -> None:
 
 def test_token_without_a_limit_counts_for_any_slo(idle: Following) -> None:
     objective("foreign", service="gateway")
-    ledger = Ledger(Clock().wall)
+    ledger = InstanceLedger(Clock().wall)
     with writing(idle, ledger):
         idle.loop.run(ledger.report(report(1, sli={"foreign": (1, 2), "unknown": (1, 2)}), COPY))
 
@@ -259,7 +259,7 @@ def test_report_by_a_limited_token_counts_nothing_for_a_foreign_slo(idle: Follow
 
 
 def test_two_ledgers_that_get_the_same_reports_count_them_once(idle: Following) -> None:
-    ledgers = [Ledger(Clock().wall) for _ in range(2)]
+    ledgers = [InstanceLedger(Clock().wall) for _ in range(2)]
     told = [report(seq, sli={"core": (10 * seq, 10 * seq)}) for seq in range(1, 31)]
 
     async def sent() -> None:
@@ -276,7 +276,7 @@ def test_two_ledgers_that_get_the_same_reports_count_them_once(idle: Following) 
 def test_counts_that_cannot_be_written_leave_the_report_to_be_sent_again(
     idle: Following, table: str
 ) -> None:
-    ledger = Ledger(Clock().wall)
+    ledger = InstanceLedger(Clock().wall)
     with writing(idle, ledger):
         idle.loop.run(ledger.report(report(1, sli={"core": (10, 10)}), COPY))
         execute(f"ALTER TABLE {table} ADD CONSTRAINT refused CHECK (slo <> 'bad')")
@@ -304,7 +304,7 @@ def test_counts_that_cannot_be_written_leave_the_report_to_be_sent_again(
 
 
 def test_a_batch_of_many_counts_is_one_statement(idle: Following) -> None:
-    ledger = Ledger(Clock().wall)
+    ledger = InstanceLedger(Clock().wall)
     sli = {f"slo-{number}": (1, 2) for number in range(200)}
     told = [report(1, instance=f"i{n}", boot=uuid4(), sli=sli) for n in range(9)]
     assert ROW_WEIGHT + told[0].size == 220

@@ -15,7 +15,7 @@ def woken_in_the_first_turn(bytes_each: int, held: int) -> int:
     async def run() -> int:
         listeners = Listeners()
         those = [listeners.enter() for _ in range(held)]
-        listeners.ring(bytes_each)
+        listeners.notify(bytes_each)
         woken = sum(_is_woken(one) for one in those)
         while not all(map(_is_woken, those)):
             await asyncio.sleep(0)
@@ -50,9 +50,9 @@ def test_a_change_wakes_those_who_hear_of_it_and_no_others() -> None:
     async def run() -> tuple[list[bool], list[bool]]:
         listeners = Listeners()
         those = [listeners.enter(hears) for hears in (SNAPSHOT, CONFIG)]
-        listeners.ring(hears=CONFIG)
+        listeners.notify(topic=CONFIG)
         first = [_is_woken(one) for one in those]
-        listeners.ring()
+        listeners.notify()
         return first, [_is_woken(one) for one in those]
 
     first, second = asyncio.run(run())

@@ -49,7 +49,9 @@ def state_of(
     """Return a state that serves `entries` at `now` by the database's clock."""
     made = State(monotonic=lambda: 1000.0)
     made.set_clock(now, 1000.0)
-    made.install_copy(Copy.of(SnapshotVersion(EPOCH, version, NOW), entries), confirmed_at=999.5)
+    made.install_copy(
+        Copy.render(SnapshotVersion(EPOCH, version, NOW), entries), confirmed_at=999.5
+    )
     made.install_known(len(known), frozenset(known))
     return made
 

@@ -47,7 +47,7 @@ class Served:
 
     def publish(self, *entries: SnapshotEntry) -> None:
         self._version += 1
-        published = Copy.of(SnapshotVersion(EPOCH, self._version, NOW), entries)
+        published = Copy.render(SnapshotVersion(EPOCH, self._version, NOW), entries)
 
         async def install() -> None:
             state = self._plane.state

@@ -54,7 +54,7 @@ def by_ofrep() -> set[str]:
     state = State(monotonic=lambda: 1000.0)
     state.set_clock(now, 1000.0)
     publication, entries = published()
-    state.install_copy(Copy.of(publication, entries), confirmed_at=999.5)
+    state.install_copy(Copy.render(publication, entries), confirmed_at=999.5)
     state.install_known(1, frozenset({CHAT}))
 
     def value(key: str) -> Any:

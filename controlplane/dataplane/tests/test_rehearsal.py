@@ -10,10 +10,10 @@ import pytest
 
 from controlplane.dataplane.application import Application
 from controlplane.dataplane.memory import drill_snapshot
-from controlplane.dataplane.memory.drill_snapshot import Rehearsal
+from controlplane.dataplane.memory.drill_snapshot import DrillSnapshot
 from controlplane.dataplane.memory.policies import Policies
 from controlplane.dataplane.memory.served_copy import Copy
-from controlplane.dataplane.sync.snapshot_keeper import Keeper
+from controlplane.dataplane.sync.snapshot_keeper import SnapshotKeeper
 from controlplane.dataplane.tests.exchange import Exchange
 from controlplane.dataplane.tests.served import BEARER, EPOCH, ETAG, ask, engaged, plane
 from switches.drills.patterns import Marks
@@ -43,10 +43,10 @@ def drilled(switch_id: str = "segment:finance", seconds: float = 300) -> Snapsho
 
 
 def copy(version: int, *switch_ids: str, drills: tuple[SnapshotEntry, ...] = ()) -> Copy:
-    return Copy.of(
+    return Copy.render(
         SnapshotVersion(EPOCH, version, BEGAN),
         [engaged(switch_id) for switch_id in switch_ids],
-        rehearsal=Rehearsal(MARKS, drills) if drills else None,
+        drill_snapshot=DrillSnapshot(MARKS, drills) if drills else None,
     )
 
 
@@ -155,7 +155,7 @@ def test_all_ended_is_the_normal_document_again() -> None:
 
 
 def test_any_number_of_names_is_told_apart_within_bounds() -> None:
-    made = Rehearsal(MARKS, (drilled(),))
+    made = DrillSnapshot(MARKS, (drilled(),))
     normal, now = copy(17), datetime.now(UTC)
 
     for _ in range(2):
@@ -169,9 +169,9 @@ def test_document_is_made_once_for_all_marked_instances() -> None:
     served = rehearsing()
     normal, now = served.state.copy, served.state.wall()
 
-    first = normal.rehearsal.copy_for(b"core/canary-1", now, normal)
+    first = normal.drill_snapshot.copy_for(b"core/canary-1", now, normal)
 
-    assert normal.rehearsal.copy_for(b"chat/a", now, normal) is first
+    assert normal.drill_snapshot.copy_for(b"chat/a", now, normal) is first
     assert first is not normal
 
 
@@ -266,14 +266,14 @@ def test_disk_keeps_the_normal_document_only() -> None:
     served.state.confirm(served.state.now())
     served.state.install_known(1, frozenset())
     served.state.install_causes(0, ())
-    served.state.install_policies(Policies.of(EPOCH, 0, ()))
+    served.state.install_policies(Policies.build(EPOCH, 0, ()))
 
-    saved = Keeper._present(_keeper(served))
+    saved = SnapshotKeeper._present(_keeper(served))
 
     assert [entry.id for entry in saved.entries] == ["feature:search"]
 
 
-def _keeper(served) -> Keeper:
-    made = Keeper.__new__(Keeper)
+def _keeper(served) -> SnapshotKeeper:
+    made = SnapshotKeeper.__new__(SnapshotKeeper)
     made._state = served.state
     return made

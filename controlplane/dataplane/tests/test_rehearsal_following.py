@@ -27,9 +27,9 @@ def shown(following: Following, name: bytes = MARKED) -> list[str]:
     """Return the switches in the document of that instance."""
     copy = following.state.copy
     assert copy is not None
-    if copy.rehearsal is None:
+    if copy.drill_snapshot is None:
         return list(copy.entries)
-    return list(copy.rehearsal.copy_for(name, following.state.wall(), copy).entries)
+    return list(copy.drill_snapshot.copy_for(name, following.state.wall(), copy).entries)
 
 
 def version() -> int:
@@ -116,7 +116,7 @@ def test_one_that_was_left_in_force_is_not_read_past_its_end(following: Followin
     until(lambda: following.state.status().version == other, A_SECOND)
 
     assert following.state.copy is not None
-    assert following.state.copy.rehearsal is None
+    assert following.state.copy.drill_snapshot is None
     assert shown(following) == ["segment:chat"]
 
 
@@ -126,7 +126,7 @@ def test_restart_from_disk_takes_up_the_drill_when_the_database_answers(
     in_force()
     row = Publication.objects.get()
 
-    kept = Copy.of(Published(row.epoch, row.version, row.published_at), [], is_kept=True)
+    kept = Copy.render(Published(row.epoch, row.version, row.published_at), [], is_kept=True)
     idle.state.install_copy(kept, 0.0)
     assert shown(idle) == []
 

@@ -80,7 +80,7 @@ def test_one_of_two_drills_that_ended_by_itself_is_no_304() -> None:
 def test_replica_that_has_only_its_disk_ends_no_drill() -> None:
     during = ask(rehearsing(), "GET", SNAPSHOT, MARKED).headers["etag"]
     restarted = plane()
-    kept = Copy.of(SnapshotVersion(EPOCH, 17, BEGAN), [], is_kept=True)
+    kept = Copy.render(SnapshotVersion(EPOCH, 17, BEGAN), [], is_kept=True)
     restarted.state.install_copy(kept, restarted.state.now())
 
     assert polled(restarted, MARKED, during).status_code == 304

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from controlplane.core.errors import InvalidInput
 from controlplane.dataplane.ingest import report_merge
-from controlplane.dataplane.ingest.instance_rows import Report, Row
+from controlplane.dataplane.ingest.instance_rows import InstanceReport, InstanceRow
 from controlplane.dataplane.ingest.report_fields import COUNTERS
 from controlplane.dataplane.ingest.report_merge import merge, parse
 from controlplane.dataplane.tests.served import EPOCH
@@ -20,7 +20,7 @@ from controlplane.dataplane.tests.served import EPOCH
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 BOOT = UUID("5b8f2f0e-0000-4000-8000-000000000001")
 NEXT_BOOT = UUID("5b8f2f0e-0000-4000-8000-000000000002")
-EMPTY = Row("core/a1", "core")
+EMPTY = InstanceRow("core/a1", "core")
 WHOLE: dict[str, Any] = {
     "service": "core",
     "instance": "core-7f9c",
@@ -239,16 +239,16 @@ def told(
     started: int | None = -300,
     sent: int | None = 0,
     **more: Any,
-) -> Report:
+) -> InstanceReport:
     """Return a report of a process that started and sent it so many seconds from NOW.
 
     Both by its own clock, and None if the report does not say.
     """
     times = [None if at is None else NOW + timedelta(seconds=at) for at in (started, sent)]
-    return Report("core", "a1", boot, seq, *times, **more)
+    return InstanceReport("core", "a1", boot, seq, *times, **more)
 
 
-def after(row: Row, *in_turn: Report) -> Row:
+def after(row: InstanceRow, *in_turn: InstanceReport) -> InstanceRow:
     for number, report in enumerate(in_turn):
         row, _ = merge(row, report, NOW + timedelta(seconds=number), EPOCH)
     return row
@@ -352,7 +352,7 @@ def test_the_same_version_reported_after_an_epoch_began_is_still_of_the_one_befo
 
 def test_what_a_later_poll_said_stands_against_a_report() -> None:
     later = NOW + timedelta(seconds=9)
-    row = Row("core/a1", "core", boot=BOOT, started_at=NOW, seq=1, heard_at=later)
+    row = InstanceRow("core/a1", "core", boot=BOOT, started_at=NOW, seq=1, heard_at=later)
     row = replace(row, applied_epoch=EPOCH, applied_version=19, applied_at=later)
 
     merged, _ = merge(row, told(2, applied_version=18), NOW, EPOCH)

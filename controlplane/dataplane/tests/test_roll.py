@@ -6,24 +6,24 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from controlplane.dataplane.ingest.instance_ledger import Ledger
-from controlplane.dataplane.ingest.presence_buffer import HEARTBEAT_SECONDS, Roll
+from controlplane.dataplane.ingest.instance_ledger import InstanceLedger
+from controlplane.dataplane.ingest.presence_buffer import HEARTBEAT_SECONDS, PresenceBuffer
 from controlplane.dataplane.tests.served import EPOCH, copy
 from controlplane.dataplane.tests.test_ledger import COPY, NOW, Clock
 
 
 def test_unchanged_heartbeats_write_at_most_once_in_ten_seconds() -> None:
     clock, woken = Clock(), []
-    roll = Roll(clock.wall, lambda: woken.append(1))
-    roll.heard(b"core/a1", b"17", COPY)
-    roll.take(0.0, 100, 1.0)
+    roll = PresenceBuffer(clock.wall, lambda: woken.append(1))
+    roll.record_presence(b"core/a1", b"17", COPY)
+    roll.take_due(0.0, 100, 1.0)
     woken.clear()
 
     written = []
     for second in range(1, 31):
         clock.later(1)
-        roll.heard(b"core/a1", b"17", COPY)
-        said, acknowledged = roll.take(float(second), 100, 1.0)
+        roll.record_presence(b"core/a1", b"17", COPY)
+        said, acknowledged = roll.take_due(float(second), 100, 1.0)
         assert acknowledged == []
         written += [(second, each.heard_at) for each in said]
 
@@ -34,14 +34,14 @@ def test_unchanged_heartbeats_write_at_most_once_in_ten_seconds() -> None:
 
 def test_a_last_heartbeat_is_written_although_none_follows() -> None:
     clock = Clock()
-    roll = Roll(clock.wall, lambda: None)
-    roll.heard(b"core/a1", b"17", COPY)
-    roll.take(0.0, 100, 1.0)
+    roll = PresenceBuffer(clock.wall, lambda: None)
+    roll.record_presence(b"core/a1", b"17", COPY)
+    roll.take_due(0.0, 100, 1.0)
     clock.later(9)
-    roll.heard(b"core/a1", b"17", COPY)
+    roll.record_presence(b"core/a1", b"17", COPY)
 
-    assert roll.take(9.5, 100, 1.0) == ([], [])
-    said, _ = roll.take(10.6, 100, 1.0)
+    assert roll.take_due(9.5, 100, 1.0) == ([], [])
+    said, _ = roll.take_due(10.6, 100, 1.0)
 
     assert [each.heard_at for each in said] == [clock.now]
 
@@ -56,11 +56,11 @@ def test_a_last_heartbeat_is_written_although_none_follows() -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("served", [COPY, None])
 def test_a_name_that_is_none_is_left_alone(name: bytes, served: object) -> None:
-    roll = Roll(Clock().wall, lambda: None)
+    roll = PresenceBuffer(Clock().wall, lambda: None)
 
-    roll.heard(name, b"17", served)
+    roll.record_presence(name, b"17", served)
 
-    assert roll.take(0.0, 100, 1.0) == ([], [])
+    assert roll.take_due(0.0, 100, 1.0) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -71,64 +71,64 @@ def test_a_name_that_is_none_is_left_alone(name: bytes, served: object) -> None:
     ],
 )  # fmt: skip
 def test_a_version_that_is_none_is_left_alone_and_the_instance_heard(applied: bytes) -> None:
-    roll = Roll(Clock().wall, lambda: None)
+    roll = PresenceBuffer(Clock().wall, lambda: None)
 
-    roll.heard(b"core/a1", applied, COPY)
-    roll.heard(b"core/a1", applied, None)
+    roll.record_presence(b"core/a1", applied, COPY)
+    roll.record_presence(b"core/a1", applied, None)
 
-    said, acknowledged = roll.take(0.0, 100, 1.0)
+    said, acknowledged = roll.take_due(0.0, 100, 1.0)
     assert [(each.id, each.version) for each in said] == [("core/a1", None)]
     assert acknowledged == []
 
 
 def test_a_bare_version_without_a_copy_says_nothing() -> None:
-    roll = Roll(Clock().wall, lambda: None)
+    roll = PresenceBuffer(Clock().wall, lambda: None)
 
-    roll.heard(b"core/a1", b"17", None)
-    roll.heard(b"core/a2", f"{EPOCH}.17".encode(), None)
+    roll.record_presence(b"core/a1", b"17", None)
+    roll.record_presence(b"core/a2", f"{EPOCH}.17".encode(), None)
 
-    said, acknowledged = roll.take(0.0, 100, 1.0)
+    said, acknowledged = roll.take_due(0.0, 100, 1.0)
     assert [(each.id, each.version) for each in said] == [("core/a1", None), ("core/a2", 17)]
     assert [ack.instance for ack in acknowledged] == ["core/a2"]
 
 
 def test_very_many_names_take_no_more_memory_than_the_bound_allows() -> None:
     names = 100_000
-    roll = Roll(Clock().wall, lambda: None, most=500, most_acks=700)
+    roll = PresenceBuffer(Clock().wall, lambda: None, most=500, most_acks=700)
     for number in range(names):
-        roll.heard(b"core/%d" % number, b"17", COPY)
+        roll.record_presence(b"core/%d" % number, b"17", COPY)
 
     assert len(roll._notes) == 500
     assert len(roll._urgent) <= 500
     assert len(roll._beats) <= 500
     assert roll.dropped == names - 500 + names - 700
-    said, acknowledged = roll.take(0.0, 10_000, 1.0)
+    said, acknowledged = roll.take_due(0.0, 10_000, 1.0)
     assert (len(said), len(acknowledged)) == (500, 700)
     assert said[-1].id == f"core/{names - 1}"
 
 
 def test_an_instance_that_keeps_polling_outlives_a_flood_of_names() -> None:
     clock = Clock()
-    roll = Roll(clock.wall, lambda: None, most=100)
-    roll.heard(b"core/steady", b"17", COPY)
-    roll.take(0.0, 1000, 1.0)
+    roll = PresenceBuffer(clock.wall, lambda: None, most=100)
+    roll.record_presence(b"core/steady", b"17", COPY)
+    roll.take_due(0.0, 1000, 1.0)
     for number in range(5000):
-        roll.heard(b"flood/%d" % number, None, COPY)
+        roll.record_presence(b"flood/%d" % number, None, COPY)
         if number % 50 == 0:
-            roll.heard(b"core/steady", b"17", COPY)
+            roll.record_presence(b"core/steady", b"17", COPY)
 
-    said, acknowledged = roll.take(1.0, 1000, 1.0)
+    said, acknowledged = roll.take_due(1.0, 1000, 1.0)
 
     assert acknowledged == []
     assert "core/steady" not in {each.id for each in said}
 
 
 def test_hearing_an_unchanged_instance_costs_a_few_microseconds() -> None:
-    roll = Ledger(lambda: datetime.now(UTC))
+    roll = InstanceLedger(lambda: datetime.now(UTC))
     name, said = b"core/core-7f9c", f"{EPOCH}.17".encode()
     began = time.process_time()
     for _ in range(100_000):
-        roll.heard(name, said, COPY)
+        roll.record_presence(name, said, COPY)
 
     each_us = (time.process_time() - began) * 10
     print(f"heard: {each_us:.2f} µs")
@@ -137,14 +137,14 @@ def test_hearing_an_unchanged_instance_costs_a_few_microseconds() -> None:
 
 def test_what_is_said_again_was_said_when_it_was_last_heard() -> None:
     clock = Clock()
-    roll = Roll(clock.wall, lambda: None)
-    roll.heard(b"core/a1", b"17", COPY)
+    roll = PresenceBuffer(clock.wall, lambda: None)
+    roll.record_presence(b"core/a1", b"17", COPY)
     clock.later(5)
-    roll.heard(b"core/a1", b"17", COPY)
+    roll.record_presence(b"core/a1", b"17", COPY)
     clock.later(5)
-    roll.heard(b"core/a1", None, COPY)
+    roll.record_presence(b"core/a1", None, COPY)
 
-    said, acknowledged = roll.take(0.0, 100, 1.0)
+    said, acknowledged = roll.take_due(0.0, 100, 1.0)
 
     assert [(each.heard_at, each.applied_at) for each in said] == [
         (NOW + timedelta(seconds=10), NOW + timedelta(seconds=5))
@@ -152,54 +152,54 @@ def test_what_is_said_again_was_said_when_it_was_last_heard() -> None:
     assert [ack.at for ack in acknowledged] == [NOW]
 
 
-def epochs_said(roll: Roll, at: float) -> list[tuple[UUID | None, int | None]]:
-    return [(each.epoch, each.version) for each in roll.take(at, 100, 0.0)[0]]
+def epochs_said(roll: PresenceBuffer, at: float) -> list[tuple[UUID | None, int | None]]:
+    return [(each.epoch, each.version) for each in roll.take_due(at, 100, 0.0)[0]]
 
 
 def test_the_same_bare_version_after_an_epoch_began_is_still_of_the_one_before() -> None:
-    roll = Roll(Clock().wall, lambda: None)
+    roll = PresenceBuffer(Clock().wall, lambda: None)
     begun = copy(18, epoch=uuid4())
-    roll.heard(b"core/stuck", b"17", COPY)
+    roll.record_presence(b"core/stuck", b"17", COPY)
     assert epochs_said(roll, 0.0) == [(EPOCH, 17)]
 
-    roll.heard(b"core/stuck", b"17", begun)
-    roll.heard(b"core/stuck", b"17", begun)
-    said, acknowledged = roll.take(20.0, 100, 0.0)
+    roll.record_presence(b"core/stuck", b"17", begun)
+    roll.record_presence(b"core/stuck", b"17", begun)
+    said, acknowledged = roll.take_due(20.0, 100, 0.0)
 
     assert [(each.epoch, each.version) for each in said] == [(EPOCH, 17)]
     assert acknowledged == []
-    roll.heard(b"core/stuck", b"18", begun)
+    roll.record_presence(b"core/stuck", b"18", begun)
     assert epochs_said(roll, 40.0) == [(begun.publication.epoch, 18)]
 
 
 def test_an_instance_that_forgets_has_said_nothing_until_it_says_something() -> None:
     clock, woken = Clock(), []
-    roll = Roll(clock.wall, lambda: woken.append(1))
-    roll.heard(b"core/a1", b"17", COPY)
-    roll.take(0.0, 100, 1.0)
+    roll = PresenceBuffer(clock.wall, lambda: woken.append(1))
+    roll.record_presence(b"core/a1", b"17", COPY)
+    roll.take_due(0.0, 100, 1.0)
     clock.later(1)
     woken.clear()
 
-    roll.heard(b"core/a1", None, COPY, forgets=True)
+    roll.record_presence(b"core/a1", None, COPY, forgets=True)
 
-    said, acknowledged = roll.take(0.1, 100, 1.0)
+    said, acknowledged = roll.take_due(0.1, 100, 1.0)
     assert [(each.epoch, each.version, each.applied_at) for each in said] == [
         (None, None, clock.now)
     ]
     assert (acknowledged, woken) == ([], [1])
     clock.later(1)
-    roll.heard(b"core/a1", b"17", COPY)
+    roll.record_presence(b"core/a1", b"17", COPY)
     assert epochs_said(roll, 0.2) == [(EPOCH, 17)]
 
 
 def test_an_instance_that_always_forgets_is_written_once_in_ten_seconds() -> None:
     clock = Clock()
-    roll = Roll(clock.wall, lambda: None)
+    roll = PresenceBuffer(clock.wall, lambda: None)
 
     written = []
     for second in range(31):
-        roll.heard(b"core/a1", None, COPY, forgets=True)
-        written += [second for _ in roll.take(float(second), 100, 1.0)[0]]
+        roll.record_presence(b"core/a1", None, COPY, forgets=True)
+        written += [second for _ in roll.take_due(float(second), 100, 1.0)[0]]
         clock.later(1)
 
     assert written == [0, 10, 20, 30]

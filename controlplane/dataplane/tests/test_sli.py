@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.dataplane.ingest import report_merge
-from controlplane.dataplane.ingest.instance_rows import Report, Row
+from controlplane.dataplane.ingest.instance_rows import InstanceReport, InstanceRow
 from controlplane.dataplane.ingest.report_merge import merge, parse
 from controlplane.dataplane.ingest.slo_events import MAX_SLOS, Events
 from controlplane.dataplane.tests.served import EPOCH
@@ -27,7 +27,9 @@ STARTED = NOW - timedelta(minutes=5)
 TEN = timedelta(seconds=10)
 
 
-def taken(row: Row, *in_turn: Report, at: datetime = NOW) -> tuple[Row, list[Events]]:
+def taken(
+    row: InstanceRow, *in_turn: InstanceReport, at: datetime = NOW
+) -> tuple[InstanceRow, list[Events]]:
     """Return the row after reports ten seconds apart, and what the last one adds."""
     events: list[Events] = []
     for number, report in enumerate(in_turn):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from controlplane.dataplane.memory.head import Head
+from controlplane.dataplane.memory.head import DatabaseHead
 from controlplane.dataplane.memory.listeners import CONFIG
 from controlplane.dataplane.memory.policies import Policies
 from controlplane.dataplane.state import State
@@ -26,13 +26,13 @@ class Clock:
         return self.seconds
 
 
-def served() -> tuple[State, Head]:
+def served() -> tuple[State, DatabaseHead]:
     """Return a state at version 17, and the head it was read from."""
     state, seventeenth = State(), copy(17, "segment:finance")
     state.install_copy(seventeenth, 0.0)
     state.install_tokens(5, {})
     state.install_known(3, frozenset({"segment:finance"}))
-    return state, Head(seventeenth.publication, 5, 3, NOW)
+    return state, DatabaseHead(seventeenth.publication, 5, 3, NOW)
 
 
 def test_the_same_head_and_later_ones_are_not_lagging() -> None:
@@ -95,7 +95,7 @@ def test_policies_and_causes_wake_no_caller_that_waits_for_switches() -> None:
         woken = []
         for change in (
             lambda: state.install_causes(2, ()),
-            lambda: state.install_policies(Policies.of(head.publication.epoch, 2, ())),
+            lambda: state.install_policies(Policies.build(head.publication.epoch, 2, ())),
         ):
             change()
             for one in (snapshot, config):
@@ -107,4 +107,4 @@ def test_policies_and_causes_wake_no_caller_that_waits_for_switches() -> None:
     woken = asyncio.run(waited())
 
     assert woken == [False, False, False, True]
-    assert state.told_changed.is_set()
+    assert state.config_changed.is_set()

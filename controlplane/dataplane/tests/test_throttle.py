@@ -3,7 +3,13 @@
 import pytest
 
 from controlplane.core.errors import TooManyRequests
-from controlplane.dataplane.ingest.rate_limiter import INSTANCE, TOKEN, Buckets, Limit, Throttle
+from controlplane.dataplane.ingest.rate_limiter import (
+    INSTANCE,
+    TOKEN,
+    RateLimit,
+    ReportRateLimiter,
+    TokenBuckets,
+)
 from controlplane.dataplane.tests.served import BEARER, REPORTER, ask, plane
 
 HEADERS = {"Authorization": f"Bearer {REPORTER}"}
@@ -21,7 +27,7 @@ def named(instance: str) -> dict[str, str]:
     return {"service": "core", "instance": instance}
 
 
-def admitted(throttle: Throttle, token_id: int, instance: str, times: int) -> int:
+def admitted(throttle: ReportRateLimiter, token_id: int, instance: str, times: int) -> int:
     """Return how many of so many reports at once are admitted."""
     count = 0
     for _ in range(times):
@@ -36,7 +42,7 @@ def admitted(throttle: Throttle, token_id: int, instance: str, times: int) -> in
 
 def test_an_instance_has_a_burst_and_then_its_rate() -> None:
     clock = Clock()
-    throttle = Throttle(clock)
+    throttle = ReportRateLimiter(clock)
 
     assert admitted(throttle, 1, "a", 100) == INSTANCE.burst == 20
     clock.now += 1
@@ -47,7 +53,7 @@ def test_an_instance_has_a_burst_and_then_its_rate() -> None:
 
 def test_a_flood_of_one_instance_harms_no_other_with_the_same_token() -> None:
     clock = Clock()
-    throttle = Throttle(clock)
+    throttle = ReportRateLimiter(clock)
 
     admitted(throttle, 1, "flood", 50_000)
 
@@ -56,7 +62,7 @@ def test_a_flood_of_one_instance_harms_no_other_with_the_same_token() -> None:
 
 def test_a_token_has_a_burst_and_then_its_rate_whatever_the_names() -> None:
     clock = Clock()
-    throttle = Throttle(clock)
+    throttle = ReportRateLimiter(clock)
 
     def from_many() -> int:
         return sum(admitted(throttle, 1, f"i{number}", 1) for number in range(5000))
@@ -69,7 +75,7 @@ def test_a_token_has_a_burst_and_then_its_rate_whatever_the_names() -> None:
 
 def test_retry_after_is_when_there_is_room_again() -> None:
     clock = Clock()
-    throttle = Throttle(clock)
+    throttle = ReportRateLimiter(clock)
     admitted(throttle, 1, "a", 100)
 
     with pytest.raises(TooManyRequests) as refused:
@@ -80,7 +86,7 @@ def test_retry_after_is_when_there_is_room_again() -> None:
 
 
 def test_memory_is_bounded_whatever_names_come() -> None:
-    buckets = Buckets(Limit(1, 2), 100, Clock())
+    buckets = TokenBuckets(RateLimit(1, 2), 100, Clock())
     for number in range(10_000):
         buckets.take(number)
 
@@ -91,7 +97,7 @@ def test_memory_is_bounded_whatever_names_come() -> None:
 def test_a_flood_without_names_harms_no_instance_with_the_same_token(
     document: dict[str, object],
 ) -> None:
-    throttle = Throttle(Clock())
+    throttle = ReportRateLimiter(Clock())
     refused = 0
     for _ in range(3000):
         try:
@@ -105,7 +111,7 @@ def test_a_flood_without_names_harms_no_instance_with_the_same_token(
 
 
 def test_a_token_uses_up_the_share_of_no_instance_of_another() -> None:
-    throttle = Throttle(Clock())
+    throttle = ReportRateLimiter(Clock())
 
     admitted(throttle, 1, "a", 100)
 

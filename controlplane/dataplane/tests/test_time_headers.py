@@ -68,7 +68,7 @@ def test_an_expired_engagement_ends_only_by_the_time_of_the_database(
     served = plane()
     ended = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
     entry = replace(engaged("segment:finance"), expires_at=ended, on_expiry="release")
-    served.state.install_copy(Copy.of(SnapshotVersion(EPOCH, 18, ended), [entry]), 0.0)
+    served.state.install_copy(Copy.render(SnapshotVersion(EPOCH, 18, ended), [entry]), 0.0)
     if knows_time:
         dated(served)
 

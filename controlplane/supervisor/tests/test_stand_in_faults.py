@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.dataplane.storage.snapshot_file import Disk, signing_key
+from controlplane.dataplane.storage.snapshot_file import SnapshotDisk, signing_key
 from controlplane.dataplane.tests.copies import CREDENTIAL, SAVED
 from controlplane.supervisor.tests import harness
 from controlplane.supervisor.tests.harness import OUTSIDE_SERVICES, assert_nothing_left, start
@@ -33,7 +33,7 @@ def kept(data: Path) -> Path:
         expires_at=(now + timedelta(days=1)).timestamp(),
     )
     saved = replace(SAVED, tokens={b"reader0001": credential}, confirmed_at=now)
-    Disk(data / "snapshot", signing_key(SECRET_KEY)).save(saved)
+    SnapshotDisk(data / "snapshot", signing_key(SECRET_KEY)).save(saved)
     return data
 
 
