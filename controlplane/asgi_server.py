@@ -5,14 +5,14 @@ import resource
 BACKLOG = 4096
 GRACE_SECONDS = 4
 HEADER_SECONDS = 20
-"""Longest wait for a request's headers on a connection, also before their first byte."""
+"""Longest wait for a request's headers on a connection, including the first byte."""
 # Output buffered per connection; the rest is one copy shared by all.
 BUFFER_BYTES = 64 * 1024
 OTHER_FILES = 300
-"""What a process needs beside its connections: databases, logs, its own code."""
+"""Files a process needs besides its connections: databases, logs, code."""
 MAX_CONNECTIONS = 1_000_000
 MIN_CONNECTIONS = 4096
-"""With fewer, silent connections from one host can take all of them for `HEADER_SECONDS`."""
+"""With fewer, silent connections from one host can occupy all of them for `HEADER_SECONDS`."""
 
 
 def arguments(target: str, *, host: str, port: int, workers: int) -> list[str]:

@@ -8,14 +8,14 @@ from django.contrib.staticfiles.finders import FileSystemFinder
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 LIBRARIES = {"vendor/uplot": "uplot/dist"}
-"""Where the files of a library are found: the folder of its package that is served."""
+"""The served folder of each library's package."""
 LEFT_OUT = (
     *("node_modules", "package.json", "package-lock.json", "requirements.txt"),
     *("*.d.ts", "*.cjs.js", "*.esm.js", "*.iife.js"),
 )
 
 OUR_IMPORTS = ("js/*.js", ((r'(?P<matched>from "(?P<url>\./[^"]+)")', 'from "%(url)s"'),))
-"""Where names are looked for, how, and what replaces them; libraries import what is not here."""
+"""Files, pattern and replacement for imports; libraries import files that aren't served."""
 
 
 class Finder(FileSystemFinder):

@@ -77,7 +77,7 @@ class Bulkhead:
         """Number of queued requests of known (True) and unknown (False) callers."""
         self.name = name
         self.refused = 0
-        """Number of requests that got no thread: their share, the queue or the time was used up."""
+        """Number of requests that got no thread: their share, queue or time was exhausted."""
 
     @property
     def running(self) -> int:

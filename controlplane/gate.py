@@ -43,7 +43,7 @@ RETRY_AFTER_SECONDS = 3
 _AWAY = "The database does not answer, so nothing was changed. Try again in a moment."
 REFUSAL_SECONDS = 0.5
 UNREAD_SECONDS = 20.0
-"""Longest wait of a part of an answer for its caller; the server itself keeps some megabytes."""
+"""Longest wait for the caller to read a part; the server buffers some megabytes."""
 REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 """Bounds of the latency histogram."""
 PASSES = ("/static/", "/health/", "/metrics")
@@ -61,7 +61,7 @@ OPEN = Limits(threads=4, each=3, strangers=3, wait_seconds=8)
 ORDINARY = Limits(threads=6, each=4, strangers=3, wait_seconds=4)
 KILLS = Limits(threads=4, each=2, strangers=2, wait_seconds=6)
 MAX_ORDINARY_BESIDE_KILL = 2
-"""Ordinary requests that may run while a kill runs; no more are started until it is done."""
+"""Maximum of ordinary requests during a kill; no more are started until it is done."""
 MAX_EXPORTS = 2
 """Most exports that run at a time, one per caller: each holds its thread for as long as somebody
 reads, however slowly."""

@@ -22,7 +22,7 @@ from .core.live.subscribers import Headers, Visitor
 from .dataplane.memory.credentials import authenticate
 
 GOODBYE_SECONDS = 1.5
-"""A part of what the server has before it is killed (`serving.GRACE_SECONDS`)."""
+"""Part of the grace period before the server is killed (`serving.GRACE_SECONDS`)."""
 LOOK_SECONDS = 0.02
 CREDENTIALS = (b"authorization", b"x-api-key")
 

@@ -13,7 +13,7 @@ from controlplane.core.threads import Bounded
 
 SECONDS = 0.5
 KEY_PREFIX = "switchgear:"
-"""Before the names of queues, as the broker's library has it."""
+"""Prefix of queue names, set by the broker's library."""
 
 
 def ping() -> None:

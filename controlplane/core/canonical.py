@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 MAX_EVIDENCE_BYTES = 32 * 1024
-"""Bytes, in this form, of what anybody may attach to show why."""
+"""Maximum canonical size of the evidence attached to a change."""
 TOO_MUCH_EVIDENCE = f"At most {MAX_EVIDENCE_BYTES // 1024} KiB; link to the rest."
 
 

@@ -16,7 +16,7 @@ Rows = QuerySet[Any, Any]
 
 _PLACEHOLDER = datetime(1, 1, 1, tzinfo=UTC)
 MOMENT: Any = Value(_PLACEHOLDER, output_field=DateTimeField())
-"""Stands for the time of execution in a compiled queryset; takes part in date arithmetic."""
+"""Placeholder for the time of execution in a compiled queryset; supports date arithmetic."""
 
 
 def fetch_rows(build: Callable[[], Rows]) -> list[tuple[Any, ...]]:

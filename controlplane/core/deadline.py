@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from controlplane.core.errors import Unavailable
 
 IN_SCOPE = "switchgear.deadline"
-"""Where the ASGI scope carries it, from whoever will give up then."""
+"""Key in the ASGI scope for the request's deadline."""
 
 _ends: ContextVar[float | None] = ContextVar("deadline", default=None)
 

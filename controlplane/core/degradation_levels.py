@@ -46,7 +46,7 @@ READ_ONLY = Cause(
     works=("Snapshots, streams and checks", "Pages that only show"),
 )
 READ_ONLY_SQL = "(current_setting('default_transaction_read_only') = 'on' OR pg_is_in_recovery())"
-"""True if PostgreSQL refuses changes, whatever the transaction that evaluates it may do."""
+"""SQL condition: PostgreSQL refuses changes, whatever the transaction's own mode."""
 REDIS = Cause(
     CRITICAL,
     "redis",

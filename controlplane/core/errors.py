@@ -7,7 +7,7 @@ NO_DATABASE = (
     "The database does not answer. Check whether a change was made before you repeat it; with the "
     "same Idempotency-Key you can repeat it at once."
 )
-"""The detail of a 503 after which a change may have been made: a lost commit leaves it open."""
+"""Detail of a 503 after which the change may have been made: the commit's result is lost."""
 
 
 class DomainError(Exception):

@@ -23,7 +23,7 @@ from .content_encoding import accepts_gzip, compress
 
 CACHE_SECONDS = 5.0
 MAX_FORMATS = 8
-"""Most formats cached at a time, by `Accept` header."""
+"""Maximum number of cached formats, by `Accept` header."""
 GZIP_LEVEL = 4
 END_OF_OPENMETRICS = b"# EOF\n"
 

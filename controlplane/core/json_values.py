@@ -18,8 +18,10 @@ MAX_WORD_LENGTH = 120
 MAX_UNKNOWN = 20
 WEB = frozenset({"http", "https"})
 _MISLEADING = frozenset("\u202a\u202b\u202c\u2066\u2067\u2068\u2069\u200b\u2060\ufeff")
-"""Embeddings, isolates and what has no width: pasted into a reason they do no harm, in a query they
-show an approver another one than is asked. Joiners stay: scripts and emoji need them."""
+"""Directional and zero-width characters that make a query display differently to an approver.
+
+Reasons may contain them. Joiners are not listed: scripts and emoji need them.
+"""
 
 
 def put(errors: Errors, path: str, said: str) -> None:

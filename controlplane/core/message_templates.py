@@ -37,19 +37,19 @@ class MessageTemplate:
     """Later events about the same subject that make this one obsolete while it waits. Empty for the
     first and the last event of a subject, and for requests."""
     changes_state: bool = True
-    """False if the state that the subject's last message showed still holds."""
+    """False if the state shown in the subject's last message still holds."""
     is_broadcast: bool = False
     """Show it in the whole channel, not only in the thread of its subject."""
     starts_thread: bool = False
     """It usually starts a thread, so the channel shows it without a broadcast."""
     is_digestible: bool = False
-    """Combine it with others when too many of them wait for one destination."""
+    """Combine it with others when too many wait for one destination."""
     is_urgent: bool = False
     """Send it before others: it calls people."""
     is_ephemeral: bool = False
-    """Give it up without a trace once it is late."""
+    """Discard it silently once it is late."""
     incident_action: IncidentAction = "trigger"
-    """What it does to its subject's incident at an on-call service."""
+    """Effect on its subject's incident at an on-call service."""
 
     def buttons_for(self, facts: Facts) -> tuple[str, ...]:
         return self.buttons(facts) if callable(self.buttons) else self.buttons

@@ -22,7 +22,7 @@ BASELINE = {
     "breakers": "0005_alarms_of_outages",
     "slo": "0002_builtin_rules",
 }
-"""The last migration of each app that is not looked at: no release has run before it."""
+"""The last unchecked migration of each app: no release has run before it."""
 
 HARMLESS = (
     ops.CreateModel,

@@ -22,7 +22,7 @@ RESTRICTED = {
     "core_auditentry": "SELECT, INSERT",
     "django_migrations": "SELECT",
 }
-"""Tables that the application must not change at will; with all others it may do everything."""
+"""Tables on which the application has restricted rights; it has all rights on others."""
 
 
 FirstStep = Callable[[datetime], None]

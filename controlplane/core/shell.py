@@ -35,7 +35,7 @@ class ShellCommand(BaseCommand):
 
     requires_system_checks: list[str] | tuple[str, ...] | Literal["__all__"] = []
     is_for_people = True
-    """Whether somebody reads what it says; else it logs."""
+    """True if a person reads the output; else the command logs."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         # Notes aren't errors, and color codes would end up in a program's input.

@@ -12,8 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 ABANDONED_SECONDS = 30.0  # A call older than this is considered hung, and another one is started.
 OWNER_NAME = "switchgear owner"
-"""Migrations and backups connect by this `application_name`: they may take their time, and
-`blockers` never ends them."""
+"""The `application_name` of migrations and backups, which `lock_holders` never terminates."""
 
 T = TypeVar("T")
 

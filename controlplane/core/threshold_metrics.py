@@ -82,7 +82,7 @@ class MetricReading:
 
 MetricReader = Callable[[MetricQuery, datetime], Iterable[MetricReading]]
 SubjectReader = Callable[[datetime], Collection[str]]
-"""Returns subjects that *Needs attention* lists already, so that their alerts need not be."""
+"""Returns subjects that *Needs attention* lists already, so their alerts are omitted."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ NAME = "watchdog"
 PATIENCE_SECONDS = 5.0
 LOOK_EVERY_SECONDS = 1.0
 LOOK_MAY_TAKE_SECONDS = 120.0
-"""A database that vanished without a word is noticed long before."""
+"""Longest check; a silently lost database is noticed long before."""
 
 log = structlog.get_logger(__name__)
 

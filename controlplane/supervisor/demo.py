@@ -24,8 +24,7 @@ READ_REDIS = {"core", "synapse"}
 _THEIRS = re.compile(
     r"PATH|HOME|LANG|LC_\w+|TZ|PYTHON\w+|DEMO_RATE|DEMO_SCENARIO|" + SUPERVISOR_PID, re.ASCII
 )
-"""What they get of the environment: secrets of the installation, or of whoever started it, are
-nothing to services that know no more than a token."""
+"""Variables passed to the sample services, which get none of the installation's secrets."""
 
 
 def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) -> Application:

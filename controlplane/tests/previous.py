@@ -17,7 +17,7 @@ LAST_MIGRATIONS = (
     ("switches", "0007_ramps_and_drills"),
     ("slo", "0002_builtin_rules"),
 )
-"""The migrations of that release which new ones of their apps follow."""
+"""The last migrations of that release in each app that has new ones."""
 AUDIT_ROWS = 3000
 SEED = """
 from dataclasses import replace

@@ -31,7 +31,7 @@ except ImportError:  # Before the house was rebuilt.
 print(json.dumps(list(getattr(command_lines, sys.argv[1])(**json.loads(sys.argv[2])))))
 """
 LEAVING_SECONDS = 0.5
-"""Between leaving the list and the signal, as a preStop hook has it."""
+"""Time between leaving the list and the signal, as with a preStop hook."""
 
 
 class Process:

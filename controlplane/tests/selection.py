@@ -37,14 +37,14 @@ SERVICE_EVENTS = {
     *("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"),
     "socket.connect",
 }
-"""Audit events of Python: of processes that begin, and of connections that are made."""
+"""Python's audit events of new processes and connections."""
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 MAX_SERVICE_PORT = 1
-"""`make test-fast` says that PostgreSQL and Redis are at this port."""
+"""`make test-fast` sets the ports of PostgreSQL and Redis to this one."""
 UNBUDGETED_MARKS = {"faults", "e2e", "exhaustive", "slow"}
 PRESSURE = Path("/proc/pressure/cpu")
 UNMEASURED_FACTOR = 3
-"""Times the budget where the kernel does not tell how long tasks waited for a CPU."""
+"""Factor on the budget where the kernel doesn't report the wait for a CPU."""
 
 
 ALL_NEED_SERVICES = re.compile(
@@ -53,7 +53,7 @@ ALL_NEED_SERVICES = re.compile(
     r"|^(import|from) http\.server\b",
     re.MULTILINE,
 )
-"""Found in the text of modules whose tests all need a service: importing these takes time."""
+"""Matches the text of modules whose tests all need a service: importing these takes time."""
 
 _running: list[str] = []
 _refused: list[str] = []

@@ -33,7 +33,7 @@ SAID_OTHERWISE = {
     "SWITCHGEAR_FORCE_ENGAGED",
     "SWITCHGEAR_BOOTSTRAP",
 }
-"""Names that the code puts together."""
+"""Names composed at runtime."""
 
 
 def test_a_variable_that_is_read_has_a_row() -> None:

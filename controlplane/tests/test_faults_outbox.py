@@ -13,7 +13,7 @@ from controlplane.tests.installation import running, until
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 REASON = "provider outage, 5xx on completions since 02:10"
 WARMING = 15
-"""Engagements before any is timed: the first ones load what they need, in each process."""
+"""Engagements before the timed ones, for each process to load its code."""
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from controlplane.tests.kubelet import Pod
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(400)]
 ROLES = ("web", "worker", "beat", "watchdog", "dataplane")
 AWAY_SECONDS = 50.0
-"""Longer than three failures of liveness take."""
+"""Longer than three failures of the liveness probe."""
 
 
 @pytest.fixture(scope="module")

@@ -22,9 +22,9 @@ pytestmark = [
 HOUSE = system("test")
 WEB, PLANE = "/api/v1/switches/", "/api/v1/snapshot"
 COMPARED_SECONDS = 2.0
-"""Tables of tokens are compared with the database every second."""
+"""Interval at which token tables are compared with the database."""
 TRUSTED_SECONDS = 4.0
-"""Reads of the console trust a table for 3 s."""
+"""The console's reads trust a token table for 3 s."""
 SOON_SECONDS = 1.0
 
 

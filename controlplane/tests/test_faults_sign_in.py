@@ -15,7 +15,7 @@ MAKE_KIM = (
     "print(with_app(kim())[0])"
 )
 MAX_SECONDS = 8
-"""Of one answer, on a machine that does other things as well."""
+"""Longest answer, on a busy machine."""
 
 
 class Visitor:

@@ -23,7 +23,7 @@ pytestmark = [
 DWELL_SECONDS = 20
 MAX_ENGAGE_SECONDS = 3.0
 MAX_LATE_SECONDS = 12.0
-"""The watchdog runs what is 5 s late; the rest is a busy machine's."""
+"""The watchdog runs a tick that is 5 s late; the rest is for a busy machine."""
 NOT_OURS = {"django_migrations", "django_content_type", "auth_permission", "core_auditentry"}
 """Tables that an upgrade itself adds rows to."""
 

@@ -23,7 +23,7 @@ from .provider import Identity
 
 ACTOR = system("single-sign-on")
 STRENGTH = list(Role)
-"""Roles, the weakest first."""
+"""Roles, weakest first."""
 
 log = structlog.get_logger(__name__)
 

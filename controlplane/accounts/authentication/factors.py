@@ -18,7 +18,7 @@ from . import trail
 
 Type = Authenticator.Type
 SECOND = (Type.TOTP, Type.WEBAUTHN)
-"""What counts as a second factor; recovery codes only stand in for a lost one."""
+"""Types of second factors; recovery codes only replace a lost one."""
 
 MAX_PASSKEYS = 10
 SET_UP_FIRST = "Set up a second factor first, at /preferences/security/: your role asks for one."

@@ -24,7 +24,7 @@ from . import links
 registry.load()
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
-"""What a token may be signed with: never with a shared secret, never not at all."""
+"""Accepted signature algorithms: asymmetric ones only, and never `none`."""
 
 SKEW = 60  # Seconds by which the provider's clock may differ.
 ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")

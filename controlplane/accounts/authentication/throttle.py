@@ -32,11 +32,11 @@ HASHED_AT_ONCE = 2
 HASHING_WAITS_SECONDS = 3.0
 MAX_HASHING_WAITERS = 4
 MAX_STRANGERS = 1000
-"""Sessions of one address in which nobody has come in yet, within :data:`STRANGERS_WITHIN`."""
+"""Maximum of sessions without a sign-in per address, within :data:`STRANGERS_WITHIN`."""
 STRANGERS_WITHIN = timedelta(minutes=10)
 EVICTED_AT_ONCE = 100
 ATTEMPTS_PER_SECOND, ATTEMPTS_AT_ONCE = 1.0, 60.0
-"""Limits of one address for all names together: enough for an office at nine in the morning."""
+"""Limits per address for all names together: enough for an office in the morning."""
 MAX_ADDRESSES = 10_000
 _hashing = threading.BoundedSemaphore(HASHED_AT_ONCE)
 _waiters = threading.BoundedSemaphore(MAX_HASHING_WAITERS)

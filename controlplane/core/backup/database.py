@@ -15,7 +15,7 @@ from controlplane.core.threads import OWNER_NAME
 
 CONNECT_SECONDS = 10
 MIGRATING = 0x5317C7
-"""An advisory lock: shared by those who migrate, and nobody's while tables are being restored."""
+"""An advisory lock, shared by migrations and exclusive for a restore."""
 
 # Tables of extensions belong to the server and needn't be removed.
 _TABLES = """

@@ -11,7 +11,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.degradation_levels import Cause
 
 HELD = timedelta(seconds=60)
-"""A cause stands for so long after it was last reported, and at its level as long."""
+"""Time a cause stays active, or at its level, after it was last reported."""
 MAX_KEPT = 100
 
 

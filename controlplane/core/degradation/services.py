@@ -28,7 +28,7 @@ from . import hysteresis
 SUBJECT = "degradation"
 EVENT = "degradation.changed"
 SEVERITIES = ("info", "warning", "critical", "critical")
-"""Of a message that tells of the level, by the level."""
+"""Severity of the notification, by level."""
 REDIS_ASKED_EVERY = 2.0  # seconds; every page shows the level
 WATCHER: Actor = system("degradation")
 

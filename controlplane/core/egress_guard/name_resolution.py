@@ -10,7 +10,7 @@ from .failures import Unresolved
 LOOK_UP_SECONDS = 3.0
 
 Resolve = Callable[[str, int], list[str]]
-"""The addresses of a host, the best first; raises OSError if there are none."""
+"""Returns the addresses of a host, best first; raises OSError if there are none."""
 
 
 def resolve(host: str, port: int) -> list[str]:

@@ -7,7 +7,7 @@ from .models import Escalation
 
 ANY_PAGE = "/attention/"
 TOLD = "told"
-"""The fact that keeps who was notified, and when."""
+"""Name of the fact with the people notified, and the times."""
 TOLD_SHOWN = 4
 
 

@@ -16,9 +16,9 @@ from controlplane.core.errors import DomainError
 from controlplane.core.http import pages, problems, requests
 
 BACKGROUND = "Switchgear-Background"
-"""The header of what a page asks by itself, such as a part that is shown anew every minute."""
+"""Header of a page's automatic requests, such as a partial that refreshes every minute."""
 ENVIRONMENT = "Switchgear-Environment"
-"""The header by which a program knows where it is; percent-encoded."""
+"""Header with the environment's name, percent-encoded, for programs."""
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS", "TRACE"}
 # No local times are shown there, and probes must not wait for a session's row.
 WITHOUT_TIME_ZONE = ("/api/", "/health/", "/metrics", "/static/")

@@ -12,7 +12,7 @@ from controlplane.core.protocol import REQUEST_ID
 
 API_ROOT = "/api/"
 MAX_HOPS = 20
-"""Of an `X-Forwarded-For`, counted from our end; no honest chain is longer."""
+"""Maximum of `X-Forwarded-For` hops read, from the nearest one; real chains are shorter."""
 
 SIGNED_IN = "switchgear.signed_in"
 """Key in the ASGI scope for a dict of session key → user id, filled by Django."""

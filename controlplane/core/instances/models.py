@@ -29,11 +29,11 @@ class Instance(models.Model):
     contested_at = models.DateTimeField(null=True, blank=True)
     config_version = models.BigIntegerField(null=True, blank=True)
     reported = models.JSONField(default=dict, blank=True)
-    """What reports of this boot said last; see `controlplane.dataplane.ingest.instance_rows`."""
+    """The last report of this boot; see `controlplane.dataplane.ingest.instance_rows`."""
     checks = models.JSONField(default=dict, blank=True)
-    """How often it checks each switch, by minute; see `controlplane.core.instances.rates`."""
+    """Checks of each switch, by minute; see `controlplane.core.instances.rates`."""
     resilience = models.JSONField(default=dict, db_default={}, blank=True)
-    """Its breakers by dependency and its bulkheads by name, as this boot said last."""
+    """Breakers by dependency and bulkheads by name, as last reported by this boot."""
 
     class Meta:
         indexes: ClassVar = [

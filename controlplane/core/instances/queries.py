@@ -20,7 +20,7 @@ from controlplane.core.scopes import everything_id
 
 HEARD_WITHIN = timedelta(seconds=30)
 GONE_AFTER = timedelta(minutes=5)
-"""Silent for longer than this, an instance is gone: nobody waits for it any more."""
+"""An instance that is silent for longer counts as gone."""
 """The switch that bears on every call."""
 
 APPLIES = """

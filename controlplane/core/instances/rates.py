@@ -14,7 +14,7 @@ from controlplane.core.canonical import timestamp
 
 MINUTE_SECONDS = 60
 MAX_CALLS = 2**53
-"""Where counts stop: what every reader of JSON can hold."""
+"""Upper limit of counts: the largest integer that all JSON readers support."""
 
 Entry = Mapping[str, Any]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 MAX_WAITING = 5_000
 MAX_AT_ONCE = 100
-"""Fewer than a socket has room for: whoever reads what it is sent is told all of them."""
+"""Fewer than fit in a mailbox, so a client that keeps up receives all of them."""
 
 
 class Gathering:
@@ -18,7 +18,7 @@ class Gathering:
         self._at_once = at_once
         self._ids: dict[str, None] = {}
         self.overflowed = False
-        """Whether ids were lost since :meth:`clear`."""
+        """True if ids were lost since :meth:`clear`."""
 
     def __len__(self) -> int:
         return len(self._ids)

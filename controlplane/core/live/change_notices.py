@@ -12,7 +12,7 @@ from controlplane.core.protocol import LIVE_CHANNEL, MISSED_NOTE
 from controlplane.core.wakeups import publish_on_commit
 
 MAX_IDS = 200
-"""In one note; more of them are told as several."""
+"""Maximum per notification; more ids are split."""
 
 
 def note(topic: str, ids: Iterable[str]) -> list[bytes]:

@@ -17,7 +17,7 @@ TRAFFIC_SECONDS = 0.25
 ANSWER_SECONDS = 2.0
 QUIET_SECONDS = 20.0
 NOT_WELCOME = 4401
-"""The close code of a socket whose credential is not good any more."""
+"""Close code of a socket whose credential has ended."""
 ENDED = "The credential has ended: sign in, or use another token."
 
 log = structlog.get_logger(__name__)

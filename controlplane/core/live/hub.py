@@ -31,7 +31,7 @@ WATCH_SECONDS = 0.1
 HANDSHAKE_THREADS = 2
 MAX_HANDSHAKES = 256
 GOING_AWAY = 1012
-"""The close code of a server that is about to be started again."""
+"""Close code of a restarting server."""
 
 log = structlog.get_logger(__name__)
 
@@ -72,12 +72,12 @@ class Hub:
         self.sockets = Sockets()
         self.desk = Desk()
         self.door = Desk(HANDSHAKE_THREADS, MAX_HANDSHAKES)
-        """Asks whose session it is of somebody who knocks: strangers keep nobody waiting inside."""
+        """Authenticates handshakes in threads of its own, so strangers don't delay open sockets."""
         self.stream = Stream(topic.name for topic in topics.known())
         self.hears = False
-        """Whether notes are heard just now."""
+        """True while notifications are received."""
         self._deaf = False
-        """Whether that was tried, and failed."""
+        """True after a failed attempt to receive them."""
         self.closing = False
         self._lanes: dict[str, Lane] = {}
         self._tasks: list[asyncio.Task[None]] = []

@@ -13,7 +13,7 @@ from controlplane.core.errors import Unavailable
 THREADS = 6
 RETRY_AFTER_SECONDS = 2
 AWAY = (TimeoutError, DatabaseError, InterfaceError)
-"""What asking raises while the database is away, or does not answer in time."""
+"""Errors of queries while the database is down, or slow."""
 
 T = TypeVar("T")
 

@@ -17,12 +17,12 @@ MAX_SOCKETS = 5_000
 MAX_EACH = 50
 STUCK_SECONDS = 20.0
 SLOW_SECONDS = 0.5
-"""Nobody waits for a socket that has not taken a message for so long."""
+"""A socket that hasn't taken a message for this long is not waited for."""
 MAX_UNFINISHED_BYTES = 64 * 1024
 """Limit for an unfinished message, including the opening handshake."""
 BYTES_EACH_LOOK = 256
 MAX_SILENT_BYTES = 1024 * 1024
-"""Limit for all bytes since the last complete message, however slowly they come."""
+"""Limit for all bytes since the last complete message, however slowly they arrive."""
 ASKS_PER_SECOND, ASKS_AT_ONCE = 1.0, 20.0
 RETRY_AFTER_SECONDS = 10
 
@@ -38,10 +38,10 @@ class Socket:
         self.mailbox = Mailbox()
         self.mailbox.begin_anew(hello)
         self.ending: tuple[int, str] | None = None
-        """The close code and the reason it is to end with."""
+        """The code and reason of the pending close."""
         self.said_at = time.monotonic()
         self.task: asyncio.Task[None] | None = None
-        """Whoever serves it, to be cancelled if nobody reads any more."""
+        """The task that serves it, to be cancelled if the client stops reading."""
         self.stuck = False
         self.connection: Peer | None = None
         """Address and port of the peer."""
@@ -51,7 +51,7 @@ class Socket:
         self._counted = (0, 0, 0)
         self._taken = (-1, 0.0)
         self.asks = Pace(ASKS_PER_SECOND, ASKS_AT_ONCE)
-        """How often it may say something to us."""
+        """Rate limit of the client's messages."""
         self._sending_since = 0.0
         self._news = asyncio.Event()
 

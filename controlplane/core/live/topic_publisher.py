@@ -21,9 +21,9 @@ GATHER_SECONDS = 0.05
 READ_SECONDS = 5.0
 PAUSE_SECONDS = 0.5
 TEXTS_AT_ONCE = 2_000
-"""Put into mailboxes before anything else of the process has its turn: a millisecond's work."""
+"""Texts queued before other tasks of the loop run: about a millisecond's work."""
 PATIENCE_SECONDS = 5.0
-"""How long a batch waits until most sockets have room for it."""
+"""Longest wait of a batch until most sockets have room for it."""
 LOOK_SECONDS = 0.02
 
 log = structlog.get_logger(__name__)

@@ -10,7 +10,7 @@ from typing import Any
 
 Resource = Mapping[str, Any]
 Read = Callable[[Sequence[str], datetime], Mapping[str, Resource]]
-"""The resources of these ids as they stand at that moment; one that is gone is left out."""
+"""Returns the present resources of these ids, without deleted ones."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Topic:
 DEGRADATION = Topic(
     "degradation", frozenset({"breakers:read", "switches:read"}), "degradation.changed"
 )
-"""Told by each process from what it sees itself, also while the database is away."""
+"""Sent by each process from its own state, also while the database is down."""
 
 _topics: dict[str, Topic] = {
     topic.name: topic

@@ -19,7 +19,7 @@ UNDECIDED = "It could not be decided because of an error of ours, which is in th
 log = structlog.get_logger(__name__)
 
 Decide = Callable[[TripRequest, datetime], tuple[bool, str]]
-"""Whether the switch was stopped, and why or why not."""
+"""Returns whether the switch was tripped, and the reason."""
 
 
 def ask(

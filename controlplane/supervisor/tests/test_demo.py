@@ -50,7 +50,7 @@ ALL = {
     *("DEMO_RATE", "DEMO_CORE_PORT", "DEMO_ORACLE_PORT", "DEMO_SYNAPSE_PORT", "DEMO_TOKEN_FILE"),
     *("SWITCHGEAR_URL", "SWITCHGEAR_STATE_DIR"),
 }
-"""Variables of every child, where somebody has set no other that they may have."""
+"""Default variables of every child."""
 OWN = {
     "core": {"SWITCHGEAR_INSTANCE", "REDIS_URL"},
     "oracle": {"SWITCHGEAR_INSTANCE"},

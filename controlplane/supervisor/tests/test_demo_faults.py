@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
 DEMO = [sys.executable, "-m", "controlplane.supervisor", "demo"]
 READY_SECONDS = 180
-"""On a machine that has other things to do; some 20 without."""
+"""For a busy machine; some 20 on an idle one."""
 EXPERIMENT = {"user": "u002", "segment": "hr", "intent": "nl2sql"}
 COUNTED = """
     SELECT max(m.good), max(m.total) FROM slo_minute m

@@ -30,9 +30,9 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 START_SECONDS = 120.0
 CLIENT_SECONDS = 5
 COMMIT = b"COMMIT\0"
-"""The end of PostgreSQL's message for it."""
+"""The end of PostgreSQL's message for a commit."""
 AUDITED = b'INSERT INTO "core_auditentry"'
-"""Statement by which the connection of a change is known: others stay whole."""
+"""Statement that identifies a change's connection; others aren't cut."""
 END_SESSIONS = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
     " WHERE usename = current_user AND pid <> pg_backend_pid()"

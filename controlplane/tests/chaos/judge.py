@@ -10,7 +10,7 @@ from itertools import pairwise
 from controlplane.tests.chaos.truth import Row, State, Truth
 
 GRACE_SECONDS = 5.0
-"""Past its expiry, when readers end an engagement themselves if its policy is to release."""
+"""Time after its expiry, when readers end an engagement if its policy is to release."""
 CLOCK_TOLERANCE_SECONDS = 1.0
 RAMP_PERCENTS = (5.0, 25.0, 100.0)
 

@@ -25,9 +25,9 @@ from controlplane.tests.installation import Installation, until
 
 READY_SECONDS = 120.0
 CONVERGE_SECONDS = 20.0
-"""From the last change to the last reader that has it, once all faults are over."""
+"""Time from the last change until the last reader has it, once all faults are over."""
 MAX_ENGAGE_SECONDS = 5.0
-"""The promise is 2 s; this leaves room for a machine that is busy with other things too."""
+"""The promise is 2 s; this leaves room for a busy machine."""
 MAX_SHOWN = 12
 TRAIL = "SELECT id, action, target, request_id, after FROM core_auditentry ORDER BY id"
 SENT = (

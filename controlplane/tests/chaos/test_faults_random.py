@@ -18,7 +18,7 @@ from controlplane.tests.installation import running
 SECONDS = float(os.environ.get("CHAOS_SECONDS", "300"))
 SEED = int(os.environ.get("CHAOS_SEED", random.SystemRandom().randrange(10**6)))
 AROUND_SECONDS = 600
-"""For the start, the drained outbox, and a machine that is busy."""
+"""For the start, draining the outbox, and a busy machine."""
 SHORT_SEED, SHORT_SECONDS = 31, 35.0
 BOT = {"SLACK_BOT_TOKEN": "xoxb-1234-secret", "SLACK_CHANNEL": "C0000OPS"}
 pytestmark = pytest.mark.faults

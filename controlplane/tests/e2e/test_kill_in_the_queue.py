@@ -20,7 +20,7 @@ from controlplane.tests.installation import PASSWORD, ROOT, running, until
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(200)]
 RUNNING, QUEUED = 20, 200
 P99_SECONDS = 0.05
-"""From the moment the client learns that the switch is engaged."""
+"""Measured from the moment the client learns that the switch is engaged."""
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from switches.tests.ramps import first_gate_result, gated_plan, run_workers, sta
 from switches.trips.tests.requests import request_stop
 
 MARK = "data-pwned"
-"""An attribute that no template of ours has: whatever element has it was made of a text."""
+"""An attribute in no template of ours: an element with it was injected."""
 BREAKS_OUT = (
     f"\"'></textarea></title></script><img src=x {MARK} onerror=document.title='pwned'>"
     f"<svg {MARK} onload=document.title='pwned'>{{{{7*7}}}}${{7*7}}"

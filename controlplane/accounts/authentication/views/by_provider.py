@@ -27,7 +27,7 @@ from .sign_in import proceed, safe_next
 SIGN_IN, CONFIRM = "sign-in", "confirm"
 CONFIRMED_WITHIN = 120  # Seconds since the provider authenticated the person.
 ANY_AGE = "31536000"
-"""Seconds, a year: a provider that is asked for a `max_age` has to say when it asked somebody."""
+"""A year in seconds: with `max_age`, a provider must return the time of authentication."""
 
 log = structlog.get_logger(__name__)
 

@@ -24,10 +24,10 @@ from controlplane.core.http.requests import client_ip, request_id_of
 
 KEPT = "password_reset"
 IN_SESSION = "link"
-"""What stands in the address in place of the token: no history, log or referrer keeps that."""
+"""Replaces the token in the URL, to keep it out of histories, logs and referrers."""
 
 ANSWER_SECONDS = 0.4
-"""How long an answer takes, whoever was asked for: longer than looking and writing do."""
+"""Constant response time, longer than a lookup and a write take."""
 
 
 @never_cache

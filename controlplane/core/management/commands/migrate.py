@@ -29,7 +29,7 @@ WHERE pid <> pg_backend_pid() AND pid IN (
 )
 ORDER BY xact_start NULLS LAST LIMIT 3
 """
-"""Without the right to see another login's sessions their age is null."""
+"""The age is null without the right to see another login's sessions."""
 MIGRATING_ALONE = 0x5317C8
 """The advisory lock of the one process that migrates."""
 LOOK_SECONDS = 0.5
