@@ -73,7 +73,7 @@ class Desk:
 
 
 class Desks:
-    """Opens windows for people, and in the end asks each whether it had to complain."""
+    """Opens windows for people, and at the end asserts that they logged no errors."""
 
     def __init__(self, browser: Browser, url: str) -> None:
         self._browser = browser

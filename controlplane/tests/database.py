@@ -53,10 +53,7 @@ class InitialState:
             self._digest = self._digests(cursor)
 
     def restore(self) -> None:
-        """Undo what was committed since, and what was set in the session.
-
-        Repeat if another session's locks were in the way.
-        """
+        """Undo commits and session settings made since; retry if other locks interfere."""
         raw = connection.connection
         is_idle = raw is not None and raw.info.transaction_status == TransactionStatus.IDLE
         if not is_idle or not connection.is_usable():
@@ -72,7 +69,7 @@ class InitialState:
         return self._restore()
 
     def restore_late_writes(self) -> None:
-        """Undo what a thread or process of the last test committed after it was restored."""
+        """Undo what a thread or process of the last test committed after the restore."""
         with connection.cursor() as cursor:
             changed = self._changed(cursor)
         if changed:

@@ -1,8 +1,8 @@
-"""A flood from many connections, as a process of its own: `python -m controlplane.tests.flooding`.
+"""A flood from many connections, as a separate process: `python -m controlplane.tests.flooding`.
 
 Reads one JSON object from its standard input: `port`, `connections`, `request` (`{n}` in it is
-replaced by a number) and `mode`, a key of `MODES`. Ends when its input is closed, and then says how
-often each status was answered.
+replaced by a number) and `mode`, a key of `MODES`. Ends when its input is closed, and then prints
+the number of responses by status.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ UNREAD_BYTES = 4096
 def flood(
     port: int, request: str = "", connections: int = 150, mode: str = ""
 ) -> Iterator[Counter[str]]:
-    """While inside, that many connections ask; afterwards the counter has what they were told."""
+    """Flood the port within this context; afterwards the counter has the responses."""
     told: Counter[str] = Counter()
     process = subprocess.Popen(
         [sys.executable, "-m", "controlplane.tests.flooding"],
@@ -145,7 +145,7 @@ async def _subscribe(port: int, request: str, numbers: Iterator[int], told: Coun
 
 
 async def _never_read(port: int, request: str, numbers: Iterator[int], told: Counter[str]) -> None:
-    """Ask many times on one connection and read nothing."""
+    """Send many requests on one connection and read nothing."""
     loop = asyncio.get_running_loop()
     while True:
         with socket.socket() as connection:

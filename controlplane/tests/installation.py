@@ -22,7 +22,7 @@ SERVICE_VARIABLES = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "SWITCHG
 
 
 class Installation:
-    """`make run` as a process, with what a test wants to do to it."""
+    """`make run` as a process, with helpers for tests."""
 
     def __init__(self, data_dir: Path, **variables: str) -> None:
         self.data_dir = data_dir
@@ -70,7 +70,7 @@ class Installation:
         return self.process.wait(within)
 
     def end(self) -> None:
-        """Gone for certain, with the cluster that root keeps outside a closed folder."""
+        """End all of it, and remove the cluster that root keeps outside a closed folder."""
         try:
             self.stop(within=15)
         except subprocess.TimeoutExpired:
@@ -81,7 +81,7 @@ class Installation:
             shutil.rmtree(pointer.read_text().strip())
 
     def manage(self, *arguments: str) -> str:
-        """Run `manage.py …` beside the running installation, as its administrator would."""
+        """Run `manage.py …` on the running installation, as its administrator would."""
         done = subprocess.run(
             [sys.executable, "manage.py", *arguments],
             cwd=ROOT,
@@ -137,7 +137,7 @@ class Installation:
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
-    """PostgreSQL's own processes come and go with its connections."""
+    """Send a signal; a process of PostgreSQL may have ended with its connection."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
 

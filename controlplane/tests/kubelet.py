@@ -1,4 +1,4 @@
-"""Plays kubelet to a real process: asks the probes of a manifest at their pace, and judges."""
+"""A kubelet simulation: runs a manifest's probes at their intervals on a real process."""
 
 import os
 import signal
@@ -38,7 +38,7 @@ class Probe:
 
 
 class Pod:
-    """A container of the base's Deployment `role`, on a port of its own, beside an installation."""
+    """A container of the base's Deployment `role`, on a port of its own."""
 
     def __init__(self, role: str, environment: Mapping[str, str], output: Path) -> None:
         workload = base("Deployment")[role]
@@ -67,7 +67,7 @@ class Pod:
         self._watcher = threading.Thread(target=self._watch, daemon=True)
 
     def start(self) -> float:
-        """Wait as kubelet would; the seconds it took. Then liveness is asked at its pace."""
+        """Wait for startup as kubelet does, return the seconds, and start the liveness probe."""
         began = time.monotonic()
         limit = self.startup.delay + self.startup.period * self.startup.failures
         while self.startup.ask() != 200:

@@ -69,7 +69,7 @@ def heard(listening: ClientConnection, seconds: float = 3) -> dict[str, Any]:
 
 
 def hears(listening: ClientConnection, topic: str, seconds: float = 10, **wanted: Any) -> dict:
-    """The next message of the topic whose data is as wanted; what others change passes by."""
+    """Return the topic's next message with the wanted data, skipping others."""
     return hears_each(listening, {topic: wanted}, seconds)[topic]
 
 
@@ -97,7 +97,7 @@ def refusal(address: str, headers: dict[str, str]) -> Any:
 
 
 def ends_with(listening: ClientConnection, seconds: float = ENDED_WITHIN) -> int:
-    """The close code; whatever is said before passes by."""
+    """Return the close code, skipping earlier messages."""
     ends = time.monotonic() + seconds
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Operators that engage switches during a flood: a program, a person, somebody in Slack."""
+"""Operators that engage switches during a flood: a program, a person, a Slack user."""
 
 import secrets
 import time

@@ -1,4 +1,4 @@
-"""A service that polls during a flood, on a connection that it keeps and on new ones."""
+"""A service that polls during a flood, on a persistent connection and on new ones."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""The release before this one, and a database that it filled: what an upgrade starts from."""
+"""The previous release, and a database filled by it: the start of an upgrade."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Ramps of a whole installation under test: begun over HTTP, watched as services see them."""
+"""Ramps of a whole installation: started over HTTP, observed as services see them."""
 
 import threading
 import time
@@ -73,7 +73,7 @@ class Ramp:
         ]
 
     def late(self) -> list[float]:
-        """Seconds by which each move came later than planned, but for the way back."""
+        """Return the seconds by which each step was later than planned, except for the way back."""
         ended = self.rows("SELECT finished_at FROM core_job WHERE id = %s AND state = 'completed'")
         moments = [*self.began(), *(at for (at,) in ended)]
         return [
@@ -126,7 +126,7 @@ class Watched:
 
 @contextmanager
 def watching(client: httpx.Client, *ramps: Ramp) -> Iterator[Watched]:
-    """Look at the snapshot all the time, as fast as a service may."""
+    """Poll the snapshot continuously, as fast as a service may."""
     watched, over = Watched(client, list(ramps)), threading.Event()
 
     def run() -> None:
@@ -144,7 +144,7 @@ def watching(client: httpx.Client, *ramps: Ramp) -> Iterator[Watched]:
 
 
 def insist(client: httpx.Client, path: str, body: dict) -> httpx.Response:
-    """Ask again while the answer is that the database is away."""
+    """Retry while the response is a 503 for a missing database."""
     answers: list[httpx.Response] = []
 
     def answered() -> bool:

@@ -79,7 +79,7 @@ class Process:
         until(self.is_ready, READY_SECONDS, lambda: self.log.read_text()[-3000:])
 
     def stop(self) -> float:
-        """Seconds that it took to end by itself."""
+        """Stop the process; return the seconds it took to end by itself."""
         began = time.monotonic()
         self._process.terminate()
         self._process.wait(60)

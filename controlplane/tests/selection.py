@@ -103,7 +103,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection() -> None:
-    """Collect no garbage before tests run: what is made until then is there to stay."""
+    """Disable garbage collection during collection: objects created until then persist."""
     gc.disable()
 
 

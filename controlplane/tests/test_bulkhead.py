@@ -15,7 +15,7 @@ LIMITS = Limits(threads=4, each=2, strangers=2, wait_seconds=0.05)
 
 
 async def running(bulkhead, *callers):
-    """The tasks of callers that wait for a thread, once those that can have one."""
+    """Start tasks that wait for a thread; return them once those with a thread have it."""
     tasks = [asyncio.ensure_future(bulkhead.acquire(caller)) for caller in callers]
     await asyncio.sleep(0)
     await asyncio.sleep(0)

@@ -110,7 +110,7 @@ def test_processes_wait_for_the_schema_and_are_asked_how_they_are():
 
 
 def test_what_is_mounted_in_memory_can_be_written_to_by_any_engine():
-    """Docker and Podman know different options; runc gives a tmpfs the mode of what it covers."""
+    """Docker and Podman support different options; runc gives a tmpfs the covered folder's mode."""
     services = yaml.safe_load(COMPOSE.read_text())["services"]
     mounted = {place for each in services.values() for place in each.get("tmpfs", [])}
     container = (DEPLOY / "Containerfile").read_text()

@@ -1,4 +1,4 @@
-"""The manifests: valid to the letter, with the timings and sizes that were asked for."""
+"""The manifests: schema validity, timings and sizes."""
 
 import kubernetes_validate
 import pytest

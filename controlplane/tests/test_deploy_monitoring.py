@@ -34,7 +34,7 @@ class Served:
 
 @pytest.fixture
 def exposed(transactional_db):
-    """The names of all there is to read, of the web, the data plane and the processes beside."""
+    """Return the names of all metrics of the web, the data plane and the other processes."""
     verification.turn(db_now())  # Nothing is known of a trail before somebody verified it.
     before = health._snapshot_source
     health.set_snapshot_source(Served)

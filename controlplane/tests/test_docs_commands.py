@@ -93,7 +93,7 @@ def _is_there(words: list[str]) -> bool:
 
 
 def _branch(parser: ArgumentParser, word: str) -> ArgumentParser | None:
-    """The subcommand; one that does not exist has no flags at all."""
+    """Return the subcommand; an unknown one has no flags."""
     for action in parser._actions:
         if isinstance(action, _SubParsersAction):
             if word.startswith("-") or not re.fullmatch(r"[a-z-]+", word):

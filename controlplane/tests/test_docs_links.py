@@ -1,4 +1,4 @@
-"""Links between pages of the documentation lead somewhere, also those to a heading."""
+"""Links between documentation pages resolve, including those to headings."""
 
 import re
 from pathlib import Path

@@ -45,7 +45,7 @@ def test_metrics() -> None:
 
 
 async def nothing(*_: object) -> None:
-    """Stands for what a gate needs to serve."""
+    """A placeholder for a gate's application."""
 
 
 def test_events() -> None:

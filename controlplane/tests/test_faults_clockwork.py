@@ -1,4 +1,4 @@
-"""Worker, beat and watchdog as real processes: they outlive what they stand on, and end at once."""
+"""Worker, beat and watchdog as real processes: they survive outages, and end promptly."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ def ask(installation, query):
 
 
 def silence(installation):
-    """Seconds since each process was last heard of."""
+    """Return the seconds since each process's last heartbeat."""
     return ask(
         installation,
         "SELECT name, extract(epoch FROM clock_timestamp() - at)::float FROM core_heartbeat",

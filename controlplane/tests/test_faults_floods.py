@@ -137,7 +137,7 @@ def silence(_operators):
 
 
 def beginnings(_operators):
-    """Requests whose bodies never come."""
+    """Return a request whose body never arrives."""
     return post("/api/v1/switches/feature/x/engage", "", JSON).replace("Length: 0", "Length: 9")
 
 
@@ -225,7 +225,7 @@ FRAGMENT = frame(b"\x00", b"x" * 65_000)
 
 @contextmanager
 def opened(operators: Operators, buffer: int = 0) -> Iterator[socket.socket]:
-    """A WebSocket by hand, whose first message has begun."""
+    """Open a WebSocket by hand and begin a message."""
     with socket.socket() as connection:
         if buffer:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)

@@ -31,7 +31,7 @@ def operators(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def plane(operators, tmp_path_factory):
-    """A data plane beside the installation, with a port of its own."""
+    """A separate data plane with a port of its own."""
     folder = tmp_path_factory.mktemp("plane") / "data"
     with data_plane(addresses(operators.installation), folder) as server:
         yield server
@@ -66,7 +66,7 @@ def held_polls(operators):
 
 
 def beginnings(operators):
-    """Reports whose bodies never come."""
+    """Return a report whose body never arrives."""
     request = post("/api/v1/report", "", JSON, f"X-API-Key: {operators.read}")
     return request.replace("Length: 0", "Length: 9")
 

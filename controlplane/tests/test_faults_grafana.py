@@ -80,7 +80,7 @@ def expected(pair):
 
 
 async def nothing(*_):
-    """Stands for what a gate needs to serve."""
+    """A placeholder for a gate's application."""
 
 
 class Status:

@@ -1,4 +1,4 @@
-"""The probe drill: what the manifests ask, asked of real processes while what they need is away."""
+"""The probe drill: the manifests' probes on real processes during outages."""
 
 import contextlib
 import threading
@@ -31,7 +31,7 @@ def installation(tmp_path_factory):
 
 @pytest.fixture
 def start(installation, tmp_path):
-    """Starts one pod of each role named, as its manifest says, and waits as kubelet would."""
+    """Start a pod of each named role, per its manifest, and wait as kubelet would."""
     services = {name.upper(): value for name, value in installation.services().items()}
     kept = {k: v for k, v in installation.environment.items() if k not in SERVICE_VARIABLES}
     pods = []

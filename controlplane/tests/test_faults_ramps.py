@@ -186,7 +186,7 @@ def test_engage_in_a_storm_of_kills_wins_and_stays(installation, client):
 
 
 def _storm(installation, over):
-    """Kill whoever may run ticks, again and again; the supervisor gives up on quick deaths."""
+    """Kill processes that run ticks, repeatedly, but not so fast that the supervisor gives up."""
     while not over.wait(random.uniform(2.2, 4)):
         for words in (WORKER, ("watchdog",)):
             with contextlib.suppress(AssertionError, ProcessLookupError):

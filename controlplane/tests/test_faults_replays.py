@@ -78,7 +78,7 @@ def test_killed_twice_each_letter_is_in_its_origin_once_and_all_counts_agree(
 
 
 def _fill(store, name, letters):
-    """Letters of each group in turns; by id what is retried, and what is not."""
+    """Add letters of each group in turn; return the retried and the other ones by id."""
     fields = {}
     with store.pipeline(transaction=False) as pipeline:
         for number in range(letters):
@@ -95,7 +95,7 @@ def _fill(store, name, letters):
 
 @contextlib.contextmanager
 def _consuming(store, names):
-    """A consumer that sends what is poisoned back, with what the retry added."""
+    """A consumer that returns poisoned messages with the fields added by the retry."""
     over = threading.Event()
 
     def run():
@@ -141,7 +141,7 @@ def _ask(client, names):
 
 
 def _assert_each_once(installation, client, store, name, sent):
-    """The origin, what is left and the archive of one stream; returns how many were retried."""
+    """Check the origin, the rest and the archive of one stream; return the number of retries."""
     retried = {entry_id: fields for entry_id, (fields, eligible) in sent.items() if eligible}
     arrived = store.xrange(f"axiom:{name}")
     found = Counter(fields[b"dlq_retry_of"] for _, fields in arrived)

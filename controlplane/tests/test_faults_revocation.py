@@ -1,4 +1,4 @@
-"""A token that lost its rights is refused soon, on web and data plane, whatever is down."""
+"""A token that lost its rights is refused soon, on web and data plane, during any outage."""
 
 import time
 from datetime import timedelta
@@ -50,7 +50,7 @@ def kim():
 
 
 class Program:
-    """Asks with a token of `owner`, as often as it can."""
+    """Sends requests with a token of `owner`, as fast as it can."""
 
     def __init__(self, console, owner, **fields):
         text = token_text(owner, ["switches:read"])
@@ -64,12 +64,12 @@ class Program:
         return self._client.get(path).status_code
 
     def begin(self):
-        """Wait until both planes know the token."""
+        """Wait until both planes accept the token."""
         for path in (WEB, PLANE):
             until(lambda path=path: self.ask(path) == 200, 10)
 
     def refused_within(self, path, seconds, *, since=None):
-        """Return the first status that is not 200; fail if a 200 begins later than `seconds`."""
+        """Return the first status that is not 200; fail if a 200 starts later than `seconds`."""
         since = since or time.monotonic()
         while True:
             began = time.monotonic()

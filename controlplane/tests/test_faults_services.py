@@ -1,4 +1,4 @@
-"""Redis or PostgreSQL gone, hung and back: what works, what says so, what needs no restart."""
+"""Outages of Redis or PostgreSQL: working functions, reports, and recovery without restarts."""
 
 import os
 import signal

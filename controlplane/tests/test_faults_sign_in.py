@@ -1,4 +1,4 @@
-"""Guessing at the door while Redis hangs: counted at both steps, and nobody waits for Redis."""
+"""Password guessing while Redis hangs: counted at both steps, without waiting for Redis."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""SQL of an app names only its own tables; others are read through what their owner exports."""
+"""An app's SQL names only its own tables; others are read through their owner's exports."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""The gate before Django: nobody waits for a database that does not answer."""
+"""The gate in front of Django: no request waits for an unresponsive database."""
 
 import asyncio
 import time
@@ -198,7 +198,7 @@ async def ignore(_message):
 
 
 def ask_with(receive, path="/api/v1/switches/"):
-    """The messages that a caller got whose body comes by `receive`."""
+    """Return the messages sent to a caller whose body comes by `receive`."""
     state, sent = State(), []
     state.database_reachable = True
 
@@ -262,7 +262,7 @@ def test_large_hook_of_a_known_token_fits_beside_strangers_whose_bodies_never_en
 
 
 def figures_of(gate):
-    """{(metric, bulkhead): value}, of those that are not 0."""
+    """Return the nonzero metrics as {(metric, bulkhead): value}."""
     return {
         (sample.name.removeprefix("switchgear_web_bulkhead_"), sample.labels["bulkhead"]): value
         for family in gate.metrics()

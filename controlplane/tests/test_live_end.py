@@ -1,4 +1,4 @@
-"""A web process that is told to end while hundreds of sockets are open."""
+"""Shutdown of a web process with hundreds of open sockets."""
 
 import asyncio
 import os

@@ -121,7 +121,7 @@ def test_who_is_no_longer_welcome_is_not_told_any_more_and_others_are(console, r
 
 @pytest.mark.slow
 def test_strangers_who_knock_keep_nobody_waiting_inside(console, reader):
-    """Their sessions can't be looked up: that holds what would tell of changes, were it shared."""
+    """Session lookups of strangers hang, which must not delay change notifications."""
     own = {"Origin": console.server.url, "Cookie": f"sessionid={'a' * 32}"}
     with console.listen(reader) as listening, ThreadPoolExecutor(100) as crowd:
         heard(listening)
@@ -138,7 +138,7 @@ def test_strangers_who_knock_keep_nobody_waiting_inside(console, reader):
 
 @contextmanager
 def held(table: str) -> Iterator[None]:
-    """While inside, nobody else can read the table."""
+    """Lock the table against readers in this context."""
     found = connection.settings_dict
     with psycopg.connect(
         host=str(found["HOST"]),

@@ -1,4 +1,4 @@
-"""`--fast` runs what needs no service, and fails what needs one all the same."""
+"""`--fast` runs the tests that need no service, and fails those that need one anyway."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The application's login alone, without a word of the owner: no start can come to anything."""
+"""A start with the application's login alone fails at once: the owner's is missing."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ STARTS = [("dataplane",), ("serve", "dataplane"), ("serve", "worker"), ("serve",
 
 @pytest.fixture
 def alone(tmp_path):
-    """Variables that name the application's login, and not that somebody else owns the tables."""
+    """Variables with the application's login only, without the tables' owner."""
     addresses = settings.ENV.database
     if addresses.assume_role:
         pytest.skip("the tests themselves have one login for everything")

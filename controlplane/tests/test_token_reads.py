@@ -93,7 +93,7 @@ def test_answer_is_the_one_that_all_middleware_gives(path, status):
 
 
 def without_vary(headers):
-    """Sessions and language are none of a program's; what it gets is in no cache anyway."""
+    """Return the headers without Vary: programs have no session or language."""
     return {name: value for name, value in headers.items() if name != "vary"}
 
 

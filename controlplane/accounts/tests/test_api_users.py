@@ -1,4 +1,4 @@
-"""People over HTTP: an admin makes one, sees the first password once, and changes what they may."""
+"""The API for people: creation with a password shown once, and permission changes."""
 
 import pytest
 from django.test import Client

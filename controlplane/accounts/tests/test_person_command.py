@@ -1,4 +1,4 @@
-"""`manage.py person`: who can not sign in gets in by the shell, and the trail says so."""
+"""`manage.py person`: account recovery by the shell, with audit rows."""
 
 from datetime import timedelta
 from io import StringIO

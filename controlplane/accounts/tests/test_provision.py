@@ -1,4 +1,4 @@
-"""After `provision` the application can work, cannot touch the trail, and somebody can sign in."""
+"""After `provision` the application has its rights, the trail is protected, and an admin exists."""
 
 import json
 from dataclasses import replace
@@ -128,7 +128,7 @@ def test_a_role_that_is_not_there_is_one_clear_line(settings):
 
 
 def about_users():
-    """A new installation's trail also tells of the services and dependencies it begins with."""
+    """Return the audit rows of users only; a new installation also has those of services."""
     return list(AuditEntry.objects.filter(action__startswith="user."))
 
 

@@ -19,7 +19,7 @@ MINUTES = timedelta(minutes=5)
 
 
 class Holder:
-    """A process's token table; `asked` counts."""
+    """A process's token table; `asked` counts lookups."""
 
     def __init__(self):
         self.tokens = {}

@@ -1,4 +1,4 @@
-"""Signing in and out: who gets in, who has to wait, and what the trail keeps of it."""
+"""Signing in and out: accepted and rejected attempts, lockouts, and audit rows."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""Sessions that take a lock and then do nothing, as those of a frozen process."""
+"""Sessions that take a lock and then idle, like those of a frozen process."""
 
 import threading
 import time

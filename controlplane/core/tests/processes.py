@@ -1,4 +1,4 @@
-"""Commands of ours beside a test, on the test's own database, with the application's rights."""
+"""Management commands on the test database, with the application's rights."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""An actor has one name: in labels, in the audit trail, and in what is searched for."""
+"""An actor has one name: in labels, in the audit trail, and in searches."""
 
 import pytest
 

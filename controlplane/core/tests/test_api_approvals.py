@@ -1,4 +1,4 @@
-"""A second person decides: who may, once, in time, and what happens then."""
+"""Approvals over HTTP: eligible approvers, a single decision, deadline and effect."""
 
 from datetime import timedelta
 

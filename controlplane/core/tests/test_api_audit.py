@@ -1,4 +1,4 @@
-"""The audit trail over HTTP: found by filters, exported whole, and verified by whoever got it."""
+"""The audit trail over HTTP: filters, export, and verification of an export."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""The trail verified round after round: whatever does not hold is noticed, told and kept said."""
+"""Continuous verification of the trail: failures are detected, notified, and stay reported."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""A write whose caller was already told that it failed takes itself back."""
+"""A write whose request has timed out is rolled back."""
 
 import time
 

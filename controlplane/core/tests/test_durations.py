@@ -1,4 +1,4 @@
-"""Durations: what is accepted, what is refused and how, and both ways back to text."""
+"""Durations: accepted and refused texts, and formatting."""
 
 from datetime import timedelta
 

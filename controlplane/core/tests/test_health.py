@@ -1,4 +1,4 @@
-"""The probes: what each says, and that nothing which hangs can hold one up."""
+"""Probes: their responses, and their time limit when a dependency hangs."""
 
 import logging
 import socket
@@ -26,7 +26,7 @@ class Status:
 
 @pytest.fixture(autouse=True)
 def snapshot(monkeypatch):
-    """The data plane in this process, as far as the probes know it."""
+    """The data plane's snapshot status, as seen by the probes."""
     status = Status()
     monkeypatch.setattr(health, "_snapshot_source", lambda: status)
     monkeypatch.setattr(health, "_migrated", False)
@@ -35,7 +35,7 @@ def snapshot(monkeypatch):
 
 @pytest.fixture
 def black_hole():
-    """A server that takes connections and never says a word."""
+    """A server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server
 

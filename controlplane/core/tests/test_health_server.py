@@ -1,4 +1,4 @@
-"""The port on which a process that serves nothing else says how it is."""
+"""The probe port of processes without a web server."""
 
 import http.client
 import json

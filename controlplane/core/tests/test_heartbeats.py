@@ -1,4 +1,4 @@
-"""A heartbeat stands for a loop that turns, not for a process that exists."""
+"""A heartbeat depends on a turning loop, not on a running process."""
 
 import time
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Probes and scrapes come by a container's address; everything else only by a name of ours."""
+"""Probes and scrapes work with a container's address; other paths need an allowed host name."""
 
 import pytest
 

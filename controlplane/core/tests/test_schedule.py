@@ -1,4 +1,4 @@
-"""The schedule of beat: what is sent at which second, and what is left out."""
+"""Beat's schedule: ticks sent and omitted at each second."""
 
 import threading
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Output of shell commands: one line stays one line, whatever names and reasons contain."""
+"""Shell output: a line stays a single line, whatever names and reasons contain."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""A connection that is kept from one use to the next, outside the pool."""
+"""A reusable connection outside the pool."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""The clockwork: who ran a tick and when, and what one that fails leaves behind."""
+"""Ticks: recorded runs, and the effect of a failing one."""
 
 import logging
 import math

@@ -1,4 +1,4 @@
-"""The audit page: what it finds, how it reads, and the proof that it is whole."""
+"""The audit page: filters, rendering, and verification."""
 
 import re
 from datetime import timedelta

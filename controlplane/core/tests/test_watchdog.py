@@ -1,4 +1,4 @@
-"""The watchdog: what is late runs, what is in time is left alone, nothing runs twice at once."""
+"""The watchdog runs late ticks only, and never twice at once."""
 
 import threading
 import time

@@ -75,9 +75,9 @@ def start(
     user: int | None = None,
     on_hangup: signal.Handlers = signal.SIG_DFL,
 ) -> Iterator[Run]:
-    """A run on `data`, both outputs in one; whatever of it is left at the end is killed.
+    """Start a run on `data`, with both outputs combined; kill its remaining processes at the end.
 
-    `on_hangup` is what it inherits for SIGHUP, whatever the tests were started under.
+    `on_hangup` is the inherited action of SIGHUP, independent of the test runner's.
     """
     port = port or free_port()
     kept = {name: value for name, value in os.environ.items() if name not in _SERVICE_VARIABLES}

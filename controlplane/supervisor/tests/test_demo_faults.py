@@ -1,6 +1,6 @@
-"""`demo`, for real: a switch reaches the services, a fault reaches the console, and all of it ends.
+"""`demo` for real: a switch reaches the services, a fault reaches the console, and all ends.
 
-The services are asked as visitors ask them, the console over its API.
+Requests to the services are like those of visitors, requests to the console use its API.
 """
 
 import os
@@ -40,7 +40,7 @@ COUNTED = """
 
 @pytest.fixture
 def demo(data: Path) -> Iterator[Run]:
-    """Up, its services heard of by the console, and no story."""
+    """A running demo without a scenario, whose services the console has heard from."""
     with start(data, command=DEMO, environment={"DEMO_SCENARIO": "off"}) as run:
         run.wait_for("See who calls whom", READY_SECONDS)
         yield run
@@ -77,7 +77,7 @@ def core_of(run: Run) -> str:
 
 
 def oracle_of(run: Run, core: str) -> str:
-    """The port is nowhere told but to the services themselves."""
+    """Return the URL of the oracle service, found in its process's environment."""
     for entry in Path("/proc").iterdir():
         try:
             words = (entry / "environ").read_bytes()

@@ -1,4 +1,4 @@
-"""A data directory whose disk is full or read-only: the run goes on, and recovers by itself."""
+"""A data directory on a full or read-only disk: the run continues, and recovers by itself."""
 
 import contextlib
 import subprocess

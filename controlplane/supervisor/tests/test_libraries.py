@@ -1,4 +1,4 @@
-"""The libraries of pages, installed by a stand-in for npm."""
+"""Installation of the pages' libraries, with a stand-in for npm."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Puts an npm on PATH that does what it is told, and nothing else that is one."""
+    """Put a scripted npm on PATH, and no other."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("sh", "sleep", "mkdir", "echo"):

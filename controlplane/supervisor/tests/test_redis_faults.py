@@ -1,4 +1,4 @@
-"""An embedded Redis that can't start: the run goes on, and Redis comes back."""
+"""An embedded Redis that can't start: the run continues, and Redis comes back."""
 
 import os
 import shutil

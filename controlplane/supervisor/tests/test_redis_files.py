@@ -1,4 +1,4 @@
-"""Damaged append-only files: what is kept of them, and where the old ones are."""
+"""Damaged append-only files: the commands kept, and the copies of the old files."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

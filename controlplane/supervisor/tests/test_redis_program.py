@@ -1,4 +1,4 @@
-"""The server that stands for Redis: the machine's own first, an old wheel last."""
+"""The choice of the Redis server: the machine's own first, an old wheel last."""
 
 import os
 from pathlib import Path

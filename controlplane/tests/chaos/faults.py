@@ -1,4 +1,4 @@
-"""The faults of the plan, inflicted on a running installation and two processes beside it."""
+"""Inflicts the plan's faults on a running installation and two further processes."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Comparing what readers and writers were told with the truth. Pure: lists of problems come out."""
+"""Compares the observations of readers and writers with the truth. Pure: returns problems."""
 
 import hashlib
 from collections import Counter, defaultdict
@@ -40,9 +40,9 @@ class Decision:
 
 @dataclass(frozen=True)
 class Resource:
-    """A switch as the console's API or a live socket tells it, at the version of its last change.
+    """A switch as reported by the API or a live socket, at the version of its last change.
 
-    `reader` names the switch too: versions of one switch say nothing about another's.
+    `reader` includes the switch: versions of different switches aren't comparable.
     """
 
     reader: str
@@ -56,10 +56,10 @@ class Resource:
 
 @dataclass(frozen=True)
 class Operation:
-    """A change that was asked for, with its final answer however often it was retried.
+    """A requested change with its final response, after any number of retries.
 
     `id` is its Idempotency-Key and its request id; `action` is the audit row that it writes.
-    `status` is None if nobody answered; `version` is that of the answer, if it names one.
+    `status` is None without a response; `version` is that of the response, if it has one.
     """
 
     id: str

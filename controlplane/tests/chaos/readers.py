@@ -1,4 +1,4 @@
-"""Services that read switches in every way there is, each of which keeps what it was told."""
+"""Services that read switches in each supported way and record the responses."""
 
 import base64
 import contextlib
@@ -35,10 +35,10 @@ Turn = Callable[[httpx.Client], None]
 
 
 class Reader:
-    """A thread that reads one address in one way until it is stopped.
+    """A thread that reads one URL in one way until it is stopped.
 
-    `snapshots` and `decisions` are the answers; `version` is the newest that it has. With `memory`
-    it says what it has, so it may never be told anything older.
+    `snapshots` and `decisions` are the responses; `version` is the newest one received. With
+    `memory` it sends its version, so it must never receive an older one.
     """
 
     def __init__(self, name: str, url: str, token: str, way: str) -> None:
@@ -275,7 +275,7 @@ class Service:
 
 
 class Unread:
-    """Sockets and streams of a slow client: opened, never read, and opened anew now and then."""
+    """Sockets and streams of a slow client: opened, never read, and reopened now and then."""
 
     def __init__(self, port: int, token: str) -> None:
         self._port, self._token = port, token

@@ -55,7 +55,7 @@ class Happened:
 
 @dataclass
 class Run:
-    """Everybody who takes part in a run, and what happened in it."""
+    """The participants of a run, and its results."""
 
     seed: int
     installation: Installation
@@ -182,7 +182,7 @@ class Run:
                 self.problems.append(f"{reader.name} never had an answer")
 
     def report(self) -> str:
-        """Return the figures, and the problems with what is needed to run it again."""
+        """Return the figures and the problems, with the parameters to repeat the run."""
         lines = [f"seed {self.seed}", *(f"{name}: {said}" for name, said in self.figures.items())]
         if self.problems:
             lines.append(f"{len(self.problems)} problems; run again with CHAOS_SEED={self.seed}")
@@ -191,7 +191,7 @@ class Run:
         return "\n".join(lines)
 
     def _engagements(self) -> list[str]:
-        """Judge the time of each engagement that nothing it needs was taken from."""
+        """Return engagements that took too long, although nothing they need was faulty."""
         engaged = [
             one
             for one in self.probe.operations

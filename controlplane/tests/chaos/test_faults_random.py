@@ -1,6 +1,6 @@
-"""Random faults against a whole installation: every answer is compared with the audit trail.
+"""Random faults against a whole installation: each response is compared with the audit trail.
 
-`CHAOS_SECONDS` says how long faults are inflicted, `CHAOS_SEED` which ones.
+`CHAOS_SECONDS` is the duration of the faults, `CHAOS_SEED` selects them.
 """
 
 import os
@@ -32,7 +32,7 @@ def test_random_faults_lose_no_change_and_tell_no_reader_anything_else(tmp_path:
 @pytest.mark.smoke
 @pytest.mark.timeout(SHORT_SECONDS + AROUND_SECONDS)
 def test_some_faults_lose_no_change_and_tell_no_reader_anything_else(tmp_path: Path) -> None:
-    """The same within CI's time: always the same faults, and no start of everything anew."""
+    """A short version for CI: fixed faults, without a restart of the whole installation."""
     kinds = {name: kind for name, kind in KINDS.items() if name != "supervisor.kill"}
     _run(SHORT_SEED, SHORT_SECONDS, kinds, tmp_path)
 

@@ -100,7 +100,7 @@ def from_picture(after: Mapping[str, Any], salts: Mapping[int, str]) -> Entry | 
 
 
 def from_snapshot(switches: Iterable[Mapping[str, Any]]) -> State:
-    """Return the state that a snapshot tells."""
+    """Return the state in a snapshot."""
     return {
         one["id"]: Entry(
             allow_percent=float(one["allow_percent"]),

@@ -43,7 +43,7 @@ class Request:
 
 
 class Writer:
-    """A thread that asks for one change after another until it is stopped.
+    """A thread that requests one change after another until it is stopped.
 
     `choose` returns the next request; `pause` returns the seconds before it. With several `urls`
     each attempt goes to the next one.
@@ -67,7 +67,7 @@ class Writer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask for no more; the last request may be retried until it is answered."""
+        """Stop requesting; the last request may be retried until it is answered."""
         self._stop.set()
 
     def join(self) -> None:
@@ -85,7 +85,7 @@ class Writer:
 def perform(
     client: httpx.Client, urls: Iterator[str], request: Request, problems: list[str]
 ) -> Operation:
-    """Ask until there is an answer that is final, always with the same key."""
+    """Retry with the same key until the response is final."""
     key, attempts, began = str(uuid.uuid4()), 0, time.monotonic()
     headers = {"Idempotency-Key": key, "X-Request-ID": key}
     status, version = None, None
@@ -111,7 +111,7 @@ def perform(
 
 
 def operator(draw: random.Random, switches: tuple[str, ...]) -> Callable[[], Request]:
-    """Return a choice of what an operator asks for, seldom in vain."""
+    """Return a chooser of an operator's requests, most of which succeed."""
     verbs = (engage, engage, engage_briefly, extend, release, release, ramp, ramp, undo)
 
     def choose() -> Request:

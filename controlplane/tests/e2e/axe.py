@@ -41,9 +41,9 @@ Faults = dict[str, list[str]]
 
 
 def judge(page: Page, faults: Faults, turns: Turns = ALL_TURNS) -> None:
-    """Add what is against the rules on the page as it stands: light and dark, wide and narrow.
+    """Add the page's accessibility faults: light and dark, wide and narrow.
 
-    The same fault on many pages is one, with the pages that have it.
+    A fault on several pages is listed once, with its pages.
     """
     _judge([page], faults, turns)
 

@@ -1,4 +1,4 @@
-"""Two installations to look at: a bad night with something of everything, and the first day."""
+"""Two installations: a bad night with data in every state, and the first day."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""A person without a mouse: goes by Tab, and notes where nothing shows where he is."""
+"""Keyboard navigation: moves by Tab and records stops without a visible focus."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ class Keys:
         return self.page
 
     def to(self, wanted: Locator) -> None:
-        """Press Tab until it has the focus; fails where that never comes."""
+        """Press Tab until the element has the focus; fail if it never gets it."""
         expect(wanted).to_be_visible()
         for _ in range(MAX_STOPS):
             if wanted.evaluate(_IS):

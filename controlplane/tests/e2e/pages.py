@@ -65,7 +65,7 @@ def by_itself() -> dict[str, str]:
 
 
 def found(user: User) -> dict[str, list[str]]:
-    """Paths by the name of their view, found by following links; only what is answered in HTML."""
+    """Return paths by the name of their view, found by following links; HTML pages only."""
     seen: dict[str, list[str]] = {}
     for name, path, _html in followed(user):
         seen.setdefault(name, []).append(path)

@@ -1,7 +1,7 @@
-"""Whoever sees fewer colours reads every word: contrasts as they are to four kinds of eyes.
+"""Contrast of all text for four kinds of color vision.
 
-Each colour is turned into what such an eye sees of it by the matrices of Machado, Oliveira and
-Fernandes (2009) for a complete deficiency, in linear RGB; the last is of luminance alone.
+Colors are converted by the matrices of Machado, Oliveira and Fernandes (2009) for a complete
+deficiency, in linear RGB; the last kind sees luminance alone.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Larger text, less motion, a system's own colours: the main pages for whoever needs them so."""
+"""Accessibility preferences on the main pages: larger text, less motion, system colors."""
 
 import shutil
 

@@ -33,7 +33,7 @@ FINANCE = "/switches/segment/finance/"
 
 @pytest.fixture
 def keys(desks):
-    """Opens a window for somebody, and in the end asks what was not seen."""
+    """Open windows for keyboard tests, and at the end assert that each focus was visible."""
     opened = []
 
     def of(user, path):

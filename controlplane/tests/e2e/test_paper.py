@@ -1,4 +1,4 @@
-"""Pages that somebody prints for a file or a meeting: no navigation, no buttons, black on white."""
+"""Printed pages: no navigation, no buttons, black on white."""
 
 import os
 from pathlib import Path
@@ -73,6 +73,6 @@ def test_pages_on_paper_are_black_on_white_with_nothing_to_press(rounds, night):
 
 
 def _picture(page, name):
-    """Kept for eyes, if somebody named a folder for it."""
+    """Save a screenshot if the variable SCREENSHOTS names a folder."""
     if folder := os.environ.get("SCREENSHOTS"):
         page.screenshot(path=str(Path(folder) / f"paper-{name}.png"), full_page=True)

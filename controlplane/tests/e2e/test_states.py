@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.e2e, axe.needs_axe]
 
 @pytest.fixture
 def far(chromium, console, transactional_db):
-    """Windows before a web process whose PostgreSQL and Redis can be taken away."""
+    """Windows of a web process whose PostgreSQL and Redis can be taken away."""
     opened = Desks(chromium, console.server.url)
     yield opened
     console.database.mend()

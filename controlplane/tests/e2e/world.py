@@ -1,4 +1,4 @@
-"""An installation as it looks on a bad night: something of everything there is, in every state."""
+"""An installation on a bad night: objects of all kinds, in every state."""
 
 from datetime import timedelta
 from typing import Any

@@ -102,7 +102,7 @@ def _asked(cases: Any, send: Send, examples: int, there: Mapping[str, list[str]]
 
 
 def by(client: Client) -> Send:
-    """Ask Django, as this client would, and take back whatever changed."""
+    """Return a sender of requests to Django, as this client, that rolls back changes."""
 
     def send(request: requests.PreparedRequest) -> Response:
         path, _, query = request.path_url.partition("?")
@@ -127,7 +127,7 @@ def by(client: Client) -> Send:
 
 
 def by_plane(plane: Plane, loop: Background, headers: Mapping[str, str]) -> Send:
-    """Ask the data plane with these headers; of a stream the beginning is enough."""
+    """Return a sender of requests to the data plane; it reads only the beginning of a stream."""
 
     def send(request: requests.PreparedRequest) -> Response:
         return loop.run(_through(plane, request, {**said(request), **headers}))

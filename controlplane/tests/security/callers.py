@@ -41,14 +41,14 @@ def person_may(need: Need, role: str) -> bool:
 
 
 def token_scopes(need: Need) -> list[tuple[str, ...]]:
-    """The smallest sets of scopes that a token may come with to the API; none if no token may."""
+    """Return the smallest sets of scopes that suffice for a token; none if no token may."""
     if need.person or need.open:
         return []
     return [need.scopes] if need.all_scopes else [(scope,) for scope in need.scopes]
 
 
 def too_few_scopes(need: Need) -> list[tuple[str, ...]]:
-    """The largest sets of scopes that do not suffice: what is refused then is refused always."""
+    """Return the largest sets of scopes that do not suffice."""
     everything = set(ALL_SCOPES)
     if need.person or not need.scopes:
         return [tuple(everything)]
@@ -58,7 +58,7 @@ def too_few_scopes(need: Need) -> list[tuple[str, ...]]:
 
 
 def ask(client: Client, method: str, place: Place) -> Any:
-    """Make the request with an empty body, and take back whatever it changed."""
+    """Make the request with an empty body, and roll back its changes."""
     more = {"content_type": "application/json"} if place.is_api and method != "GET" else {}
     cookies = client.cookies.copy()
     with undone():

@@ -1,4 +1,4 @@
-"""Pages without their frame, for tests that ask for statuses alone."""
+"""Pages without their frame, for tests of statuses alone."""
 
 import copy
 import re

@@ -95,7 +95,7 @@ def _letters_left(letters: Heap, actor: Actor, now: datetime) -> None:
 
 
 def kept_for_good(ada: User, switch: str) -> None:
-    """Approve that it stays engaged, as somebody asked who is not ada."""
+    """Approve a permanent engagement as ada; somebody else requested it."""
     waiting = Approval.objects.get(target=switch, kind=Approval.Kind.PERMANENT, state="pending")
     approvals.approve(approval_id=waiting.pk, comment="", actor=ada.as_actor(), now=db_now())
 

@@ -1,4 +1,4 @@
-"""A page's form as a browser would send it: what is in it, with good words where it is empty."""
+"""A page's form as a browser would send it, with empty fields filled in."""
 
 from html.parser import HTMLParser
 from typing import Any
@@ -72,7 +72,7 @@ class Forms(HTMLParser):
 
 
 def filled(client: Client, path: str, **more: Any) -> dict[str, Any]:
-    """The form of this page that leads to itself, filled in; `more` is what the test says."""
+    """Return the filled-in form of this page that posts to itself; `more` overrides fields."""
     html = client.get(path).content.decode()
     ours = [
         fields for action, fields in Forms(html).found if action.partition("?")[0] in {"", path}

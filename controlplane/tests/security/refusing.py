@@ -21,7 +21,7 @@ SEEN = ["last_seen_at", "last_used_at", "expire_date"]
 
 @contextmanager
 def full_house(settings: Any) -> Iterator[tuple[House, dict[str, Client]]]:
-    """A house full of things, and a browser of somebody of each role."""
+    """An installation with objects in every table, and a browser for each role."""
     with heap(settings) as letters:
         ada = markup.build(letters)
         existing.more(ada, letters)

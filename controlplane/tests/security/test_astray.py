@@ -1,4 +1,4 @@
-"""Addresses that lead away or out: where a sign-in goes on to, and paths with dots in them."""
+"""Redirects and paths: the target after a sign-in, and paths with dots in them."""
 
 import pytest
 from django.test import Client

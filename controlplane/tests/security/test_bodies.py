@@ -91,7 +91,7 @@ def test_a_hostile_body_is_refused_in_words(what):
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "gzip, gzip"])
 def test_a_compressed_body_is_never_unpacked(coding):
-    """A few bytes could become gigabytes. What was packed is no JSON, whatever it says."""
+    """A few compressed bytes could become gigabytes, so compressed bodies are invalid JSON."""
     packed = gzip.compress(orjson.dumps({"reason": REASON, "expires_in": "1h"}))
     client = callers.somebody("operator")
 
@@ -107,7 +107,7 @@ def test_a_compressed_body_is_never_unpacked(coding):
 
 
 class Looked(QueryDict):
-    """A query that notes which parameters a view looks at."""
+    """A query that records which parameters a view reads."""
 
     names = set()
 
@@ -130,7 +130,7 @@ def lists():
 
 
 def parameters(answer, place):
-    """The names that a view knows: the API says so, a page looked at them."""
+    """Return a view's parameter names: listed by the API, or read by a page."""
     if place.is_admin:
         return ["q"]
     if place.is_api:
@@ -141,7 +141,7 @@ def parameters(answer, place):
 
 @pytest.mark.exhaustive
 def test_a_query_that_makes_no_sense_is_refused_in_words(monkeypatch):
-    """On each list of the API and each page, for each filter by itself and for one that is none."""
+    """Tests each list of the API and each page, with each filter and an unknown one."""
     monkeypatch.setattr("django.core.handlers.wsgi.QueryDict", Looked)
     client, broken, tried = callers.somebody("admin"), {}, set()
     turn = cycle(SENSELESS)

@@ -1,4 +1,4 @@
-"""Ways round the front door: more fields than asked for, other people's things, planted names."""
+"""Authorization bypasses: extra fields, other people's objects, forged names."""
 
 from contextlib import ExitStack, suppress
 

@@ -18,7 +18,7 @@ PASSWORD = "correct-horse-9-staple"
 
 
 def tables_with(text):
-    """The tables in which some row says it, anywhere."""
+    """Return the tables with a row that contains the text."""
     found = []
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):

@@ -1,4 +1,4 @@
-"""The table of addresses is whole: each resolves to what it was made of."""
+"""The table of paths is complete: each path resolves to its route."""
 
 from django.urls import resolve
 

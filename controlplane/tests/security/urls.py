@@ -82,7 +82,7 @@ class Place(NamedTuple):
 
 
 class NoSample(Exception):
-    """A route has an argument that :data:`SAMPLES` does not know."""
+    """Raised for a route's argument without a sample in :data:`SAMPLES`."""
 
 
 @cache

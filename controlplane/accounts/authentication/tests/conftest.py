@@ -1,4 +1,4 @@
-"""The provider that the tests of entry come by."""
+"""Fixtures: the identity provider of the authentication tests."""
 
 import dataclasses
 

@@ -23,10 +23,11 @@ def new_key() -> rsa.RSAPrivateKey:
 
 
 class FakeProvider:
-    """`claims` are added to each ID token and win over its own; `person` is what userinfo says.
+    """A local OpenID provider.
 
-    `faults` may have: `token` (its text in place of the signed one), `key`, `kid`, `algorithm`,
-    `issuer` (of the description), `redirect` (where the token endpoint leads), `hang` (seconds).
+    `claims` override those of each ID token; `person` is the userinfo response. `faults` may have:
+    `token` (a text in place of the signed one), `key`, `kid`, `algorithm`, `issuer` (of the
+    metadata), `redirect` (target of the token endpoint), `hang` (seconds).
     """
 
     def __init__(self) -> None:
@@ -43,7 +44,7 @@ class FakeProvider:
         return f"http://127.0.0.1:{self.server.server_port}"
 
     def authorized(self, location: str) -> tuple[str, str]:
-        """The person agrees: the state, and the code for what a browser was sent here with."""
+        """Consent as the person; return the state and the code for a browser's request."""
         asked = {name: values[0] for name, values in parse_qs(urlsplit(location).query).items()}
         code = secrets.token_urlsafe(16)
         self.codes[code] = asked

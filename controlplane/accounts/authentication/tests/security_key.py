@@ -39,7 +39,7 @@ class SecurityKey:
         )
 
     def show(self, question: dict[str, Any], *, verified: bool = True) -> dict[str, Any]:
-        """The answer to a page that asks for a passkey; without its PIN if not `verified`."""
+        """Return the response to a passkey request; without a PIN if not `verified`."""
         collected = _collected("webauthn.get", question["publicKey"])
         data = _data(TOUCHED | VERIFIED if verified else TOUCHED)
         signature = self.key.sign(bytes(data) + collected.hash, ec.ECDSA(hashes.SHA256()))

@@ -1,4 +1,4 @@
-"""Passkeys without a browser: alone they stand for both steps only if they asked who holds them."""
+"""Passkeys without a browser: alone they replace both steps only with user verification."""
 
 import html
 import json

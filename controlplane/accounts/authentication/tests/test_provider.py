@@ -1,4 +1,4 @@
-"""Single sign-on against a real local provider: who comes in, and what is never believed."""
+"""Single sign-on against a real local provider: accepted and rejected identities."""
 
 import dataclasses
 import time

@@ -1,4 +1,4 @@
-"""A role that asks for a second factor: nothing else opens until there is one."""
+"""A role that requires a second factor: all else is closed until there is one."""
 
 import dataclasses
 

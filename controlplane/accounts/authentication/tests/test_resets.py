@@ -1,4 +1,4 @@
-"""A forgotten password: who is mailed, what a link does, and how often."""
+"""Password resets: recipients, effect and limits of a link."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""The second step: who has to take it, what opens it, and what never does."""
+"""The second sign-in step: when it is required, and accepted and rejected proofs."""
 
 import pytest
 import time_machine

@@ -1,4 +1,4 @@
-"""Sessions over HTTP: one's own, and an admin those of others."""
+"""The API for sessions: one's own, and for admins those of others."""
 
 import pytest
 from django.conf import settings

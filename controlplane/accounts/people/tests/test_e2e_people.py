@@ -1,4 +1,4 @@
-"""Tokens and people in a real browser: made, shown once, deactivated with somebody to take over."""
+"""Tokens and people in a real browser: creation, secrets shown once, and handover."""
 
 import pytest
 from playwright.sync_api import expect

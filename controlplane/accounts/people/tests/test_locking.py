@@ -1,4 +1,4 @@
-"""A change of a person waits for the audit trail without blocking what that person does."""
+"""A change of a person waits for the audit trail without blocking that person's requests."""
 
 from concurrent.futures import ThreadPoolExecutor
 

@@ -35,7 +35,7 @@ def sign_in(**headers) -> Client:
 
 
 def browser(user, ago=timedelta(0)) -> Client:
-    """A browser in which somebody signed in some time ago, and has done nothing since."""
+    """Return a browser that signed in some time ago and has been idle since."""
     client = Client()
     client.force_login(user, backend=MODEL_BACKEND)
     seen = timezone.now() - ago

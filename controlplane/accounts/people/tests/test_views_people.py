@@ -1,4 +1,4 @@
-"""An admin looks after people on their pages: makes, changes, deactivates, lets back in."""
+"""The People pages: creating, changing, deactivating and unlocking."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A person sees where they are signed in, and ends what is not them any more."""
+"""The sessions page: a person's own sessions, and ending them."""
 
 from datetime import timedelta
 

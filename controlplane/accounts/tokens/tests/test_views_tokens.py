@@ -1,4 +1,4 @@
-"""Tokens on their page: made and shown once, ended for a reason, handed to somebody else."""
+"""The Tokens page: creation with a secret shown once, revocation with a reason, handover."""
 
 import re
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Killed in the middle: there is no half backup, and a restore begins or goes on cleanly."""
+"""A kill during a backup leaves no partial file; a killed restore can be resumed or repeated."""
 
 import os
 import signal
@@ -151,7 +151,7 @@ def test_a_data_plane_that_polls_meanwhile_answers_on_and_takes_the_new_epoch(tm
 
 
 class Poller:
-    """A service that polls: what it was told last."""
+    """A service that polls, with its last response."""
 
     def __init__(self, url, token):
         self._url, self._headers = url, {"Authorization": f"Bearer {token}"}

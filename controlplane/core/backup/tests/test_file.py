@@ -1,4 +1,4 @@
-"""The file is whole or not there, private, and says when it was cut or changed."""
+"""A backup file is complete or absent, private, and detects truncation and changes."""
 
 import os
 import stat

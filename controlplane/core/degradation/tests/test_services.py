@@ -1,4 +1,4 @@
-"""Causes as they are reported, and the level as it is told: in a page, over HTTP, in the trail."""
+"""Reported causes, and the resulting level on pages, over HTTP and in the trail."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Paths that fail in ways ours must not."""
+"""URLs whose views fail on purpose."""
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404

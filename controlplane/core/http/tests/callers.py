@@ -56,7 +56,7 @@ class Api:
         )
 
     def engage(self, switch: str, **fields: Any) -> HttpResponse:
-        """Engage `segment:finance` for a day with a good reason, or as `fields` say."""
+        """Engage `segment:finance` for a day with a good reason; `fields` override."""
         headers = fields.pop("headers", {})
         body = {"reason": "card payments charged twice", "expires_in": "24h", **fields}
         return self.post(f"/switches/{switch.replace(':', '/')}/engage", body, **headers)
@@ -95,7 +95,7 @@ def signed_in(user: User, *, csrf: bool = False) -> Api:
 
 
 def browser_of(user: User, *, csrf: bool = False) -> Client:
-    """A browser in which somebody signed in just now."""
+    """Return a browser signed in just now."""
     client = Client(enforce_csrf_checks=csrf, raise_request_exception=False)
     # As `force_login` does, with two statements instead of a dozen.
     session = SessionStore()

@@ -1,4 +1,4 @@
-"""Other sessions of the test's database: one that holds a lock, and who waits for it."""
+"""Other sessions of the test database: one that holds a lock, and those waiting for it."""
 
 import re
 import time
@@ -40,7 +40,7 @@ def another_session(
 def terminated_at(
     statement: str, times: int, meanwhile: Callable[[], object] = lambda: None
 ) -> Iterator[list[int]]:
-    """Terminate this thread's session before each statement that matches, so many times.
+    """Terminate this thread's session before each matching statement, up to `times` times.
 
     Calls `meanwhile` after each termination. Yields the process ids of the terminated sessions.
     """

@@ -1,4 +1,4 @@
-"""A body that comes in pieces, without telling its length, is read up to the same limit."""
+"""Chunked bodies without a length are limited to the same size."""
 
 import json
 

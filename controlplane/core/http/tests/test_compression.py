@@ -1,4 +1,4 @@
-"""Answers of Django are compressed for callers that accept gzip, except those with a secret."""
+"""Django's responses are compressed for callers that accept gzip, except those with a secret."""
 
 import gzip
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document is valid, complete, and says what the API really answers."""
+"""The OpenAPI document is valid, complete, and matches real responses."""
 
 import json
 

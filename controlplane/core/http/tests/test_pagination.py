@@ -1,4 +1,4 @@
-"""Cursor pages: complete, in order, stable while rows come and go, and not to be broken by hand."""
+"""Cursor pages: complete, ordered, stable under inserts and deletes, safe from forgery."""
 
 import base64
 import json

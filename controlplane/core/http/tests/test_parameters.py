@@ -1,4 +1,4 @@
-"""Unknown query parameters and unknown fields are refused, with the names that are known."""
+"""Unknown query parameters and fields are refused, with suggestions."""
 
 import pytest
 

@@ -34,7 +34,7 @@ def ms(number: float) -> timedelta:
 
 
 def known(*names: str, since_ms: float = -60_000, **fields: object) -> None:
-    """Instances that first said a word then, counted from the change."""
+    """Create instances first heard from `since_ms` after the change."""
     Instance.objects.bulk_create(
         Instance(id=name, service="a", first_heard_at=NOW + ms(since_ms), **fields)
         for name in names

@@ -1,4 +1,4 @@
-"""Counting calls by the minute: nothing is lost, and the rate is what a plain list would say."""
+"""Per-minute call counters: no loss, and the same rate as a plain list of calls."""
 
 import json
 from datetime import UTC, datetime, timedelta

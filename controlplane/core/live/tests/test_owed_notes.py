@@ -1,4 +1,4 @@
-"""Notes that Redis did not take are owed, and said as soon as it takes them."""
+"""Notifications that Redis didn't accept are sent as soon as it does."""
 
 import subprocess
 import time
@@ -21,7 +21,7 @@ SEVERAL_PAUSES = 0.35
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[int]:
-    """The port of a Redis of its own: what is published is heard by every test at once."""
+    """Yield the port of a separate Redis, because all tests would receive what is published."""
     port = free_port()
     arguments = [find_program(), "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
     with subprocess.Popen(arguments, stdout=subprocess.DEVNULL) as process:
@@ -64,7 +64,7 @@ def misses(pubsub: Any, seconds: float) -> int:
 
 
 def is_missed_once(pubsub: Any) -> bool:
-    """Wait until it is said that notes were missed, and then whether it is said again."""
+    """Wait for the notice of missed notifications; return True if it comes only once."""
     until(lambda: misses(pubsub, 0.05) == 1, 10)
     return misses(pubsub, SEVERAL_PAUSES) == 0
 

@@ -1,4 +1,4 @@
-"""A burst of one topic: everybody who reads is told all of it, and nobody else waits for that."""
+"""A burst in one topic: clients that keep up receive all of it, and no other topic waits."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence

@@ -1,4 +1,4 @@
-"""Passkeys in a real browser with an authenticator of its own, and how the pages of entry look."""
+"""Passkeys in a real browser with a virtual authenticator, and the look of the sign-in pages."""
 
 import os
 import re
@@ -18,7 +18,7 @@ SECURITY = "/preferences/security/"
 
 
 def with_authenticator(page: Page) -> None:
-    """A security key that knows its owner, plugged in."""
+    """Add a virtual authenticator that verifies its user."""
     devtools = page.context.new_cdp_session(page)
     devtools.send("WebAuthn.enable")
     options = {
