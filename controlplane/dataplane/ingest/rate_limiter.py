@@ -42,7 +42,7 @@ class TokenBuckets:
         """Return the seconds until one may be taken; 0 if now."""
         return max(0.0, 1 - self._level(name)) / self._limit.per_second
 
-    def take(self, name: object) -> None:
+    def take_token(self, name: object) -> None:
         """Take one; the caller has checked that there is one."""
         self._levels[name] = self._level(name) - 1, self._clock()
         self._levels.move_to_end(name)
@@ -81,8 +81,8 @@ class ReportRateLimiter:
         # Hashed, so long names take no memory; unnamed reports share one instance per token.
         name = hash((token_id, service, instance) if is_named else (token_id, None))
         _refuse(self._instances.lacks(name), "This instance", INSTANCE)
-        self._instances.take(name)
-        self._tokens.take(token_id)
+        self._instances.take_token(name)
+        self._tokens.take_token(token_id)
 
 
 def _refuse(seconds: float, who: str, limit: RateLimit) -> None:

@@ -21,7 +21,7 @@ def breaker(dependency: str = "core->oracle", **more: object) -> dict[str, objec
     return {"dependency": dependency, "state": "closed", **more}
 
 
-def told(*breakers: dict[str, object], seq: int = 1, **more: object) -> InstanceReport:
+def make_report(*breakers: dict[str, object], seq: int = 1, **more: object) -> InstanceReport:
     return parse(
         {
             "service": "core",
@@ -52,7 +52,7 @@ class Reporting:
         """Write the sums now rather than in some seconds."""
         self.ledger._breaker_writer._flushed_at = float("-inf")
         until(lambda: not self.ledger._breaker_writer.minutes, 5)
-        self.report(told(instance="z9", boot=str(uuid4())))  # Written after the others.
+        self.report(make_report(instance="z9", boot=str(uuid4())))  # Written after the others.
 
 
 @pytest.fixture

@@ -13,52 +13,56 @@ from controlplane.dataplane.ingest.instance_rows import InstanceRow
 from controlplane.dataplane.ingest.report_merge import merge
 from controlplane.dataplane.ingest.slo_events import Events
 from controlplane.dataplane.tests.served import EPOCH
-from controlplane.dataplane.tests.test_reports import BOOT, EMPTY, NEXT_BOOT, NOW, told
-from controlplane.dataplane.tests.test_sli import TEN, taken
+from controlplane.dataplane.tests.test_reports import BOOT, EMPTY, NEXT_BOOT, NOW, make_report
+from controlplane.dataplane.tests.test_sli import TEN, merge_all
 
 
 def test_a_late_report_of_a_former_boot_takes_nothing_back() -> None:
-    row, _ = taken(EMPTY, told(9, sli={"core": (90, 90)}), told(10, sli={"core": (100, 100)}))
-    row, _ = taken(row, told(1, boot=NEXT_BOOT, started=-5, sli={"core": (4, 5)}))
+    row, _ = merge_all(
+        EMPTY, make_report(9, sli={"core": (90, 90)}), make_report(10, sli={"core": (100, 100)})
+    )
+    row, _ = merge_all(row, make_report(1, boot=NEXT_BOOT, started=-5, sli={"core": (4, 5)}))
 
     later = NOW + timedelta(minutes=1)
     for seq, duplicate in ((9, False), (10, True)):
-        late = told(seq, sli={"core": (90, 90)})
+        late = make_report(seq, sli={"core": (90, 90)})
         assert merge(row, late, later, EPOCH) == (row, duplicate)
         assert report_merge.events(row, row, late) == []
 
 
 def test_two_processes_of_one_name_count_nothing_twice() -> None:
     """Alternate between the older process and the newer one, each silent meanwhile."""
-    row, _ = taken(EMPTY, told(1, sli={"core": (0, 0)}))
+    row, _ = merge_all(EMPTY, make_report(1, sli={"core": (0, 0)}))
     newer = {"boot": NEXT_BOOT, "started": 1}
-    row, events = taken(row, told(1, **newer, sli={"core": (60, 60)}), at=NOW + TEN)
+    row, events = merge_all(row, make_report(1, **newer, sli={"core": (60, 60)}), at=NOW + TEN)
     assert [one.total for one in events] == [60]
 
-    row, _ = taken(row, told(2, sli={"core": (0, 0)}), at=NOW + 5 * TEN)
+    row, _ = merge_all(row, make_report(2, sli={"core": (0, 0)}), at=NOW + 5 * TEN)
     assert row.boot == BOOT
-    row, events = taken(row, told(2, **newer, sli={"core": (61, 62)}), at=NOW + 6 * TEN)
+    row, events = merge_all(row, make_report(2, **newer, sli={"core": (61, 62)}), at=NOW + 6 * TEN)
 
     assert row.boot == NEXT_BOOT
     assert events == [Events("core", "core/a1", NOW + TEN, NOW + 6 * TEN, 1, 2)]
 
 
 def test_a_process_of_the_same_name_that_says_no_start_changes_nothing_of_that() -> None:
-    row, _ = taken(EMPTY, told(1, sli={"core": (60, 60)}))
+    row, _ = merge_all(EMPTY, make_report(1, sli={"core": (60, 60)}))
     for seq in (2, 3, 4):
-        row, events = taken(row, told(seq, boot=NEXT_BOOT, started=None, sli={"core": (0, 0)}))
+        row, events = merge_all(
+            row, make_report(seq, boot=NEXT_BOOT, started=None, sli={"core": (0, 0)})
+        )
         assert events == []
-        row, events = taken(row, told(seq, sli={"core": (60, 60)}), at=NOW + TEN)
+        row, events = merge_all(row, make_report(seq, sli={"core": (60, 60)}), at=NOW + TEN)
         assert (row.boot, events) == (BOOT, [])
 
 
 def test_a_boot_that_was_there_before_the_last_report_begins_with_its_next() -> None:
-    row, _ = taken(EMPTY, told(1, sli={"core": (1, 1)}))
+    row, _ = merge_all(EMPTY, make_report(1, sli={"core": (1, 1)}))
 
-    row, events = taken(row, told(1, boot=NEXT_BOOT, started=-5, sli={"core": (60, 60)}))
+    row, events = merge_all(row, make_report(1, boot=NEXT_BOOT, started=-5, sli={"core": (60, 60)}))
     assert events == []
 
-    _, events = taken(row, told(2, boot=NEXT_BOOT, started=-5, sli={"core": (61, 61)}))
+    _, events = merge_all(row, make_report(2, boot=NEXT_BOOT, started=-5, sli={"core": (61, 61)}))
     assert [one.total for one in events] == [1]
 
 
@@ -66,12 +70,14 @@ def test_only_the_last_boots_are_kept_and_a_forgotten_one_adds_nothing_at_first(
     row = EMPTY
     boots = [UUID(int=number) for number in range(1, 9)]
     for number, boot in enumerate(boots):
-        first = told(1, boot=boot, started=number, sli={"core": (7, 7)})
-        row, _ = taken(row, first, at=NOW + number * TEN)
+        first = make_report(1, boot=boot, started=number, sli={"core": (7, 7)})
+        row, _ = merge_all(row, first, at=NOW + number * TEN)
 
     assert list(row.reported["boots"]) == [str(boot) for boot in boots[-4:-1]]
     later = NOW + timedelta(hours=3)
-    _, events = taken(row, told(2, boot=boots[0], started=0, sli={"core": (7, 7)}), at=later)
+    _, events = merge_all(
+        row, make_report(2, boot=boots[0], started=0, sli={"core": (7, 7)}), at=later
+    )
     assert events == []
 
 
@@ -81,7 +87,7 @@ FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 @pytest.mark.parametrize(("started", "sent"), [(FIRST, LAST), (FIRST, NOW), (LAST, FIRST)])
 @pytest.mark.parametrize("before", [EMPTY, replace(EMPTY, reported_at=NOW)])
 def test_clocks_may_say_anything(started: datetime, sent: datetime, before: InstanceRow) -> None:
-    report = replace(told(1), started_at=started, sent_at=sent)
+    report = replace(make_report(1), started_at=started, sent_at=sent)
 
     began_at = boots.find_start(before, report, NOW)
 
@@ -91,18 +97,18 @@ def test_clocks_may_say_anything(started: datetime, sent: datetime, before: Inst
 @pytest.mark.parametrize("ahead", [0, 60, 540, -540])
 def test_a_clock_that_is_ahead_makes_no_span_shorter_than_it_was(ahead: int) -> None:
     """The process began ten minutes ago, and reports for the first time."""
-    first = told(1, started=ahead - 600, sent=ahead, sli={"core": (500, 500)})
+    first = make_report(1, started=ahead - 600, sent=ahead, sli={"core": (500, 500)})
 
-    _, (events,) = taken(EMPTY, first)
+    _, (events,) = merge_all(EMPTY, first)
 
     assert events.began_at == NOW - timedelta(seconds=max(600, 600 - ahead))
 
 
 def test_without_the_time_it_was_sent_a_first_report_counts_nothing() -> None:
-    row, events = taken(EMPTY, told(1, sent=None, sli={"core": (500, 500)}))
+    row, events = merge_all(EMPTY, make_report(1, sent=None, sli={"core": (500, 500)}))
     assert events == []
 
-    _, events = taken(row, told(2, sent=None, sli={"core": (501, 501)}), at=NOW + TEN)
+    _, events = merge_all(row, make_report(2, sent=None, sli={"core": (501, 501)}), at=NOW + TEN)
     assert [one.total for one in events] == [1]
 
 
@@ -118,7 +124,7 @@ def test_however_processes_of_one_name_take_turns_no_event_is_counted_twice(
     for who, lost, passed in turns:
         now += timedelta(seconds=passed)
         seqs[who] += 1 + lost
-        one = told(
+        one = make_report(
             seqs[who],
             boot=UUID(int=who + 1),
             started=None if who > 2 else who - 10,

@@ -12,7 +12,7 @@ from controlplane.core.models import Instance
 from controlplane.dataplane.ingest.dependency_discovery import DependencyIds
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
-from controlplane.dataplane.tests.reporting import Reporting, at_work, breaker, told
+from controlplane.dataplane.tests.reporting import Reporting, at_work, breaker, make_report
 from controlplane.dataplane.tests.test_ledger import NOW
 
 __all__ = ["at_work"]
@@ -31,9 +31,9 @@ def test_dependencies_are_made_while_there_is_room_and_the_rest_of_the_report_co
     )  # Registered dependencies don't count.
     at_work.ledger._breaker_writer._dependencies = DependencyIds(most=3)
 
-    at_work.report(told(*(breaker(f"core->s{number}") for number in range(5))))
+    at_work.report(make_report(*(breaker(f"core->s{number}") for number in range(5))))
     assert BreakerState.objects.count() == 3
-    at_work.report(told(breaker("core->s9"), breaker("core->s0", state="open"), seq=2))
+    at_work.report(make_report(breaker("core->s9"), breaker("core->s0", state="open"), seq=2))
 
     assert Dependency.objects.filter(document={}).count() == 3
     assert state("s0").state == "open"
@@ -42,12 +42,12 @@ def test_dependencies_are_made_while_there_is_room_and_the_rest_of_the_report_co
 
 
 def test_a_dependency_that_was_deleted_is_made_again_by_the_next_try(at_work: Reporting) -> None:
-    at_work.report(told(breaker()))
+    at_work.report(make_report(breaker()))
     Dependency.objects.all().delete()
 
     with pytest.raises(Unavailable):
-        at_work.report(told(breaker(), instance="a2", boot=str(uuid4())))
-    again = told(breaker(state="open"), seq=2)
+        at_work.report(make_report(breaker(), instance="a2", boot=str(uuid4())))
+    again = make_report(breaker(state="open"), seq=2)
     at_work.report(again, after=1)
 
     assert Dependency.objects.count() == 1
@@ -57,7 +57,7 @@ def test_a_dependency_that_was_deleted_is_made_again_by_the_next_try(at_work: Re
 def test_a_name_that_is_being_registered_holds_up_no_report(
     at_work: Reporting, idle: Following
 ) -> None:
-    at_work.report(told(breaker("core->redis")))
+    at_work.report(make_report(breaker("core->redis")))
     with psycopg.connect(idle.config.database_url) as registering:
         registering.execute(
             "INSERT INTO breakers_dependency (caller, callee, protocol, criticality, mode, owner,"
@@ -68,13 +68,13 @@ def test_a_name_that_is_being_registered_holds_up_no_report(
         for seq in range(2, 12):
             began = time.monotonic()
             both = breaker("core->redis", state="open"), breaker(state="open")
-            assert at_work.report(told(*both, seq=seq)) is False
+            assert at_work.report(make_report(*both, seq=seq)) is False
             assert time.monotonic() - began < 0.5
         assert state("redis").state == "open"
         assert state("oracle") is None
 
     def stands() -> bool:
-        at_work.report(told(*both, seq=next_seq()))
+        at_work.report(make_report(*both, seq=next_seq()))
         return state("oracle") is not None
 
     numbers = iter(range(12, 1000))

@@ -16,7 +16,7 @@ from controlplane.dataplane.tests.reporting import (
     Reporting,
     at_work,
     breaker,
-    told,
+    make_report,
 )
 from controlplane.dataplane.tests.test_ledger import BOOT, NOW
 
@@ -26,11 +26,13 @@ pytestmark = pytest.mark.usefixtures("published")
 
 def test_counters_add_to_the_minute_by_what_they_grew(at_work: Reporting) -> None:
     at_work.clock.now = NOW + timedelta(seconds=10)
-    at_work.report(told(breaker(counters={"success": 100}), started_at="2026-11-21T12:00:05Z"))
-    at_work.report(told(breaker(counters={"success": 130, "fallback": 4}), seq=2), after=5)
-    at_work.report(told(breaker(counters={"success": 130, "fallback": 4}), seq=2), after=5)
+    at_work.report(
+        make_report(breaker(counters={"success": 100}), started_at="2026-11-21T12:00:05Z")
+    )
+    at_work.report(make_report(breaker(counters={"success": 130, "fallback": 4}), seq=2), after=5)
+    at_work.report(make_report(breaker(counters={"success": 130, "fallback": 4}), seq=2), after=5)
     at_work.flushed()
-    at_work.report(told(breaker(counters={"success": 131, "fallback": 9}), seq=3), after=5)
+    at_work.report(make_report(breaker(counters={"success": 131, "fallback": 9}), seq=3), after=5)
     at_work.flushed()
 
     minute = Minute.objects.get()
@@ -44,7 +46,7 @@ def test_counts_of_a_boot_that_may_have_been_counted_before_add_nothing(
     for number in range(4):
         for boot in (BOOT, NEXT_BOOT):
             at_work.report(
-                told(breaker(counters={"success": 1000}), boot=str(boot), started_at=None,
+                make_report(breaker(counters={"success": 1000}), boot=str(boot), started_at=None,
                      seq=number), after=1)  # fmt: skip
     at_work.flushed()
 
@@ -54,8 +56,8 @@ def test_counts_of_a_boot_that_may_have_been_counted_before_add_nothing(
 def test_a_report_after_a_silence_is_spread_over_the_minutes_it_tells_of(
     at_work: Reporting,
 ) -> None:
-    at_work.report(told(breaker(counters={"success": 0})))
-    at_work.report(told(breaker(counters={"success": 300}), seq=2), after=150)
+    at_work.report(make_report(breaker(counters={"success": 0})))
+    at_work.report(make_report(breaker(counters={"success": 300}), seq=2), after=150)
     at_work.flushed()
 
     found = dict(Minute.objects.values_list("minute", "success"))
@@ -69,13 +71,13 @@ def test_a_report_after_a_silence_is_spread_over_the_minutes_it_tells_of(
 def test_a_dependency_that_is_being_changed_gets_its_totals_later(
     at_work: Reporting, idle: Following
 ) -> None:
-    at_work.report(told(breaker(transitions=[OPENED])))
+    at_work.report(make_report(breaker(transitions=[OPENED])))
     holder = psycopg.connect(idle.config.database_url, autocommit=True)
     try:
         holder.execute("BEGIN; SELECT * FROM breakers_dependency FOR UPDATE")
         at_work.ledger._breaker_writer._flushed_at = float("-inf")
-        at_work.report(told(breaker(), seq=2))
-        at_work.report(told(breaker(), seq=3))  # Written after the attempt.
+        at_work.report(make_report(breaker(), seq=2))
+        at_work.report(make_report(breaker(), seq=3))  # Written after the attempt.
         assert Dependency.objects.get().trips_total == 0
     finally:
         holder.close()
@@ -92,11 +94,11 @@ def test_counters_that_are_left_out_or_go_down_are_counted_once(at_work: Reporti
         {},
         {"success": 115, "retry": 12},
     ]
-    at_work.report(told(breaker(counters={"success": 100, "retry": 10})))
+    at_work.report(make_report(breaker(counters={"success": 100, "retry": 10})))
     for seq, counters in enumerate(said, start=2):
-        at_work.report(told(breaker(counters=counters), seq=seq), after=0.2)
-    at_work.report(told(breaker(), seq=9), after=0.2)  # A breaker without counters.
-    at_work.report(told(breaker(counters={"success": 116, "retry": 12}), seq=10), after=0.2)
+        at_work.report(make_report(breaker(counters=counters), seq=seq), after=0.2)
+    at_work.report(make_report(breaker(), seq=9), after=0.2)  # A breaker without counters.
+    at_work.report(make_report(breaker(counters={"success": 116, "retry": 12}), seq=10), after=0.2)
     at_work.flushed()
 
     minute = Minute.objects.get(minute=NOW)
@@ -106,7 +108,7 @@ def test_counters_that_are_left_out_or_go_down_are_counted_once(at_work: Reporti
 def test_one_number_that_is_too_large_keeps_no_other_from_being_written(
     at_work: Reporting,
 ) -> None:
-    at_work.report(told(breaker(), breaker("core->redis")))
+    at_work.report(make_report(breaker(), breaker("core->redis")))
     largest = 2**63 - 1
     huge = Dependency.objects.get(callee="oracle")
     Dependency.objects.filter(pk=huge.pk).update(trips_total=largest, fallback_total=largest)
@@ -114,7 +116,7 @@ def test_one_number_that_is_too_large_keeps_no_other_from_being_written(
     counters = {"success": 2**53, "fallback": 2**53}
 
     at_work.report(
-        told(
+        make_report(
             breaker(counters=counters, transitions=[OPENED]),
             breaker("core->redis", counters={"success": 7, "fallback": 3}),
             seq=2,
@@ -129,11 +131,11 @@ def test_one_number_that_is_too_large_keeps_no_other_from_being_written(
 
 
 def test_totals_are_written_though_minutes_are_not(at_work: Reporting) -> None:
-    at_work.report(told(breaker()))
+    at_work.report(make_report(breaker()))
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE breakers_minute ADD CONSTRAINT refused CHECK (success < 5)")
     try:
-        at_work.report(told(breaker(counters={"success": 9, "fallback": 9}), seq=2))
+        at_work.report(make_report(breaker(counters={"success": 9, "fallback": 9}), seq=2))
         at_work.flushed()
     finally:
         with connection.cursor() as cursor:

@@ -13,7 +13,13 @@ from controlplane.core.protocol import LIVE_CHANNEL, MISSED_NOTE
 from controlplane.dataplane.ingest.breaker_notices import BreakerNotices
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
-from controlplane.dataplane.tests.reporting import NEXT_BOOT, Reporting, at_work, breaker, told
+from controlplane.dataplane.tests.reporting import (
+    NEXT_BOOT,
+    Reporting,
+    at_work,
+    breaker,
+    make_report,
+)
 
 __all__ = ["at_work"]
 pytestmark = pytest.mark.usefixtures("published")
@@ -57,7 +63,7 @@ def test_what_changed_is_told_by_name(at_work: Reporting, caller: str, hear: Hea
     one, two = f"{caller}->one", f"{caller}->two"
 
     def heard_after(seq: int, after: float = 0, within: float = 3, **more: object) -> list[object]:
-        at_work.report(told(breaker(one, **more), breaker(two), seq=seq), after=after)
+        at_work.report(make_report(breaker(one, **more), breaker(two), seq=seq), after=after)
         return hear(within)
 
     assert heard_after(1) == [[one, two]]
@@ -71,11 +77,11 @@ def test_a_breaker_that_a_new_boot_has_no_more_is_told(
     at_work: Reporting, caller: str, hear: Hear
 ) -> None:
     one, two = f"{caller}->one", f"{caller}->two"
-    at_work.report(told(breaker(one, state="open"), breaker(two)))
+    at_work.report(make_report(breaker(one, state="open"), breaker(two)))
     assert hear(3) == [[one, two]]
 
     new = {"boot": str(NEXT_BOOT), "started_at": "2026-11-21T11:59:59Z"}
-    at_work.report(told(breaker(two), **new), after=2)
+    at_work.report(make_report(breaker(two), **new), after=2)
 
     assert hear(3) == [[one, two]]
 
@@ -84,13 +90,13 @@ def test_a_breaker_that_is_left_out_is_told_once(
     at_work: Reporting, caller: str, hear: Hear
 ) -> None:
     one, two = f"{caller}->one", f"{caller}->two"
-    at_work.report(told(breaker(one, state="open"), breaker(two)))
+    at_work.report(make_report(breaker(one, state="open"), breaker(two)))
     assert hear(3) == [[one, two]]
 
-    at_work.report(told(breaker(two), seq=2))
+    at_work.report(make_report(breaker(two), seq=2))
     assert hear(3) == [[one]]
 
-    at_work.report(told(breaker(two), seq=3))
+    at_work.report(make_report(breaker(two), seq=3))
     assert hear(1.1) == []
 
 
@@ -99,11 +105,11 @@ def test_whoever_listens_learns_that_notes_were_missed_once_redis_is_back(
     at_work: Reporting, caller: str, hear: Hear, idle: Following
 ) -> None:
     name = f"{caller}->one"
-    at_work.report(told(breaker(name)))
+    at_work.report(make_report(breaker(name)))
     assert hear(3) == [[name]]
 
     idle.redis.cut()
-    at_work.report(told(breaker(name, state="open"), seq=2))
+    at_work.report(make_report(breaker(name, state="open"), seq=2))
     until(lambda: at_work.ledger._breaker_writer.notices.has_lost_notices, 3)
     idle.redis.mend()
 

@@ -18,7 +18,7 @@ from controlplane.dataplane.tests.reporting import (
     Reporting,
     at_work,
     breaker,
-    told,
+    make_report,
 )
 from controlplane.dataplane.tests.test_ledger import BOOT, COPY, NOW
 
@@ -43,7 +43,7 @@ def writes() -> int:
 
 def test_a_report_of_an_unknown_dependency_makes_its_row_and_its_state(at_work: Reporting) -> None:
     at_work.report(
-        told(
+        make_report(
             breaker(
                 state="open",
                 since=SINCE,
@@ -95,7 +95,7 @@ def test_a_registered_dependency_is_left_as_it_is(at_work: Reporting) -> None:
         caller="core", callee="oracle", version=7, registered_at=NOW, changed_at=NOW, notes="ours"
     )
 
-    at_work.report(told(breaker()))
+    at_work.report(make_report(breaker()))
 
     assert state().dependency_id == registered.pk
     assert Dependency.objects.get().notes == "ours"
@@ -105,16 +105,16 @@ def test_a_registered_dependency_is_left_as_it_is(at_work: Reporting) -> None:
 def test_an_unchanged_heartbeat_writes_one_row(at_work: Reporting) -> None:
     both = [breaker(f"core->s{number}", since=SINCE, failure_rate=0.1) for number in range(20)]
     for seq in range(1, 70):  # Fill the memory of the boot's reports.
-        at_work.report(told(*both, seq=seq), after=0.1)
+        at_work.report(make_report(*both, seq=seq), after=0.1)
     time.sleep(1.1)  # PostgreSQL updates statistics after commit, at most once a second.
-    at_work.report(told(*both, seq=70), after=0.1)
+    at_work.report(make_report(*both, seq=70), after=0.1)
     time.sleep(0.1)
     before = writes()
 
     for seq in range(71, 81):
-        at_work.report(told(*both, seq=seq), after=0.1)
+        at_work.report(make_report(*both, seq=seq), after=0.1)
     time.sleep(1.1)
-    at_work.report(told(*both, seq=81), after=0.1)
+    at_work.report(make_report(*both, seq=81), after=0.1)
     time.sleep(0.1)
 
     assert writes() == before + 11
@@ -122,19 +122,21 @@ def test_an_unchanged_heartbeat_writes_one_row(at_work: Reporting) -> None:
 
 
 def test_only_the_breaker_that_changed_is_written_anew(at_work: Reporting) -> None:
-    at_work.report(told(breaker(), breaker("core->redis", failure_rate=0.2)))
+    at_work.report(make_report(breaker(), breaker("core->redis", failure_rate=0.2)))
 
-    at_work.report(told(breaker(state="open"), breaker("core->redis", failure_rate=0.2001), seq=2),
-                   after=5)  # fmt: skip
+    at_work.report(
+        make_report(breaker(state="open"), breaker("core->redis", failure_rate=0.2001), seq=2),
+        after=5,
+    )
 
     assert state().changed_at == NOW + timedelta(seconds=5)
     assert state("redis").changed_at == NOW
 
 
 def test_a_rate_alone_is_written_when_it_shows(at_work: Reporting) -> None:
-    at_work.report(told(breaker(failure_rate=0.2)))
+    at_work.report(make_report(breaker(failure_rate=0.2)))
 
-    at_work.report(told(breaker(failure_rate=0.3), seq=2), after=5)
+    at_work.report(make_report(breaker(failure_rate=0.3), seq=2), after=5)
 
     assert (state().failure_rate, state().changed_at) == (0.3, NOW + timedelta(seconds=5))
 
@@ -142,20 +144,20 @@ def test_a_rate_alone_is_written_when_it_shows(at_work: Reporting) -> None:
 def test_an_older_report_leaves_the_state_alone_and_its_transitions_are_kept(
     at_work: Reporting,
 ) -> None:
-    at_work.report(told(breaker(state="open"), seq=5))
+    at_work.report(make_report(breaker(state="open"), seq=5))
 
-    at_work.report(told(breaker(transitions=[OPENED]), seq=4), after=1)
+    at_work.report(make_report(breaker(transitions=[OPENED]), seq=4), after=1)
 
     assert state().state == "open"
     assert Transition.objects.get().n == 1
 
 
 def test_a_transition_told_in_many_reports_is_kept_once(at_work: Reporting) -> None:
-    one = told(breaker(state="open", transitions=[OPENED, OPENED]))
+    one = make_report(breaker(state="open", transitions=[OPENED, OPENED]))
     assert at_work.report(one) is False
     assert at_work.report(one) is True
     again = {**OPENED, "cause": "another text", "to": "half_open"}
-    at_work.report(told(breaker(state="open", transitions=[again]), seq=2))
+    at_work.report(make_report(breaker(state="open", transitions=[again]), seq=2))
     at_work.flushed()
 
     assert Transition.objects.get().cause == OPENED["cause"]
@@ -165,7 +167,7 @@ def test_a_transition_told_in_many_reports_is_kept_once(at_work: Reporting) -> N
 def test_an_opening_by_an_override_is_kept_and_is_no_trip(at_work: Reporting) -> None:
     forced = {**OPENED, "cause": "override forced_open"}
 
-    at_work.report(told(breaker(state="open", mode="forced_open", transitions=[forced])))
+    at_work.report(make_report(breaker(state="open", mode="forced_open", transitions=[forced])))
     at_work.flushed()
 
     assert Transition.objects.get().cause == "override forced_open"
@@ -173,8 +175,8 @@ def test_an_opening_by_an_override_is_kept_and_is_no_trip(at_work: Reporting) ->
 
 
 def test_transitions_of_an_older_boot_are_kept_and_change_nothing_else(at_work: Reporting) -> None:
-    at_work.report(told(breaker()))
-    older = told(
+    at_work.report(make_report(breaker()))
+    older = make_report(
         breaker(state="open", transitions=[OPENED]),
         boot=str(NEXT_BOOT),
         started_at="2026-11-21T11:00:00Z",
@@ -187,15 +189,15 @@ def test_transitions_of_an_older_boot_are_kept_and_change_nothing_else(at_work: 
 
 
 def test_a_clock_that_is_ahead_moves_no_transition_into_the_future(at_work: Reporting) -> None:
-    at_work.report(told(breaker(transitions=[{**OPENED, "at": "2026-11-22T00:00:00Z"}])))
+    at_work.report(make_report(breaker(transitions=[{**OPENED, "at": "2026-11-22T00:00:00Z"}])))
 
     assert Transition.objects.get().at == NOW
 
 
 def test_a_new_boot_begins_with_what_it_says_itself(at_work: Reporting) -> None:
-    at_work.report(told(breaker(state="open"), breaker("core->redis")))
+    at_work.report(make_report(breaker(state="open"), breaker("core->redis")))
 
-    new = told(breaker(), boot=str(NEXT_BOOT), started_at="2026-11-21T11:59:59Z")
+    new = make_report(breaker(), boot=str(NEXT_BOOT), started_at="2026-11-21T11:59:59Z")
     at_work.report(new, after=2)
 
     assert (state().boot, state().state) == (NEXT_BOOT, "closed")
@@ -204,24 +206,24 @@ def test_a_new_boot_begins_with_what_it_says_itself(at_work: Reporting) -> None:
 
 
 def test_without_redis_reports_are_taken_in_as_soon(at_work: Reporting, idle: Following) -> None:
-    at_work.report(told(breaker()))
+    at_work.report(make_report(breaker()))
     idle.redis.freeze()
 
     began = time.monotonic()
     for seq in range(2, 12):
-        at_work.report(told(breaker(state=["open", "closed"][seq % 2]), seq=seq))
+        at_work.report(make_report(breaker(state=["open", "closed"][seq % 2]), seq=seq))
 
     assert time.monotonic() - began < 2
     assert state().state == "closed"
 
 
 def test_a_single_report_does_not_wait_for_a_batch(at_work: Reporting) -> None:
-    at_work.report(told(breaker()))
+    at_work.report(make_report(breaker()))
     took = []
     for seq in range(2, 12):
         time.sleep(0.03)
         began = time.monotonic()
-        at_work.report(told(breaker(), seq=seq))
+        at_work.report(make_report(breaker(), seq=seq))
         took.append(time.monotonic() - began)
 
     assert sorted(took)[5] < 0.1, took
@@ -229,7 +231,7 @@ def test_a_single_report_does_not_wait_for_a_batch(at_work: Reporting) -> None:
 
 def test_many_instances_at_once_are_written_whole(at_work: Reporting, idle: Following) -> None:
     breakers = [breaker(f"core->s{number}", transitions=[OPENED]) for number in range(20)]
-    reports = [told(*breakers, instance=f"i{n}", boot=str(uuid4())) for n in range(100)]
+    reports = [make_report(*breakers, instance=f"i{n}", boot=str(uuid4())) for n in range(100)]
 
     async def sent() -> list[bool]:
         return await asyncio.gather(*(at_work.ledger.report(one, COPY) for one in reports))

@@ -12,7 +12,7 @@ from controlplane.core.protocol import MAX_REPORT_BODY_BYTES, largest_body
 from controlplane.dataplane.ingest.report_merge import parse
 from controlplane.dataplane.ingest.transition_limits import MAX_PER_SOURCE, MAX_TOTAL
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.reporting import OPENED, Reporting, at_work, breaker, told
+from controlplane.dataplane.tests.reporting import OPENED, Reporting, at_work, breaker, make_report
 from controlplane.dataplane.tests.served import REPORTER, ask, plane
 from controlplane.dataplane.tests.test_following import make_token
 from controlplane.dataplane.tests.test_ledger_sli import post
@@ -33,8 +33,8 @@ def test_of_more_than_a_hundred_transitions_the_last_are_kept() -> None:
     few = breaker("core->redis", transitions=steps(1, 2))
     report = parse(given(breaker(transitions=steps(*range(250, 0, -1))), few))
 
-    told = [step.n for step in report.steps if step.dependency == "core->oracle"]
-    assert sorted(told) == list(range(151, 251))
+    make_report = [step.n for step in report.steps if step.dependency == "core->oracle"]
+    assert sorted(make_report) == list(range(151, 251))
     assert (len(report.steps), report.dropped) == (MAX_PER_SOURCE + 2, 150)
 
 
@@ -79,7 +79,7 @@ def test_a_long_cause_is_cut(beginning: str) -> None:
 
 @pytest.mark.usefixtures("published")
 def test_a_report_with_too_many_is_taken_in(at_work: Reporting) -> None:
-    odd = told(breaker(state="open", transitions=steps(*range(1, 301), cause="a\x00b")))
+    odd = make_report(breaker(state="open", transitions=steps(*range(1, 301), cause="a\x00b")))
 
     assert at_work.report(odd) is False
 

@@ -10,7 +10,7 @@ from controlplane.dataplane.ingest.instance_rows import InstanceReport, Instance
 from controlplane.dataplane.ingest.report_merge import merge
 from controlplane.dataplane.tests.reporting import Reporting, at_work
 from controlplane.dataplane.tests.served import EPOCH
-from controlplane.dataplane.tests.test_reports import EMPTY, NEXT_BOOT, NOW, told
+from controlplane.dataplane.tests.test_reports import EMPTY, NEXT_BOOT, NOW, make_report
 
 __all__ = ["at_work"]
 REAL, OTHER = 7, 8
@@ -30,37 +30,44 @@ def contested_at(*reports: tuple[float, int, InstanceReport]) -> datetime | None
 
 def later(seq: int) -> InstanceReport:
     """Return a report of another process, which started after the usual one."""
-    return told(seq, boot=NEXT_BOOT, started=1)
+    return make_report(seq, boot=NEXT_BOOT, started=1)
 
 
 def test_process_that_goes_on_after_another_took_its_name_is_contested() -> None:
-    row = merged((0, REAL, told(1)), (1, REAL, later(1)), (12, REAL, told(2)))
+    row = merged((0, REAL, make_report(1)), (1, REAL, later(1)), (12, REAL, make_report(2)))
 
     assert row.boot == NEXT_BOOT
     assert row.contested_at == NOW + 12 * SECOND
 
 
 def test_process_without_a_start_that_takes_turns_is_contested() -> None:
-    other = told(1, boot=NEXT_BOOT, started=None)
+    other = make_report(1, boot=NEXT_BOOT, started=None)
 
-    assert contested_at((0, REAL, told(1)), (1, REAL, other), (12, REAL, told(2)))
+    assert contested_at((0, REAL, make_report(1)), (1, REAL, other), (12, REAL, make_report(2)))
 
 
 @pytest.mark.parametrize("seq", [1, 9**15], ids=["ignored", "taken in"])
 def test_another_token_that_takes_turns_is_contested(seq: int) -> None:
-    assert contested_at((0, REAL, told(1)), (1, OTHER, told(seq + 1)), (2, REAL, told(3)))
+    assert contested_at(
+        (0, REAL, make_report(1)), (1, OTHER, make_report(seq + 1)), (2, REAL, make_report(3))
+    )
 
 
 @pytest.mark.parametrize(
     "reports",
     [
-        [(0, REAL, told(1)), (1, REAL, later(1)), (11, REAL, later(2))],
-        [(0, REAL, told(1)), (1, REAL, later(1)), (5, REAL, told(2))],
-        [(0, REAL, told(2)), (1, REAL, later(1)), (12, REAL, told(2)), (13, REAL, told(1))],
-        [(0, REAL, told(1)), (1, OTHER, told(2)), (2, OTHER, told(3))],
-        [(0, REAL, told(1)), (1, OTHER, later(1)), (12, OTHER, later(2))],
-        [(0, REAL, told(1)), (1, OTHER, later(1)), (60, REAL, told(2))],
-        [(0, REAL, told(1)), (1, REAL, told(1)), (2, REAL, told(2))],
+        [(0, REAL, make_report(1)), (1, REAL, later(1)), (11, REAL, later(2))],
+        [(0, REAL, make_report(1)), (1, REAL, later(1)), (5, REAL, make_report(2))],
+        [
+            (0, REAL, make_report(2)),
+            (1, REAL, later(1)),
+            (12, REAL, make_report(2)),
+            (13, REAL, make_report(1)),
+        ],
+        [(0, REAL, make_report(1)), (1, OTHER, make_report(2)), (2, OTHER, make_report(3))],
+        [(0, REAL, make_report(1)), (1, OTHER, later(1)), (12, OTHER, later(2))],
+        [(0, REAL, make_report(1)), (1, OTHER, later(1)), (60, REAL, make_report(2))],
+        [(0, REAL, make_report(1)), (1, REAL, make_report(1)), (2, REAL, make_report(2))],
     ],
     ids=[
         "restart",
@@ -79,14 +86,14 @@ def test_what_happens_in_operation_is_no_contest(
 
 
 def test_token_that_was_changed_back_is_no_contest() -> None:
-    changed = [(10 * tick, OTHER, told(tick + 2)) for tick in range(1, 40)]
+    changed = [(10 * tick, OTHER, make_report(tick + 2)) for tick in range(1, 40)]
 
-    assert contested_at((0, REAL, told(1)), *changed, (400, REAL, told(50))) is None
+    assert contested_at((0, REAL, make_report(1)), *changed, (400, REAL, make_report(50))) is None
 
 
 def test_contest_is_noted_once_a_minute() -> None:
-    turns = [(12 + tick, REAL, told(tick + 2)) for tick in range(58)]
-    row = merged((0, REAL, told(1)), (1, REAL, later(1)))
+    turns = [(12 + tick, REAL, make_report(tick + 2)) for tick in range(58)]
+    row = merged((0, REAL, make_report(1)), (1, REAL, later(1)))
 
     noted = set()
     for seconds, token_id, report in turns:
@@ -103,10 +110,10 @@ def test_contest_is_in_the_log_and_on_needs_attention(
     def say(report: InstanceReport, token_id: int, after: float) -> None:
         at_work.report(report, after, token_id)
 
-    say(told(1), REAL, 0)
+    say(make_report(1), REAL, 0)
     say(later(1), OTHER, 1)
-    say(told(2), REAL, 12)
-    say(told(3), REAL, 1)
+    say(make_report(2), REAL, 12)
+    say(make_report(3), REAL, 1)
 
     row = Instance.objects.get()
     assert (row.boot, row.contested_at) == (NEXT_BOOT, at_work.clock.now - SECOND)

@@ -258,7 +258,7 @@ def test_without_a_sound_copy_it_makes_nothing_up(
         assert not watch.has
         watch.stop()
         assert {answer.status for answer in watch.answers} == {0, 503}
-        assert all(watch.may_be(answer) for answer in watch.answers)
+        assert all(watch.is_allowed(answer) for answer in watch.answers)
 
 
 def _is_refused(answer: httpx.Response) -> None:

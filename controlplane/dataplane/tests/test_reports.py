@@ -232,7 +232,7 @@ def test_whatever_is_sent_is_read_or_refused_with_the_field_named(given_: dict[s
         merge(EMPTY, report, NOW, EPOCH)
 
 
-def told(
+def make_report(
     seq: int,
     *,
     boot: UUID = BOOT,
@@ -255,23 +255,23 @@ def after(row: InstanceRow, *in_turn: InstanceReport) -> InstanceRow:
 
 
 def test_a_repeated_seq_is_a_duplicate_and_changes_nothing() -> None:
-    row = after(EMPTY, told(42, checks={"segment:a": (10, 2)}))
+    row = after(EMPTY, make_report(42, checks={"segment:a": (10, 2)}))
 
-    again, duplicate = merge(row, told(42, checks={"segment:a": (99, 99)}), NOW, EPOCH)
+    again, duplicate = merge(row, make_report(42, checks={"segment:a": (99, 99)}), NOW, EPOCH)
 
     assert duplicate
     assert again is row
 
 
 def test_an_older_seq_leaves_the_state_alone_and_its_repeat_is_a_duplicate() -> None:
-    row = after(EMPTY, told(40, checks={"segment:a": (10, 2)}, applied_version=17))
-    row = after(row, told(42, checks={"segment:a": (30, 2)}, applied_version=18))
+    row = after(EMPTY, make_report(40, checks={"segment:a": (10, 2)}, applied_version=17))
+    row = after(row, make_report(42, checks={"segment:a": (30, 2)}, applied_version=18))
 
     late, first = merge(
-        row, told(41, checks={"segment:a": (20, 2)}, applied_version=17), NOW, EPOCH
+        row, make_report(41, checks={"segment:a": (20, 2)}, applied_version=17), NOW, EPOCH
     )
-    _, second = merge(late, told(41), NOW, EPOCH)
-    _, oldest = merge(late, told(40), NOW, EPOCH)
+    _, second = merge(late, make_report(41), NOW, EPOCH)
+    _, oldest = merge(late, make_report(40), NOW, EPOCH)
 
     assert (first, second, oldest) == (False, True, True)
     assert late.checks == row.checks
@@ -279,9 +279,9 @@ def test_an_older_seq_leaves_the_state_alone_and_its_repeat_is_a_duplicate() -> 
 
 
 def test_a_new_boot_counts_from_nothing_and_has_applied_nothing_yet() -> None:
-    row = after(EMPTY, told(42, checks={"segment:a": (10, 2)}, applied_version=17))
+    row = after(EMPTY, make_report(42, checks={"segment:a": (10, 2)}, applied_version=17))
 
-    row = after(row, told(1, boot=NEXT_BOOT, started=-5, checks={"segment:a": (3, 0)}))
+    row = after(row, make_report(1, boot=NEXT_BOOT, started=-5, checks={"segment:a": (3, 0)}))
 
     assert (row.boot, row.seq) == (NEXT_BOOT, 1)
     assert (row.checks["segment:a"]["allowed"], row.checks["segment:a"]["blocked"]) == (13, 2)
@@ -289,33 +289,35 @@ def test_a_new_boot_counts_from_nothing_and_has_applied_nothing_yet() -> None:
 
 
 def test_an_older_boot_leaves_the_state_alone() -> None:
-    row = after(EMPTY, told(1, boot=NEXT_BOOT, started=-5, applied_version=18))
+    row = after(EMPTY, make_report(1, boot=NEXT_BOOT, started=-5, applied_version=18))
 
-    same, duplicate = merge(row, told(99, applied_version=17), NOW, EPOCH)
+    same, duplicate = merge(row, make_report(99, applied_version=17), NOW, EPOCH)
 
     assert same == replace(row, contested_at=NOW)
     assert not duplicate
 
 
 def test_a_boot_that_does_not_say_when_it_started_follows_the_one_before() -> None:
-    row = after(EMPTY, told(9, applied_version=17))
+    row = after(EMPTY, make_report(9, applied_version=17))
 
-    row = after(row, told(1, boot=NEXT_BOOT, started=None, applied_version=18))
+    row = after(row, make_report(1, boot=NEXT_BOOT, started=None, applied_version=18))
 
     assert (row.boot, row.seq, row.started_at, row.applied_version) == (NEXT_BOOT, 1, None, 18)
 
 
 def test_a_boot_with_a_clock_ahead_shuts_out_no_later_one() -> None:
-    row = after(EMPTY, told(1, started=+86_400))
+    row = after(EMPTY, make_report(1, started=+86_400))
 
-    row, _ = merge(row, told(1, boot=NEXT_BOOT, started=10), NOW + timedelta(seconds=20), EPOCH)
+    row, _ = merge(
+        row, make_report(1, boot=NEXT_BOOT, started=10), NOW + timedelta(seconds=20), EPOCH
+    )
 
     assert row.boot == NEXT_BOOT
 
 
 def test_a_boot_with_a_clock_behind_is_taken_in_once_the_one_before_is_silent() -> None:
-    row = after(EMPTY, told(5, started=-60, applied_version=17))
-    behind = told(1, boot=NEXT_BOOT, started=-3600, applied_version=18)
+    row = after(EMPTY, make_report(5, started=-60, applied_version=17))
+    behind = make_report(1, boot=NEXT_BOOT, started=-3600, applied_version=18)
 
     early, _ = merge(row, behind, NOW + timedelta(seconds=29), EPOCH)
     late, _ = merge(row, behind, NOW + timedelta(seconds=30), EPOCH)
@@ -328,24 +330,26 @@ def test_boots_of_one_name_that_do_not_say_when_they_started_count_no_call_twice
     row = EMPTY
     for number in range(10):
         for boot in (BOOT, NEXT_BOOT):
-            one = told(number, boot=boot, started=None, checks={"segment:a": (1000, 10)})
+            one = make_report(number, boot=boot, started=None, checks={"segment:a": (1000, 10)})
             row, _ = merge(row, one, NOW + timedelta(seconds=number), EPOCH)
 
     assert (row.checks["segment:a"]["allowed"], row.checks["segment:a"]["now"]) == (0, 0)
-    row = after(row, told(10, boot=NEXT_BOOT, started=None, checks={"segment:a": (1007, 11)}))
+    row = after(
+        row, make_report(10, boot=NEXT_BOOT, started=None, checks={"segment:a": (1007, 11)})
+    )
     assert (row.checks["segment:a"]["allowed"], row.checks["segment:a"]["blocked"]) == (7, 1)
 
 
 def test_the_same_version_reported_after_an_epoch_began_is_still_of_the_one_before() -> None:
     begun = UUID(int=7)
-    row = after(EMPTY, told(1, applied_version=17))
+    row = after(EMPTY, make_report(1, applied_version=17))
 
-    row, _ = merge(row, told(2, applied_version=17), NOW + timedelta(seconds=5), begun)
+    row, _ = merge(row, make_report(2, applied_version=17), NOW + timedelta(seconds=5), begun)
     assert (row.applied_epoch, row.applied_version) == (EPOCH, 17)
 
-    next_, _ = merge(row, told(3, applied_version=18), NOW + timedelta(seconds=9), begun)
+    next_, _ = merge(row, make_report(3, applied_version=18), NOW + timedelta(seconds=9), begun)
     assert (next_.applied_epoch, next_.applied_version) == (begun, 18)
-    again = told(1, boot=NEXT_BOOT, started=5, applied_version=17)
+    again = make_report(1, boot=NEXT_BOOT, started=5, applied_version=17)
     again_row, _ = merge(row, again, NOW + timedelta(seconds=9), begun)
     assert (again_row.applied_epoch, again_row.applied_version) == (begun, 17)
 
@@ -355,21 +359,25 @@ def test_what_a_later_poll_said_stands_against_a_report() -> None:
     row = InstanceRow("core/a1", "core", boot=BOOT, started_at=NOW, seq=1, heard_at=later)
     row = replace(row, applied_epoch=EPOCH, applied_version=19, applied_at=later)
 
-    merged, _ = merge(row, told(2, applied_version=18), NOW, EPOCH)
+    merged, _ = merge(row, make_report(2, applied_version=18), NOW, EPOCH)
 
     assert (merged.applied_version, merged.heard_at) == (19, later)
 
 
 def test_a_switch_missing_from_one_report_is_not_counted_twice_by_the_next() -> None:
-    row = after(EMPTY, told(1, checks={"segment:a": (10, 0)}), told(2), told(3, checks={
-        "segment:a": (11, 0)}))  # fmt: skip
+    row = after(
+        EMPTY,
+        make_report(1, checks={"segment:a": (10, 0)}),
+        make_report(2),
+        make_report(3, checks={"segment:a": (11, 0)}),
+    )
 
     assert row.checks["segment:a"]["allowed"] == 11
 
 
 def test_counters_that_went_back_add_nothing() -> None:
-    row = after(EMPTY, told(1, checks={"segment:a": (10, 5)}))
-    row = after(row, told(2, checks={"segment:a": (4, 6)}))
+    row = after(EMPTY, make_report(1, checks={"segment:a": (10, 5)}))
+    row = after(row, make_report(2, checks={"segment:a": (4, 6)}))
 
     assert (row.checks["segment:a"]["allowed"], row.checks["segment:a"]["blocked"]) == (10, 6)
 
@@ -378,7 +386,7 @@ def test_ever_new_switches_are_kept_within_bounds() -> None:
     row = EMPTY
     for seq in range(1, 6):
         checks = {f"segment:{seq}-{number}": (1, 0) for number in range(1000)}
-        row, _ = merge(row, told(seq, checks=checks), NOW + timedelta(seconds=seq), EPOCH)
+        row, _ = merge(row, make_report(seq, checks=checks), NOW + timedelta(seconds=seq), EPOCH)
 
     assert len(row.checks) == len(row.reported["checks"]) == report_merge.MAX_SWITCHES
     assert all(switch.startswith("segment:5-") for switch in row.checks)
@@ -388,7 +396,7 @@ def test_ever_new_switches_are_kept_within_bounds() -> None:
 def test_reports_in_any_order_with_repeats_count_what_the_newest_said(seqs: list[int]) -> None:
     row, taken = EMPTY, set()
     for seq in seqs:
-        told_ = told(seq, checks={"segment:a": (seq * 7, seq)}, applied_version=seq)
+        told_ = make_report(seq, checks={"segment:a": (seq * 7, seq)}, applied_version=seq)
         row, duplicate = merge(row, told_, NOW + timedelta(seconds=len(taken)), EPOCH)
         assert duplicate == (seq in taken)
         taken.add(seq)

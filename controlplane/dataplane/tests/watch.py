@@ -129,13 +129,17 @@ class Watch:
         assert len(found) >= at_least, f"{len(found)} answers are too few to tell anything"
         wrong = [
             *(f"slow: {each}" for each in found if each.ended - each.began > each.may_take),
-            *(f"refused: {each}" for each in found if not self.may_be(each)),
-            *self._set_back(),
-            *(f"age: {each}: {why}" for each in found if (why := self._lie(each, recovers_within))),
+            *(f"refused: {each}" for each in found if not self.is_allowed(each)),
+            *self._find_set_backs(),
+            *(
+                f"age: {each}: {why}"
+                for each in found
+                if (why := self._find_wrong_age(each, recovers_within))
+            ),
         ]
         assert not wrong, "\n".join([f"{len(wrong)} of {len(found)} are wrong", *wrong[:12]])
 
-    def may_be(self, answer: Answer) -> bool:
+    def is_allowed(self, answer: Answer) -> bool:
         """Return True if pollers may get this answer at that time."""
         if answer.status in (200, 304):
             return True
@@ -144,7 +148,7 @@ class Watch:
         retries = answer.status == 503 and re.fullmatch(r"[1-9]\d?", answer.retry_after)
         return bool(retries) and _within(answer, self._may_refuse)
 
-    def _set_back(self) -> Iterator[str]:
+    def _find_set_backs(self) -> Iterator[str]:
         """Yield violations: a version of an epoch that decreased, or a return to a former epoch."""
         by_poller: dict[tuple[str, str], list[Answer]] = defaultdict(list)
         for answer in self.answers:
@@ -165,7 +169,7 @@ class Watch:
                     yield f"back in an epoch it left: {answer}"
                 before = mark
 
-    def _lie(self, answer: Answer, recovers_within: float) -> str:
+    def _find_wrong_age(self, answer: Answer, recovers_within: float) -> str:
         """Return what is wrong with the answer's age, if anything."""
         if answer.age is None:
             return ""
@@ -196,7 +200,7 @@ class Watch:
                     if answer.status_code == 200:
                         tag = answer.headers["ETag"]
                         mark = tag.strip('"').removesuffix("-gzip")
-                        self._take(way, target, mark, answer.json())
+                        self._accept(way, target, mark, answer.json())
                     self._note(way, target, url, began, answer.status_code, answer.headers)
                 await asyncio.sleep(0.05)
 
@@ -215,7 +219,7 @@ class Watch:
                         status = got.status_code
                         self._note("stream", target, url, began, status, got.headers)
                         async for last, data in _events(got):
-                            self._take(
+                            self._accept(
                                 "stream", target, last, httpx.Response(200, text=data).json()
                             )
                             self._note("stream", target, url, time.monotonic(), 200)
@@ -223,7 +227,7 @@ class Watch:
                     self._note("stream", target, url, time.monotonic(), 0)
                 await asyncio.sleep(0.1)
 
-    def _take(
+    def _accept(
         self, way: str, target: Sequence[str], mark: str, document: Mapping[str, int]
     ) -> None:
         """Accept a document if it is the one that was announced."""

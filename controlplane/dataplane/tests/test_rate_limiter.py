@@ -88,7 +88,7 @@ def test_retry_after_is_when_there_is_room_again() -> None:
 def test_memory_is_bounded_whatever_names_come() -> None:
     buckets = TokenBuckets(RateLimit(1, 2), 100, Clock())
     for number in range(10_000):
-        buckets.take(number)
+        buckets.take_token(number)
 
     assert len(buckets) == 100
 
