@@ -100,7 +100,7 @@ class Terminal:
 
 
 class RotatingFile:
-    """A log that keeps its last few files: `postgres.log`, `postgres.log.1`, …
+    """A log that keeps its last few files: `postgres.log`, `postgres.log.1` and so on.
 
     Lines are lost while the disk is full or read-only: `say` is called once per outage, and each
     later line is tried again.
