@@ -120,7 +120,7 @@ def end_dwell(jobs: list[int], now: datetime) -> None:
 
 def create_target(now: datetime) -> None:
     """Create a notification target, so that transitions write messages."""
-    from controlplane.notify.targets.models import Route, Target
+    from controlplane.notify.models.targets import Route, Target
 
     target = Target.objects.create(
         name="bench", kind="channel", address="webhook", webhook_url="http://[::1]/", created_at=now

@@ -6,7 +6,7 @@ from typing import Any
 
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Conflict
-from controlplane.core.escalations.models import Escalation
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.notify.buttons import JUST_NOW, number
 from controlplane.notify.interactions.actions import button
 from slo.alerts import lifecycle, notifications

@@ -12,7 +12,7 @@ from controlplane.core.jobs.models import Job, JobEffect, JobStep
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace, Thread
 from controlplane.core.trip_requests.models import TripRequest
 
-from .escalations.models import Escalation
+from .outbox.escalation import Escalation
 
 __all__ = [
     "Acknowledgement",

@@ -9,7 +9,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.approvals import notes, reviews, services
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.escalations import services as escalations
-from controlplane.core.escalations.models import Escalation
+from controlplane.core.outbox.escalation import Escalation
 
 from .interactions.actions import button
 

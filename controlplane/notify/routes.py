@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.message_templates import incident_action_of
+from controlplane.core.outbox.escalation import Escalation
 
 from .escalation import hearing
 from .escalation.hearing import Hearing
+from .models.targets import Target
 from .targets import reach, routing
-from .targets.models import Target
 from .targets.routing import incident_followers
 from .transports import registry
 

@@ -10,10 +10,10 @@ from breakers.models import Alarm, BreakerState, Dependency, Override, Probe, Se
 from controlplane.core import ticks
 from controlplane.core.clock import db_now
 from controlplane.core.degradation.models import Degradation
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.gates.models import Gate
 from controlplane.core.instances.models import Instance
 from controlplane.core.jobs.models import Job
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.trip_requests.models import TripRequest
 from slo.arithmetic.minutes import due_minute

@@ -7,7 +7,7 @@ from typing import Any
 
 from controlplane.core.actors import label_of
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.escalations.models import Escalation
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.trip_requests.models import TripRequest
 from slo.alerts import notifications

@@ -7,7 +7,7 @@ import pytest
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden
 from controlplane.core.escalations import services as escalations
-from controlplane.core.escalations.models import Escalation
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.notify.interactions import actions
 from slo.models import Alert
 from switches.models import Episode

@@ -8,7 +8,7 @@ import pytest
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
-from controlplane.core.escalations.models import Escalation
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.runbooks import rendering
 from controlplane.core.runbooks.escaping import plain
 from slo.arithmetic.minutes import last_ended

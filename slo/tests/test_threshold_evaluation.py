@@ -8,8 +8,8 @@ from django.db import connection, transaction
 
 from breakers.tests.fleet import reachable
 from controlplane.core import ticks
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.models import Tick
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from slo import retention_rules
 from slo.alerts import locks

@@ -7,7 +7,7 @@ import pytest
 
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.escalations.models import Escalation
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.roles import READ_SCOPES, SCOPES_OF, Role
 from controlplane.core.trip_requests.models import TripRequest
 from controlplane.notify.targets.tests.people import fill

@@ -9,8 +9,8 @@ from django.db import transaction
 from controlplane.core.approvals import reviews
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import at_once, person, signed_in
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.notify.delivery.tests.sending import deliver
 from controlplane.notify.interactions.tests import conftest as clicks
 from controlplane.notify.interactions.tests.pressing import send, signed

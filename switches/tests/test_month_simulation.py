@@ -15,10 +15,10 @@ import pytest
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import person
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.targets.models import OnCallMember, Target
+from controlplane.notify.models.targets import OnCallMember, Target
 from switches.models import Ramp
 from switches.tests import messages
 from switches.tests.month_expectations import A_WHILE, Term

@@ -10,8 +10,8 @@ from controlplane.core.actors import system
 from controlplane.core.approvals import services as approvals
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import at_once, person
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import Thread
 from switches import services
 from switches.models import Episode, Publication, Rule

@@ -9,8 +9,8 @@ from controlplane.core.approvals import services as approvals
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import person
+from controlplane.core.outbox.escalation import Escalation
 from switches import services
 from switches.models import Episode, Publication
 from switches.tests import messages

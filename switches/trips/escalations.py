@@ -7,7 +7,7 @@ program are one question with their number. The machines' lock must be held.
 from datetime import datetime, timedelta
 from typing import Any
 
-from controlplane.core.escalations.models import Escalation
+from controlplane.core.outbox.escalation import Escalation
 from switches.models import Trip
 
 from . import notifications, texts

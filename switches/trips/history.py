@@ -7,7 +7,7 @@ from datetime import datetime
 from django.db.models import Q, QuerySet
 
 from controlplane.core.actors import label_of
-from controlplane.core.escalations.models import Escalation
+from controlplane.core.outbox.escalation import Escalation
 from switches.models import Episode, Ramp, Trip, TripPolicy
 from switches.trips import decision
 

@@ -11,7 +11,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.escalations import services as escalation
-from controlplane.core.escalations.models import Escalation
+from controlplane.core.outbox.escalation import Escalation
 from switches.models import Episode, Trip
 from switches.services.undo import UNDO_WINDOW
 

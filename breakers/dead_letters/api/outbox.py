@@ -9,8 +9,9 @@ from controlplane.core.actors import Actor
 from controlplane.core.http.fields import MutationBody, Text
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.delivery import discards, naming, retries, selection
+from controlplane.notify.delivery import discards, retries, selection
 from controlplane.notify.delivery.api import ROWS, ListedShape, resource
+from controlplane.notify.targets import naming
 
 from .bodies import ReasonBody
 from .messages import READ, WRITE

@@ -17,8 +17,8 @@ from controlplane.core.approvals.risk import Risk
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import NotFound
 from controlplane.core.escalations import services as escalations
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.outbox import services as outbox
+from controlplane.core.outbox.escalation import Escalation
 
 REVIEW = Approval.Kind.BREAK_GLASS_REVIEW
 REOPEN_INTERVAL = timedelta(days=7)

@@ -14,9 +14,9 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.escalations import services as escalations
 from controlplane.core.escalations import summaries
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.outbox import router
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.page_responses import PersonRequest, done, show, signed_in
 
 SHOWN = 100

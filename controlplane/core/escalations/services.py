@@ -12,8 +12,7 @@ from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.json_values import require_readable
 from controlplane.core.outbox import router
 from controlplane.core.outbox import services as outbox
-
-from .models import Escalation
+from controlplane.core.outbox.escalation import Escalation
 
 QUIET = timedelta(hours=24)
 """After an acknowledgement, nobody is notified for this long."""

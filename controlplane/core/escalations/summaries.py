@@ -2,8 +2,7 @@
 
 from controlplane.core.message_templates import format_time
 from controlplane.core.outbox import rendering
-
-from .models import Escalation
+from controlplane.core.outbox.escalation import Escalation
 
 ANY_PAGE = "/attention/"
 TOLD = "told"

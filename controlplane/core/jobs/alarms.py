@@ -13,11 +13,11 @@ from django.db import transaction
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.escalations import services as escalation
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.jobs import figures, kinds
 from controlplane.core.jobs.claims import MAX_CHECKPOINT_BYTES
 from controlplane.core.jobs.figures import Durations, StepFigures
 from controlplane.core.outbox import services as outbox
+from controlplane.core.outbox.escalation import Escalation
 
 EVENT, OVER = "jobs.alarm", "jobs.alarm_over"
 PREFIX = "jobs:"

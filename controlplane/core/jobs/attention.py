@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from django.db.models import QuerySet
 
 from controlplane.core.durations import readable
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.jobs import endings, kinds, watch
 from controlplane.core.jobs.models import Job
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.page_registry import AttentionItem, attention_source
 
 FORGOTTEN = timedelta(days=1)

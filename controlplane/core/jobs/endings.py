@@ -9,10 +9,10 @@ from typing import Any
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.escalations import services as escalation
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.jobs import kinds
 from controlplane.core.jobs.models import Job
 from controlplane.core.outbox import services as outbox
+from controlplane.core.outbox.escalation import Escalation
 
 FAILED, NOT_COMPENSATED = "job.failed", "job.compensation_failed"
 STUCK, RECOVERED = "job.stuck", "job.recovered"

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from django.core.exceptions import ImproperlyConfigured
 
-from controlplane.core.escalations.models import Escalation
+from .escalation import Escalation
 
 
 class Router(Protocol):

@@ -20,7 +20,7 @@ from controlplane.core.http.tests.callers import (
 )
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.delivery.tests import conftest as outbox_fixtures
-from controlplane.notify.targets.models import Target
+from controlplane.notify.models.targets import Target
 
 slack, by_bot = outbox_fixtures.slack, outbox_fixtures.by_bot
 GLOBAL = "/switches/global/all"

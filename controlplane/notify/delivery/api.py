@@ -19,10 +19,11 @@ from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.outbox import rendering
 from controlplane.core.outbox.models import Attempt, OutboxMessage
+from controlplane.notify.targets import naming
+from controlplane.notify.targets.naming import HIDDEN, Named
 from controlplane.notify.transports import registry
 
-from . import discards, naming, retries, selection
-from .naming import HIDDEN, Named
+from . import discards, retries, selection
 
 ROWS = OutboxMessage.objects.prefetch_related("tries")
 

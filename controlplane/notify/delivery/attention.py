@@ -8,12 +8,13 @@ from django.db.models import Count, Max, Min, QuerySet
 
 from controlplane.core.durations import readable
 from controlplane.core.escalations import summaries
-from controlplane.core.escalations.models import Escalation
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.page_registry import AttentionItem, attention_source
+from controlplane.notify.targets import naming
+from controlplane.notify.targets.naming import Named
 
-from . import backlog, claims, naming, selection
-from .naming import Named
+from . import backlog, claims, selection
 
 LONG = timedelta(minutes=15)
 MAX_ITEMS = 100

@@ -7,8 +7,8 @@ from django.db.models import Min
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.escalations import services as escalation
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.outbox import services
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 
 SUBJECT, EVENT, OVER = "outbox:backlog", "outbox.backlog", "outbox.drained"

@@ -17,9 +17,9 @@ from controlplane.core.clock import db_now
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, events_where
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
 from controlplane.core.scopes import everything_id
-from controlplane.notify.transports import registry
+from controlplane.notify.transports import pacing, registry
 
-from . import digests, pacing, superseding
+from . import digests, superseding
 
 LEASE_SECONDS = 30.0
 MAX_ATTEMPTS = 8

@@ -9,9 +9,10 @@ from django.db.models import Count, F, Max, Q
 from controlplane.core.durations import readable
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
+from controlplane.notify.targets import naming
+from controlplane.notify.targets.naming import Named
 
-from . import naming, selection
-from .naming import Named
+from . import selection
 
 MAX_ROWS = 50
 

@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from django.db.models import Count, Q, QuerySet
 
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.notify.targets import naming
 from controlplane.notify.transports.base import TRANSPORTS
-
-from . import naming
 
 GIVEN_UP = Q(state="failed", discarded_at__isnull=True)
 """What failed and waits for somebody to retry or discard it."""

@@ -14,8 +14,7 @@ import structlog
 
 from controlplane.core import threads
 from controlplane.core.database_errors import is_away
-
-from . import connections
+from controlplane.notify.transports import connections
 
 MAX_THREADS = 16
 MAX_FOR_SLOW = MAX_THREADS // 2

@@ -19,10 +19,11 @@ from controlplane.core.outbox import rendering
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
 from controlplane.core.outbox.rendering import RenderedMessage
 from controlplane.core.page_responses import PersonRequest, done, show, signed_in
+from controlplane.notify.targets import naming
+from controlplane.notify.targets.naming import Named
 
-from . import discards, naming, retries, selection
+from . import discards, retries, selection
 from .api import ROWS, in_order
-from .naming import Named
 
 PAGE_SIZE = 50
 MAX_SUGGESTED = 200

@@ -10,10 +10,10 @@ from rest_framework import serializers
 from controlplane.core.actors import Actor
 from controlplane.core.canonical import timestamp
 from controlplane.core.escalations import services, summaries
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.fields import Filters, MutationBody, Text
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.message_templates import SEVERITIES
+from controlplane.core.outbox.escalation import Escalation
 
 
 class ToldShape(serializers.Serializer[Any]):

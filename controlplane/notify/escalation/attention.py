@@ -5,7 +5,7 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from controlplane.core.escalations import summaries
-from controlplane.core.escalations.models import Escalation
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.page_registry import AttentionItem, attention_source
 
 from . import hearing

@@ -12,9 +12,9 @@ from django.db.models import Q, QuerySet
 from django.db.models.expressions import Combinable
 
 from controlplane.core.escalations import summaries
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.outbox import services as outbox
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.notify.targets import reach
 from controlplane.notify.targets.reach import Rung
 from controlplane.notify.transports import registry

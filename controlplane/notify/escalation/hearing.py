@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.message_templates import SEVERITIES
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.notify.targets import reach, routing
 from controlplane.notify.targets.reach import Rung
 

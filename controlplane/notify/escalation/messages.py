@@ -6,8 +6,8 @@ from typing import Any
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.escalations import summaries
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.message_templates import format_time
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.notify.targets.reach import Rung
 
 from .schedule import Verdict

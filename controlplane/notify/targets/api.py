@@ -16,12 +16,12 @@ from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.roles import Power
+from controlplane.notify.models.targets import Route, Target
 from controlplane.notify.transports import registry
 from controlplane.notify.transports.channel_settings import Field
 
 from . import services
 from .fields import Asked, Reference
-from .models import Route, Target
 from .resources import route_resource, target_resource, target_resources
 from .services import NewSecret
 

@@ -6,9 +6,9 @@ from datetime import datetime
 
 from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.page_registry import AttentionItem, attention_source
+from controlplane.notify.models.targets import Route, Target
 
 from . import directory, reach
-from .models import Route, Target
 from .reach import Reach, Rung
 
 PAGE = "/targets/"

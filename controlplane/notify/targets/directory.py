@@ -7,11 +7,11 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from controlplane.core.clock import zone
+from controlplane.notify.models.targets import EscalationStep, OnCallMember, Target
 from controlplane.notify.transports import registry
 from controlplane.notify.transports.base import TRANSPORTS
 
 from . import on_call_rotation
-from .models import EscalationStep, OnCallMember, Target
 
 MAX_DESTINATION_LENGTH = 120  # The outbox has no room for more.
 

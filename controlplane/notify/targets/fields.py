@@ -12,12 +12,12 @@ from django.core.exceptions import ValidationError
 from controlplane.accounts.models.people import User, known_time_zone
 from controlplane.core.errors import InvalidInput
 from controlplane.core.message_templates import SEVERITIES
+from controlplane.notify.models.targets import Target
 from controlplane.notify.transports import registry
 from controlplane.notify.transports.base import TRANSPORTS, Transport
 
 from . import on_call_rotation
 from .directory import MAX_DESTINATION_LENGTH
-from .models import Target
 
 MAX_NAME_LENGTH, MAX_DESCRIPTION_LENGTH = 80, 300
 MAX_MEMBERS, MAX_STEPS = 30, 12

@@ -14,11 +14,11 @@ from controlplane.core import clock
 from controlplane.core.change_views import ServiceForm
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, SEVERITIES
 from controlplane.core.scopes import SCOPES
+from controlplane.notify.models.targets import Target
 from controlplane.notify.transports import registry
 from controlplane.notify.transports.channel_settings import Field
 
 from .fields import MAX_MEMBERS, MAX_STEPS, Asked
-from .models import Target
 from .resources import settings_digest
 
 BLANK_ROWS = 2

@@ -9,11 +9,11 @@ from typing import Any
 from django.core.paginator import Paginator
 
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, SEVERITIES
+from controlplane.notify.models.targets import Route, Target
 from controlplane.notify.transports import registry
 
 from . import directory, reach, usage
 from .directory import Directory
-from .models import Route, Target
 from .on_call_rotation import Turn
 from .reach import Reach, Rung
 

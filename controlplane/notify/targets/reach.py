@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from controlplane.core import durations
+from controlplane.notify.models.targets import EscalationStep, Target
 from controlplane.notify.transports import registry
 
 from . import directory
 from .directory import Directory
-from .models import EscalationStep, Target
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,12 @@ from typing import Any
 
 from controlplane.core import canonical
 from controlplane.core.canonical import timestamp
-from controlplane.notify.delivery import naming
+from controlplane.notify.models.targets import Route, Target
 from controlplane.notify.transports import registry
 from controlplane.notify.transports.base import TRANSPORTS
 
-from . import directory, reach
+from . import directory, naming, reach
 from .directory import Directory
-from .models import Route, Target
 
 
 def target_settings(target: Target, known: Directory | None = None) -> dict[str, Any]:

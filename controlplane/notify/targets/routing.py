@@ -13,11 +13,11 @@ from fnmatch import fnmatchcase
 
 from controlplane.core.message_templates import incident_action_of
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.notify.models.targets import Route, Target
 from controlplane.notify.transports import registry
 from controlplane.notify.transports.base import TRANSPORTS
 
 from . import directory
-from .models import Route, Target
 
 _read: ContextVar[dict[tuple[str, str, str], list[str]] | None] = ContextVar("_read", default=None)
 

@@ -13,17 +13,17 @@ from controlplane.core import sealing
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.outbox import services as outbox
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.roles import Power
 from controlplane.core.scopes import SCOPES
+from controlplane.notify.models.targets import EscalationStep, OnCallMember, Route, Target
 from controlplane.notify.transports import registry
 from controlplane.notify.transports.base import Transport
 
 from . import fields, reach, usage
 from .fields import Asked
-from .models import EscalationStep, OnCallMember, Route, Target
 from .resources import route_resource, settings_digest, target_settings
 
 TARGETS_LOCK = 0x7A56E75  # any number nobody else uses for an advisory lock

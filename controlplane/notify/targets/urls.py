@@ -1,9 +1,8 @@
-"""Paths of targets, escalation steps and routes."""
+"""Paths of targets and routes."""
 
 from django.urls import URLPattern, path
 
 from controlplane.core.http.routes import both_forms
-from controlplane.notify.escalation import api as escalation
 
 from . import api, views
 
@@ -15,12 +14,6 @@ api_urlpatterns: list[URLPattern] = [
     ),
     *both_forms("routes/", api.RouteList.as_view(), name="api-routes"),
     *both_forms("routes/<int:route_id>/", api.RouteView.as_view(), name="api-route"),
-    *both_forms("escalations/", escalation.EscalationList.as_view(), name="api-escalations"),
-    *both_forms(
-        "escalations/<int:escalation_id>/acknowledge",
-        escalation.AcknowledgeView.as_view(),
-        name="api-escalation-acknowledge",
-    ),
 ]
 urlpatterns: list[URLPattern] = [
     path("targets/", views.targets_page, name="targets_page"),

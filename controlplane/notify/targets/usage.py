@@ -7,8 +7,7 @@ from django.db.models import Q, QuerySet
 
 from controlplane.accounts.models.people import User
 from controlplane.accounts.people.leaving import Duties
-
-from .models import EscalationStep, OnCallMember, Route, Target
+from controlplane.notify.models.targets import EscalationStep, OnCallMember, Route, Target
 
 
 def used_by(targets: Sequence[Target]) -> dict[int, list[str]]:

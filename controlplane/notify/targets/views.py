@@ -11,11 +11,11 @@ from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, done, show, signed_in
 from controlplane.core.roles import Power
+from controlplane.notify.models.targets import Route, Target
 from controlplane.notify.transports import registry
 
 from . import matrix, services
 from .forms import FORMS, RouteForm, TargetForm, initial
-from .models import Route, Target
 from .services import NewSecret
 
 PAGE = "/targets/"

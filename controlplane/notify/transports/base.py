@@ -7,10 +7,10 @@ from operator import attrgetter
 
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.registry import KindRegistry
-from controlplane.notify.delivery.pacing import DEFAULT_LIMIT, Limit
-from controlplane.notify.targets.models import Target
+from controlplane.notify.models.targets import Target
 
 from .channel_settings import ChannelSettings
+from .pacing import DEFAULT_LIMIT, Limit
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from controlplane.notify.targets.models import Target
+from controlplane.notify.models.targets import Target
 
 MAX_VALUE_LENGTH = 500
 

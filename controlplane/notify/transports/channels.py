@@ -1,6 +1,6 @@
 """Channels whose settings are stored in their target's row, found by their destination."""
 
-from controlplane.notify.targets.models import Target
+from controlplane.notify.models.targets import Target
 
 
 class SeenSecrets:

@@ -12,10 +12,10 @@ from typing import Any
 import httpx
 
 from controlplane.core.egress_guard.failures import Refused, Unresolved
-from controlplane.notify.delivery import connections
-from controlplane.notify.delivery.pacing import MAX_KEEP_AWAY
 
+from . import connections
 from .failures import PermanentFailure, TransientFailure
+from .pacing import MAX_KEEP_AWAY
 
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 5.0

@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.delivery.pacing import DEFAULT_LIMIT, Limit
-from controlplane.notify.targets.models import Target
+from controlplane.notify.models.targets import Target
 
 from .base import TRANSPORTS, Transport
 from .failures import PermanentFailure
+from .pacing import DEFAULT_LIMIT, Limit
 
 DOCS_COLUMNS = ("destination", "needs", "one message per episode", "a doubtful send")
 

@@ -19,13 +19,13 @@ from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.escalations import services as escalation
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.gates.models import ExternalVerdict
 from controlplane.core.http.tests.callers import browser_of
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.targets.models import Route, Target
+from controlplane.notify.models.targets import Route, Target
 from slo.models import Alert, Exclusion, Slo, ThresholdRule
 from slo.objectives import exclusions
 from slo.tests.month_of_events import alert

@@ -11,7 +11,7 @@ from controlplane.accounts.authentication.tests.test_provider import sign_in
 from controlplane.accounts.models.people import BrowserSession
 from controlplane.accounts.people.session_store import SessionStore
 from controlplane.core.http.tests.callers import browser_of, person, signed_in, token_text
-from controlplane.notify.targets.models import Target
+from controlplane.notify.models.targets import Target
 
 pytestmark = [pytest.mark.django_db, pytest.mark.timeout(300)]
 PASSWORD = "correct-horse-9-staple"

@@ -14,7 +14,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.jobs.models import Job
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.targets.models import Target
+from controlplane.notify.models.targets import Target
 from controlplane.tests.security import existing
 from controlplane.tests.security.asking import WORDS
 from controlplane.tests.security.existing import REASON, REHEARSED

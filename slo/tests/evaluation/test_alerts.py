@@ -4,8 +4,8 @@ import pytest
 
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.outbox import rendering
+from controlplane.core.outbox.escalation import Escalation
 from slo.alerts import lifecycle
 from slo.arithmetic.hysteresis import FiringRule
 from slo.arithmetic.minutes import end_of

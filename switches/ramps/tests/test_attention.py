@@ -6,12 +6,12 @@ import pytest
 
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.gates import external
 from controlplane.core.jobs import engine
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.page_registry import ATTENTION_SOURCES
 from controlplane.notify.escalation import engine as escalation
-from controlplane.notify.targets.models import OnCallMember, Target
+from controlplane.notify.models.targets import OnCallMember, Target
 from switches import metrics, services
 from switches.models import Episode, Publication, Ramp
 from switches.ramps import actions

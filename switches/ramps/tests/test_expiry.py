@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
-from controlplane.core.escalations.models import Escalation
+from controlplane.core.outbox.escalation import Escalation
 from switches import attention as waiting
 from switches import services
 from switches.models import Episode, Ramp

@@ -21,7 +21,7 @@ from controlplane.core.gates.models import ExternalVerdict, Gate
 from controlplane.core.jobs.claims import LEASE
 from controlplane.core.jobs.models import Job, JobEffect, JobStep
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.targets.models import Route, Target
+from controlplane.notify.models.targets import Route, Target
 from switches import services
 from switches.models import Episode, Publication, Ramp
 

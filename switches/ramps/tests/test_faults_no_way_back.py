@@ -9,13 +9,13 @@ from django.db import connection
 from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.gates.models import ExternalVerdict
 from controlplane.core.http.tests.sessions import another_session
 from controlplane.core.jobs import engine
 from controlplane.core.jobs.models import Job
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.targets.models import Route, Target
+from controlplane.notify.models.targets import Route, Target
 from switches import services
 from switches.models import Episode
 

@@ -10,8 +10,8 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.jobs.models import Job
+from controlplane.core.outbox.escalation import Escalation
 from switches import services
 from switches.models import Episode, Ramp
 from switches.ramps import actions, resources, timeline

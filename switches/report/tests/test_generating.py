@@ -11,8 +11,8 @@ from controlplane.core import canonical
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import NotFound
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import at_once, person
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.rendering import render
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportSection

@@ -7,11 +7,11 @@ import pytest
 
 from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import as_role
 from controlplane.core.jobs import control, engine
 from controlplane.core.jobs.models import Job, JobEffect
 from controlplane.core.jobs.tests.house import LEASE_OVER, Died, Dying
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportSection
 from controlplane.core.registry import RegisteredFunction

@@ -7,8 +7,8 @@ import pytest
 from controlplane.core.actors import Actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict, Forbidden, NotFound
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import at_once, person
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.roles import ALL_SCOPES, Role
 from controlplane.notify.delivery.tests.conftest import by_bot, slack  # noqa: F401 - fixtures
 from switches.models import WeeklyReport

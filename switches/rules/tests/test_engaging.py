@@ -9,8 +9,8 @@ from django.core.management import call_command
 from controlplane.core.actors import system
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import as_role, person, signed_in, with_token
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from switches.models import Episode, Publication
 from switches.rules.errors import SafetyRefused

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.core.escalations.models import Escalation
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from switches import services as switches
 from switches.models import Episode, Trip, TripPolicy

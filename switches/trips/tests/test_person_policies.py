@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.escalations.models import Escalation
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from switches.models import Episode, Rule, Trip, TripPolicy
 from switches.trips import resolution

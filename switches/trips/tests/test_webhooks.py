@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import with_token
+from controlplane.core.outbox.escalation import Escalation
 from switches.models import Episode, Trip
 from switches.trips import alertmanager, webhooks
 

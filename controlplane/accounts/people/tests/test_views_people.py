@@ -15,7 +15,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http import confirmation
 from controlplane.core.http.tests.callers import browser_of, person, token_text
-from controlplane.notify.targets.models import OnCallMember, Target
+from controlplane.notify.models.targets import OnCallMember, Target
 
 pytestmark = pytest.mark.django_db
 DIALOG = {"HX-Request": "true", "HX-Target": "dialog-body"}

@@ -11,8 +11,8 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.escalations import services as escalations
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import Api, as_role, person, signed_in, token_text
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 
 pytestmark = pytest.mark.django_db

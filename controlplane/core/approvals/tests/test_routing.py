@@ -7,11 +7,11 @@ from django.db import transaction
 
 from controlplane.core.approvals import reviews, services
 from controlplane.core.clock import db_now
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import as_role, person, signed_in
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.escalation import engine
-from controlplane.notify.targets.models import Route, Target
+from controlplane.notify.models.targets import Route, Target
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("by_bot")]
 

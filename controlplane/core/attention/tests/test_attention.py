@@ -11,7 +11,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.escalations import services as escalation
 from controlplane.core.http.tests.callers import Api, as_role, person, with_token
 from controlplane.core.page_registry import ATTENTION_SOURCES, AttentionItem, AttentionSource
-from controlplane.notify.targets.models import Route, Target
+from controlplane.notify.models.targets import Route, Target
 from controlplane.notify.targets.tests.people import add, fill
 
 pytestmark = pytest.mark.django_db

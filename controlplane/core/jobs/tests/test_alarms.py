@@ -3,12 +3,12 @@
 import pytest
 
 from controlplane.core import ticks
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.jobs import alarms, figures
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.jobs.stepwise import StepKind, StepPassed
 from controlplane.core.jobs.tests.house import DAY, NOW, SECOND, begin, ended, list_messages
 from controlplane.core.outbox import rendering
+from controlplane.core.outbox.escalation import Escalation
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("somewhere")]
 LAST_WEEKS = NOW - 10 * DAY

@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.jobs import attention
 from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.stepwise import StepKind, StepPassed
@@ -20,6 +19,7 @@ from controlplane.core.jobs.tests.house import (
     turn,
 )
 from controlplane.core.outbox import rendering
+from controlplane.core.outbox.escalation import Escalation
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("somewhere")]
 HALF_A_MINUTE = timedelta(seconds=30)

@@ -7,11 +7,11 @@ import pytest
 from controlplane.core.actors import Actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.jobs import claims, control
 from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.stepwise import StepKind, StepPassed
 from controlplane.core.jobs.tests.house import KIND, MINUTE, NOW, SECOND, audited, begin, turn
+from controlplane.core.outbox.escalation import Escalation
 
 pytestmark = pytest.mark.django_db
 KIM = Actor(type="user", name="kim", scopes=frozenset({"switches:write"}))

@@ -4,7 +4,6 @@ import psycopg
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.jobs import claims, control, effects, watch
 from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.stepwise import StepContinues, StepKind, StepPassed
@@ -22,6 +21,7 @@ from controlplane.core.jobs.tests.house import (
     state_of,
     turn,
 )
+from controlplane.core.outbox.escalation import Escalation
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("somewhere")]
 

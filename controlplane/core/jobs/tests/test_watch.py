@@ -9,7 +9,6 @@ from controlplane.core import ticks
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.escalations import services as escalation
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.jobs import attention, watch
 from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.resources import job_resource
@@ -27,6 +26,7 @@ from controlplane.core.jobs.tests.house import (
 )
 from controlplane.core.models import Tick
 from controlplane.core.outbox import rendering
+from controlplane.core.outbox.escalation import Escalation
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("somewhere")]
 LATER = NOW + 5 * MINUTE + SECOND

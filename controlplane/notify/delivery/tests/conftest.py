@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.notify.delivery.pacing import Limit
 from controlplane.notify.transports import outbound, registry
 from controlplane.notify.transports.base import TRANSPORTS, Transport
+from controlplane.notify.transports.pacing import Limit
 
 from .fake_slack import fake_slack
 from .sending import nobody_sends, until

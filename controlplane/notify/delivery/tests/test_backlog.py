@@ -8,8 +8,8 @@ from controlplane.core import ticks
 from controlplane.core.actors import system
 from controlplane.core.attention import services as overview
 from controlplane.core.escalations import services as escalation
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.outbox import rendering
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage, Pace
 from controlplane.notify.delivery import attention, backlog, report_sections
 

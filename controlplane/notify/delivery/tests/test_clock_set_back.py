@@ -7,9 +7,10 @@ from django.db.models import F
 
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import OutboxMessage, Pace
-from controlplane.notify.delivery import claims, digests, pacing
+from controlplane.notify.delivery import claims, digests
 from controlplane.notify.delivery.claims import LEASE_SECONDS, MAX_ATTEMPTS, Claim
-from controlplane.notify.delivery.pacing import Limit
+from controlplane.notify.transports import pacing
+from controlplane.notify.transports.pacing import Limit
 
 from .sending import announce
 

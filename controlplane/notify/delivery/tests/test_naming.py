@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from controlplane.notify.delivery import attention, naming
+from controlplane.notify.delivery import attention
+from controlplane.notify.targets import naming
 
 from .written import somebody, written
 

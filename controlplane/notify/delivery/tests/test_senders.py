@@ -12,8 +12,9 @@ from django.db import connection
 
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.delivery import claims, connections, senders
+from controlplane.notify.delivery import claims, senders
 from controlplane.notify.delivery.senders import MAX_FOR_SLOW, MAX_THREADS, Senders
+from controlplane.notify.transports import connections
 
 from .sending import announce, nobody_sends, sweep, until
 from .written import written

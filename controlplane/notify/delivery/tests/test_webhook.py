@@ -12,7 +12,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.outbox import services
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from controlplane.notify.delivery import delivery
-from controlplane.notify.targets.models import Target
+from controlplane.notify.models.targets import Target
 from controlplane.notify.transports import outbound, registry
 from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
 from controlplane.notify.transports.webhook import transport as webhook

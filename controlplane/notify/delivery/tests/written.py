@@ -6,7 +6,7 @@ from typing import Any
 
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import Attempt, OutboxMessage
-from controlplane.notify.targets.models import Target
+from controlplane.notify.models.targets import Target
 
 _keys = count(1)
 

@@ -7,11 +7,11 @@ import pytest
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.escalations import services
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import at_once
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.escalation import engine
-from controlplane.notify.targets.models import EscalationStep, Route, Target
+from controlplane.notify.models.targets import EscalationStep, Route, Target
 from controlplane.notify.targets.tests.people import fill
 
 pytestmark = pytest.mark.django_db

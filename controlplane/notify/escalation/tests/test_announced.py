@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.core.clock import db_now
 from controlplane.core.escalations import services
-from controlplane.core.escalations.models import Escalation
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.escalation import engine
 from controlplane.notify.targets.tests.people import fill

@@ -16,8 +16,8 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import Api, at_once, person, signed_in, token_text
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.interactions import services
-from controlplane.notify.interactions.models import AnsweredRequest
 from controlplane.notify.interactions.retention_rules import ANSWERED_REQUESTS
+from controlplane.notify.models.interactions import AnsweredRequest
 from controlplane.notify.transports import registry
 
 from .pressing import PATH, SlackUser, send, signed

@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from controlplane.notify.interactions.models import AnsweredRequest
 from controlplane.notify.interactions.signatures import WINDOW_SECONDS, genuine, sign
+from controlplane.notify.models.interactions import AnsweredRequest
 
 from .pressing import PATH, SECRET, payload, send, signed
 

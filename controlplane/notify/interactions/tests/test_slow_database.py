@@ -9,7 +9,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.http.tests.callers import person, signed_in
 from controlplane.core.http.tests.sessions import another_session, terminated_at
 from controlplane.notify.interactions import payloads, services, views
-from controlplane.notify.interactions.models import AnsweredRequest
+from controlplane.notify.models.interactions import AnsweredRequest
 
 from .pressing import send, signed
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from controlplane.notify.targets.models import EscalationStep, OnCallMember, Route, Target
+from controlplane.notify.models.targets import EscalationStep, OnCallMember, Route, Target
 
 
 def many(count: int, now: datetime, prefix: str = "many") -> None:

@@ -4,9 +4,9 @@ from typing import Any
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
+from controlplane.notify.models.targets import Target
 from controlplane.notify.targets import services
 from controlplane.notify.targets.fields import Asked
-from controlplane.notify.targets.models import Target
 
 
 def an_admin(name: str = "root") -> Any:

@@ -5,7 +5,7 @@ import pytest
 from controlplane.core.clock import db_now
 from controlplane.core.escalations import services as escalation
 from controlplane.core.http.tests.callers import as_role, with_token
-from controlplane.notify.targets.models import Target
+from controlplane.notify.models.targets import Target
 
 from .people import add
 

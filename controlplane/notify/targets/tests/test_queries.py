@@ -9,8 +9,8 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, with_token
 from controlplane.core.outbox import services as outbox
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.notify.models.targets import OnCallMember, Target
 from controlplane.notify.targets import routing
-from controlplane.notify.targets.models import OnCallMember, Target
 
 from .many import many
 

@@ -7,8 +7,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from controlplane.core.clock import db_now
+from controlplane.notify.models.targets import Route, Target
 from controlplane.notify.targets import routing
-from controlplane.notify.targets.models import Route, Target
 
 pytestmark = pytest.mark.django_db
 

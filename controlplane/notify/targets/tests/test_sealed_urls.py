@@ -9,8 +9,8 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from controlplane.core.clock import db_now
+from controlplane.notify.models.targets import Target
 from controlplane.notify.targets import services
-from controlplane.notify.targets.models import Target
 
 pytestmark = pytest.mark.django_db
 URL = "https://hooks.example.org/services/T0/V3rYs3cretPath"

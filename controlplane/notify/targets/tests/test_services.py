@@ -12,12 +12,12 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.escalations import services as escalation
-from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import person
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.notify.models.targets import Target
 from controlplane.notify.targets import reach, routing, services
 from controlplane.notify.targets.fields import Asked
-from controlplane.notify.targets.models import Target
 
 from .people import add, an_admin
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from controlplane.core.http.tests.callers import as_role
-from controlplane.notify.targets.models import Route, Target
+from controlplane.notify.models.targets import Route, Target
 
 from .people import add, fill
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from controlplane.core.egress_guard import name_resolution
 from controlplane.core.egress_guard.failures import Unresolved
-from controlplane.notify.delivery import connections
+from controlplane.notify.transports import connections
 from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
 
 CONNECT_SECONDS = 3.0

@@ -21,10 +21,10 @@ from controlplane.core.console_urls import console_url
 from controlplane.core.outbox import late, rendering
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.rendering import RenderedMessage
-from controlplane.notify.delivery.pacing import Limit
 from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
 from controlplane.notify.transports.failures import PermanentFailure
 from controlplane.notify.transports.identity import stable_id, subject_id
+from controlplane.notify.transports.pacing import Limit
 
 from . import smtp
 

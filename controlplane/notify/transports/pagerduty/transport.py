@@ -13,13 +13,13 @@ from controlplane.core.console_urls import console_url
 from controlplane.core.message_templates import incident_action_of
 from controlplane.core.outbox import rendering
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.delivery.pacing import Limit
-from controlplane.notify.targets.models import Target
+from controlplane.notify.models.targets import Target
 from controlplane.notify.transports import incidents
 from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
 from controlplane.notify.transports.channel_settings import ChannelSettings, Field
 from controlplane.notify.transports.channels import SeenSecrets, find_channel
 from controlplane.notify.transports.failures import PermanentFailure
+from controlplane.notify.transports.pacing import Limit
 
 KEY = "pagerduty"
 API_URLS = {"us": "https://events.pagerduty.com", "eu": "https://events.eu.pagerduty.com"}

@@ -6,8 +6,8 @@ from datetime import datetime
 from django.conf import settings
 
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.delivery.pacing import Limit
 from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
+from controlplane.notify.transports.pacing import Limit
 
 from . import history, subjects
 from .blocks import render

@@ -9,7 +9,7 @@ from controlplane.core.outbox import services
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.delivery import digests
 from controlplane.notify.escalation import engine
-from controlplane.notify.targets.models import EscalationStep, Route, Target
+from controlplane.notify.models.targets import EscalationStep, Route, Target
 
 pytestmark = pytest.mark.django_db
 SUBJECT = "episode:12"

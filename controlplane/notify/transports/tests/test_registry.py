@@ -14,12 +14,13 @@ from controlplane.core.http.tests.callers import as_role, with_token
 from controlplane.core.outbox import services
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.sealing import SEALED_PREFIX
-from controlplane.notify.delivery import delivery, naming
-from controlplane.notify.delivery.pacing import Limit
-from controlplane.notify.targets.models import Target
+from controlplane.notify.delivery import delivery
+from controlplane.notify.models.targets import Target
+from controlplane.notify.targets import naming
 from controlplane.notify.transports import registry
 from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
 from controlplane.notify.transports.channel_settings import ChannelSettings, Field
+from controlplane.notify.transports.pacing import Limit
 
 pytestmark = pytest.mark.django_db
 DOCS = Path(__file__).parents[4] / "docs" / "notifications.md"

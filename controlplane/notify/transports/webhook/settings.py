@@ -12,7 +12,7 @@ import httpx
 from controlplane.core.egress_guard import guard, name_resolution
 from controlplane.core.egress_guard.allowed_networks import WEBHOOKS
 from controlplane.core.errors import InvalidInput
-from controlplane.notify.targets.models import SECRET_PREFIX, Target
+from controlplane.notify.models.targets import SECRET_PREFIX, Target
 from controlplane.notify.transports.channel_settings import (
     MAX_VALUE_LENGTH,
     ChannelSettings,

@@ -21,7 +21,7 @@ from controlplane.core.egress_guard.allowed_networks import WEBHOOKS
 from controlplane.core.egress_guard.guard import GuardedTransport
 from controlplane.core.outbox import rendering
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.targets.models import SECRET_PREFIX, Target
+from controlplane.notify.models.targets import SECRET_PREFIX, Target
 from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
 from controlplane.notify.transports.channels import SeenSecrets, find_channel
 from controlplane.notify.transports.failures import PermanentFailure, TransientFailure

@@ -6,7 +6,7 @@ import pytest
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role
 from controlplane.notify.delivery.tests.messages import message
-from controlplane.notify.targets.models import Target
+from controlplane.notify.models.targets import Target
 from controlplane.notify.transports import registry
 from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
 from controlplane.notify.transports.opsgenie import transport as opsgenie

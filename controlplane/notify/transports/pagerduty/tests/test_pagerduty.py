@@ -8,7 +8,7 @@ from controlplane.core.outbox import services
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from controlplane.notify.delivery import delivery
 from controlplane.notify.delivery.tests.messages import message
-from controlplane.notify.targets.models import Target
+from controlplane.notify.models.targets import Target
 from controlplane.notify.transports import outbound, registry
 from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
 from controlplane.notify.transports.pagerduty import transport as pagerduty

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
-from controlplane.notify.targets.models import Target
+from controlplane.notify.models.targets import Target
 from controlplane.notify.transports import registry
 from controlplane.notify.transports.base import TRANSPORTS
 

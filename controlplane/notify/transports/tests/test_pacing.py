@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from controlplane.core import threads
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
-from controlplane.notify.delivery import claims, delivery, pacing
+from controlplane.notify.delivery import claims, delivery
 from controlplane.notify.delivery.claims import Claim
-from controlplane.notify.delivery.pacing import Limit
-from controlplane.notify.transports import registry
-
-from .sending import announce, nobody_sends, states, sweep, until
+from controlplane.notify.delivery.tests.sending import announce, nobody_sends, states, sweep, until
+from controlplane.notify.transports import pacing, registry
+from controlplane.notify.transports.pacing import Limit
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 
