@@ -8,7 +8,7 @@ from django.db import DatabaseError, InterfaceError, connection
 
 from controlplane.core import threads
 from controlplane.core.clock import db_now
-from controlplane.core.models import Heartbeat
+from controlplane.core.process_models import Heartbeat
 
 EVERY_SECONDS = 2.0
 STALE_SECONDS = 7.0

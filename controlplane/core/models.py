@@ -1,7 +1,5 @@
 """Core's tables, gathered for Django from the rooms they live in."""
 
-from django.db import models
-
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry, AuditRound
 from controlplane.core.degradation.models import Degradation
@@ -10,6 +8,7 @@ from controlplane.core.idempotency.models import IdempotencyKey
 from controlplane.core.instances.models import Acknowledgement, Instance
 from controlplane.core.jobs.models import Job, JobEffect, JobStep
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace, Thread
+from controlplane.core.process_models import Heartbeat, Tick
 from controlplane.core.trip_requests.models import TripRequest
 
 from .outbox.escalation import Escalation
@@ -38,24 +37,3 @@ __all__ = [
     "Tick",
     "TripRequest",
 ]
-
-
-class Tick(models.Model):
-    """Last run of a periodic function: when, and by which process. The watchdog reads it."""
-
-    name = models.CharField(primary_key=True, max_length=64)
-    ran_at = models.DateTimeField()
-    ran_by = models.CharField(max_length=16)
-
-    def __str__(self) -> str:
-        return self.name
-
-
-class Heartbeat(models.Model):
-    """Last sign of life of a supervised process."""
-
-    name = models.CharField(primary_key=True, max_length=16)
-    at = models.DateTimeField()
-
-    def __str__(self) -> str:
-        return self.name

@@ -19,7 +19,7 @@ from django.utils.module_loading import autodiscover_modules
 from controlplane.core import threads
 from controlplane.core.clock import db_now
 from controlplane.core.database_errors import is_away
-from controlplane.core.models import Tick as TickRow
+from controlplane.core.process_models import Tick as TickRow
 
 log = structlog.get_logger(__name__)
 

@@ -10,8 +10,8 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.escalations import services as escalation
 from controlplane.core.jobs import endings
 from controlplane.core.jobs.models import Job
-from controlplane.core.models import Tick
 from controlplane.core.outbox.escalation import Escalation
+from controlplane.core.process_models import Tick
 
 SILENT = timedelta(minutes=5)
 TO_BE_TAKEN_UP = timedelta(seconds=30)
