@@ -11,9 +11,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from django.apps import apps
-from django.conf import settings
-
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 _SKIPPED_FOLDERS = {"__pycache__", "management", "migrations", "templatetags", "tests"}
@@ -164,6 +161,10 @@ class RegisteredNames(Sequence[str]):
 @functools.cache
 def _modules_by_name() -> Mapping[str, Sequence[str]]:
     """Return the dotted paths of the modules of this project's apps by their last part."""
+    # Imported here: the stand-in of a starting installation uses registries without Django.
+    from django.apps import apps
+    from django.conf import settings
+
     base = Path(settings.BASE_DIR)
     found = defaultdict[str, set[str]](set)
     for config in apps.get_app_configs():

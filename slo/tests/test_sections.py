@@ -137,7 +137,7 @@ def test_new_one_is_given_time_to_be_judged():
 def test_pages_of_attention_and_report_know_all_of_it():
     assert attention.list_alerts in [source.function for source in ATTENTION_SOURCES.values()]
     assert report_sections.budgets_section in REPORT_SECTIONS.functions()
-    assert not overview.everything(timezone.now()).unread
+    assert not overview.read_all(timezone.now()).unread
 
 
 def test_report_has_the_worst_first_with_what_the_week_spent():
