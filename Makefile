@@ -64,6 +64,7 @@ bench: .venv/.stamp-dev
 lint: .venv/.stamp-dev
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
+	@$(PY) .ci/check_language.py
 	@$(PY) -m mypy .
 	@PYTHONPATH=client $(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 	@exec $(SUPERVISOR) exec -- sh -euc '\

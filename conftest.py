@@ -1,4 +1,4 @@
-"""What every test stands on: a real PostgreSQL, owned by the tests and left as migrations made it.
+"""Fixtures of every test: a real PostgreSQL, owned by the tests and left as migrations made it.
 
 Tests create, migrate and empty their database, so they connect as its owner.
 """
@@ -147,8 +147,10 @@ def _nothing_counted_before() -> None:
 
 @pytest.fixture
 def believed_empty(db: None) -> Callable[[type[Model]], None]:
-    """Delete the rows of a model, and let PostgreSQL plan from then on as if there never were any:
-    it looks into a subquery anew for each row of such a table."""
+    """Delete the rows of a model, and let PostgreSQL plan as if the table had always been empty.
+
+    Its plan then runs a subquery for each row.
+    """
 
     def believe(model: type[Model]) -> None:
         model._default_manager.all().delete()

@@ -1,5 +1,7 @@
-"""Limits of figures are threshold rules from now on, whose alerts are kept elsewhere. What is open
-of them ends here, and begins there as an alert if it still is so."""
+"""End the alarms of limits: threshold rules replace them, with alerts of their own.
+
+An open one ends here and opens there as an alert if it still holds.
+"""
 
 from django.db import migrations
 

@@ -180,7 +180,7 @@ def _contains_text(entry: LetterEntry, wanted: str) -> bool:
 
 
 def _unescape(value: bytes) -> str:
-    """Return JSON with its escapes (`\\uac00`) resolved, in lower case; empty if it has none."""
+    r"""Return JSON with its escapes (`\uac00`) resolved, in lower case; empty if it has none."""
     if b"\\" not in value:
         return ""
     read = _parse_json(value)

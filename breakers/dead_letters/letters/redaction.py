@@ -1,7 +1,7 @@
-"""Redaction of values under hidden keys.
+r"""Redaction of values under hidden keys.
 
 It works on text (:mod:`breakers.dead_letters.letters.secrets`), so that invalid JSON is redacted as
-well. Everything else is unchanged byte for byte, except that escapes like `\\u0022` may be resolved
+well. Everything else is unchanged byte for byte, except that escapes like `\u0022` may be resolved
 in redacted values.
 """
 

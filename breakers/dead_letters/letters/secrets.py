@@ -144,7 +144,7 @@ def _decode_name(name: bytes) -> bytes:
 
 
 def _unescape_sign(found: re.Match[bytes]) -> bytes:
-    """Resolve an escape like `\\u0026`; quotes stay escaped at their depth."""
+    r"""Resolve an escape like `\u0026`; quotes stay escaped at their depth."""
     sign = bytes([int(found[2], 16)])
     return b"\\" * _quote_depth(len(found[1])) + sign if sign in b"\"'" else sign
 

@@ -36,7 +36,7 @@ class Ran:
 
 @dataclass(frozen=True)
 class Shell:
-    """Where the command runs: its console and token."""
+    """The console and token that commands run with."""
 
     url: str | None
     token: str | None = TOKEN

@@ -83,7 +83,6 @@ def test_engagement_behind_a_clock_half_a_minute_ahead_lasts_its_whole_time(stre
 
 def test_engagement_made_behind_a_proxy_that_is_always_ahead_holds():
     """The new version says itself when it was published."""
-
     proxy = Proxy(*range(1000))
     with console(lie=proxy) as there, following(there, stream=False) as here:
         wait_until(lambda: here.store.clock.release_now() is not None, 20)

@@ -56,8 +56,10 @@ class EdgeSpan:
 
 
 def record(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write event counts: `slo`, `instance`, `began` and `ended` (microseconds since 1970), `good`
-    and `total`."""
+    """Write event counts.
+
+    Each row has `slo`, `instance`, `began` and `ended` (microseconds since 1970), `good`, `total`.
+    """
     with connection.cursor() as cursor:
         for start in range(0, len(rows), BATCH_SIZE):
             chunk = orjson.dumps(rows[start : start + BATCH_SIZE]).decode()

@@ -179,7 +179,6 @@ print(json.dumps({
 @pytest.mark.slow
 def test_behind_https_pages_and_cookies_stay_there_and_callers_inside_are_answered():
     """The settings as a deployment with HTTPS_ONLY gets them, in a process of their own."""
-
     said = subprocess.run(
         [sys.executable, "-c", ASK_WITHOUT_HTTPS],
         env={

@@ -46,9 +46,10 @@ class Nursery:
         to_the_end: bool = False,
         after: int = 0,
     ) -> "Life":
-        """Turn ramps at these seconds since `began`, until the ramp is over or `to_the_end`. The
-        first time it comes to the point `at` in a tick from `since` on, it sends itself the signal;
-        with `after`, it does so after that many statements inside transactions.
+        """Run ticks at these seconds since `began`, until the ramp is over or `to_the_end`.
+
+        The first time a tick from `since` on reaches the point `at`, the process sends itself the
+        signal; with `after`, after that many statements inside transactions.
         """
         if self._living is not None:
             self._living.kill()  # A test that failed left it.

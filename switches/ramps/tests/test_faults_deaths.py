@@ -77,7 +77,7 @@ class Case:
 
     @property
     def actions(self) -> list[str]:
-        """What the audit trail says of it, in order."""
+        """The actions that the audit trail lists, in order."""
         if self.move in ("advance", "complete"):
             return ["switch.engaged", "ramp.started", *["ramp.advanced"] * 2, "switch.released"]
         held = ["ramp.held"] if self.move == "hold" else []
