@@ -1,1 +1,1 @@
-"""Escalations: what somebody has to acknowledge, opened and closed by the rooms it is about."""
+"""Escalations: open, acknowledge and close what somebody has to act on."""

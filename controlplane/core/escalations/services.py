@@ -1,4 +1,4 @@
-"""Opening, acknowledging and closing escalations; `escalation.advance` tells the next person."""
+"""Open, acknowledge and close escalations; the tick `escalation.advance` notifies each step."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ from controlplane.core.outbox import services as outbox
 from controlplane.core.outbox.escalation import Escalation
 
 QUIET = timedelta(hours=24)
-"""After an acknowledgement, nobody is notified for this long."""
+"""Time without notifications after an acknowledgement."""
 # What an app acknowledges by a service of its own, which writes more than this row.
 ELSEWHERE = {
     "alert": "on its page, or POST /api/v1/alerts/{id}/ack",
@@ -33,11 +33,12 @@ def open_escalation(
     scope: str = "",
     announced: bool = False,
 ) -> Escalation:
-    """Begin to tell people, in the caller's transaction; the one already open is returned as is.
+    """Open an escalation for `subject`, or return the open one unchanged.
 
-    `event` names the wording of its messages and `facts` what they say; `severity` names the steps.
-    The first step is told by the next turn of the tick, within seconds. `announced`: the routes
-    are told of it already, so that with nobody behind any step they are told again an hour later.
+    Runs in the caller's transaction. `event` names the message template, `facts` fill it, and
+    `severity` selects the steps. The first step is notified by the next tick, within seconds. With
+    `announced`, the routes have been notified already: if no step reaches anybody, they are
+    notified again an hour later.
     """
     escalation, _ = Escalation.objects.get_or_create(
         subject=subject,
@@ -58,8 +59,11 @@ def open_escalation(
 def open_announced(
     facts: Mapping[str, Mapping[str, Any]], *, event: str, severity: str, now: datetime
 ) -> None:
-    """The same for many subjects at once, by what their messages say, that the routes are told of
-    already; those that are open stay as they are. One statement, in the caller's transaction."""
+    """Open escalations for many subjects, given as facts by subject, in one statement.
+
+    The routes have been notified already. Subjects with an open escalation are left unchanged. Runs
+    in the caller's transaction.
+    """
     Escalation.objects.bulk_create(
         (
             Escalation(
@@ -78,10 +82,10 @@ def open_announced(
 
 
 def acknowledge(*, subject: str, actor: Actor, now: datetime) -> None:
-    """Somebody knows: no further step for 24 hours, then once a day until it is closed.
+    """Record an acknowledgement: no notification for 24 hours, then one a day until it is closed.
 
-    In the caller's transaction, and without effect if nothing is open for the subject. The caller
-    writes the audit row.
+    Runs in the caller's transaction; does nothing if no escalation is open for the subject. The
+    caller writes the audit row.
     """
     acknowledged = Escalation.objects.filter(subject=subject, closed_at=None).update(
         acknowledged_at=now, acknowledged_by=actor.label, next_at=now + QUIET
@@ -91,12 +95,12 @@ def acknowledge(*, subject: str, actor: Actor, now: datetime) -> None:
 
 
 def close(*, subject: str, now: datetime) -> None:
-    """It is over: nobody is told any more. In the caller's transaction."""
+    """Close the subject's open escalation, in the caller's transaction."""
     close_all([subject], now=now)
 
 
 def close_all(subjects: Collection[str], *, now: datetime) -> None:
-    """The same for many."""
+    """Close the open escalations of many subjects, in the caller's transaction."""
     rows = Escalation.objects.filter(subject__in=subjects, closed_at=None)
     if rows.update(closed_at=now, next_at=None):
         _notify_incident_followers("escalation.closed", subjects, {}, now)
@@ -106,10 +110,11 @@ def close_all(subjects: Collection[str], *, now: datetime) -> None:
 def acknowledge_one(
     *, escalation_id: int, actor: Actor, now: datetime, comment: str = ""
 ) -> Escalation:
-    """Acknowledge an escalation that no app acknowledges by itself, with an audit row.
+    """Acknowledge an escalation that no app acknowledges itself, with an audit row.
 
-    Raises :class:`NotFound`, and :class:`Conflict` for one that is over or is acknowledged
-    elsewhere. Acknowledging once more begins another quiet day.
+    A repeated acknowledgement starts another 24 hours without notifications. Raises
+    :class:`NotFound`, and :class:`Conflict` if the escalation is closed or has to be acknowledged
+    elsewhere.
     """
     actor.require("switches:write")
     require_readable(comment=comment)

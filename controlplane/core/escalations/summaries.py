@@ -1,4 +1,4 @@
-"""Escalations in words: what each is about, and who was notified of it."""
+"""Text summaries of escalations: title, details, and the people notified so far."""
 
 from controlplane.core.message_templates import format_time
 from controlplane.core.outbox import rendering
@@ -6,7 +6,7 @@ from controlplane.core.outbox.escalation import Escalation
 
 ANY_PAGE = "/attention/"
 TOLD = "told"
-"""Name of the fact with the people notified, and the times."""
+"""Key of the fact that lists the people notified, and when."""
 TOLD_SHOWN = 4
 
 
@@ -22,9 +22,9 @@ def about(escalation: Escalation) -> str:
 
 
 def told_before(escalation: Escalation) -> str:
-    """Return the latest few who were notified, oldest first, or "nobody".
+    """Return the last people notified, oldest first, or "nobody".
 
-    As in `on-call (kim) at 02:11 UTC; team-lead at 02:26 UTC`.
+    For example `on-call (kim) at 02:11 UTC; team-lead at 02:26 UTC`.
     """
     entries = escalation.facts.get(TOLD, [])
     said = [

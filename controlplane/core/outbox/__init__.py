@@ -1,1 +1,1 @@
-"""Messages that leave the house: written with the change, delivered afterwards, never lost."""
+"""Transactional outbox: messages written with the change they report, and delivered afterwards."""

@@ -5,11 +5,11 @@ from django.db.models import Q
 
 
 class Escalation(models.Model):
-    """Something that somebody has to acknowledge, and how far up it has gone by now.
+    """A subject that somebody has to acknowledge, and how far it has escalated.
 
-    `subject` names what it is about (`episode:12`, `report:2026-W47`); at most one is open for a
-    subject. `severity` names the target of kind escalation whose steps it follows; `step` is the
-    next of them. `next_at` is when somebody is told again, null once it is closed.
+    `subject` is for example `episode:12` or `report:2026-W47`; at most one escalation is open for a
+    subject. `severity` is the name of the target whose steps are followed, `step` the index of the
+    next one. `next_at` is the time of the next notification, null once closed.
     """
 
     subject = models.CharField(max_length=120)

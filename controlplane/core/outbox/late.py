@@ -1,6 +1,6 @@
-"""Facts that are only made while a message goes out, so that they lie in no table.
+"""Facts computed while a message is sent, so that they are never stored.
 
-Such as a link that opens an account: whoever reads the outbox, or a copy of it, finds none.
+For example a link that activates an account: no copy of the outbox contains it.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ _makers: dict[str, Make] = {}
 
 
 def made_late(event: str) -> Callable[[Make], Make]:
-    """Register the function that adds to the facts of an event while a mail about it is written."""
+    """Register the function that adds facts to an event's e-mail while it is rendered."""
 
     def register(make: Make) -> Make:
         _makers[event] = make

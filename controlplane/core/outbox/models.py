@@ -1,17 +1,17 @@
-"""The outbox: messages, every attempt to deliver them, and what a destination remembers."""
+"""Tables of the outbox: messages, delivery attempts, threads and the rate of each destination."""
 
 from django.db import models
 from django.db.models import Q
 
 
 class OutboxMessage(models.Model):
-    """One message to one destination, written in the transaction of the change it tells of.
+    """One message to one destination, written in the transaction of the change it reports.
 
-    `event_key` names the event once (for example `audit:1842`), so a repeat adds nothing.
-    `fence` grows with every claim: a sender that lost its lease can't record a result. `subject`
-    is what it is about (`episode:12`), if that has a thread of its own: such messages arrive in
-    order. A FAILED message that is not worth another try is discarded: it waits for nobody. A
-    SUPERSEDED one was left out, because a later one about its subject tells the newer state.
+    `event_key` identifies the event (`audit:1842`), so a repeat adds nothing. `fence` grows with
+    every claim: a sender that lost its lease can't record a result. Messages with the same
+    `subject` (`episode:12`) share a thread and are delivered in order. FAILED messages wait for a
+    retry until they are discarded. SUPERSEDED ones were skipped because a later message reports the
+    newer state.
     """
 
     class State(models.TextChoices):
@@ -72,7 +72,10 @@ class OutboxMessage(models.Model):
 
 
 class Attempt(models.Model):
-    """One try to deliver a message. Without an end its sender died: nobody knows if it arrived."""
+    """One attempt to deliver a message.
+
+    Without a `finished_at` its sender died, and the message may or may not have been delivered.
+    """
 
     class Outcome(models.TextChoices):
         STARTED = "started"
@@ -97,7 +100,7 @@ class Attempt(models.Model):
 
 
 class Thread(models.Model):
-    """The one message about a subject at a destination, which is updated and replied to."""
+    """The message about a subject at a destination that is updated in place and replied to."""
 
     destination = models.CharField(max_length=120)
     subject = models.CharField(max_length=120)
@@ -115,10 +118,10 @@ class Thread(models.Model):
 
 
 class Pace(models.Model):
-    """How fast a destination may be sent to.
+    """The rate-limiter state of a destination.
 
-    `paced_until` is the theoretical arrival time of the next message (GCRA); before
-    `keep_away_until` the destination asked to be left alone.
+    `paced_until` is the theoretical arrival time of the next message (GCRA). Nothing is sent before
+    `keep_away_until`, which the destination asked for (`Retry-After`).
     """
 
     destination = models.CharField(max_length=120, primary_key=True)

@@ -17,17 +17,17 @@ from controlplane.core.message_templates import (
 MAX_LINE_LENGTH = 500
 MAX_LINES = 10
 MAX_LISTED = 20
-"""Items that a message lists by name; then it says how many more there are."""
+"""Maximum number of items listed by name; the rest is a count."""
 
 LEFT_OUT = "left_out"
-"""The fact that counts the superseded updates a message stands for."""
+"""Key of the fact that counts the superseded updates a message stands for."""
 REPEAT = "may_be_repeat"
-"""The fact that an earlier attempt may have been delivered, which can't be checked."""
+"""Key of the fact that an earlier attempt may have been delivered, which can't be checked."""
 
 
 @dataclass(frozen=True)
 class RenderedMessage:
-    """A title, (label, text) lines, and the path of the console's page about it."""
+    """A title, (label, text) lines, and the path of the console page about it."""
 
     icon: str
     title: str
@@ -36,7 +36,7 @@ class RenderedMessage:
 
 
 def render(event: str, facts: Facts) -> RenderedMessage:
-    """Return the message of an event; one without a template lists its facts."""
+    """Return the message of an event; without a template, it lists the facts."""
     template = MESSAGE_TEMPLATES.get(event) or _default_template(event, facts)
     lines = [
         (label, _clip(fact(facts)) if callable(fact) else _text(fact, facts))
@@ -62,7 +62,7 @@ def buttons_for(event: str, facts: Facts) -> tuple[str, ...]:
 
 
 def is_broadcast(event: str, severity: str) -> bool:
-    """Return whether a message in a thread is shown in the whole channel as well."""
+    """Return whether a message in a thread is also shown in the channel."""
     template = MESSAGE_TEMPLATES.get(event)
     if template is not None and template.is_broadcast:
         return True
@@ -75,7 +75,7 @@ class _KnownFacts(dict[str, Any]):
 
 
 def _whole_numbers(facts: Facts) -> Mapping[str, Any]:
-    """Return the facts, whole numbers without a fraction: 25 %, but 12.5 %."""
+    """Return the facts with integral floats as integers: 25 %, but 12.5 %."""
     return {
         key: int(fact) if isinstance(fact, float) and fact.is_integer() else fact
         for key, fact in facts.items()

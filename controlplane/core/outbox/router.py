@@ -1,6 +1,6 @@
-"""Port to notify: where messages go.
+"""Port to notify: the destinations of messages.
 
-`controlplane.notify` registers the router when it starts; without one, nothing can be announced.
+`controlplane.notify` registers its router at startup; without one, nothing can be announced.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,13 +13,13 @@ from .escalation import Escalation
 
 
 class Router(Protocol):
-    """What notify has to offer.
+    """The interface that notify implements.
 
-    `routed` returns the configured destinations of an event, each once: those the routes give, and
-    those that follow the incident of its subject. `reachable` returns those of some destinations
-    that are configured. `incident_followers` returns, by subject, the on-call services that were
-    sent a message about it. `destinations_of_user` returns where a user is reached.
-    `next_notices` returns what is sent next about open escalations, by their ids.
+    `routed` returns the configured destinations of an event, each once: those of its routes, and
+    those that follow the incident of its subject. `reachable` returns the configured ones of some
+    destinations. `incident_followers` returns, by subject, the on-call services that were sent a
+    message about it. `destinations_of_user` returns the destinations of a user. `next_notices`
+    returns the next notification of open escalations, by their ids.
     """
 
     def routed(
@@ -41,7 +41,7 @@ _registered: list[Router] = []
 
 
 def register(router: Router) -> None:
-    """Make `router` the one that is used."""
+    """Set the router to use."""
     _registered[:] = [router]
 
 

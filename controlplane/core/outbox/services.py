@@ -1,4 +1,4 @@
-"""Putting messages into the outbox, in the transaction of the change they tell of."""
+"""Write messages to the outbox, in the transaction of the change they report."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -24,13 +24,13 @@ def announce(
     subject: str = "",
     to: Sequence[str] | None = None,
 ) -> int:
-    """Write one message per destination; a repeated `event_key` adds nothing.
+    """Write one message per destination and return the number of destinations.
 
-    Destinations are those the routes give for event, scope and severity (by default that of the
-    event's wording), or exactly `to`; one that no transport is configured for is left out. All
-    messages about one `subject` (`episode:12`) share a thread at each destination and arrive in
-    order. `facts` are plain JSON values; each transport words them in its own way. A key may be of
-    any length. Returns how many destinations there were.
+    Destinations are those of the routes for event, scope and severity (by default that of the
+    event's template), or exactly `to`; those without a configured transport are left out. Messages
+    about one `subject` (`episode:12`) share a thread at each destination and are delivered in
+    order. `facts` are plain JSON values, rendered by each transport. A repeated `event_key`, of any
+    length, adds nothing.
     """
     event_key = _short(event_key)
     severity = severity or severity_of(event)
@@ -60,7 +60,7 @@ def announce(
 
 
 def _short(event_key: str) -> str:
-    """The key if its column takes it, else its digest: the same for the same key."""
+    """Return the key, or its digest if it is too long for the column."""
     if len(event_key) <= MAX_KEY_LENGTH:
         return event_key
     return f"sha256:{hashlib.sha256(event_key.encode('utf-8', 'surrogatepass')).hexdigest()}"

@@ -1,1 +1,1 @@
-"""Delivery of the outbox: claims, attempts, pacing, digests, and what became of each message."""
+"""Delivery of the outbox: claims, attempts, rate limits, digests and results."""

@@ -1,4 +1,4 @@
-"""Deliveries over HTTP: what was to be told to whom, how each attempt went, and another try."""
+"""HTTP API of deliveries: list messages with their attempts, retry and discard failed ones."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -62,7 +62,7 @@ class DeliveryShape(serializers.Serializer[OutboxMessage]):
 
 
 class DeliveryList(serializers.ListSerializer[Any]):
-    """Knows the names of all the destinations in a page, asked for once."""
+    """Serialize a page of messages, with the names of all destinations read at once."""
 
     def to_representation(self, data: Any) -> list[dict[str, Any]]:
         rows = list(data)
@@ -106,7 +106,7 @@ class RetryAllShape(serializers.Serializer[Any]):
 
 
 class DeliveriesView(ListView[OutboxMessage]):
-    """Every message, newest first, with all its attempts."""
+    """All messages with their attempts, newest first."""
 
     queryset = ROWS
     serializer_class = ListedShape
@@ -140,7 +140,7 @@ class RetryView(ApiView):
     @extend_schema(request=MutationBody, responses=DeliveryShape)
     @mutation(MutationBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, delivery_id: int) -> Done:
-        """Send a FAILED message again. Receivers that have it already can tell by its id."""
+        """Send a FAILED message again. Receivers can recognize a repeat by its id."""
         row = retries.retry(message_id=delivery_id, actor=actor, now=now)
         return Done(_one(row, actor))
 
@@ -151,7 +151,7 @@ class DiscardView(ApiView):
     @extend_schema(request=DiscardBody, responses=DeliveryShape)
     @mutation(DiscardBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, delivery_id: int) -> Done:
-        """Let a FAILED message go that need not arrive any more. It stays on record."""
+        """Discard a FAILED message that need not be delivered any more. It stays on record."""
         row = discards.discard(message_id=delivery_id, reason=body["reason"], actor=actor, now=now)
         return Done(_one(row, actor))
 
@@ -172,7 +172,7 @@ class RetryAllView(ApiView):
 
 
 def resource(message: OutboxMessage, name: Named, actor: Actor) -> dict[str, Any]:
-    """A message as this actor may see it: a program learns nobody's address."""
+    """Return the API representation of a message; personal addresses are hidden from API tokens."""
     told = _told_to(name, actor)
     pending = message.state == OutboxMessage.State.PENDING
     return {
@@ -195,7 +195,7 @@ def resource(message: OutboxMessage, name: Named, actor: Actor) -> dict[str, Any
 
 
 def in_order(message: OutboxMessage) -> list[Attempt]:
-    """Its attempts, the first first; without a query if they were fetched."""
+    """Return a message's attempts by number; no query if they are prefetched."""
     return sorted(message.tries.all(), key=lambda one: one.number)
 
 
@@ -221,7 +221,10 @@ def _told_to(name: Named, actor: Actor) -> Any:
 
 
 def _may_ask_for(destination: str, actor: Actor) -> None:
-    """A program that could filter by a person's address could try out addresses."""
+    """Raise :class:`InvalidInput` if an API token filters by a person's address.
+
+    Such a filter could be used to guess addresses.
+    """
     if actor.is_person or ":" not in destination:
         return
     if naming.named([destination])[destination].is_personal:

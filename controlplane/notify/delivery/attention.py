@@ -1,4 +1,4 @@
-"""What waits for a person because messages did not go out."""
+"""Attention items for failed, delayed and backlogged messages."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -34,7 +34,7 @@ def _backlog_alarms(_now: datetime) -> QuerySet[Escalation]:
 
 @attention_source(60, only_if=_failed_messages)
 def failed(now: datetime) -> Sequence[AttentionItem]:
-    """Messages that were given up, by destination: one that was critical makes it critical."""
+    """Return one item per destination with failed messages; critical if one of them is."""
     rows = (
         OutboxMessage.objects.filter(selection.GIVEN_UP)
         .values("destination")
@@ -63,7 +63,7 @@ def failed(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(62, only_if=_pending_messages)
 def held_up(now: datetime) -> Sequence[AttentionItem]:
-    """Destinations at which messages wait for long, for example because it wants to be let be."""
+    """Return one item per destination whose oldest pending message is over 15 minutes old."""
     rows = list(
         OutboxMessage.objects.filter(state="pending")
         .values("destination")
@@ -93,7 +93,7 @@ def held_up(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(61, only_if=_backlog_alarms)
 def backlogged(now: datetime) -> Sequence[AttentionItem]:
-    """The backlog alarm, as long as it lasts: critical until somebody has acknowledged it."""
+    """Return the open backlog alarm: critical until acknowledged, then a warning."""
     alarm = Escalation.objects.filter(subject=backlog.SUBJECT, closed_at=None).first()
     if alarm is None:
         return []
@@ -127,7 +127,7 @@ def _why(until: datetime | None, now: datetime) -> str:
 
 
 def _path(state: str, to: Named) -> str:
-    """The list of them; a person's address is in no link."""
+    """Return the path of the filtered list, without a person's address."""
     narrowed = (
         {"state": state} if to.is_personal else {"state": state, "destination": to.destination}
     )

@@ -1,4 +1,4 @@
-"""The backlog alarm: when far too much waits to go out, people are told by what still works."""
+"""Backlog alarm: an escalation while too many messages are pending."""
 
 from datetime import datetime
 
@@ -13,12 +13,12 @@ from controlplane.core.outbox.models import OutboxMessage
 
 SUBJECT, EVENT, OVER = "outbox:backlog", "outbox.backlog", "outbox.drained"
 MANY, FEW = 1000, 500
-"""Above the first it alarms, below the second it is over: in between it stays as it is."""
+"""Thresholds in messages: the alarm starts above the first and ends below the second."""
 
 
 @transaction.atomic
 def look(now: datetime) -> int:
-    """Begin or end the alarm; returns how many messages wait."""
+    """Start or end the alarm; return the number of pending messages."""
     pending = waiting_count()
     if pending > MANY:
         _begin(pending, now)

@@ -1,8 +1,7 @@
-"""Taking a message to be sent, and writing down how that went: the two short transactions.
+"""Claim a message for an attempt and record its result, in two short transactions.
 
-Whoever claims holds the destination's row of `Pace` for that moment, so claims of one destination
-follow each other: pace, order within a subject and the storm guard need no other lock. Locks are
-taken in the order pace → message.
+A claim holds the destination's `Pace` row, so claims of one destination run one at a time: rate
+limit, order within a subject and digests need no other lock. Lock order: `Pace`, then messages.
 """
 
 from dataclasses import dataclass
@@ -25,16 +24,16 @@ LEASE_SECONDS = 30.0
 MAX_ATTEMPTS = 8
 LOOK_AFTER_SECONDS = 3.0
 AHEAD = timedelta(seconds=5)
-"""A message created later than this from now is from before the clock was set back."""
+"""Messages created further in the future date from before the clock was set back."""
 
 CRITICAL = Q(severity="critical")
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A message leased to us for one attempt, `waited` after it was written.
+    """A message leased for one attempt, `waited` after it was created.
 
-    `doubtful_since`: when the first attempt began of which nobody knows that it failed.
+    `doubtful_since` is the start of the first attempt that may have been delivered, if any.
     """
 
     message: OutboxMessage
@@ -44,18 +43,18 @@ class Claim:
 
     @property
     def is_fleeting(self) -> bool:
-        """Whether nobody misses it once it is given up."""
+        """Return whether a failed message is discarded at once, by its template."""
         template = MESSAGE_TEMPLATES.get(self.message.event)
         return template is not None and template.is_ephemeral
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How an attempt ended: a reason unless sent; a pause in seconds if it is worth another try.
+    """The result of an attempt: a `reason` unless sent, and a pause in seconds if it is retried.
 
-    `keep_away_seconds`: the destination wants to be left alone by every message. `in_doubt`: it
-    may have arrived. `counts`: whether this is one of the attempts that a message has. `note`:
-    what is to be known of a message that was sent.
+    `keep_away_seconds`: no message may be sent to the destination for so long. `in_doubt`: the
+    message may have been delivered. `counts`: the attempt counts toward the maximum. `note`: remark
+    on a message that was sent.
     """
 
     reason: str = ""
@@ -81,10 +80,10 @@ class Outcome:
 
 
 def due(now: datetime, destination: str | None = None) -> QuerySet[OutboxMessage]:
-    """Messages that are due, unless an earlier message about the same subject is pending; those of
-    one destination if it is given.
+    """Return the messages that are due, of one destination if given.
 
-    After the clock was set back, overlong leases count as over and messages from the future as due.
+    A message waits for an earlier pending one about the same subject. After the clock was set back,
+    overlong leases count as expired and messages from the future as due.
     """
     free = Q(lease_until__isnull=True) | _is_over(now)
     pending = OutboxMessage.objects.filter(state="pending")
@@ -99,7 +98,7 @@ def due(now: datetime, destination: str | None = None) -> QuerySet[OutboxMessage
 
 
 def unsent(now: datetime | Combinable) -> QuerySet[OutboxMessage]:
-    """Return the messages that :func:`due` and :func:`exhausted` choose from, held up or not.
+    """Return the messages that :func:`due` and :func:`exhausted` choose from, blocked or not.
 
     `now` may be a query expression.
     """
@@ -108,7 +107,7 @@ def unsent(now: datetime | Combinable) -> QuerySet[OutboxMessage]:
 
 
 def destinations(now: datetime) -> list[str]:
-    """Every destination with something due that does not want to be left alone."""
+    """Return destinations with due messages, longest waiting first, except those to keep away from."""
     alone = kept_away(now).values("destination")
     waiting = due(now).exclude(destination__in=alone).values("destination")
     longest_first = waiting.annotate(since=Min("next_attempt_at")).order_by("since", "destination")
@@ -116,14 +115,14 @@ def destinations(now: datetime) -> list[str]:
 
 
 def kept_away(now: datetime) -> QuerySet[Pace]:
-    """Return the destinations that want to be left alone; see :func:`pacing.keep_away_until`."""
+    """Return the destinations to keep away from; see :func:`pacing.keep_away_until`."""
     latest = now + pacing.MAX_KEEP_AWAY
     return Pace.objects.filter(keep_away_until__gt=now, keep_away_until__lte=latest)
 
 
 @transaction.atomic
 def exhausted(now: datetime) -> list[Claim]:
-    """Messages whose sender died in the last attempt they had; ours from now on, by the fence."""
+    """Claim the messages whose sender died in their last attempt, by raising their fence."""
     dead = OutboxMessage.objects.filter(_is_over(now), state="pending", attempts__gte=MAX_ATTEMPTS)
     messages = list(dead.select_for_update(skip_locked=True).order_by("id"))
     for message in messages:
@@ -134,10 +133,10 @@ def exhausted(now: datetime) -> list[Claim]:
 
 @transaction.atomic
 def claim(destination: str) -> Claim | float | None:
-    """The message that waited longest, of the most urgent ones, leased, with its attempt begun.
+    """Lease the most urgent, longest waiting message of a destination, and start its attempt.
 
-    Updates that a later message makes obsolete are left out. Returns a number of
-    seconds if the destination's pace has to be waited for; None if nothing is due.
+    Updates that a later message makes obsolete are skipped. Returns the seconds to wait if the rate
+    limit is reached, and None if nothing is due.
     """
     pace = _pace(destination)
     now = db_now()
@@ -161,9 +160,9 @@ def claim(destination: str) -> Claim | float | None:
 
 @transaction.atomic
 def record(claimed: Claim, outcome: Outcome) -> bool:
-    """Compare and set on the fence; False if the lease was lost to another sender.
+    """Record the result of an attempt; return False if the lease was lost to another sender.
 
-    The attempt is ours either way: how it ended is worth knowing.
+    The message is updated only if its fence is unchanged, the attempt in any case.
     """
     message = claimed.message
     if outcome.keep_away_seconds:
@@ -191,18 +190,17 @@ def record(claimed: Claim, outcome: Outcome) -> bool:
 def _is_over(now: datetime | Combinable) -> Q:
     """Match leases that expired or were taken before the clock was set back.
 
-    Members of a digest are leased for longer, without an attempt.
+    Members of a digest have a longer lease, without an attempt.
     """
     longest = now + timedelta(seconds=LEASE_SECONDS)
     return Q(lease_until__lte=now) | Q(lease_until__gt=longest, attempts__gt=0)
 
 
 def _first_of_subjects(pending: QuerySet[OutboxMessage], now: datetime) -> QuerySet[Any, Any]:
-    """Return the ids of what has to arrive first. What is told by a digest holds up nothing: the
-    digest may wait.
+    """Return the ids of the first pending message of each subject and destination.
 
-    One aggregate: a look at each message's predecessors takes minutes in a storm that the planner
-    has no statistics of.
+    Members of a digest block nothing, because the digest may wait. This is one aggregate: comparing
+    each message with its predecessors takes minutes with many messages and no planner statistics.
     """
     holding = pending.filter(~digests.TOLD_BY_ONE | Q(lease_until__lte=now)).exclude(subject="")
     firsts = holding.order_by().values("destination", "subject").annotate(first=Min("id"))
@@ -210,7 +208,7 @@ def _first_of_subjects(pending: QuerySet[OutboxMessage], now: datetime) -> Query
 
 
 def _pace(destination: str) -> Pace:
-    """The destination's pace, locked."""
+    """Return the destination's `Pace` row, locked; create it if absent."""
     locked = Pace.objects.select_for_update().filter(pk=destination)
     pace = locked.first()
     if pace is None:
@@ -229,9 +227,9 @@ def _keep_away(destination: str, seconds: float) -> None:
 
 
 def _longest_waiting(destination: str, now: datetime) -> OutboxMessage | None:
-    """Return the first message by urgency and waiting time: thousands of updates may wait.
+    """Return the next due message by urgency, then waiting time, locked.
 
-    What an urgent message of the same subject has to wait for is as urgent.
+    A message that an urgent one of the same subject waits for is as urgent.
     """
     waiting = due(now, destination).select_for_update(skip_locked=True)
     pending = OutboxMessage.objects.filter(destination=destination, state="pending")
@@ -248,7 +246,7 @@ def _longest_waiting(destination: str, now: datetime) -> OutboxMessage | None:
 def _urgent() -> Q:
     """Match messages that call people, or report that everything is stopped.
 
-    In a storm every engagement is critical; urgent messages don't wait behind thousands of them.
+    During an incident every engagement is critical; these must not queue behind thousands of them.
     """
     called = events_where(lambda template: template.is_urgent)
     return Q(event__in=called) | Q(payload__switch=everything_id())
@@ -268,6 +266,9 @@ def _lease(message: OutboxMessage, now: datetime) -> Claim:
 
 
 def _pause(outcome: Outcome) -> float:
-    """In doubt, what was sent gets a moment to appear before it is looked for."""
+    """Return the seconds until the next attempt.
+
+    After a doubtful attempt at least `LOOK_AFTER_SECONDS`, so that the message can be found.
+    """
     pause = outcome.pause_seconds or 0.0
     return max(pause, LOOK_AFTER_SECONDS) if outcome.in_doubt else pause

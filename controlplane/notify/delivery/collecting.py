@@ -1,7 +1,7 @@
-"""Messages that wait a little and collect what happens meanwhile: one instead of many.
+"""Collecting messages: one delayed message that names many changes.
 
-A collecting message is a row of the outbox that is not due yet. Whoever has more of the same adds
-to it; once it is due it goes out like any other, and the next one begins.
+A collecting message is an outbox row that is not due yet; further changes are added to it. Once
+due, it is sent like any other, and the next change starts a new one.
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from controlplane.notify.targets import reach
 
 MAX_NAMED = 10
 MAX_KEPT = 500
-"""Names in one message; then the next begins."""
+"""Maximum number of names in one message; the next one starts another message."""
 
 
 def is_open(event: str, now: datetime) -> bool:
-    """Whether a message of this event is still collecting, anywhere."""
+    """Return whether a message of this event is still collecting at any destination."""
     return _collecting(event, now).exists()
 
 
@@ -35,10 +35,10 @@ def add(
     soon: timedelta,
     apart: timedelta,
 ) -> None:
-    """Name one more in the collecting messages of `event`, in the caller's transaction.
+    """Add a name to the collecting message of `event` at each destination.
 
-    A message goes out `soon` after it began, but not before it is `apart` from the one before.
-    Callers have to follow each other, as those do that hold one lock.
+    Runs in the caller's transaction. A message is sent `soon` after it was created, and at least
+    `apart` after the one before. Callers must be serialized, for example by a lock.
     """
     for destination in to:
         if not reach.configured(destination):
@@ -61,7 +61,7 @@ def _collecting(event: str, now: datetime) -> QuerySet[OutboxMessage]:
 
 
 def _last(event: str, destination: str, since: datetime) -> datetime:
-    """When the one before goes out, or went; `since` if that was before then."""
+    """Return the time of the latest collecting message, sent or scheduled, or `since` if older."""
     same = OutboxMessage.objects.filter(event=event, destination=destination)
     waiting = same.filter(state="pending", next_attempt_at__gt=since)
     sent = same.filter(state="sent", finished_at__gt=since)
@@ -99,7 +99,7 @@ def _begin(
 
 
 def _named(names: list[str]) -> dict[str, object]:
-    """`feature:a, feature:b and 12 more`, and all of them for programs."""
+    """Return the facts about the names: `feature:a, feature:b and 12 more`, and the full list."""
     more = len(names) - MAX_NAMED
     shown = ", ".join(names[:MAX_NAMED])
     return {

@@ -1,9 +1,8 @@
-"""Delivering the outbox: one message after another to each destination, to many at a time.
+"""Deliver the outbox: messages of one destination in sequence, destinations in parallel.
 
-A row is claimed in a short transaction (lease, fence, attempt), sent outside of any, and the
-result is recorded only by whoever still holds the fence. A sender that dies leaves a row that
-is claimed again once its lease is over. What may have arrived is looked for before it is sent
-again.
+A row is claimed in a short transaction (lease, fence, attempt) and sent outside of it; the result
+is recorded only if the fence is unchanged. If a sender dies, its row is claimed again once the
+lease has expired. A message that may have been delivered is looked up before it is sent again.
 """
 
 import random
@@ -29,15 +28,15 @@ PAUSE_GROWS_BY = 3.0
 RECORD_AGAIN_SECONDS = 0.5
 MIN_KEEP_AWAY_SECONDS = 1.0
 PATIENCE = timedelta(hours=6)
-"""For so long a destination may ask to come again later before that counts as an attempt."""
+"""Time during which attempts refused with a `Retry-After` do not count."""
 
 log = structlog.get_logger(__name__)
 
 
 def sweep(now: datetime) -> int:
-    """Have every destination with due messages served that is not served here yet.
+    """Start to serve every destination with due messages, without waiting for the result.
 
-    Does not wait for that. Returns how many destinations were added.
+    Returns the number of destinations added; those already being served don't count.
     """
     died = "the sender died during the last attempt; it may have arrived"
     for claimed in claims.exhausted(now):
@@ -46,22 +45,22 @@ def sweep(now: datetime) -> int:
 
 
 def finish(seconds: float) -> bool:
-    """Let the senders end their present message, for at most so long. True if all did."""
+    """Stop the senders after their current message; return whether all ended within `seconds`."""
     return _senders.finish(seconds)
 
 
 def backoff_seconds(attempts: int, draw: float) -> float:
-    """Full jitter: anything between nothing and an exponentially growing ceiling.
+    """Return a random pause in seconds: full jitter below an exponentially growing ceiling.
 
-    `draw` is uniform in [0, 1). After Brooker, "Exponential Backoff And Jitter" (2015). With 8
-    attempts the ceilings add up to 36 minutes; they grow no further than to that of the eighth.
+    `draw` is uniform in [0, 1). After Brooker, "Exponential Backoff And Jitter" (2015). The
+    ceilings of 8 attempts add up to 36 minutes; later ones stay at that of the eighth.
     """
     ceiling = FIRST_PAUSE_SECONDS * PAUSE_GROWS_BY ** min(attempts - 1, MAX_ATTEMPTS - 1)
     return float(draw * ceiling)
 
 
 def send_one(destination: str) -> float | None:
-    """Send one message there. Returns in how many seconds the next may go, None if nothing may."""
+    """Send one message; return the seconds until the next may be sent, None if nothing is due."""
     claimed = claims.claim(destination)
     if not isinstance(claimed, Claim):
         return claimed
@@ -95,7 +94,7 @@ def _attempt(claimed: Claim) -> Outcome:
 
 
 def _send(claimed: Claim) -> Outcome:
-    """Send it, unless an earlier attempt turns out to have arrived."""
+    """Send the message, unless an earlier attempt turns out to have been delivered."""
     message, note = claimed.message, ""
     if claimed.doubtful_since is not None:
         found = registry.find_sent(message, claimed.doubtful_since)
@@ -109,10 +108,10 @@ def _send(claimed: Claim) -> Outcome:
 
 
 def _again(claimed: Claim, failure: TransientFailure) -> Outcome:
-    """What comes of a failure that may pass.
+    """Return the result of an attempt that failed temporarily.
 
-    A destination that did not take it and says when to come again is busy and not broken: for
-    `PATIENCE` that counts as none of the attempts, though the pauses grow as ever.
+    A destination that refuses with a `Retry-After` is busy rather than broken: until a message is
+    `PATIENCE` old, such attempts don't count, though the pauses grow as usual.
     """
     message, doubt = claimed.message, failure.in_doubt
     reason, asked = registry.redact(failure.reason), failure.retry_after_seconds
@@ -127,7 +126,10 @@ def _again(claimed: Claim, failure: TransientFailure) -> Outcome:
 
 
 def _record(claimed: Claim, outcome: Outcome) -> None:
-    """Write down how it went, as long as the lease lasts: what is not recorded is sent again."""
+    """Record the result, retrying until shortly before the lease ends, then raise.
+
+    A message without a recorded result is sent again.
+    """
     ends = time.monotonic() + LEASE_SECONDS - 5
     while True:
         try:

@@ -1,7 +1,7 @@
-"""The storm guard: many reminders waiting for one destination are told together, in one message.
+"""Digests: many reminders pending for one destination are sent as one message.
 
-A digest is a message like any other, with attempts, retries and a state of its own; its payload
-names its members. They are leased to it, so nobody else sends them, and they end as it ends.
+A digest is an ordinary message with its own attempts and state; its payload lists its members. The
+members are leased to it, so they aren't sent by themselves, and they end in its state.
 """
 
 from collections.abc import Sequence
@@ -19,16 +19,16 @@ EVENT = "outbox.digest"
 MAX_ALONE = 10
 MAX_TOGETHER = 1000
 MEMBER_LEASE = timedelta(days=30)
-"""Far longer than a digest can take: after it a member would go out by itself."""
+"""Lease of a member, far longer than a digest can take; afterwards it is sent by itself."""
 
 TOLD_BY_ONE = Q(state="pending", attempts=0, lease_until__isnull=False)
 """Members of a digest: leased without an attempt of their own."""
 
 
 def gather(destination: str, now: datetime) -> OutboxMessage | None:
-    """If too many reminders wait that nobody has tried to send, one digest in their place.
+    """Create a digest if more than `MAX_ALONE` unattempted reminders wait; return it, or None.
 
-    In the transaction of a claim, which holds the destination's pace: nobody else gathers here.
+    Runs in the transaction of a claim, whose lock on the destination serializes it.
     """
     if registry.tracks_incidents(destination):
         return None
@@ -56,12 +56,12 @@ def gather(destination: str, now: datetime) -> OutboxMessage | None:
 
 
 def members(message: OutboxMessage) -> Sequence[int]:
-    """The ids of the messages that a digest tells; none of any other message."""
+    """Return the ids of a digest's members; empty for any other message."""
     return message.payload.get("messages", []) if message.event == EVENT else []
 
 
 def failed_members(digest: OutboxMessage) -> list[int]:
-    """The ids of a digest's members that were given up with it, locked."""
+    """Return the ids of a digest's members that failed with it, locked."""
     rows = OutboxMessage.objects.filter(
         pk__in=members(digest), state="failed", discarded_at__isnull=True
     )
@@ -69,7 +69,7 @@ def failed_members(digest: OutboxMessage) -> list[int]:
 
 
 def to_be_told(destination: str) -> set[int]:
-    """The ids of all that failed or waiting digests tell there; the digests are locked."""
+    """Return the members of all pending or failed digests of a destination; locks the digests."""
     digests = OutboxMessage.objects.filter(
         event=EVENT, destination=destination, state__in=["pending", "failed"]
     )
@@ -78,7 +78,7 @@ def to_be_told(destination: str) -> set[int]:
 
 
 def end_members(digest: OutboxMessage, state: str, reason: str, now: datetime) -> None:
-    """The members end as their digest did. One that was put back by hand goes its own way."""
+    """Set the members to the state of their digest, except those retried individually."""
     if digest.event != EVENT or state == OutboxMessage.State.PENDING:
         return
     held = Q(state="pending", lease_until__isnull=False) | Q(state="failed")
@@ -93,7 +93,7 @@ def end_members(digest: OutboxMessage, state: str, reason: str, now: datetime) -
 
 
 def _locked(rows: QuerySet[OutboxMessage]) -> list[int]:
-    """The ids of messages, locked in their order: nobody waits for us who holds one of them."""
+    """Return the ids of messages, locked in id order to avoid deadlocks."""
     return list(rows.select_for_update().order_by("id").values_list("pk", flat=True))
 
 
@@ -106,7 +106,7 @@ def _fresh() -> QuerySet[OutboxMessage]:
 def _unblocked(destination: str) -> list[int]:
     """Return the first ids of possible members that no earlier message of their subject blocks.
 
-    Two queries, as one that compares each message with the earlier ones takes quadratic time.
+    Two queries, because comparing each message with the earlier ones takes quadratic time.
     """
     possible = _fresh().filter(destination=destination, lease_until__isnull=True)
     others = OutboxMessage.objects.filter(~TOLD_BY_ONE, state="pending", destination=destination)

@@ -1,4 +1,4 @@
-"""Letting a message go that was given up: it stays on record, and waits for nobody any more."""
+"""Discard failed messages: they stay on record and need no more action."""
 
 from datetime import datetime
 
@@ -14,10 +14,10 @@ from . import digests, permission
 
 @transaction.atomic
 def discard(*, message_id: int, reason: str, actor: Actor, now: datetime) -> OutboxMessage:
-    """Let a FAILED message go, for a reason; what a digest tells goes with the digest.
+    """Discard a FAILED message with a reason; the members of a digest are discarded with it.
 
     Raises :class:`InvalidInput` without a reason, :class:`NotFound`, and :class:`Conflict` if it
-    has not failed or is discarded already.
+    has not failed or is already discarded.
     """
     permission.require(actor)
     if not reason.strip():

@@ -1,5 +1,7 @@
-"""Who may deal with messages that were given up: whoever may act on what they tell of, and whoever
-may act on dead letters, among which they are."""
+"""Permission to retry and discard failed messages.
+
+Granted by the scope for switches, which messages report on, or the one for dead letters.
+"""
 
 from controlplane.core.actors import Actor
 

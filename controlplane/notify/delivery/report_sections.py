@@ -1,4 +1,4 @@
-"""The week's deliveries for the weekly report: sent, failed and the slowest, by destination."""
+"""Weekly report section: messages sent and failed, and the slowest, by destination."""
 
 from datetime import datetime
 from typing import Any
@@ -19,7 +19,7 @@ MAX_ROWS = 50
 
 @REPORT_SECTIONS.add(200)
 def deliveries_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """What was written in the week; what failed before and still is failed counts as well."""
+    """Return the section for messages created in the week, and for earlier ones still failed."""
     rows = _by_destination(start, end)
     names = naming.named(row["destination"] for row in rows)
     sent, failed, pending = (sum(row[it] for row in rows) for it in ("sent", "failed", "pending"))
@@ -35,7 +35,7 @@ def deliveries_section(start: datetime, end: datetime, now: datetime) -> ReportS
 
 
 def _by_destination(start: datetime, end: datetime) -> list[dict[str, Any]]:
-    """Those with failures first, then the busiest."""
+    """Return counts by destination: most failures first, then most messages sent."""
     written = Q(created_at__gte=start, created_at__lt=end)
     still_failed = selection.GIVEN_UP & Q(created_at__lt=end)
     took = F("finished_at") - F("created_at")

@@ -1,4 +1,4 @@
-"""Putting a message that was given up back among those to be sent."""
+"""Retry failed messages: set them back to pending."""
 
 from datetime import datetime
 
@@ -18,9 +18,9 @@ MAX_AT_ONCE = 100
 
 @transaction.atomic
 def retry(*, message_id: int, actor: Actor, now: datetime) -> OutboxMessage:
-    """Send a FAILED message again, with as many attempts as a new one has.
+    """Send a FAILED message again, with the full number of attempts.
 
-    What may have arrived is looked for first, as ever. Raises :class:`NotFound`, and
+    A message that may have been delivered is looked up first. Raises :class:`NotFound`, and
     :class:`Conflict` if it has not failed.
     """
     permission.require(actor)
@@ -52,10 +52,10 @@ def retry(*, message_id: int, actor: Actor, now: datetime) -> OutboxMessage:
 
 @transaction.atomic
 def retry_all(*, destination: str, actor: Actor, now: datetime) -> tuple[int, int]:
-    """Send what failed at one destination again, the oldest first, at most `MAX_AT_ONCE`.
+    """Send the oldest FAILED messages of a destination again, at most `MAX_AT_ONCE`.
 
-    Returns how many are sent again, and how many FAILED ones are left. What was told together in
-    a digest goes with the digest. Raises :class:`Conflict` if none has failed.
+    Returns the number sent again and the number of FAILED ones left. Members of a digest are sent
+    with it. Raises :class:`Conflict` if none has failed.
     """
     permission.require(actor)
     failed = OutboxMessage.objects.filter(

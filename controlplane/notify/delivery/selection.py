@@ -1,4 +1,4 @@
-"""Which deliveries are asked for: the filters that the page and the API share."""
+"""Filters of deliveries, shared by the page and the API."""
 
 from collections.abc import Mapping
 
@@ -9,14 +9,14 @@ from controlplane.notify.targets import naming
 from controlplane.notify.transports.base import TRANSPORTS
 
 GIVEN_UP = Q(state="failed", discarded_at__isnull=True)
-"""What failed and waits for somebody to retry or discard it."""
+"""Match failed messages that are not discarded."""
 
 
 def matching(rows: QuerySet[OutboxMessage], wanted: Mapping[str, str]) -> QuerySet[OutboxMessage]:
-    """The messages that pass every filter given: `state`, `severity`, `event`, `destination`.
+    """Return messages that match all filters given: `state`, `severity`, `event`, `destination`.
 
-    An event without a dot is a family of them (`switch`); a destination may be a kind (`email`),
-    a whole destination (`webhook:7`) or the name of a target.
+    An event without a dot matches its family (`switch`); a destination may be a kind (`email`), a
+    whole destination (`webhook:7`) or the name of a target.
     """
     for field in ("state", "severity"):
         if wanted.get(field):

@@ -1,8 +1,8 @@
-"""A few threads that serve many destinations in turn, so that none waits for another for long.
+"""A thread pool that sends to many destinations in turn.
 
-Whoever waits longest is served next. What was slow when it was last tried gets half of the threads
-at most, so hanging destinations never take them all. A thread holds a database connection only
-while it asks something, never while it waits for somebody else's server.
+Destinations are served in the order they were queued. Those whose last call was slow get half of
+the threads at most, so that unresponsive destinations never occupy the pool. A thread holds a
+database connection only during queries, never during calls to other servers.
 """
 
 import threading
@@ -20,16 +20,19 @@ MAX_THREADS = 16
 MAX_FOR_SLOW = MAX_THREADS // 2
 SLOW_SECONDS = 3.0
 MAX_WAIT_SECONDS = 2.0
-"""So long a sender waits for its destination's pace, else it leaves the rest to a later sweep."""
+"""Longest wait for the rate limit; beyond it the rest is left to a later sweep."""
 
 Send = Callable[[str], float | None]
-"""Sends one message to a destination: in how many seconds the next may go, None if nothing may."""
+"""Send one message; return the seconds until the next may be sent, None if nothing is due."""
 
 log = structlog.get_logger(__name__)
 
 
 class Senders:
-    """At most one sender a destination in this process; other processes have theirs."""
+    """The sender threads of this process: at most one per destination.
+
+    Other processes have their own.
+    """
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -41,7 +44,7 @@ class Senders:
         self._ending = threading.Event()
 
     def serve(self, destination: str) -> bool:
-        """Serve it when its turn comes; False if it is being served or waits already."""
+        """Queue a destination; return False if it is queued or served already, or on shutdown."""
         with self._lock:
             known = destination in self._served or destination in self._waiting
             if known or self._ending.is_set():
@@ -58,7 +61,7 @@ class Senders:
             return bool(self._threads)
 
     def finish(self, seconds: float) -> bool:
-        """Let each thread end its present message, for at most so long. True if all did."""
+        """Stop each thread after its current message; return whether all ended within `seconds`."""
         ends = time.monotonic() + seconds
         self._ending.set()
         with self._lock:
@@ -91,7 +94,7 @@ class Senders:
             self._put_back(destination, has_more)
 
     def _take(self) -> str | None:
-        """The next destination; None if there is none for this thread, which then ends."""
+        """Return the next destination for this thread; None ends the thread."""
         with self._lock:
             destination = None if self._ending.is_set() else self._next()
             if destination is None:
@@ -106,7 +109,7 @@ class Senders:
         return next((one for one in self._waiting if free_for_slow or one not in self._slow), None)
 
     def _turn(self, destination: str) -> bool:
-        """Send until nothing is left, or until others wait for a thread: then there may be more."""
+        """Send until nothing is due or others wait for a thread; return whether more may be due."""
         while not self._ending.is_set():
             began = time.monotonic()
             pause = self._send(destination)

@@ -1,7 +1,7 @@
-"""Obsolete updates: of those that wait long for one destination only the newest state is sent.
+"""Superseding: of updates that wait long for a destination, only the newest state is sent.
 
-What is left out stays in the table as SUPERSEDED and names the message that stands for it; that one
-says how many it stands for. A webhook gets every event: programs may count them.
+Skipped messages stay in the table as SUPERSEDED and name the message that replaces them, which
+counts them. Webhooks get every event, because programs may count them.
 """
 
 from collections import defaultdict
@@ -16,15 +16,15 @@ from controlplane.core.outbox.models import Attempt, OutboxMessage
 from controlplane.notify.transports import registry
 
 MIN_WAIT = timedelta(minutes=1)
-"""Messages sent within this time are never left out."""
+"""Age below which messages are never skipped."""
 MAX_AT_ONCE = 1000
 
 
 def supersede(message: OutboxMessage, now: datetime) -> bool:
-    """Leave out the updates about the subject of `message` that later ones make obsolete.
+    """Skip the updates about the subject of `message` that later ones make obsolete.
 
-    In the transaction of a claim, which holds the destination's pace. Returns whether `message`
-    itself was left out.
+    Runs in the transaction of a claim, which holds the destination's `Pace` row. Returns whether
+    `message` itself was skipped.
     """
     if not _may_be_superseded(message) or now - message.created_at < MIN_WAIT:
         return False
@@ -56,8 +56,11 @@ def supersede(message: OutboxMessage, now: datetime) -> bool:
 def superseded(
     waiting: Sequence[OutboxMessage],
 ) -> Mapping[OutboxMessage, Sequence[OutboxMessage]]:
-    """Return the obsolete ones of `waiting` (of one subject, in order), by the next message that is
-    sent and tells the newer state."""
+    """Return the obsolete messages of `waiting`, by the message that replaces them.
+
+    `waiting` holds messages of one subject, in order; the replacement is the next one that is sent
+    and reports the newer state.
+    """
     kept: list[OutboxMessage] = []
     found = defaultdict[OutboxMessage, list[OutboxMessage]](list)
     for message in reversed(waiting):

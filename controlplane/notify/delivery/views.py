@@ -1,4 +1,4 @@
-"""The deliveries page: what was to be told to whom, every attempt, and another try."""
+"""The deliveries page: messages with their attempts; retry and discard failed ones."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ MAX_PLACES = 20
 
 
 class DeliveryFilters(forms.Form):
-    """What the list is narrowed to; a filter that can't be read narrows nothing."""
+    """The filters of the list; invalid values are ignored."""
 
     state = forms.ChoiceField(
         required=False, choices=[(state, state) for state in OutboxMessage.State.values]
@@ -52,7 +52,7 @@ class DiscardForm(forms.Form):
 
 @dataclass(frozen=True)
 class Tried:
-    """An attempt, and how long it took in seconds, if it has ended."""
+    """An attempt with its duration in seconds, None until it has ended."""
 
     attempt: Attempt
     took: float | None
@@ -60,7 +60,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class Row:
-    """One message as the page shows it."""
+    """One message as shown on the page."""
 
     message: OutboxMessage
     to: Named
@@ -69,7 +69,7 @@ class Row:
 
     @property
     def page(self) -> str:
-        """What it is about; empty if that is no page of its own."""
+        """The path of the page about the message's subject; empty if there is none."""
         path = local_path(self.notice.path)
         return "" if path == "/" else path
 
@@ -77,7 +77,7 @@ class Row:
 @signed_in
 @require_GET
 def deliveries_page(request: PersonRequest) -> HttpResponse:
-    """Newest first; older ones by `before`, so that pages hold while messages arrive."""
+    """Show messages, newest first; `before` (an id) keeps pages stable while messages arrive."""
     filters = DeliveryFilters(request.GET)
     wanted = filters.chosen()
     found = selection.matching(ROWS, wanted).order_by("-id")
@@ -105,7 +105,7 @@ def deliveries_page(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_GET
 def delivery_page(request: PersonRequest, delivery_id: int) -> HttpResponse:
-    """One message with every attempt."""
+    """Show one message with all its attempts."""
     message = ROWS.filter(pk=delivery_id).first()
     if message is None:
         raise Http404
@@ -126,7 +126,7 @@ def retry(request: PersonRequest, delivery_id: int) -> HttpResponse:
 @signed_in
 @require_POST
 def discard(request: PersonRequest, delivery_id: int) -> HttpResponse:
-    """Let it go, for a reason."""
+    """Discard a failed message, with a reason."""
     asked = DiscardForm(request.POST)
     try:
         asked.is_valid()
@@ -144,7 +144,7 @@ def discard(request: PersonRequest, delivery_id: int) -> HttpResponse:
 @signed_in
 @require_POST
 def retry_all(request: PersonRequest) -> HttpResponse:
-    """All that failed at one destination, as far as it goes at once."""
+    """Retry the failed messages of one destination, up to the maximum at once."""
     destination = request.POST.get("destination", "").replace("\x00", "")[:120]
     try:
         retried, left = retries.retry_all(
@@ -182,7 +182,7 @@ def _took(attempt: Attempt) -> float | None:
 
 
 def _given_up() -> list[tuple[Named, int]]:
-    """Where messages failed, and how many: the most first."""
+    """Return the destinations with failed messages and their counts, most first."""
     failed = OutboxMessage.objects.filter(selection.GIVEN_UP).values_list("destination")
     found = list(failed.annotate(count=Count("pk")).order_by("-count", "destination")[:MAX_PLACES])
     names = naming.named(destination for destination, _ in found)
@@ -190,7 +190,7 @@ def _given_up() -> list[tuple[Named, int]]:
 
 
 def _suggested() -> dict[str, list[str]]:
-    """What can be chosen: destinations that were sent to, by their names, and known events."""
+    """Return filter suggestions: the names of destinations used so far, and known events."""
     used = Pace.objects.order_by("destination").values_list("destination", flat=True)
     names = naming.named(used[:MAX_SUGGESTED])
     places = {one.name or one.destination for one in names.values()}

@@ -1,6 +1,6 @@
-"""Sweeping at once when a message was just written, instead of at the next tick.
+"""Wake-ups: sweep the outbox as soon as a message is written, instead of at the next tick.
 
-Only a hint, through Redis: losing it, or all of Redis, costs a second.
+Best effort, through Redis: a lost wake-up delays a message by a second.
 """
 
 import threading
@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 
 def listen() -> None:
-    """Follow the wake-up channel in a thread, for as long as the process lives."""
+    """Start a daemon thread that follows the wake-up channel."""
     threading.Thread(target=_run, daemon=True, name="outbox-wakeups").start()
 
 
