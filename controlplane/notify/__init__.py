@@ -1,1 +1,1 @@
-"""Notifying people and programs: targets, routes, escalation, delivery and transports."""
+"""Notifications: targets, routes, escalation, delivery and transports."""

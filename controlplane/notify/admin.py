@@ -1,4 +1,4 @@
-"""Messages and whom they go to: shown here, changed on the pages of targets and deliveries."""
+"""Read-only admin of messages, targets, routes and escalations, which have pages for changes."""
 
 from django.contrib import admin
 
@@ -10,7 +10,7 @@ from .models import AnsweredRequest, EscalationStep, OnCallMember, Route, Target
 
 @admin.register(OutboxMessage)
 class OutboxMessageAdmin(ReadOnly):
-    """A payload may hold an address that is a secret, so it stays out."""
+    """Messages without their payload, which may hold a secret address."""
 
     exclude = ("payload",)
     list_display = (
@@ -43,7 +43,7 @@ class PaceAdmin(ReadOnly):
 
 @admin.register(Target)
 class TargetAdmin(ReadOnly):
-    """Edited on the targets page; secrets are shown nowhere."""
+    """Targets without their secrets; they are edited on the targets page."""
 
     list_display = ("id", "name", "kind", "user", "email", "slack_user_id", "address")
     exclude = ("webhook_secret", "webhook_url", "transport_settings")

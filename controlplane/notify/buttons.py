@@ -1,4 +1,4 @@
-"""Core's buttons in messages: approve, deny, sign a review, acknowledge an escalation."""
+"""Buttons of core's messages: approve, deny, sign a review, acknowledge an escalation."""
 
 import re
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ from .interactions.actions import button
 
 SUBJECT = re.compile(r"[!-~]{1,120}")
 JUST_NOW = timedelta(minutes=5)
-"""Pressed again so soon after somebody acknowledged, it is the same click."""
+"""A press this soon after an acknowledgement counts as the same click."""
 
 
 @button("approve")
 def approve(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
-    """Approve what the message asks for; a review is signed by it."""
+    """Approve the request of the message, or sign it if it is a review."""
     pk = number(value, "approval")
     approval = services.approve(approval_id=pk, comment="", actor=actor, now=now)
     word = "You signed" if approval.kind == reviews.REVIEW else "You approved"
@@ -29,7 +29,7 @@ def approve(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
 
 @button("sign")
 def sign(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
-    """Sign a review: somebody else has looked at it."""
+    """Sign a review."""
     pk = number(value, "approval")
     review = reviews.sign(review_id=pk, comment="", actor=actor, now=now)
     return f"You signed: {review.summary}"
@@ -37,7 +37,7 @@ def sign(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
 
 @button("deny")
 def deny(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
-    """Deny it, or withdraw one's own request."""
+    """Deny the request, or withdraw it if it is the actor's own."""
     pk = number(value, "approval")
     approval = services.deny(approval_id=pk, comment="", actor=actor, now=now)
     word = "You have withdrawn" if notes.get_outcome(approval) == "withdrawn" else "You denied"
@@ -46,7 +46,7 @@ def deny(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
 
 @button("acknowledge")
 def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
-    """Acknowledge the escalation that the message is about, by its id or its subject."""
+    """Acknowledge the escalation named by the button, by its id or its subject."""
     actor.require("switches:write")
     about: dict[str, Any] = (
         {"pk": number(value, "escalation")}
@@ -64,7 +64,7 @@ def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
 
 
 def subject(value: Mapping[str, Any]) -> str:
-    """What the message is about; raises :class:`NotFound` if the button does not say so."""
+    """Return the subject that a button carries; raises :class:`NotFound` if it carries none."""
     found = value.get("subject")
     if not isinstance(found, str) or not SUBJECT.fullmatch(found):
         raise NotFound("This button names no subject. Open the console instead.")
@@ -72,7 +72,7 @@ def subject(value: Mapping[str, Any]) -> str:
 
 
 def number(value: Mapping[str, Any], name: str) -> int:
-    """An id that a button carries; raises :class:`NotFound` if it carries none."""
+    """Return the id that a button carries as `name`; raises :class:`NotFound` if it carries none."""
     found = value.get(name)
     if not isinstance(found, int) or isinstance(found, bool) or not 0 < found < 2**63:
         raise NotFound(f"This button names no {name}. Open the console instead.")

@@ -1,4 +1,4 @@
-"""The router of messages, as core knows it; see :class:`controlplane.core.outbox.router.Router`."""
+"""The router registered with core; see :class:`controlplane.core.outbox.router.Router`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -30,11 +30,11 @@ def reachable(destinations: Iterable[str]) -> list[str]:
 
 
 def destinations_of_user(user_id: int, now: datetime) -> list[str]:
-    """Return where a user is reached, as far as a target says so."""
+    """Return the destinations of a user's person targets."""
     people = Target.objects.filter(kind=Target.Kind.PERSON, user_id=user_id)
     return routing.unique(people, now)
 
 
 def next_notices(escalations: Sequence[Escalation], now: datetime) -> Mapping[int, Hearing]:
-    """Return what is sent next about open escalations, by their ids."""
+    """Return the next notification of open escalations, by their ids."""
     return hearing.next_of(escalations, now)

@@ -1,4 +1,4 @@
-"""Notify's ticks."""
+"""Periodic tasks of notify."""
 
 from datetime import datetime
 
@@ -24,7 +24,7 @@ def watch_backlog(now: datetime) -> int:
 
 @ticks.tick("outbox.purge", seconds=3600, queue="housekeeping")
 def purge_outbox(now: datetime) -> int:
-    """Delete what was sent long ago. What failed stays until somebody deals with it."""
+    """Delete old delivered messages, threads and rate-limiter states; failed messages stay."""
     return retention.purge([MESSAGES, THREADS, PACES], now)
 
 
@@ -37,7 +37,7 @@ def purge_escalations(now: datetime) -> int:
     "escalation.advance", seconds=15, queue="outbox", pending=lambda now: [escalation.pending(now)]
 )
 def advance_escalations(now: datetime) -> int:
-    """Tell the next person, where nobody has said "I know" yet."""
+    """Notify the next step of unacknowledged escalations."""
     return escalation.advance(now)
 
 

@@ -1,4 +1,4 @@
-"""Notify's part of the API, and its pages."""
+"""API paths and pages of notify."""
 
 from django.urls import URLPattern
 

@@ -1,1 +1,1 @@
-"""What waits for somebody to say "I know": told step by step, until acknowledged or over."""
+"""Escalation: notify one step after another, until somebody acknowledges or the cause is over."""

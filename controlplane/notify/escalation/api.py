@@ -1,4 +1,4 @@
-"""What is being escalated, over HTTP, and saying "I know"."""
+"""HTTP API of escalations: list and acknowledge them."""
 
 from datetime import datetime
 from typing import Any
@@ -76,7 +76,7 @@ class KnownBody(MutationBody):
 
 
 class EscalationList(ListView[Escalation]):
-    """What somebody has to acknowledge or settle, newest first."""
+    """Escalations that have to be acknowledged or settled, newest first."""
 
     queryset = Escalation.objects.all()
     serializer_class = EscalationShape
@@ -99,7 +99,7 @@ class AcknowledgeView(ApiView):
     def post(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, escalation_id: int
     ) -> Done:
-        """Nobody is told for 24 hours, then once a day. A switch has a path of its own."""
+        """Stop notifications for 24 hours, then send one a day. A switch has a path of its own."""
         acknowledged = services.acknowledge_one(
             escalation_id=escalation_id,
             actor=actor,

@@ -1,4 +1,4 @@
-"""Escalations that nobody has acknowledged and that no other source tells of."""
+"""Attention items for unacknowledged escalations that no other source covers."""
 
 from datetime import datetime
 
@@ -24,7 +24,7 @@ def _open_escalations(_now: datetime) -> QuerySet[Escalation]:
 
 @attention_source(20, only_if=_open_escalations)
 def unacknowledged(now: datetime) -> list[AttentionItem]:
-    """What climbs and waits for somebody to say "I know", the oldest first."""
+    """Return open, unacknowledged escalations, oldest first."""
     rows = Escalation.objects.filter(closed_at=None, acknowledged_at=None)
     for prefix in TOLD_ELSEWHERE:
         rows = rows.exclude(subject__startswith=prefix)

@@ -1,4 +1,4 @@
-"""The turn of the clock that tells people: what is due is claimed, judged, and told once."""
+"""The tick of escalations: claim what is due, decide, notify, and save the new state."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ STEP, LISTING, ROUTES = "escalation.step", "escalation.listing", ""
 
 @dataclass(frozen=True)
 class Told:
-    """One escalation with what is due, and where that goes; nowhere means by the routes."""
+    """An escalation, its verdict, and the destinations to notify; without any, the routes are used."""
 
     escalation: Escalation
     verdict: schedule.Verdict
@@ -48,7 +48,10 @@ def pending(now: datetime | Combinable) -> QuerySet[Escalation]:
 
 @transaction.atomic
 def advance(now: datetime) -> int:
-    """Tell what is due; returns how many escalations that was. Two turns at once tell once."""
+    """Notify what is due; return the number of escalations.
+
+    Does nothing if another run is active.
+    """
     if not _is_our_turn():
         return 0
     found = _due(now)
@@ -65,7 +68,10 @@ def advance(now: datetime) -> int:
 
 
 def _is_our_turn() -> bool:
-    """Whether nobody else tells at this moment: what is due together belongs in one message."""
+    """Try to take the transaction's advisory lock; return False if another run holds it.
+
+    With one run at a time, escalations that are due together share a message.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [TURN_LOCK])
         return bool(cursor.fetchone()[0])
@@ -79,7 +85,7 @@ def _due(now: datetime) -> list[Escalation]:
 def _judged(
     escalation: Escalation, ladders: Mapping[str, Sequence[Rung]], now: datetime
 ) -> Told | None:
-    """What is due of it; if nothing is, only when to look again is noted."""
+    """Return the notification due for an escalation, or save when to check it next and return None."""
     ladder = ladders[escalation.severity]
     verdict = schedule.judge(standing(escalation), steps(ladder), now)
     if verdict.kind is not None:
@@ -90,7 +96,7 @@ def _judged(
 
 
 def _along(ladders: Mapping[str, Sequence[Rung]], now: datetime) -> list[Told]:
-    """Repeats that are due soon, to be told with those that are due now."""
+    """Return repeats and reminders that are due soon, to be sent with those due now."""
     rows = Escalation.objects.select_for_update(skip_locked=True)
     soon = rows.filter(
         Q(acknowledged_at=None, next_at__lte=now + schedule.TAKEN_ALONG)
@@ -114,7 +120,7 @@ def _told(escalation: Escalation, verdict: schedule.Verdict, ladder: Sequence[Ru
 
 
 def _announce(due: Sequence[Told], now: datetime) -> None:
-    """A message each, unless that were too many for one destination: then one that lists them."""
+    """Send one message per escalation, or a list to destinations with more than `MAX_APART`."""
     by_destination: dict[str, list[Told]] = defaultdict(list)
     for told in due:
         for destination in told.destinations or (ROUTES,):
@@ -189,7 +195,7 @@ def steps(ladder: Sequence[Rung]) -> list[schedule.Step]:
 
 
 def _digest(escalations: Sequence[Escalation]) -> str:
-    """Names these notices of these escalations, and no others."""
+    """Return a digest that identifies the next notices of these escalations."""
     named = ",".join(sorted(f"{one.pk}.{one.notices + 1}" for one in escalations))
     return sha256(named.encode()).hexdigest()[:40]
 

@@ -1,4 +1,4 @@
-"""Whom an escalation tells next, judged as the turn that tells will judge it."""
+"""Forecast of an escalation's next notification, by the same rules as the tick."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from . import engine, schedule
 
 @dataclass(frozen=True)
 class Hearing:
-    """What is told next, and to whom as things stand now.
+    """The next notification, and its recipients as of now.
 
-    `kind` is that of the verdict, `number` the step's (1 is the first) if it is a step, `who` names
-    whom the steps reach. Without any, the routes are told; `is_heard` says whether anybody is.
+    `kind` is that of the verdict, `number` the step's (from 1) if it is a step, and `who` the names
+    of those reached. Without any, the routes are used; `is_heard` says if anybody is reached.
     """
 
     at: datetime
@@ -28,7 +28,10 @@ class Hearing:
 
 
 def next_of(escalations: Sequence[Escalation], now: datetime) -> dict[int, Hearing]:
-    """By the ids of those that are open. However many they are, the queries are as many."""
+    """Return the next notification of the open escalations, by their ids.
+
+    The number of queries does not depend on the number of escalations.
+    """
     open_ones = [one for one in escalations if one.closed_at is None and one.next_at]
     if not open_ones:
         return {}

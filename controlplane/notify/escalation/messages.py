@@ -1,4 +1,4 @@
-"""What the people of a step are told: the thing itself, who knew before, and who did not hear."""
+"""Facts of escalation messages: the subject, who was notified before, and who wasn't reached."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -20,7 +20,7 @@ MAX_LISTED_LENGTH = 50
 def facts(
     escalation: Escalation, verdict: Verdict, ladder: Sequence[Rung], now: datetime
 ) -> dict[str, Any]:
-    """What one message says: the facts of the escalation, and how far it has gone."""
+    """Return the facts of a message: those of the escalation, and how far it has escalated."""
     told = [rung.name for index, rung in enumerate(ladder) if index in verdict.told]
     own = {key: value for key, value in escalation.facts.items() if key != summaries.TOLD}
     return {
@@ -39,7 +39,7 @@ def facts(
 
 
 def listing(escalations: Sequence[Escalation]) -> dict[str, Any]:
-    """What one message says about many of them: the longest open first, a line for each."""
+    """Return the facts of a message that lists escalations, longest open first."""
     oldest = sorted(escalations, key=lambda one: (one.opened_at, one.pk))
     titles = [_clipped(summaries.title(one)) for one in oldest[:LISTED]]
     rest = len(oldest) - LISTED
@@ -55,7 +55,7 @@ def listing(escalations: Sequence[Escalation]) -> dict[str, Any]:
 def remember(
     escalation: Escalation, verdict: Verdict, ladder: Sequence[Rung], now: datetime
 ) -> dict[str, Any]:
-    """The facts to keep, with who has now been told added."""
+    """Return the escalation's facts, with those notified now added to the last `TOLD_KEPT`."""
     who = [rung.name for index, rung in enumerate(ladder) if index in verdict.told]
     entry = {"at": timestamp(now), "who": list(dict.fromkeys(who))}
     kept = [*escalation.facts.get(summaries.TOLD, []), entry][-TOLD_KEPT:] if who else None
@@ -63,7 +63,7 @@ def remember(
 
 
 def not_reached(rungs: Sequence[Rung]) -> str:
-    """`on-call: nobody configured`, once for each target that a step could not reach."""
+    """Return the targets that the steps don't reach, with reasons: `on-call: nobody configured`."""
     missed = [f"{one.step.target.name}: {one.reach.why}" for one in rungs if not one.reach.to]
     return "; ".join(dict.fromkeys(missed))
 

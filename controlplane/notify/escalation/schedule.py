@@ -1,8 +1,8 @@
-"""When somebody is told next, and who. Pure.
+"""The schedule of notifications: when the next is due, and which steps it notifies. Pure.
 
-Each step is told at its time, or at once if the one before it reaches nobody. After the last step
-everybody reached so far is told again every `REPEAT`, until somebody acknowledges; from then on
-nothing for 24 hours, then once a day.
+Each step is notified at its time, or at once if the one before it reaches nobody. After the last
+step, everybody reached so far is notified again every `REPEAT`, until an acknowledgement; from then
+on there is nothing for 24 hours, then one reminder a day.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ Kind = Literal["step", "repeat", "reminder"]
 
 @dataclass(frozen=True)
 class Step:
-    """A step as data: when it is due after the beginning, and whether it reaches anybody now."""
+    """A step: its delay after the escalation was opened, and if it reaches anybody now."""
 
     after: timedelta
     reaches: bool
@@ -37,7 +37,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Standing:
-    """How far an escalation has got. `reached` is whether any step was ever told to somebody."""
+    """The state of an escalation; `reached` is True once a step has notified somebody."""
 
     severity: str
     opened_at: datetime
@@ -49,10 +49,10 @@ class Standing:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What to do now. `kind` is None if nothing is due yet.
+    """The decision at a moment; `kind` is None if nothing is due.
 
-    `told` are the steps whose targets are told now; without any, the routes have to do. `step` is
-    the next step from then on, `next_at` when to look again.
+    `told` are the indexes of the steps to notify; without any, the routes are used. `step` is the
+    index of the next step, `next_at` the time of the next check.
     """
 
     kind: Kind | None
@@ -62,7 +62,7 @@ class Verdict:
 
 
 def judge(standing: Standing, steps: Sequence[Step], now: datetime) -> Verdict:
-    """What is due at `now`; however long nobody looked, it is told once."""
+    """Return what is due at `now`; steps missed during a delay are combined in one notification."""
     if standing.acknowledged_at is not None:
         return _reminder(standing, steps, now)
     # If all that was said went to the routes, the steps begin as soon as one of them reaches.
@@ -81,7 +81,7 @@ def judge(standing: Standing, steps: Sequence[Step], now: datetime) -> Verdict:
 
 
 def along(standing: Standing, now: datetime, next_at: datetime) -> bool:
-    """Whether a repeat that is due only at `next_at` may be told now, with others."""
+    """Return whether a repeat due at `next_at` may be sent now, together with others."""
     if standing.notified_at is None:
         return False
     if standing.acknowledged_at is None:
@@ -91,7 +91,7 @@ def along(standing: Standing, now: datetime, next_at: datetime) -> bool:
 
 
 def repeats(standing: Standing, steps: Sequence[Step]) -> bool:
-    """Whether no step is left to tell: what comes next is a repeat or a reminder."""
+    """Return whether the next notification is a repeat or a reminder, with no step left."""
     if standing.acknowledged_at is not None:
         return True
     left = steps[standing.step if standing.reached else 0 :]
@@ -99,7 +99,7 @@ def repeats(standing: Standing, steps: Sequence[Step]) -> bool:
 
 
 def repeat_now(standing: Standing, steps: Sequence[Step], now: datetime) -> Verdict:
-    """The verdict of a repeat that is taken along."""
+    """Return the verdict of a repeat or reminder sent now."""
     told = _audience(steps, min(standing.step, len(steps)))
     if standing.acknowledged_at is not None:
         return Verdict("reminder", told, standing.step, now + QUIET)
@@ -115,10 +115,10 @@ def _reminder(standing: Standing, steps: Sequence[Step], now: datetime) -> Verdi
 
 
 def _due(opened_at: datetime, steps: Sequence[Step], at: int, now: datetime) -> int:
-    """The first step from `at` that is not told now: its time has not come, nor was it handed on.
+    """Return the index of the first step from `at` that is not due yet.
 
-    A step that reaches nobody hands its turn to the next one that does, at once; one that can't
-    hand it on is passed over.
+    A step that reaches nobody makes the next one that does due at once; if there is none, it is
+    skipped.
     """
     owed = False
     while at < len(steps) and (owed or opened_at + steps[at].after <= now):
@@ -137,7 +137,7 @@ def _next_at(standing: Standing, steps: Sequence[Step], at: int, now: datetime) 
 
 
 def _audience(steps: Sequence[Step], before: int) -> tuple[int, ...]:
-    """The steps told so far that reach somebody now; else the first one that does, if any."""
+    """Return the steps before `before` that reach somebody now, else the first that does, if any."""
     so_far = tuple(index for index in range(before) if steps[index].reaches)
     if so_far:
         return so_far

@@ -1,1 +1,1 @@
-"""Buttons pressed in Slack: signed, fresh, once, by somebody we know."""
+"""Slack's interactive buttons: signature check, replay protection, action and reply."""

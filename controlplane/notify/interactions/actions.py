@@ -1,4 +1,4 @@
-"""The buttons of messages: each app registers what its own do, in a module named `buttons`."""
+"""Registry of button actions; each app registers its own in a module named `buttons`."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -10,16 +10,16 @@ from django.utils.module_loading import autodiscover_modules
 from controlplane.core.actors import Actor
 
 Press = Callable[[Mapping[str, Any], Actor, datetime], str]
-"""Carries out what a button (its value) stands for and says in a sentence what is so now.
+"""Carry out a button's action for its value; return the result in a sentence.
 
-Raises a :class:`DomainError` that the presser is told.
+Raises a :class:`DomainError`, whose text is sent to the presser.
 """
 
 _presses: dict[str, Press] = {}
 
 
 def button(name: str) -> Callable[[Press], Press]:
-    """Register what the button `name` does."""
+    """Register the action of the button `name`."""
 
     def register(press: Press) -> Press:
         _presses[name] = press
@@ -29,7 +29,7 @@ def button(name: str) -> Callable[[Press], Press]:
 
 
 def find(name: str) -> Press | None:
-    """What the button `name` does, or None if no app has such a button."""
+    """Return the action of the button `name`, or None if no app registered one."""
     _discover()
     return _presses.get(name)
 

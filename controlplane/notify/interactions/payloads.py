@@ -1,4 +1,4 @@
-"""What Slack sends when a button is pressed, as far as we read it. Pure."""
+"""Parser of Slack's interaction payloads. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ KIND = "block_actions"
 
 
 class Unreadable(ValueError):
-    """It is signed, but no payload of Slack's."""
+    """The body is signed but not a valid interaction payload."""
 
 
 @dataclass(frozen=True)
 class Pressed:
-    """Who pressed which button (`name`), what it stands for, and where to answer them."""
+    """A pressed button: its name and value, who pressed it, and the URL for the reply."""
 
     name: str
     value: Mapping[str, Any]
@@ -25,7 +25,7 @@ class Pressed:
 
 
 def read(body: bytes) -> Pressed | None:
-    """The button that was pressed; None for other interactions, which mean nothing to us.
+    """Return the pressed button; None for other kinds of interaction.
 
     Raises :class:`Unreadable`.
     """
@@ -55,7 +55,7 @@ def _payload(body: bytes) -> Mapping[str, Any]:
 
 
 def _value(text: Any) -> Mapping[str, Any]:
-    """A button's own JSON; empty if it is none, which then names nothing."""
+    """Return a button's JSON object, empty if it is invalid."""
     try:
         return _object(json.loads(_text(text)))
     except (ValueError, RecursionError):

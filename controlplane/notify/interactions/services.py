@@ -1,4 +1,4 @@
-"""Carrying out a button pressed in Slack, once, and telling the presser what came of it."""
+"""Carry out a pressed Slack button once, and queue the reply to the presser."""
 
 from datetime import datetime
 
@@ -36,11 +36,11 @@ log = structlog.get_logger(__name__)
 def answer(
     pressed: Pressed, digest: str, *, ends: float, request_id: str = "", ip: str = ""
 ) -> Actor | None:
-    """Do what was asked for and queue the reply, in one transaction that is over by `ends`.
+    """Run the button's action and queue the reply, in one transaction that ends by `ends`.
 
-    A button we don't have, such as a link, means nothing. A request that was answered before does
-    nothing; a twin that comes at the same time waits for the first. Returns who pressed it, if that
-    is somebody. Raises what a slow database does.
+    `ends` is on the monotonic clock. Unknown buttons, such as links, and requests answered before
+    are ignored; a concurrent duplicate waits for the first. Returns the actor, or None if the
+    presser is not a user. Raises :class:`Unavailable` or a database error if time runs out.
     """
     carry_out = actions.find(pressed.name)
     if carry_out is None or not people.SLACK_USER_ID.fullmatch(pressed.slack_user_id):
@@ -71,12 +71,15 @@ def _answer(
 
 
 def forget_old(now: datetime) -> int:
-    """Delete what is too old to be replayed; returns how much."""
+    """Delete answered requests that are too old to be replayed; return their number."""
     return retention.purge([ANSWERED_REQUESTS], now)
 
 
 def _first_time(digest: str, now: datetime) -> bool:
-    """Take the request, in the transaction of its effect; waits while a twin is at work."""
+    """Record the request's digest; return False if it was answered before.
+
+    Runs in the transaction of the action, and waits for a concurrent duplicate.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO core_answeredrequest (digest, at) VALUES (%s, %s) ON CONFLICT DO NOTHING",
@@ -86,7 +89,7 @@ def _first_time(digest: str, now: datetime) -> bool:
 
 
 def _outcome(carry_out: Press, pressed: Pressed, actor: Actor, now: datetime) -> str:
-    """What came of it, in a sentence. What is refused leaves no trace but the sentence."""
+    """Run the action and return its result in a sentence; a refused action is rolled back."""
     try:
         with transaction.atomic():
             return carry_out(pressed.value, actor, now)

@@ -1,4 +1,4 @@
-"""Whether a request is Slack's: its signature, version 0, over the body as it came. Pure.
+"""Verification of Slack's request signatures, version 0. Pure.
 
 After Slack's "Verifying requests from Slack": HMAC-SHA256 of `v0:timestamp:body`.
 """
@@ -8,14 +8,14 @@ import hmac
 
 VERSION = "v0"
 WINDOW_SECONDS = 300
-"""How far the request's time may be from ours, both ways: older ones may be replays."""
+"""Maximum difference between the request's time and ours; older ones may be replays."""
 MAX_TIMESTAMP_LENGTH = 15
 
 
 def genuine(secret: str, timestamp: str, signature: str, body: bytes, now: float) -> bool:
-    """Whether whoever knows the secret signed this body within five minutes of `now` (Unix time).
+    """Return whether the body was signed with `secret` within five minutes of `now` (Unix time).
 
-    Without a secret nobody did.
+    Always False for an empty secret.
     """
     if not secret or not _fresh(timestamp, now):
         return False
@@ -23,13 +23,13 @@ def genuine(secret: str, timestamp: str, signature: str, body: bytes, now: float
 
 
 def sign(secret: str, timestamp: str, body: bytes) -> str:
-    """The signature of a body: `v0=` and 64 hexadecimal digits."""
+    """Return the signature of a body: `v0=` and 64 hexadecimal digits."""
     signed = b":".join((VERSION.encode(), timestamp.encode(), body))
     return f"{VERSION}={hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()}"
 
 
 def digest(timestamp: str, body: bytes) -> str:
-    """What tells this signed request from every other, and says nothing about it."""
+    """Return a digest that identifies a signed request without revealing its content."""
     return hashlib.sha256(b":".join((timestamp.encode(), body))).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""A transaction with a deadline: it commits in time, or changes nothing."""
+"""A transaction with a deadline: it commits in time or changes nothing."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -14,16 +14,16 @@ from controlplane.core.errors import Unavailable
 
 @contextmanager
 def end_by(ends: float) -> Iterator[None]:
-    """What is inside has until `ends`, on the monotonic clock: no statement takes longer.
+    """Limit the statements of the block to end by `ends`, on the monotonic clock.
 
-    Raises :class:`Unavailable`, or the database's error of a statement that was cancelled.
+    Raises :class:`Unavailable`, or the database error of a canceled statement.
     """
     with deadline.until(ends), connection.execute_wrapper(_Hurried(ends)):
         yield
 
 
 class _Hurried:
-    """Gives each statement of a transaction the time that is left, and begins none without any."""
+    """Execute wrapper that sets the remaining time as each statement's timeout."""
 
     def __init__(self, ends: float) -> None:
         self._ends = ends

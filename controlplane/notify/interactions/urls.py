@@ -1,4 +1,4 @@
-"""Where Slack sends what was pressed."""
+"""URL of Slack's interaction requests."""
 
 from django.urls import URLPattern
 

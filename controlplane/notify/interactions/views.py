@@ -1,4 +1,4 @@
-"""Where Slack sends what was pressed: verified before anything else, answered within its 3 s."""
+"""Slack's interaction endpoint: verifies the signature and responds within Slack's 3 seconds."""
 
 import threading
 import time
@@ -19,9 +19,9 @@ from . import payloads, services, signatures
 from .payloads import Pressed
 
 WORK_SECONDS = 2.0
-"""Nothing is committed after this long."""
+"""Seconds after which nothing is committed."""
 ANSWER_SECONDS = 2.4
-"""By when Slack has its answer, whatever hangs: it allows 3 s, and the network takes some."""
+"""Seconds within which Slack gets its response: it allows 3, including the network."""
 
 log = structlog.get_logger(__name__)
 
@@ -29,9 +29,9 @@ log = structlog.get_logger(__name__)
 @csrf_exempt
 @require_POST
 def pressed(request: HttpRequest) -> HttpResponse:
-    """401 unless Slack signed it; else 200 always. What came of it is told to the presser.
+    """Answer 401 unless Slack signed the request, else 200; the presser gets the result by reply.
 
-    An installation without a signing secret has nothing at this address.
+    Answers 404 without a signing secret, and 400 for an invalid payload.
     """
     started = time.monotonic()
     secret = settings.SLACK.signing_secret
@@ -56,7 +56,7 @@ def _header(request: HttpRequest, name: str) -> str:
 
 
 def _answer(request: HttpRequest, pressed: Pressed, digest: str, started: float) -> None:
-    """Carry it out in a thread, because a database that hangs would hold this one for longer."""
+    """Run the action in a thread, because an unresponsive database would block this one for longer."""
     told = threading.Lock()  # Taken by whoever tells the presser that it did not work.
     context = (request_id_of(request), client_ip(request))
     thread = threading.Thread(
@@ -89,7 +89,7 @@ def _work(
 
 
 def _tell_directly(pressed: Pressed, told: threading.Lock) -> None:
-    """Without the outbox, which is in the database that does not answer; once at most."""
+    """Reply without the outbox, as its database does not respond; at most once."""
     if told.acquire(blocking=False):
         threading.Thread(
             target=slack_reply.try_once,

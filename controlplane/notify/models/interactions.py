@@ -1,10 +1,10 @@
-"""Requests from Slack that were answered, so that none is answered twice."""
+"""Answered Slack requests, stored so that none is answered twice."""
 
 from django.db import models
 
 
 class AnsweredRequest(models.Model):
-    """The digest of a signed request, kept for longer than its signature is valid."""
+    """The digest of a signed request, kept for longer than the signature is valid."""
 
     digest = models.CharField(max_length=64, primary_key=True)
     at = models.DateTimeField()

@@ -1,4 +1,4 @@
-"""Targets, and the routes that lead messages to them."""
+"""Targets, and the routes of messages to them."""
 
 from django.db import models
 from django.db.models import Q
@@ -10,12 +10,12 @@ SECRET_PREFIX = "whsec_"  # noqa: S105 - what a secret begins with
 
 
 class Target(models.Model):
-    """Somebody or something that can be told.
+    """Somebody or something that can be notified.
 
-    A `person` is reached by Slack and e-mail, and a `channel` at its `address`: the key of a
-    transport, and what else that needs (`slack:#ops`, `webhook`). An `on_call` target is whoever
-    of its members is on duty, and an `escalation` is a series of steps to other targets, named as
-    the severity it serves. `transport_settings` are JSON, and secret.
+    A `person` is reached by Slack and e-mail, a `channel` at its `address`: the key of a transport
+    and its parameter (`slack:#ops`, `webhook`). An `on_call` target is the member on duty, and an
+    `escalation` a series of steps to other targets, named after its severity. `transport_settings`
+    are JSON, and secret.
     """
 
     class Kind(models.TextChoices):
@@ -57,7 +57,7 @@ class Target(models.Model):
 
     @property
     def signing_secret(self) -> str:
-        """What its webhook's messages are signed with; empty if there is none that can be read."""
+        """The signing secret of a webhook; empty if there is none that can be decrypted."""
         if not self.webhook_secret or self.webhook_secret.startswith(SECRET_PREFIX):
             return self.webhook_secret  # Of before secrets were sealed, until it is saved again.
         try:
@@ -70,7 +70,7 @@ class Target(models.Model):
 
 
 class OnCallMember(models.Model):
-    """A person in a rotation; `position` is their turn, from 0."""
+    """A person in a rotation; `position` is their place in the order, from 0."""
 
     rotation = models.ForeignKey(Target, on_delete=models.CASCADE, related_name="members")
     position = models.PositiveSmallIntegerField()
@@ -87,7 +87,7 @@ class OnCallMember(models.Model):
 
 
 class EscalationStep(models.Model):
-    """Who is told next when nobody has acknowledged `after_minutes` after it began."""
+    """A step: the target notified `after_minutes` after an escalation opened, if unacknowledged."""
 
     escalation = models.ForeignKey(Target, on_delete=models.CASCADE, related_name="steps")
     position = models.PositiveSmallIntegerField()
@@ -105,7 +105,7 @@ class EscalationStep(models.Model):
 
 
 class Route(models.Model):
-    """Messages of an event (`switch.*`), a scope and a severity, empty meaning any, to a target."""
+    """A route to a target, by event (`switch.*`), scope and severity; empty matches any."""
 
     event = models.CharField(max_length=64, default="*")
     scope = models.CharField(max_length=10, blank=True)

@@ -1,1 +1,1 @@
-"""Who is told of what: people, channels, on-call rotations, escalations, and routes to them."""
+"""Targets of notifications (people, channels, on-call rotations, escalations) and their routes."""

@@ -1,4 +1,4 @@
-"""Targets and routes over HTTP: everybody with `switches:read` sees them, admins change them."""
+"""HTTP API of targets and routes: readable with `switches:read`, changed by admins."""
 
 from datetime import datetime
 from typing import Any
@@ -56,7 +56,7 @@ class TransportKey(serializers.ChoiceField):
 
 
 class TargetRows(serializers.ListSerializer[Any]):
-    """Knows whom all the targets of a page reach, asked for once."""
+    """Serialize a page of targets and those they reach, with a fixed number of queries."""
 
     def to_representation(self, data: Any) -> list[dict[str, Any]]:
         addresses = actor_of(self.context["request"]).is_person
@@ -119,7 +119,7 @@ class RemovedShape(serializers.Serializer[Any]):
 
 @extend_schema_field({"oneOf": [{"type": "integer"}, {"type": "string"}]})
 class TargetReference(serializers.Field[Reference, Any, Any, Any]):
-    """A target by id, a number, or by name, a text."""
+    """A reference to a target: an id (number) or a name (text)."""
 
     default_error_messages = {"invalid": "An id (a number) or a name (a text)."}
 
@@ -130,7 +130,7 @@ class TargetReference(serializers.Field[Reference, Any, Any, Any]):
 
 
 class WholeNumber(serializers.IntegerField):
-    """JSON's number without a fraction, not a text that looks like one."""
+    """An integer that accepts JSON numbers only, no texts."""
 
     def to_internal_value(self, data: Any) -> int:
         if isinstance(data, bool) or not isinstance(data, int):
@@ -179,7 +179,7 @@ class TargetFilters(Filters):
 
 
 class TargetWriteView(ApiView):
-    """Checks a channel's settings before the transaction as far as that takes time, such as DNS."""
+    """Check a channel's settings before the transaction if that takes time, such as DNS lookups."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
@@ -188,7 +188,7 @@ class TargetWriteView(ApiView):
 
 
 class TargetList(TargetWriteView, ListView[Target]):
-    """Everybody and everything that can be told, and whether they are reached."""
+    """All targets, and the people or channels they reach now."""
 
     queryset = Target.objects.select_related("user")
     serializer_class = TargetShape
@@ -207,7 +207,7 @@ class TargetList(TargetWriteView, ListView[Target]):
     @extend_schema(request=TargetBody, responses={201: WrittenTargetShape}, auth=BY_SESSION)
     @mutation(TargetBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Make a target. A secret that is made for it is in this answer and nowhere else."""
+        """Create a target. A secret that is made for it is in this response only."""
         target, secret = services.create(asked=_asked(body), actor=actor, now=now)
         return _written(target, secret, now, status=201)
 
@@ -218,7 +218,7 @@ class TargetView(TargetWriteView):
 
     @extend_schema(responses=TargetShape)
     def get(self, request: Request, target_id: int) -> Response:
-        """One target, and whom it reaches now."""
+        """One target, and the person or channel it reaches now."""
         addresses = actor_of(request).is_person
         target = services.one(target_id)
         return Response(target_resource(target, db_now(), addresses=addresses))
@@ -226,7 +226,7 @@ class TargetView(TargetWriteView):
     @extend_schema(request=TargetBody, responses=WrittenTargetShape, auth=BY_SESSION)
     @mutation(TargetBody)
     def put(self, *, body: dict[str, Any], actor: Actor, now: datetime, target_id: int) -> Done:
-        """Make it what is sent; what is left out is emptied, except a channel's secrets."""
+        """Replace a target's settings; omitted ones are emptied, except a channel's secrets."""
         target, secret = services.change(
             target_id=target_id, asked=_asked(body), actor=actor, now=now
         )
@@ -235,7 +235,7 @@ class TargetView(TargetWriteView):
     @extend_schema(request=MutationBody, responses={200: RemovedShape}, auth=BY_SESSION)
     @mutation(MutationBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, target_id: int) -> Done:
-        """Remove it; 409 while a step, a rotation or a route leads to it."""
+        """Remove a target; 409 while a step, a rotation or a route uses it."""
         services.remove(target_id=target_id, actor=actor, now=now)
         return Done({"removed": True})
 
@@ -246,13 +246,13 @@ class TestTargetView(ApiView):
     @extend_schema(request=MutationBody, responses=TestShape, auth=BY_SESSION)
     @mutation(MutationBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, target_id: int) -> Done:
-        """Send it a message that says it is a test."""
+        """Send a test message to a target."""
         target, reached = services.test(target_id=target_id, actor=actor, now=now)
         return Done({"target": target.name, "to": registry.describe(reached.to)})
 
 
 class RouteList(ListView[Route]):
-    """Which messages go where, in the order they were made."""
+    """All routes, in the order of their creation."""
 
     queryset = Route.objects.select_related("target")
     serializer_class = RouteShape
@@ -263,7 +263,7 @@ class RouteList(ListView[Route]):
     @extend_schema(request=RouteBody, responses={201: RouteShape}, auth=BY_SESSION)
     @mutation(RouteBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Lead messages of an event, a scope and a severity (empty: any) to a target."""
+        """Route messages of an event, a scope and a severity (empty: any) to a target."""
         route = services.add_route(
             event=body.get("event", ""),
             scope=body.get("scope", ""),
@@ -281,7 +281,7 @@ class RouteView(ApiView):
     @extend_schema(request=MutationBody, responses={200: RemovedShape}, auth=BY_SESSION)
     @mutation(MutationBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, route_id: int) -> Done:
-        """End a route."""
+        """Remove a route."""
         services.remove_route(route_id=route_id, actor=actor, now=now)
         return Done({"removed": True})
 

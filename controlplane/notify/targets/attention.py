@@ -1,4 +1,4 @@
-"""What is missing before the right people hear: steps and routes that reach nobody."""
+"""Attention items for steps and routes that reach nobody."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ MAX_ITEMS = 300
 
 @attention_source(80)
 def unreachable(now: datetime) -> list[AttentionItem]:
-    """Each step and each route that reaches nobody; one line if none does, as at the beginning."""
+    """Return one item per step and route that reaches nobody, or a single one if all reach nobody."""
     steps = reach.steps_of(SEVERITIES)
     routes = list(Route.objects.select_related("target__user").order_by("id"))
     known = directory.read([*(one.target for one in steps), *(one.target for one in routes)])
@@ -76,7 +76,7 @@ def _unheard(routes: Iterable[Route], now: datetime) -> AttentionItem:
 
 
 def _created() -> dict[str, datetime]:
-    """Since when there has been an escalation for each severity."""
+    """Return the creation times of the severities' escalations, by severity."""
     found = Target.objects.filter(name__in=SEVERITIES)
     return dict(found.values_list("name", "created_at"))
 

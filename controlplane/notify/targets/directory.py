@@ -1,4 +1,4 @@
-"""Who stands behind rotations and escalations, read at once; asked afterwards without a query."""
+"""Members of rotations and steps of escalations, read at once and used without further queries."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,30 +18,30 @@ MAX_DESTINATION_LENGTH = 120  # The outbox has no room for more.
 
 @dataclass(frozen=True)
 class Directory:
-    """The people of rotations and the steps of escalations, by their ids, each in order.
+    """Members of rotations and steps of escalations, by target id, in order.
 
-    A rotation or an escalation that was not read has nobody behind it.
+    A rotation or an escalation that was not read reaches nobody.
     """
 
     members: Mapping[int, Sequence[Target]]
     steps: Mapping[int, Sequence[EscalationStep]]
 
     def destinations(self, target: Target, now: datetime) -> list[str]:
-        """Where a target is reached at this moment; empty if it is not configured."""
+        """Return the destinations of a target at `now`; empty if none is configured."""
         found = self.behind(target, now)
         if found is None:
             return []
         return _channel(found) if found.kind == Target.Kind.CHANNEL else _person(found)
 
     def unique(self, targets: Iterable[Target], now: datetime) -> list[str]:
-        """The destinations of several targets, each once, in order."""
+        """Return the destinations of several targets, each once, in order."""
         found = (one for target in targets for one in self.destinations(target, now))
         return list(dict.fromkeys(found))
 
     def behind(self, target: Target, now: datetime) -> Target | None:
-        """The person or channel that stands for a target at this moment; None if nobody does.
+        """Return the person or channel that a target resolves to at `now`, None if there is none.
 
-        For a rotation that is whoever is on duty, for an escalation what its first step leads to.
+        A rotation resolves to its member on duty, an escalation to the target of its first step.
         """
         if target.kind == Target.Kind.ON_CALL:
             return self.on_duty(target, now)[0]
@@ -55,7 +55,7 @@ class Directory:
     def on_duty(
         self, rotation: Target, now: datetime
     ) -> tuple[Target | None, on_call_rotation.Turn | None]:
-        """The person on duty in a rotation and their turn; None for both if it has no members."""
+        """Return a rotation's person on duty and their turn; None for both if it has no members."""
         people = self.members.get(rotation.pk, ())
         turn = on_call_rotation.turn(
             len(people),
@@ -68,9 +68,9 @@ class Directory:
 
 
 def read(targets: Iterable[Target]) -> Directory:
-    """What there is to know about these targets, in two queries at most, however many they are.
+    """Read the directory of these targets, in two queries at most.
 
-    Each has its account fetched (`select_related("user")`).
+    The targets have to be fetched with their account (`select_related("user")`).
     """
     wanted = list(targets)
     steps = _steps([one.pk for one in wanted if one.kind == Target.Kind.ESCALATION])
@@ -108,9 +108,9 @@ def _channel(channel: Target) -> list[str]:
 
 
 def _person(person: Target) -> list[str]:
-    """Return a person's destinations, by the target's own addresses or else the account's.
+    """Return a person's destinations, by the target's addresses or else those of the account.
 
-    There are none if the account is closed.
+    There are none if the account is deactivated.
     """
     account = person.user
     if account is not None and not account.is_active:

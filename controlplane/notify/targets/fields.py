@@ -1,4 +1,4 @@
-"""What a target is asked to be, checked field by field."""
+"""Validation of a target's requested fields."""
 
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ Reference = int | str
 
 @dataclass(frozen=True)
 class Asked:
-    """A target as somebody wants it; `settings` are the fields of the channel's transport."""
+    """The requested fields of a target; `settings` are those of the channel's transport."""
 
     name: str
     kind: str
@@ -48,7 +48,7 @@ class Asked:
 
 @dataclass
 class Checked:
-    """The columns to write, and the rows beside them, if no error was found."""
+    """Valid values: the columns of the target, and its rows of members or steps."""
 
     columns: dict[str, Any]
     members: list[Target] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Errors(dict[str, list[str]]):
 
 
 def check(asked: Asked, present: Target | None) -> Checked:
-    """The checked fields; raises :class:`InvalidInput` with all that is wrong with them."""
+    """Return the validated fields; raises :class:`InvalidInput` with all errors."""
     errors = Errors()
     columns: dict[str, Any] = {
         "name": _name(asked.name, present, errors),
@@ -91,14 +91,14 @@ def check(asked: Asked, present: Target | None) -> Checked:
 
 
 def find(reference: Reference) -> Target | None:
-    """A target by id or by name."""
+    """Return a target by id or by name, None if there is none."""
     if isinstance(reference, str):
         return Target.objects.filter(name=plain(reference)).first()
     return Target.objects.filter(pk=reference).first() if 0 < reference < 2**63 else None
 
 
 def plain(text: str) -> str:
-    """One spelling for what looks the same: composed, without white space around it."""
+    """Return the text in Unicode NFC, without NUL characters and surrounding white space."""
     return unicodedata.normalize("NFC", text.replace("\x00", "")).strip()
 
 

@@ -1,4 +1,4 @@
-"""What the Targets page asks. The rules are the services'; here a form becomes :class:`Asked`."""
+"""Forms of the Targets page: they build an :class:`Asked`, which the services validate."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ Choices = list[tuple[str, str]]
 
 @dataclass(frozen=True)
 class SettingField:
-    """A transport's field on the screen, with what may be shown of its present value."""
+    """A transport's field with its bound form field and the displayable current value."""
 
     bound: forms.BoundField
     field: Field
@@ -35,7 +35,7 @@ class SettingField:
 
 
 class TargetForm(ServiceForm):
-    """What every target has."""
+    """The fields of every kind of target."""
 
     name = forms.CharField(max_length=80)
     description = forms.CharField(max_length=300, required=False)
@@ -79,12 +79,12 @@ class ChannelForm(TargetForm):
 
     @property
     def address_examples(self) -> list[str]:
-        """The forms in which an address may be written."""
+        """The examples of an address's accepted forms."""
         return [form for one in registry.channel_transports() for form in one.address_examples]
 
     @property
     def setting_fields(self) -> list[SettingField]:
-        """The transports' fields; a flag needs a present channel of its transport."""
+        """The transports' fields; flags only for a channel that already has the transport."""
         own = registry.transport_for(str(self.initial.get("address", "")))
         masked = self.initial.get("masked_settings", {})
         return [
@@ -109,7 +109,7 @@ class ChannelForm(TargetForm):
 
 
 class OnCallForm(TargetForm):
-    """A rotation: its people in order, as many rows as there are and two to add."""
+    """A rotation: its members in order, with two blank rows to add more."""
 
     rotation_days = forms.IntegerField(min_value=1, max_value=366, required=False)
     rotation_starts_at = forms.CharField(max_length=40, required=False)
@@ -134,7 +134,7 @@ class OnCallForm(TargetForm):
         return [self[name] for name in self.fields if name.startswith("member_")]
 
     def clean_rotation_starts_at(self) -> datetime | None:
-        """A time on the wall in the rotation's zone, which is chosen beside it."""
+        """Parse the local time in the rotation's time zone, which is another field of the form."""
         return _local(self.given("rotation_starts_at"), str(self.data.get("time_zone", "UTC")))
 
     def asked(self, kind: str) -> Asked:
@@ -151,7 +151,7 @@ class OnCallForm(TargetForm):
 
 
 class EscalationForm(TargetForm):
-    """Steps: after how many minutes, and whom."""
+    """An escalation's steps: minutes and target."""
 
     steps = forms.CharField(required=False)  # The rows' complaints stand here.
 
@@ -210,7 +210,7 @@ class RouteForm(ServiceForm):
 
     @property
     def events(self) -> list[str]:
-        """What there is to choose from today, with the pattern of each family."""
+        """The known events, with the pattern of each family."""
         families = {f"{event.partition('.')[0]}.*" for event in MESSAGE_TEMPLATES}
         return ["*", *sorted({*families, *MESSAGE_TEMPLATES})]
 
@@ -224,7 +224,7 @@ FORMS: Mapping[str, type[TargetForm]] = {
 
 
 def initial(target: Target) -> dict[str, Any]:
-    """What the form of a target begins with."""
+    """Return the initial values of a target's form."""
     known = {
         "name": target.name,
         "description": target.description,
@@ -265,7 +265,7 @@ def _choices(form: forms.Form, name: str, choices: Choices) -> None:
 
 
 def _rows(form: forms.Form, prefix: str, present: int) -> int:
-    """How many rows to show: what there is and two more, or what was sent."""
+    """Return the number of rows to show: the present ones and two blank, or as many as were posted."""
     sent = [name for name in form.data if name.startswith(f"{prefix}_")]
     return max(present + BLANK_ROWS, len(sent), 3)
 

@@ -1,4 +1,4 @@
-"""What the Targets page shows: the escalation matrix, people, channels, rotations and routes."""
+"""Contents of the Targets page: escalation matrix, people, channels, rotations and routes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Severity:
 
 @dataclass(frozen=True)
 class Row:
-    """A target with whom it reaches; `where` are the ways in words, `used_by` what leads to it.
+    """A target with those it reaches; `where` describes its destinations, `used_by` its uses.
 
     `address` is a channel's, without secrets.
     """
@@ -48,7 +48,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Rotation:
-    """Who is on duty, until when, who is next, and everybody in order."""
+    """A rotation: the person on duty and their turn, the next one, and all members in order."""
 
     row: Row
     people: list[str]
@@ -59,7 +59,7 @@ class Rotation:
 
 @dataclass(frozen=True)
 class Way:
-    """A route, whether its target is reached, and how many kinds of message it matches today."""
+    """A route, the reach of its target, and the number of known events that it matches."""
 
     route: Route
     reach: Reach
@@ -67,9 +67,10 @@ class Way:
 
 
 def everything(now: datetime, *, page: str | None = None, routes: str | None = None) -> Any:
-    """All parts of the page; of targets by name and of routes, one page each.
+    """Return the template context of the page, with one page each of targets and routes.
 
-    The three severities are on every page. However many rows there are, the queries are as many.
+    The three severities are on every page. The number of queries does not depend on the number of
+    rows.
     """
     targets = Target.objects.select_related("user").order_by("name")
     listed = Paginator(targets.exclude(**_of_a_severity()), SHOWN).get_page(page)
@@ -94,7 +95,7 @@ def _of_a_severity() -> dict[str, Any]:
 
 
 def _severities(others: Sequence[Target], now: datetime) -> list[Severity]:
-    """The three severities first, then whatever other escalation there is on this page."""
+    """Return the three severities, followed by the other escalations of this page."""
     present = {one.name: one for one in Target.objects.filter(**_of_a_severity())}
     found = [present[name] for name in SEVERITIES if name in present] + [*others]
     ladders = reach.ladders([one.name for one in found], now)

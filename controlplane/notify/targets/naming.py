@@ -1,6 +1,6 @@
-"""Destinations in words: whose they are, and how they are reached, without the address itself.
+"""Readable names of destinations: the target's name and the transport, without the address.
 
-The address of a person is for signed-in people; programs, reports and digests get the name.
+Signed-in people may see personal addresses; programs, reports and digests get the name.
 """
 
 from collections.abc import Iterable
@@ -17,9 +17,9 @@ HIDDEN = "[hidden]"
 
 @dataclass(frozen=True)
 class Named:
-    """A destination: the way, the name of who is reached (empty if no target has it any more).
+    """A destination, its transport (`way`) and its target's name, empty without a target.
 
-    `is_personal`: its address is that of a person.
+    `is_personal` says if its address is that of a person.
     """
 
     destination: str
@@ -35,7 +35,7 @@ class Named:
 
     @property
     def address(self) -> str:
-        """What tells it from others of its kind; nothing of a channel's own settings."""
+        """The part after the transport's key; empty for channels with stored settings."""
         return "" if self._is_stored else self.destination.partition(":")[2]
 
     @property
@@ -45,7 +45,7 @@ class Named:
 
     @property
     def label(self) -> str:
-        """`kim (e-mail)`, `Slack #ops`, `a removed webhook`; never a person's address."""
+        """The display name, never a personal address: `kim (e-mail)`, `Slack #ops`."""
         if self.name:
             return (
                 self.name if self.name.lower() == self.way.lower() else f"{self.name} ({self.way})"
@@ -57,12 +57,12 @@ class Named:
         return f"{self.way} {self.address}".strip()
 
     def for_programs(self, text: str) -> str:
-        """The text without the address, if that is a person's."""
+        """Return the text with a personal address replaced by `HIDDEN`."""
         return text.replace(self.address, HIDDEN) if self.is_personal and self.address else text
 
 
 def named(destinations: Iterable[str]) -> dict[str, Named]:
-    """Each destination with its name, asked for all at once."""
+    """Return the names of destinations, with a fixed number of queries."""
     wanted = list(dict.fromkeys(destinations))
     names = _names(wanted)
     return {one: _named(one, names.get(one, "")) for one in wanted}
@@ -75,12 +75,12 @@ def is_personal(destination: str) -> bool:
 
 
 def hidden(destination: str) -> str:
-    """The destination as programs see it: `email:[hidden]` for a person's, any other as it is."""
+    """Return a destination with a personal address replaced: `email:[hidden]`."""
     return f"{destination.partition(':')[0]}:{HIDDEN}" if is_personal(destination) else destination
 
 
 def named_like(name: str) -> list[str]:
-    """The destinations of the targets with a name: what a person means who types it."""
+    """Return the destinations of the targets with a name, ignoring case."""
     targets = Target.objects.select_related("user").filter(name__iexact=name)
     return [destination for target in targets for destination in _of(target)]
 

@@ -1,7 +1,7 @@
-"""Whose turn it is in a rotation. Pure.
+"""The schedule of an on-call rotation. Pure.
 
-A hand-over happens at the same time on the wall every `rotation_days` days: 09:00 stays 09:00 when
-the clocks change, so the turn across a change is an hour shorter or longer.
+A hand-over happens at the same local time every `rotation_days` days: 09:00 stays 09:00 when the
+clocks change, so a turn across a change is an hour shorter or longer.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ MAX_DAYS = 366
 
 @dataclass(frozen=True)
 class Turn:
-    """The member on duty, by place from 0, from `since` until the hand-over at `until` (UTC)."""
+    """The index of the member on duty, from `since` until the hand-over at `until` (UTC)."""
 
     member: int
     since: datetime
@@ -23,9 +23,9 @@ class Turn:
 def turn(
     members: int, rotation_days: int, starts_at: datetime, zone: tzinfo, now: datetime
 ) -> Turn | None:
-    """Who of `members` is on duty at `now`; None if there are none.
+    """Return the turn at `now` among `members` people; None if there are none.
 
-    The first member begins at `starts_at`, and is on duty before that too: somebody always is.
+    The first member's turn begins at `starts_at`, and covers any earlier time as well.
     """
     if members < 1:
         return None
@@ -44,10 +44,10 @@ def turn(
 
 
 def hand_over(start: datetime, number: int, rotation_days: int) -> datetime:
-    """The moment (UTC) of the hand-over `number`, counted from `start`, a local time.
+    """Return the time (UTC) of hand-over `number`, counted from `start`, a local time.
 
-    A time that the clock change skips is read as if it had not: 02:30 becomes 03:30 that day. One
-    that comes twice is its first.
+    A local time skipped by a clock change moves forward: 02:30 becomes 03:30 that day. For one that
+    occurs twice, the first is used.
     """
     wall = (start + timedelta(days=number * rotation_days)).replace(fold=0)
     return wall.astimezone(UTC)

@@ -1,4 +1,4 @@
-"""Whether anybody would really hear: destinations that some transport is configured for."""
+"""Reach of targets: the destinations with a configured transport."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from .directory import Directory
 
 @dataclass(frozen=True)
 class Reach:
-    """Who stands behind a target now, and where they are reached; `why` says why nowhere."""
+    """The person or channel of a target and its destinations; `why` explains if there are none."""
 
     who: str
     to: tuple[str, ...]
@@ -24,31 +24,31 @@ class Reach:
 
 @dataclass(frozen=True)
 class Rung:
-    """A step of an escalation, with whom it would reach now."""
+    """A step of an escalation, with its current reach."""
 
     step: EscalationStep
     reach: Reach
 
     @property
     def after(self) -> str:
-        """`5 min`, `2 h`; empty for at once."""
+        """The delay of the step, as `5 min` or `2 h`; empty if it has none."""
         minutes = self.step.after_minutes
         return durations.readable(timedelta(minutes=minutes)) if minutes else ""
 
     @property
     def name(self) -> str:
-        """`on-call (kim)`, or `slack` where the target itself is told."""
+        """The target with its person, as `on-call (kim)`, or the target alone, as `slack`."""
         name, who = self.step.target.name, self.reach.who
         return f"{name} ({who})" if who and who != name else name
 
 
 def reach(target: Target, now: datetime) -> Reach:
-    """Whom a target reaches at this moment."""
+    """Return the reach of a target at `now`."""
     return reached(target, directory.read([target]), now)
 
 
 def reached(target: Target, known: Directory, now: datetime) -> Reach:
-    """The same without a query, by what was read of this target and of others."""
+    """Return the reach of a target at `now` from a directory, without a query."""
     found = known.behind(target, now)
     if found is None:
         return Reach("", (), "nobody configured")
@@ -70,7 +70,7 @@ def configured(destination: str) -> bool:
 
 
 def ladders(severities: Sequence[str], now: datetime) -> dict[str, list[Rung]]:
-    """The steps of each severity's escalation, in order; in two queries."""
+    """Return the steps of each severity's escalation with their reach, in order."""
     steps = steps_of(severities)
     return group(steps, severities, directory.read(step.target for step in steps), now)
 
@@ -88,7 +88,7 @@ def steps_of(severities: Sequence[str]) -> list[EscalationStep]:
 def group(
     steps: Iterable[EscalationStep], severities: Sequence[str], known: Directory, now: datetime
 ) -> dict[str, list[Rung]]:
-    """Return :func:`ladders` without a query, by what was read of the steps' targets."""
+    """Return :func:`ladders` from a directory of the steps' targets, without a query."""
     found: dict[str, list[Rung]] = defaultdict(list)
     for step in steps:
         found[step.escalation.name].append(Rung(step, reached(step.target, known, now)))

@@ -1,4 +1,4 @@
-"""Targets and routes as the API answers and the audit trail keeps them; secrets never."""
+"""API representations of targets and routes, also used in the audit trail; without secrets."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -15,7 +15,7 @@ from .directory import Directory
 
 
 def target_settings(target: Target, known: Directory | None = None) -> dict[str, Any]:
-    """What somebody decided about a target: what its kind has, and nothing else."""
+    """Return the settings of a target's kind, secrets masked."""
     known = known or directory.read([target])
     common = {
         "name": target.name,
@@ -41,16 +41,16 @@ def target_settings(target: Target, known: Directory | None = None) -> dict[str,
 
 
 def settings_digest(target: Target) -> str:
-    """Return a digest of a target's settings: another one once they have changed."""
+    """Return a digest of a target's settings, which changes with them."""
     return canonical.digest(target_settings(target))
 
 
 def target_resources(
     targets: Iterable[Target], now: datetime, *, addresses: bool
 ) -> list[dict[str, Any]]:
-    """Targets with whom they reach at this moment, in a few queries however many there are.
+    """Return targets with those they reach at `now`, with a fixed number of queries.
 
-    Without `addresses` those of people are hidden: they are for signed-in people, not programs.
+    Without `addresses`, personal addresses are hidden: only signed-in people may see them.
     """
     shown = list(targets)
     known = directory.read(shown)
@@ -58,7 +58,7 @@ def target_resources(
 
 
 def target_resource(target: Target, now: datetime, *, addresses: bool) -> dict[str, Any]:
-    """One target with whom it reaches at this moment."""
+    """Return one target with those it reaches at `now`."""
     (found,) = target_resources([target], now, addresses=addresses)
     return found
 
@@ -126,7 +126,7 @@ def _on_duty(target: Target, known: Directory, now: datetime) -> dict[str, Any] 
 
 
 def _hidden(settings: dict[str, Any]) -> dict[str, Any]:
-    """The same without people's addresses: that there is one, but not which."""
+    """Return the settings with personal addresses replaced by `naming.HIDDEN`."""
     own = [name for name in _person_columns() if settings.get(name)]
     shown = {**settings, **dict.fromkeys(own, naming.HIDDEN)}
     if "address" in shown:

@@ -1,8 +1,8 @@
-"""From an event to destinations: which routes match, and where their targets are reached now.
+"""Routing: from an event to the destinations of the targets that match.
 
-A destination is a text that a transport understands: `slack` (what the environment names),
-`slack:C024BE91L`, `email:ops@example.org`, `webhook:7` (the target's id). Messages are routed under
-locks that everybody waits for, so it takes three queries at most, however many targets there are.
+A destination is a text that a transport understands: `slack` (the configured channel),
+`slack:C024BE91L`, `email:ops@example.org`, `webhook:7` (the target's id). Routing happens under
+contended locks, so it takes three queries at most, whatever the number of targets.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -24,7 +24,10 @@ _read: ContextVar[dict[tuple[str, str, str], list[str]] | None] = ContextVar("_r
 
 @contextmanager
 def reading_once() -> Iterator[None]:
-    """Inside, each kind of message is routed as its first one was: for some seconds of many."""
+    """Cache the routing of each event, scope and severity within the block.
+
+    Meant for blocks of a few seconds that route many messages.
+    """
     before = _read.set({})
     try:
         yield
@@ -33,7 +36,7 @@ def reading_once() -> Iterator[None]:
 
 
 def routed(event: str, scope: str, severity: str, now: datetime) -> list[str]:
-    """Every destination, once, that some route leads this event to."""
+    """Return the destinations of the routes that match an event, each once."""
     known, wanted = _read.get(), (event, scope, severity)
     if known is None:
         return _routed(event, scope, severity, now)
@@ -57,7 +60,7 @@ def _routed(event: str, scope: str, severity: str, now: datetime) -> list[str]:
 def incident_followers(subjects: Collection[str]) -> dict[str, list[str]]:
     """Return, by subject, the on-call services that were sent a message about it.
 
-    A service that tracks incidents has to hear of their end, whatever the routes say of that.
+    A service that tracks incidents has to be sent their end, whatever the routes.
     """
     keys = [one.key for one in TRANSPORTS.values() if one.tracks_incidents]
     channels = Target.objects.filter(kind=Target.Kind.CHANNEL, address__in=keys)
@@ -71,11 +74,11 @@ def incident_followers(subjects: Collection[str]) -> dict[str, list[str]]:
 
 
 def unique(targets: Iterable[Target], now: datetime) -> list[str]:
-    """The destinations of several targets, each once, in order."""
+    """Return the destinations of several targets, each once, in order."""
     wanted = list(targets)
     return directory.read(wanted).unique(wanted, now)
 
 
 def destinations(target: Target, now: datetime) -> list[str]:
-    """Where a target is reached at this moment; empty if it is not configured."""
+    """Return the destinations of a target at `now`; empty if none is configured."""
     return unique([target], now)

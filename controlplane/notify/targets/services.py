@@ -1,4 +1,4 @@
-"""Every write to targets and routes. Admins only; all of it audited, without the secrets."""
+"""Create, change and remove targets and routes: admins only, audited without secrets."""
 
 import re
 from collections.abc import Mapping
@@ -30,12 +30,12 @@ TARGETS_LOCK = 0x7A56E75  # any number nobody else uses for an advisory lock
 EVENT_PATTERN = re.compile(r"[a-z0-9_.*?-]{1,64}")
 SEALED_SINCE = "0022_seal_webhook_urls"
 SEALING_DELAY = timedelta(hours=1)
-"""Processes of the release before, which can't read sealed URLs, have ended by then."""
+"""Time after which processes of the previous release, which can't read sealed URLs, have ended."""
 
 
 @dataclass(frozen=True)
 class NewSecret:
-    """A secret that was made for a channel, under its name in the API; shown once."""
+    """A secret generated for a channel, with its name in the API; shown once."""
 
     name: str
     text: str
@@ -43,9 +43,9 @@ class NewSecret:
 
 
 def look_up(settings: Mapping[str, Any]) -> None:
-    """Check a channel's settings as far as that takes time, before the transaction that writes it.
+    """Run the slow checks of a channel's settings, such as DNS, before the transaction.
 
-    Raises :class:`InvalidInput`, for example for a URL whose host nobody may send to.
+    Raises :class:`InvalidInput`, for example for a URL whose host may not be called.
     """
     for transport in registry.channel_transports():
         if transport.settings:
@@ -54,10 +54,10 @@ def look_up(settings: Mapping[str, Any]) -> None:
 
 @transaction.atomic
 def create(*, asked: Asked, actor: Actor, now: datetime) -> tuple[Target, NewSecret | None]:
-    """Make a target; returns it with a secret made for it, if any, which can't be had again.
+    """Create a target; return it with a secret generated for it, if any, which is not shown again.
 
-    Raises :class:`InvalidInput` with all that is wrong, :class:`Forbidden` for anybody but an
-    admin who is signed in.
+    Raises :class:`InvalidInput` with all errors, and :class:`Forbidden` unless the actor is a
+    signed-in admin.
     """
     _lock(actor)
     checked = fields.check(asked, None)
@@ -71,11 +71,11 @@ def create(*, asked: Asked, actor: Actor, now: datetime) -> tuple[Target, NewSec
 def change(
     *, target_id: int, asked: Asked, seen: str = "", actor: Actor, now: datetime
 ) -> tuple[Target, NewSecret | None]:
-    """Make a target what is asked; what was left out is emptied, except a channel's secrets.
+    """Replace a target's settings; omitted ones are emptied, except a channel's secrets.
 
-    Whoever is being told by it already is judged anew at the next turn. The secret is returned
-    only if there is a new one. `seen` is the :func:`settings_digest` of the target that was
-    changed: raises :class:`Conflict` if somebody else changed it since.
+    Open escalations are evaluated again at the next tick. Returns the target, and a secret if a new
+    one was generated. `seen` is the :func:`settings_digest` on which the change is based: raises
+    :class:`Conflict` if somebody else changed the target since.
     """
     _lock(actor)
     target = one(target_id)
@@ -97,7 +97,7 @@ def change(
 
 @transaction.atomic
 def remove(*, target_id: int, actor: Actor, now: datetime) -> None:
-    """Remove a target that nothing leads to; raises :class:`Conflict` naming what does."""
+    """Remove an unused target; raises :class:`Conflict` that lists its uses."""
     _lock(actor)
     target = one(target_id)
     if target.name in SEVERITIES and target.kind == Target.Kind.ESCALATION:
@@ -114,7 +114,7 @@ def remove(*, target_id: int, actor: Actor, now: datetime) -> None:
 
 @transaction.atomic
 def test(*, target_id: int, actor: Actor, now: datetime) -> tuple[Target, reach.Reach]:
-    """Send a message that says it is a test; raises :class:`Conflict` if it would reach nobody."""
+    """Send a test message; raises :class:`Conflict` if the target reaches nobody."""
     actor.require_power(Power.ADMINISTER)
     target = one(target_id)
     reached = reach.reach(target, now)
@@ -146,9 +146,9 @@ def add_route(
     actor: Actor,
     now: datetime,
 ) -> Route:
-    """Lead messages of an event (`switch.*`), scope and severity, empty meaning any, to a target.
+    """Route messages of an event (`switch.*`), scope and severity to a target; empty matches any.
 
-    Raises :class:`InvalidInput`, and :class:`Conflict` if there is such a route already.
+    Raises :class:`InvalidInput`, and :class:`Conflict` if the route exists.
     """
     _lock(actor)
     event = event.strip() or "*"
@@ -174,7 +174,7 @@ def add_route(
 
 @transaction.atomic
 def remove_route(*, route_id: int, actor: Actor, now: datetime) -> None:
-    """End a route; messages that are on their way still arrive."""
+    """Remove a route; messages already in the outbox are still delivered."""
     _lock(actor)
     route = Route.objects.select_related("target").filter(pk=route_id).first()
     if route is None:
@@ -185,7 +185,7 @@ def remove_route(*, route_id: int, actor: Actor, now: datetime) -> None:
 
 
 def one(target_id: int) -> Target:
-    """The target; raises :class:`NotFound`."""
+    """Return the target; raises :class:`NotFound`."""
     target = Target.objects.select_related("user").filter(pk=target_id).first()
     if target is None:
         raise NotFound(f"There is no target {target_id}.")
@@ -193,12 +193,12 @@ def one(target_id: int) -> Target:
 
 
 def used_by(target: Target) -> list[str]:
-    """What leads to a target, in words: steps, rotations and routes."""
+    """Return the steps, rotations and routes that use a target, in words."""
     return usage.used_by([target])[target.pk]
 
 
 def _lock(actor: Actor) -> None:
-    """Admins change targets one at a time, so that a check still holds when it is acted upon."""
+    """Require an admin, and serialize changes of targets, so that checks still hold at the write."""
     actor.require_power(Power.ADMINISTER)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [TARGETS_LOCK])
@@ -240,7 +240,7 @@ def _stored_values(target: Target) -> dict[str, str]:
 
 
 def _changed_secrets(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, bool]:
-    """Return `NAME_changed` for each secret that is another one now; secrets are not shown."""
+    """Return `NAME_changed` for each secret that has changed; secrets are not shown."""
     fields = [
         one
         for transport in registry.channel_transports()
@@ -261,7 +261,7 @@ def _note(action: str, target: Target, actor: Actor, now: datetime, **changed: A
 
 @transaction.atomic
 def seal_webhook_urls(now: datetime) -> int:
-    """Seal URLs that an earlier release or backup stored in plain text; return how many.
+    """Seal URLs that an earlier release or backup stored in plain text; return their number.
 
     Does nothing in the first hour after the upgrade that introduced sealing.
     """

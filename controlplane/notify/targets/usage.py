@@ -1,4 +1,4 @@
-"""Steps, rotations and routes that lead to a target, in words."""
+"""Uses of a target: the steps, rotations and routes that refer to it."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from controlplane.notify.models.targets import EscalationStep, OnCallMember, Rou
 
 
 def used_by(targets: Sequence[Target]) -> dict[int, list[str]]:
-    """What leads to each of them, by its id; in three queries however many they are."""
+    """Return the uses of each target in words, by its id, in three queries."""
     found: dict[int, dict[str, None]] = defaultdict(dict)  # Keeps the order, and each only once.
     steps = EscalationStep.objects.filter(target__in=targets).select_related("escalation")
     for step in steps.order_by("after_minutes", "id"):
@@ -35,9 +35,9 @@ def duties_of(user: User, most: int) -> Duties:
 
 
 def _addressed(user: User) -> QuerySet[Target]:
-    """Return the targets with this person's Slack or e-mail address that aren't the person's own.
+    """Return targets with this person's Slack or e-mail address that aren't linked to the account.
 
-    Targets of the account itself fall silent with it.
+    Linked targets stop notifying when the account is deactivated.
     """
     theirs = Q(pk__in=())
     if user.email:

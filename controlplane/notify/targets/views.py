@@ -1,4 +1,4 @@
-"""The Targets page: who is told of what, who that is at this moment, and where nobody is."""
+"""The Targets page: targets, routes, the people they reach now, and those that reach nobody."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ TITLES = {
 @signed_in
 @require_GET
 def targets_page(request: PersonRequest) -> HttpResponse:
-    """The escalation matrix first: it is what somebody at 3 a.m. asks for."""
+    """Show the Targets page."""
     now = db_now()
     page, routes = request.GET.get("page"), request.GET.get("routes")
     shown = matrix.everything(now, page=page, routes=routes)
@@ -61,7 +61,7 @@ def new(request: PersonRequest, kind: str) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def change(request: PersonRequest, target_id: int) -> HttpResponse:
-    """Change a target. A place that begins empty may become a person, a channel or a rotation."""
+    """Change a target, which may become another kind, except from or to an escalation."""
     actor = actor_of(request)
     actor.require_power(Power.ADMINISTER)
     target = services.one(target_id)
@@ -165,7 +165,7 @@ def remove_route(request: PersonRequest, route_id: int) -> HttpResponse:
 def _saved(
     request: PersonRequest, target: Target, secret: NewSecret | None, message: str
 ) -> HttpResponse:
-    """Show a new secret in this answer and never again."""
+    """Show a new secret in this response, the only time, or redirect if there is none."""
     if secret is None:
         return done(request, message, PAGE)
     return show(request, "core/targets_secret.html", {"target": target, "secret": secret})
@@ -177,7 +177,7 @@ def _form(request: PersonRequest, form: TargetForm, context: dict[str, Any]) -> 
 
 
 def _other_kinds(target: Target) -> list[tuple[str, str]]:
-    """What the target could become; an escalation stays one."""
+    """Return the kinds that a target may have; empty for an escalation."""
     if target.kind == Target.Kind.ESCALATION:
         return []
     kinds = ("person", "channel", "on_call")
