@@ -16,7 +16,7 @@ from controlplane.core.outbox.escalation import Escalation
 
 QUIET = timedelta(hours=24)
 """Time without notifications after an acknowledgement."""
-# What an app acknowledges by a service of its own, which writes more than this row.
+# Subjects acknowledged by a service of their own app, which writes more than this row.
 ELSEWHERE = {
     "alert": "on its page, or POST /api/v1/alerts/{id}/ack",
     "episode": "on the page of its switch, or POST …/acknowledge there",

@@ -19,8 +19,8 @@ MESSAGES = RetentionRule(
     why="What was sent to whom, for as long as somebody may ask; weekly messages among it.",
     exempt="What failed stays until somebody deals with it.",
 )
-# A thread is found by the subject of messages that are still to come. Whatever still runs is told
-# of weekly, so its messages are younger than they are kept.
+# Later messages find their thread by subject. Open subjects get a message every week, within the
+# retention of messages, so their thread is never deleted.
 THREADS = RetentionRule(
     name="threads",
     model="core.Thread",

@@ -102,7 +102,10 @@ def _send(claimed: Claim) -> Outcome:
             return Outcome(note="found there: an earlier attempt had arrived")
         if found is None:
             note = "sent again without a way to look: it may be a repeat"
-            message.payload = {**message.payload, rendering.REPEAT: True}  # In this attempt only.
+            message.payload = {
+                **message.payload,
+                rendering.REPEAT: True,
+            }  # Not saved.
     registry.send(message)
     return Outcome(note=note)
 

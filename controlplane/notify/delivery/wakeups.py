@@ -35,7 +35,7 @@ def _run() -> None:
         try:
             _follow()
         except (redis.RedisError, OperationalError, InterfaceError):
-            # The sweeper's own tick goes on meanwhile, and readiness tells what is away.
+            # Ticks keep sweeping meanwhile, and the readiness check reports the outage.
             threads.forget_connection()
         except Exception:
             log.exception("outbox.wakeups_failed")
@@ -55,7 +55,7 @@ def _follow() -> None:
         while True:
             topics = {_topic(channel.get_message(timeout=LOOK_EVERY_SECONDS))}
             while (another := _topic(channel.get_message())) is not None:
-                topics.add(another)  # A burst of changes is one sweep.
+                topics.add(another)  # Sweep once for a burst of changes.
             if TOPIC in topics:
                 delivery.sweep(db_now())
 

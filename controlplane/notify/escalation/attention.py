@@ -10,7 +10,7 @@ from controlplane.core.page_registry import AttentionItem, attention_source
 
 from . import hearing
 
-# What is about these is told by the room or app it belongs to, with more to say.
+# Subjects with an attention source of their own, which gives more details.
 TOLD_ELSEWHERE = (
     *("episode:", "approval:", "review:", "report:", "trip:", "job:", "alert:"),
     "outbox:backlog",

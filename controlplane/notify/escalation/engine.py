@@ -23,9 +23,9 @@ from . import messages, schedule
 
 log = structlog.get_logger(__name__)
 
-TURN_LOCK = 0x35CA1A7E  # any number nobody else uses for an advisory lock
+TURN_LOCK = 0x35CA1A7E  # arbitrary, unique among advisory locks
 MAX_AT_ONCE = 1000
-MAX_APART = 3  # More than these for the same destination go out as one message.
+MAX_APART = 3  # More than these for one destination are sent as one message.
 
 CHANGED = ("facts", "step", "next_at", "notices", "notified_at")
 STEP, LISTING, ROUTES = "escalation.step", "escalation.listing", ""
@@ -33,7 +33,7 @@ STEP, LISTING, ROUTES = "escalation.step", "escalation.listing", ""
 
 @dataclass(frozen=True)
 class Told:
-    """An escalation, its verdict, and the destinations to notify; without any, the routes are used."""
+    """An escalation with its verdict and destinations; without any, the routes are used."""
 
     escalation: Escalation
     verdict: schedule.Verdict
@@ -59,7 +59,7 @@ def advance(now: datetime) -> int:
         return 0
     ladders = reach.ladders(SEVERITIES, now)
     due = [told for one in found if (told := _judged(one, ladders, now))]
-    # Steps have their own times; were they to draw repeats along, those would never fall into step.
+    # Only repeats bring others forward: steps come at any time and would keep them from aligning.
     if any(told.verdict.kind != "step" for told in due):
         due += _along(ladders, now)
     _announce(due, now)
@@ -85,7 +85,7 @@ def _due(now: datetime) -> list[Escalation]:
 def _judged(
     escalation: Escalation, ladders: Mapping[str, Sequence[Rung]], now: datetime
 ) -> Told | None:
-    """Return the notification due for an escalation, or save when to check it next and return None."""
+    """Return the notification due, or save when to check next and return None."""
     ladder = ladders[escalation.severity]
     verdict = schedule.judge(standing(escalation), steps(ladder), now)
     if verdict.kind is not None:

@@ -12,15 +12,15 @@ from typing import Literal
 
 from controlplane.core.escalations.services import QUIET
 
-# What is critical or a warning is repeated hourly; what may wait for the next working day, daily.
+# Info may wait for the next working day.
 REPEAT = {
     "critical": timedelta(hours=1),
     "warning": timedelta(hours=1),
     "info": timedelta(days=1),
 }
-# A repeat that comes so soon anyway is told together with the others: half its interval, so that
-# those of many things fall into step, two moments an hour at most. After an acknowledgement the
-# first comes after 24 hours, never before.
+# Repeats due within this time are sent together: half their interval, so that those of many
+# escalations align to two moments an hour at most. The first reminder after an acknowledgement is
+# never early.
 TAKEN_ALONG = timedelta(minutes=30)
 REMINDER_TAKEN_ALONG = timedelta(hours=12)
 
@@ -65,7 +65,7 @@ def judge(standing: Standing, steps: Sequence[Step], now: datetime) -> Verdict:
     """Return what is due at `now`; steps missed during a delay are combined in one notification."""
     if standing.acknowledged_at is not None:
         return _reminder(standing, steps, now)
-    # If all that was said went to the routes, the steps begin as soon as one of them reaches.
+    # If only the routes were notified, start with the first step once any step reaches somebody.
     at = min(standing.step, len(steps)) if standing.reached else 0
     due = _due(standing.opened_at, steps, at, now)
     told = tuple(index for index in range(at, due) if steps[index].reaches)
@@ -137,7 +137,7 @@ def _next_at(standing: Standing, steps: Sequence[Step], at: int, now: datetime) 
 
 
 def _audience(steps: Sequence[Step], before: int) -> tuple[int, ...]:
-    """Return the steps before `before` that reach somebody now, else the first that does, if any."""
+    """Return the steps before `before` that reach somebody, else the first that does, if any."""
     so_far = tuple(index for index in range(before) if steps[index].reaches)
     if so_far:
         return so_far

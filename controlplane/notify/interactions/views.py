@@ -56,8 +56,8 @@ def _header(request: HttpRequest, name: str) -> str:
 
 
 def _answer(request: HttpRequest, pressed: Pressed, digest: str, started: float) -> None:
-    """Run the action in a thread, because an unresponsive database would block this one for longer."""
-    told = threading.Lock()  # Taken by whoever tells the presser that it did not work.
+    """Run the action in a thread, because the database may not respond in time."""
+    told = threading.Lock()  # Acquired before the failure reply, so that it is sent once.
     context = (request_id_of(request), client_ip(request))
     thread = threading.Thread(
         target=_work,

@@ -59,7 +59,7 @@ class Target(models.Model):
     def signing_secret(self) -> str:
         """The signing secret of a webhook; empty if there is none that can be decrypted."""
         if not self.webhook_secret or self.webhook_secret.startswith(SECRET_PREFIX):
-            return self.webhook_secret  # Of before secrets were sealed, until it is saved again.
+            return self.webhook_secret  # Stored in plain text by an earlier release.
         try:
             return sealing.opened(self.webhook_secret, sealing.WEBHOOKS)
         except sealing.InvalidToken:

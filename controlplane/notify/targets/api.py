@@ -294,7 +294,7 @@ def _asked(body: dict[str, Any]) -> Asked:
 
 def _written(target: Target, secret: NewSecret | None, now: datetime, *, status: int = 200) -> Done:
     shown = target_resource(target, now, addresses=True)
-    # A repeat can't have it again, and the one of a dry run signs nothing.
+    # A repeated request must not get the secret again, and that of a dry run is never used.
     without = {**shown, **dict.fromkeys(_secrets())}
     full = {**without, secret.name: secret.text} if secret else without
     return Done(full, status=status, kept=without, would_be=without)

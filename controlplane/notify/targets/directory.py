@@ -13,7 +13,7 @@ from controlplane.notify.transports.base import TRANSPORTS
 
 from . import on_call_rotation
 
-MAX_DESTINATION_LENGTH = 120  # The outbox has no room for more.
+MAX_DESTINATION_LENGTH = 120  # The length of the outbox's column.
 
 
 @dataclass(frozen=True)

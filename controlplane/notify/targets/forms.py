@@ -114,7 +114,7 @@ class OnCallForm(TargetForm):
     rotation_days = forms.IntegerField(min_value=1, max_value=366, required=False)
     rotation_starts_at = forms.CharField(max_length=40, required=False)
     time_zone = forms.ChoiceField(required=False)
-    members = forms.CharField(required=False)  # The rows' complaints stand here.
+    members = forms.CharField(required=False)  # Holds the errors of the rows.
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -153,7 +153,7 @@ class OnCallForm(TargetForm):
 class EscalationForm(TargetForm):
     """An escalation's steps: minutes and target."""
 
-    steps = forms.CharField(required=False)  # The rows' complaints stand here.
+    steps = forms.CharField(required=False)  # Holds the errors of the rows.
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -265,7 +265,7 @@ def _choices(form: forms.Form, name: str, choices: Choices) -> None:
 
 
 def _rows(form: forms.Form, prefix: str, present: int) -> int:
-    """Return the number of rows to show: the present ones and two blank, or as many as were posted."""
+    """Return the number of rows: the present ones and two blank, or as many as were posted."""
     sent = [name for name in form.data if name.startswith(f"{prefix}_")]
     return max(present + BLANK_ROWS, len(sent), 3)
 

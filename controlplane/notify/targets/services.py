@@ -26,7 +26,7 @@ from . import fields, reach, usage
 from .fields import Asked
 from .resources import route_resource, settings_digest, target_settings
 
-TARGETS_LOCK = 0x7A56E75  # any number nobody else uses for an advisory lock
+TARGETS_LOCK = 0x7A56E75  # arbitrary, unique among advisory locks
 EVENT_PATTERN = re.compile(r"[a-z0-9_.*?-]{1,64}")
 SEALED_SINCE = "0022_seal_webhook_urls"
 SEALING_DELAY = timedelta(hours=1)
@@ -198,7 +198,7 @@ def used_by(target: Target) -> list[str]:
 
 
 def _lock(actor: Actor) -> None:
-    """Require an admin, and serialize changes of targets, so that checks still hold at the write."""
+    """Require an admin, and serialize changes, so that checks still hold at the write."""
     actor.require_power(Power.ADMINISTER)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [TARGETS_LOCK])

@@ -12,7 +12,7 @@ from controlplane.notify.models.targets import EscalationStep, OnCallMember, Rou
 
 def used_by(targets: Sequence[Target]) -> dict[int, list[str]]:
     """Return the uses of each target in words, by its id, in three queries."""
-    found: dict[int, dict[str, None]] = defaultdict(dict)  # Keeps the order, and each only once.
+    found: dict[int, dict[str, None]] = defaultdict(dict)  # Used as ordered sets.
     steps = EscalationStep.objects.filter(target__in=targets).select_related("escalation")
     for step in steps.order_by("after_minutes", "id"):
         found[step.target_id][f"{step.escalation.name} after {step.after_minutes} min"] = None

@@ -1,4 +1,4 @@
-"""The shape of a transport: one object with everything the product needs to know about a kind."""
+"""The transport interface: one object with everything the product needs to know about a kind."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from .pacing import DEFAULT_LIMIT, Limit
 
 @dataclass(frozen=True)
 class DocsRow:
-    """A row of the destinations' table in docs/notifications.md: cells in Markdown.
+    """A row of the table of destinations in docs/notifications.md: cells in Markdown.
 
-    `in_doubt` says what happens to a message that may have arrived already.
+    `in_doubt` says what happens to a message that may have been delivered already.
     """
 
     name: str
@@ -28,7 +28,7 @@ class DocsRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Transport:
-    """A kind of destination, and how messages are sent there.
+    """A kind of destination, and the functions that send messages there.
 
     A destination is a text: the `key` alone, `key:address`, or `key:id` of the target whose row
     holds the `settings`. `label` names the kind within a sentence, `icon` on the screen, and
@@ -36,18 +36,18 @@ class Transport:
 
     `is_configured` returns whether the environment has what all destinations of the kind need,
     `reaches` whether one of them can be sent to. `send` raises a `DeliveryFailure` unless the
-    message was taken. `find_sent` returns whether a message that may have been sent since a time
-    did arrive (None if that can't be told), or raises a `TransientFailure`. `secrets` returns texts
-    that must never be logged or stored.
+    message was accepted. `find_sent` returns whether a message that may have been sent since a time
+    was delivered (None if that can't be determined), or raises a `TransientFailure`. `secrets`
+    returns texts that must never be logged or stored.
 
-    `address_examples` are the forms in which a channel's address may be written; without any, no
-    channel has this kind. `check_address` returns the normalized address or raises `ValueError`,
-    with a sentence if it has more to say than the forms. `person_column` is the column of targets
-    and of users that holds a person's address, which `check_person` checks in the same way; without
-    it, people are not sent to there. `is_personal` returns whether an address is a person's.
+    `address_examples` are the accepted forms of a channel's address; without any, no channel has
+    this kind. `check_address` returns the normalized address or raises `ValueError`, optionally
+    with a sentence for the user. `person_column` is the column of targets and users that holds a
+    person's address, which `check_person` checks in the same way; without it, people are not
+    reached by this kind. `is_personal` returns whether an address is a person's.
 
-    `takes_every_event` keeps updates that a later message makes obsolete; `tracks_incidents` adds
-    a message when an escalation that was sent there is acknowledged or closed.
+    `takes_every_event` keeps updates that a later message makes obsolete; `tracks_incidents` adds a
+    message when an escalation that was sent there is acknowledged or closed.
     """
 
     key: str
@@ -77,7 +77,7 @@ class Transport:
         return f"{self.key}:{channel.pk}" if self.settings.is_complete(channel) else ""
 
     def shown_address(self, channel: Target) -> str:
-        """Return a channel's address for the screen: nothing of a secret."""
+        """Return a channel's address for the screen, without secrets."""
         return self.settings.summary(channel) if self.settings else channel.address
 
     def describe(self, address: str) -> str:

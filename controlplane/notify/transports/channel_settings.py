@@ -1,4 +1,4 @@
-"""Settings of a channel that are stored in its target's row, and the fields that ask for them."""
+"""Settings of a channel, stored in its target's row, and their fields in the API and the form."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -16,8 +16,8 @@ MAX_VALUE_LENGTH = 500
 class Field:
     """One field of the API and of the form; `name` is unique among all transports.
 
-    A secret is never shown, except its `mask`, and stays as it is if it is left out. `noun` names
-    it within a sentence ("a routing key"). A `flag` is true or false and is not stored.
+    Of a secret only its `mask` is shown; if omitted, a stored secret is kept. `noun` names the
+    field within a sentence ("a routing key"). A flag is a boolean that is not stored.
     """
 
     name: str
@@ -37,8 +37,8 @@ class Field:
 class ChannelSettings:
     """Settings stored together, sealed, in the column `transport_settings`.
 
-    `shown_once` is the name of a secret that :meth:`write` makes and returns; `shown_once_help`
-    says what it is for.
+    `shown_once` is the name of a secret that :meth:`write` generates and returns; `shown_once_help`
+    explains its use.
     """
 
     shown_once = ""
@@ -48,13 +48,13 @@ class ChannelSettings:
         self.fields = fields
 
     def values(self, target: Target) -> dict[str, str]:
-        """Return the stored values by field name; none if they can't be read."""
+        """Return the stored values by field name; empty if they can't be decrypted."""
         stored = target.transport_settings
         found: dict[str, str] = orjson.loads(stored) if stored else {}
         return found
 
     def masked(self, target: Target) -> dict[str, str]:
-        """Return what may be shown of each stored field, by name."""
+        """Return the displayable values of the stored fields, by name."""
         values = self.values(target)
         return {
             field.name: field.mask(values.get(field.name, ""))
@@ -74,22 +74,22 @@ class ChannelSettings:
         return all(values.get(field.name) for field in self.fields)
 
     def look_up(self, given: Mapping[str, Any]) -> None:
-        """Check before the transaction what takes time, such as DNS; raises `InvalidInput`."""
+        """Run slow checks, such as DNS, before the transaction; raises `InvalidInput`."""
 
     def check(self, given: Mapping[str, Any], present: Target | None) -> dict[str, list[str]]:
-        """Return what is wrong with the fields given, by name; `present` is changed, if any."""
+        """Return the errors of the given fields, by name; `present` is the channel to change."""
         values = self._merged(given, present)
         return {field.name: [text] for field in self.fields if (text := _mistake(field, values))}
 
     def write(self, target: Target, given: Mapping[str, Any]) -> str | None:
-        """Set the target's columns, without saving; returns a new secret that is shown once."""
+        """Set the target's columns without saving; return a newly generated secret, if any."""
         values = self._merged(given, target)
         if values != self.values(target):
             target.transport_settings = orjson.dumps(values).decode()
         return None
 
     def clear(self, target: Target) -> None:
-        """Empty the target's columns, without saving."""
+        """Empty the target's columns without saving."""
         target.transport_settings = ""
 
     def _merged(self, given: Mapping[str, Any], present: Target | None) -> dict[str, str]:
@@ -101,7 +101,7 @@ class ChannelSettings:
 
 
 def given_text(field: Field, given: Mapping[str, Any]) -> str:
-    """Return a field's text without white space around it; empty if it was left out."""
+    """Return a field's text without surrounding white space; empty if omitted."""
     value = given.get(field.name)
     return value.strip() if isinstance(value, str) else ""
 

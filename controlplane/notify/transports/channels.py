@@ -1,10 +1,10 @@
-"""Channels whose settings are stored in their target's row, found by their destination."""
+"""Channels with settings in their target's row, found by their destination."""
 
 from controlplane.notify.models.targets import Target
 
 
 class SeenSecrets:
-    """Secrets that this process has read, so that none of them can slip into a text."""
+    """Secrets read by this process, for redaction."""
 
     def __init__(self) -> None:
         self._texts: set[str] = set()
@@ -19,7 +19,7 @@ class SeenSecrets:
 
 
 def find_channel(destination: str) -> Target | None:
-    """Return the channel of a destination `key:id`, if its address still is `key`."""
+    """Return the channel of a destination `key:id`, None unless its address still is `key`."""
     key, _, number = destination.partition(":")
     if not (number.isascii() and number.isdigit() and len(number) < 19):
         return None

@@ -1,6 +1,6 @@
-"""A sender's database connection: there while it asks something, gone while it waits for others.
+"""Database connections of sender threads, released during calls to other servers.
 
-Held during calls to somebody else's server, connections would be used up by servers that hang.
+Otherwise unresponsive servers would use up the connections.
 """
 
 import threading
@@ -14,7 +14,10 @@ _of_thread = threading.local()
 
 @contextmanager
 def only_while_asking() -> Iterator[None]:
-    """For a sender's thread: a connection of its own, which `let_go` closes; a query opens it."""
+    """Give a sender thread a database connection of its own.
+
+    Queries open it, and `let_go` closes it.
+    """
     with threads.own_connection():
         _of_thread.is_sender = True
         try:
@@ -24,6 +27,6 @@ def only_while_asking() -> Iterator[None]:
 
 
 def let_go() -> None:
-    """Before every call to another server. Does nothing in any other thread than a sender's."""
+    """Close a sender thread's connection before a call to another server; no-op in other threads."""
     if getattr(_of_thread, "is_sender", False):
         threads.forget_connection()

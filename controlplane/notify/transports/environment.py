@@ -1,6 +1,6 @@
 """Environment variables of all transports, read into Django settings.
 
-Imported before Django is configured, so nothing here may import models or settings.
+Imported before Django is configured, so this module must not import models or settings.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
-"""The two ways a delivery can fail. Reasons are for people and never hold a secret."""
+"""Delivery failures. Reasons are shown to people and never contain a secret."""
 
 
 class DeliveryFailure(Exception):
-    """The message did not go out, or nobody knows whether it did."""
+    """The message was not delivered, or its delivery is in doubt."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -10,14 +10,14 @@ class DeliveryFailure(Exception):
 
 
 class PermanentFailure(DeliveryFailure):
-    """Sending it again would fail again: somebody has to change something first."""
+    """A failure that a retry can't fix without a change by somebody."""
 
 
 class TransientFailure(DeliveryFailure):
-    """It may work later, not before `retry_after_seconds` if the destination said so.
+    """A failure that may pass, not before `retry_after_seconds` if the destination gave a time.
 
-    `in_doubt`: it may have arrived all the same, so it has to be looked for before it is sent
-    again. Otherwise it surely did not.
+    `in_doubt`: the message may have been delivered, and has to be looked up before it is sent
+    again.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""One name for a message, the same at every attempt, by which receivers drop a repeat."""
+"""Ids of messages and subjects, the same at every attempt, by which receivers drop repeats."""
 
 import hashlib
 
@@ -9,7 +9,7 @@ from controlplane.core.outbox.models import OutboxMessage
 
 
 def stable_id(message: OutboxMessage) -> str:
-    """`msg_…`: no other message has it, also not one of another installation or after a restore."""
+    """Return the id of a message, `msg_…`, unique across installations and restored backups."""
     parts = (
         settings.ENVIRONMENT_NAME,
         str(message.pk),
@@ -21,7 +21,7 @@ def stable_id(message: OutboxMessage) -> str:
 
 
 def subject_id(message: OutboxMessage) -> str:
-    """The same for all messages about one subject at one destination; empty without a subject."""
+    """Return the id of a message's subject at its destination; empty without a subject."""
     if not message.subject:
         return ""
     return f"about_{_digest(settings.ENVIRONMENT_NAME, message.destination, message.subject)}"

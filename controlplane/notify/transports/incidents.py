@@ -1,6 +1,6 @@
-"""On-call services: what a message does to the incident of its subject, and what answers mean.
+"""On-call services: incident keys, requests and the meaning of responses.
 
-All messages about one subject have one key there, so a repeat changes nothing.
+All messages about one subject have the same key there, so a repeat changes nothing.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ def incident_key(message: OutboxMessage) -> str:
 
 
 def details_of(message: OutboxMessage, rendered: RenderedMessage) -> dict[str, str]:
-    """Return what to know about an incident, by label."""
+    """Return the details of an incident, by label."""
     return {
         **dict(rendered.lines),
         "Event": message.event,
@@ -51,7 +51,7 @@ def post_event(
 ) -> None:
     """POST an event to an on-call service; raises a `DeliveryFailure` unless it was accepted.
 
-    The address is guarded as that of a webhook is. Nothing of the answer is repeated.
+    The URL passes the same egress guard as a webhook's. No response text is logged or stored.
     """
     guarded = transport or GuardedTransport(WEBHOOKS)
     _check_answer(service, post(url, body, headers, transport=guarded))

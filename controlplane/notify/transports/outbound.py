@@ -1,4 +1,4 @@
-"""One POST to somebody else's server: always with deadlines, never following where it is sent."""
+"""POST requests to other servers: always with a deadline, never following redirects."""
 
 import asyncio
 import functools
@@ -27,7 +27,7 @@ MAX_RETRY_AFTER_SECONDS = MAX_KEEP_AWAY.total_seconds()
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back: status, the beginning of the body, and for how long to keep away."""
+    """A response: status, the beginning of the body, and `Retry-After` in seconds, if given."""
 
     status: int
     body: bytes
@@ -42,12 +42,12 @@ def post(
     transport: httpx.AsyncBaseTransport | None = None,
     whole_seconds: float | None = None,
 ) -> Answer:
-    """POST `payload` as JSON, or bytes as they are, through `transport` if one is given.
+    """POST `payload` as JSON, or bytes unchanged, through `transport` if one is given.
 
-    Redirects are not followed: they would carry the secrets elsewhere. Raises
-    :class:`TransientFailure` if there is no answer, in doubt unless there was not even a
-    connection. The deadline for the whole call also holds against a server that sends a byte now
-    and then, and is shorter than a sender's lease.
+    Redirects are not followed, because they would carry secrets elsewhere. Raises
+    :class:`TransientFailure` without a response, in doubt once there was a connection. The deadline
+    for the whole call also applies to a server that sends a byte now and then, and is shorter than
+    a sender's lease.
     """
     body = {"content": payload} if isinstance(payload, bytes) else {"json": payload}
     return _ask(url, headers, body, transport, whole_seconds, MAX_ANSWER_BYTES)
@@ -56,7 +56,7 @@ def post(
 def post_form(
     url: str, form: Mapping[str, str], headers: Mapping[str, str], *, whole_seconds: float
 ) -> Answer:
-    """POST a form in order to read something, which may be long. Fails as :func:`post` does."""
+    """POST a form to read data, with a larger response limit; fails like :func:`post`."""
     return _ask(url, headers, {"data": form}, None, whole_seconds, MAX_RESPONSE_BYTES)
 
 
@@ -121,7 +121,7 @@ def _trust() -> ssl.SSLContext:
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """`Retry-After`, in seconds or as a date; None if absent or nonsense."""
+    """Parse `Retry-After`, seconds or a date, to seconds; None if absent or invalid."""
     if not retry_after:
         return None
     try:

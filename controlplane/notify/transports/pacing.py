@@ -1,8 +1,7 @@
-"""The arithmetic of a destination's pace.
+"""The rate limiter of a destination, without its storage. Pure.
 
-The generic cell rate algorithm (ITU-T I.371): one moment a destination says it all, the
-theoretical arrival time of the next message. A burst is let through as long as that moment is not
-too far ahead. Pure: the clock is an argument.
+The generic cell rate algorithm (ITU-T I.371): the only state is the theoretical arrival time of the
+next message. A burst is allowed as long as that time is not too far ahead.
 """
 
 from dataclasses import dataclass
@@ -20,28 +19,30 @@ class Limit:
 DEFAULT_LIMIT = Limit(0.2, 20)
 ROUNDING_SECONDS = 1.0
 MAX_KEEP_AWAY = timedelta(hours=24)
-"""Longest time that a destination is left alone, whatever its `Retry-After` asks for."""
+"""Longest time without sends to a destination, whatever its `Retry-After`."""
 
 
 def wait_seconds(limit: Limit, paced_until: datetime, now: datetime) -> float:
-    """How long the next message has to wait; 0 if it may go now."""
+    """Return the seconds until the next message may be sent; 0 if it may be sent now."""
     ahead = (_bounded(limit, paced_until, now) - now).total_seconds()
     return max(0.0, ahead - limit.seconds * (limit.burst - 1))
 
 
 def advanced(limit: Limit, paced_until: datetime, now: datetime) -> datetime:
-    """`paced_until` after one more message goes at `now`."""
+    """Return `paced_until` after a message is sent at `now`."""
     return max(_bounded(limit, paced_until, now), now) + timedelta(seconds=limit.seconds)
 
 
 def keep_away_until(until: datetime | None, now: datetime) -> datetime | None:
-    """Return `until`, or None if it is later than any destination may ask for: then it was written
-    before the clock was set back."""
+    """Return `until`, or None if it is further ahead than `MAX_KEEP_AWAY`.
+
+    Such a value was written before the clock was set back.
+    """
     return until if until is not None and until <= now + MAX_KEEP_AWAY else None
 
 
 def _bounded(limit: Limit, paced_until: datetime, now: datetime) -> datetime:
-    """Return `paced_until`, or `now` if it lies further ahead than a full burst leads to.
+    """Return `paced_until`, or `now` if it is further ahead than a full burst allows.
 
     Such a value was written before the clock was set back.
     """

@@ -16,7 +16,7 @@ DOCS_COLUMNS = ("destination", "needs", "one message per episode", "a doubtful s
 
 
 def channel_transports() -> tuple[Transport, ...]:
-    """Return the transports that a channel may have."""
+    """Return the transports that channels may have."""
     return tuple(one for one in TRANSPORTS.values() if one.address_examples)
 
 
@@ -26,7 +26,7 @@ def transport_for(destination: str) -> Transport | None:
 
 
 def transport_of(channel: Target) -> Transport | None:
-    """Return the transport of a channel; None without an address, or if it has none any more."""
+    """Return the transport of a channel; None without an address, or if it no longer exists."""
     found = transport_for(channel.address)
     return found if found is not None and found.address_examples else None
 
@@ -46,7 +46,7 @@ def send(message: OutboxMessage) -> None:
 
 
 def find_sent(message: OutboxMessage, since: datetime) -> bool | None:
-    """Return whether a message that may have been sent did arrive; None if that can't be told."""
+    """Return whether a message that may have been sent was delivered; None if unknown."""
     transport = transport_for(message.destination)
     if transport is None or transport.find_sent is None:
         return None
@@ -64,7 +64,7 @@ def redact(text: str) -> str:
 
 
 def takes_every_event(destination: str) -> bool:
-    """Return whether a destination gets updates that a later message makes obsolete, too."""
+    """Return whether a destination also gets updates that a later message makes obsolete."""
     transport = transport_for(destination)
     return transport is not None and transport.takes_every_event
 
@@ -92,7 +92,7 @@ def describe(destinations: Iterable[str]) -> list[str]:
 
 
 def masked_settings(channel: Target) -> dict[str, Any]:
-    """Return what may be shown of a channel's own settings, by field name."""
+    """Return the displayable values of a channel's settings, by field name."""
     transport = transport_of(channel)
     return dict(transport.settings.masked(channel)) if transport and transport.settings else {}
 
@@ -114,7 +114,7 @@ def address_forms() -> str:
 
 
 def docs_table() -> str:
-    """Return the table of destinations in Markdown, as the docs have it."""
+    """Return the table of destinations in Markdown, as in the docs."""
     rows = [DOCS_COLUMNS, *(astuple(row) for one in TRANSPORTS.values() for row in one.docs)]
     head, *lines = [f"| {' | '.join(cells)} |" for cells in rows]
     return "\n".join([head, "|---" * len(DOCS_COLUMNS) + "|", *lines])

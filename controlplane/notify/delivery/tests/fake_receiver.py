@@ -28,12 +28,12 @@ class FakeReceiver:
 
     @property
     def seen(self) -> set[str]:
-        """What is left once a receiver drops repeats, as it should."""
+        """The ids of the messages, without repeats."""
         return {request["headers"]["webhook-id"] for request in self.requests}
 
 
 def verified(request: dict, secret: str) -> bool:
-    """As a receiver verifies, written down apart from the sender."""
+    """Return whether a request's signature is valid; independent of the sender's code."""
     headers = request["headers"]
     key = base64.b64decode(secret.split("_", 1)[1])
     text = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + request["body"]
@@ -42,7 +42,7 @@ def verified(request: dict, secret: str) -> bool:
 
 
 def trusting() -> ssl.SSLContext:
-    """What a client trusts that knows this server's certificate and nobody else's."""
+    """Return a context that trusts this server's certificate only."""
     return ssl.create_default_context(cafile=str(certificate()))
 
 

@@ -67,13 +67,13 @@ class FakeSlack:
             return [message for channel in self.channels.values() for message in channel]
 
     def perform(self, method: str, said: dict) -> dict:
-        """What Slack does when it is well: the answer."""
+        """Perform a method and return Slack's answer, without faults."""
         with self._lock:
             do = getattr(self, f"_{method.replace('.', '_')}", None)
             return do(said) if do else {"ok": False, "error": "unknown_method"}
 
     def delete(self, ts: str) -> None:
-        """As a person might."""
+        """Delete a message, as a person might."""
         with self._lock:
             for channel in self.channels.values():
                 channel[:] = [message for message in channel if message["ts"] != ts]

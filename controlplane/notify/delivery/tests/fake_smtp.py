@@ -12,7 +12,7 @@ from .certificate import certificate
 
 @dataclass
 class Mail:
-    """What came: envelope, content with the dots undone, and whether the line was encrypted."""
+    """A received mail: envelope, content without dot-stuffing, and whether it was encrypted."""
 
     sender: str = ""
     recipient: str = ""

@@ -1,4 +1,4 @@
-"""What tests of delivery do: write messages, let senders send them, wait for what comes of it."""
+"""Helpers of delivery tests: write messages, run the senders, wait for results."""
 
 import threading
 import time

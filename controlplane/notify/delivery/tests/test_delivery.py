@@ -258,12 +258,12 @@ def test_no_secret_is_stored_or_logged(by_bot, registered, caplog, step):
 
 
 def errors(caplog):
-    """What was logged at ERROR; it follows what is recorded by a moment."""
+    """Return the messages logged at ERROR, which may follow the recorded result by a moment."""
     return " ".join(r.getMessage() for r in caplog.records if r.levelno >= logging.ERROR)
 
 
 class Hook:
-    """A transport as later ones will be: one destination, one URL."""
+    """A minimal transport: one destination, one URL."""
 
     def __init__(self, url):
         self.url = url

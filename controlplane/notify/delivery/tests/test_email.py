@@ -1,4 +1,4 @@
-"""What a mail says, and what no text from people can do to it."""
+"""E-mail rendering, and injection attempts by user texts."""
 
 from dataclasses import replace
 from email import message_from_bytes, policy

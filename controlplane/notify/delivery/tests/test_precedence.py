@@ -1,4 +1,4 @@
-"""What is critical goes out before what is not, but never before what it belongs behind."""
+"""Critical messages are sent first, but never before earlier ones of their subject."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a Slack message says, and what it never lets anybody smuggle in."""
+"""Slack rendering, and injection attempts by user texts."""
 
 from datetime import UTC, datetime
 

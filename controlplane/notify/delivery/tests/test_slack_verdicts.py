@@ -1,4 +1,4 @@
-"""What an answer of Slack means: sent, worth another try, or hopeless."""
+"""Classification of Slack's answers: sent, retried, or failed."""
 
 import time
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a receiver of webhooks gets, and what its answers mean."""
+"""Webhook requests, and the classification of responses."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""What the routes were told of already: the steps are told all the same, and nobody twice."""
+"""Escalations announced by the routes: steps are notified as well, and nobody twice."""
 
 from datetime import timedelta
 

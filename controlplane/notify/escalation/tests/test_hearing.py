@@ -1,4 +1,4 @@
-"""Whom an escalation would tell next is what its turn then tells; without anybody it says so."""
+"""The forecast of a notification matches what the tick then sends, also with nobody to reach."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""When somebody is told next, and who: the pure schedule, stepped through time."""
+"""The pure schedule of notifications, stepped through time."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -223,7 +223,7 @@ def test_looked_at_early_it_is_no_reason_to_remind_again():
 
 
 def announced(ladder, at):
-    """What is due `at` minutes after the routes were told and nobody else."""
+    """Return the verdict `at` minutes after only the routes were notified."""
     standing = Standing("critical", START, notified_at=START)
     return schedule.judge(standing, ladder, START + minutes(at))
 

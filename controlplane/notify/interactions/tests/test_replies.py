@@ -1,4 +1,4 @@
-"""What came of a press reaches the presser at the address that came with it, for 25 minutes."""
+"""Replies reach the presser at the press's response URL, for 25 minutes."""
 
 from datetime import timedelta
 

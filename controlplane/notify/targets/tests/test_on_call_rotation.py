@@ -1,4 +1,4 @@
-"""Whose turn it is: right at the hand-over, across years, and when clocks change."""
+"""Turns of a rotation: at the hand-over, across years, and when clocks change."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo

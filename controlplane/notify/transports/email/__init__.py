@@ -1,1 +1,1 @@
-"""E-mail, through the mail server that the environment names."""
+"""E-mail, through the configured mail server."""

@@ -28,9 +28,10 @@ def read(variables: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _mail_server(variables: Mapping[str, str]) -> EmailSettings:
-    """Parse `smtp://user:password@host:587?from=switchgear@example.org`; `smtps://` is TLS at once.
+    """Parse `smtp://user:password@host:587?from=switchgear@example.org`.
 
-    Plain `smtp://` upgrades by STARTTLS unless the host is this machine or `?tls=off` says not to.
+    `smtps://` is TLS from the start. Plain `smtp://` upgrades by STARTTLS, unless the host is this
+    machine or `?tls=off` is given.
     """
     given = variables.get("EMAIL_URL", "")
     if not given:

@@ -1,7 +1,7 @@
-"""One mail to a mail server: within a deadline for the whole of it, and with a clear verdict.
+"""SMTP client for one mail, with a deadline for the whole exchange and a definite result.
 
-Once the server has said that it takes the mail, it is responsible for it. A connection that breaks
-between the mail's end and that answer leaves a doubt; before, nothing was accepted.
+A server that accepted the mail is responsible for it. If the connection breaks between the end of
+the mail and the reply, delivery is in doubt; before that, nothing was accepted.
 """
 
 import re
@@ -28,7 +28,7 @@ _DOT_AT_START = re.compile(rb"^\.", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Server:
-    """Where mail is handed in; `security` is "" (in the clear), "starttls" or "tls"."""
+    """A mail server; `security` is "" (plain text), "starttls" or "tls"."""
 
     host: str
     port: int
@@ -39,7 +39,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Envelope:
-    """From whom and to whom; `international` if one of the addresses is not ASCII."""
+    """Sender and recipient of a mail; `international` if one of the addresses is not ASCII."""
 
     sender: str
     recipient: str
@@ -47,7 +47,7 @@ class Envelope:
 
 
 class _Connection(smtplib.SMTP):
-    """A connection that ends at a deadline, whatever the server does."""
+    """An SMTP connection that is closed at a deadline, whatever the server does."""
 
     def __init__(self, server: Server, seconds: float) -> None:
         self._server = server
@@ -62,7 +62,7 @@ class _Connection(smtplib.SMTP):
     ) -> tuple[int, bytes]:
         self._deadline.start()
         line = _connected(host, port)
-        # The same connection under another handle: TLS takes the first one over.
+        # A second handle to shut the connection down, because TLS takes the first one over.
         self._line = line.dup()
         line.settimeout(READ_SECONDS)
         self.sock = _trust().wrap_socket(line, server_hostname=host) if self._by_tls else line
@@ -70,7 +70,7 @@ class _Connection(smtplib.SMTP):
         return self.getreply()
 
     def getreply(self) -> tuple[int, bytes]:
-        """What was cut off in the middle of a line is no answer, whatever it begins with."""
+        """Return the server's reply; raise if the deadline cut it off, as it may be incomplete."""
         answer = super().getreply()
         if self._was_cut:
             raise smtplib.SMTPServerDisconnected("out of time")
@@ -92,13 +92,13 @@ class _Connection(smtplib.SMTP):
             try:
                 self._line.shutdown(socket.SHUT_RDWR)
             except OSError:
-                return  # It has ended by itself.
+                return  # Already closed.
 
 
 def hand_in(
     server: Server, envelope: Envelope, mail: bytes, *, seconds: float = WHOLE_SECONDS
 ) -> None:
-    """Give one mail to the server. Raises a failure that says whether a repeat can help."""
+    """Send one mail to the server; raises a `DeliveryFailure`."""
     connections.let_go()
     try:
         with_server = _Connection(server, seconds)
@@ -116,7 +116,7 @@ def hand_in(
 
 
 def _prepare(connection: _Connection, server: Server, envelope: Envelope) -> None:
-    """Everything up to the mail itself: whatever breaks here, nothing was accepted."""
+    """Run the exchange up to the mail itself; failures here leave nothing in doubt."""
     try:
         connection.ehlo_or_helo_if_needed()
         if server.security == "starttls":
@@ -149,7 +149,7 @@ def _deliver(connection: _Connection, mail: bytes) -> None:
     except (OSError, smtplib.SMTPException) as error:
         raise doubt from error
     if not 200 <= answer[0] < 600:
-        raise doubt  # Half a line, as of a server that is ending.
+        raise doubt  # An incomplete line, for example from a server that shuts down.
     _expect(answer, "for the mail")
 
 
@@ -168,7 +168,7 @@ def _expect(answer: tuple[int, bytes], where: str, *, wanted: int = 250) -> None
 
 
 def _failure(code: int, text: bytes | str, where: str) -> Exception:
-    """4xx may work later, anything else won't: the codes' own meaning (RFC 5321, 4.2.1)."""
+    """Return the failure for a reply code: 4xx is transient, others permanent (RFC 5321, 4.2.1)."""
     said = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
     said = " ".join("".join(c if c.isprintable() else " " for c in said).split())[:MAX_REPLY_LENGTH]
     reason = f"the mail server says {code} {where}".rstrip() + (f": {said}" if said else "")
@@ -199,7 +199,10 @@ def _trust() -> ssl.SSLContext:
 
 
 def _own_name() -> str:
-    """For EHLO. Not the fully qualified name: looking that up may take as long as it likes."""
+    """Return the host name for EHLO.
+
+    Not the fully qualified one, because looking it up has no time limit.
+    """
     return socket.gethostname() or "localhost"
 
 

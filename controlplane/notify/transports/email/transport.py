@@ -1,8 +1,8 @@
 """The e-mail transport.
 
-Nothing can be done from a mail but open a page behind the sign-in. Every attempt at a message has
-the same Message-ID, so that a repeat can be dropped, and all messages about one subject refer to
-the same (never sent) beginning, so that mail programs show them together.
+Mails contain no actions, only a link to a page behind the sign-in. Every attempt has the same
+Message-ID, so that receivers can drop a repeat, and all messages about one subject refer to the
+same, never sent, first mail, so that mail programs group them.
 """
 
 import re
@@ -52,7 +52,7 @@ def secrets() -> list[str]:
 
 
 def send(message: OutboxMessage) -> None:
-    """Hand in one mail; raises a `DeliveryFailure`."""
+    """Send one mail; raises a `DeliveryFailure`."""
     recipient = _address(message.destination)
     if recipient is None:
         raise PermanentFailure("that is not an e-mail address")
@@ -64,7 +64,7 @@ def send(message: OutboxMessage) -> None:
 
 
 def as_bytes(message: OutboxMessage, envelope: smtp.Envelope) -> bytes:
-    """The mail as it goes over the wire."""
+    """Return the encoded mail; raises :class:`PermanentFailure` if it can't be encoded."""
     chosen = policy.SMTPUTF8 if envelope.international else policy.SMTP
     try:
         return written(message, envelope.recipient).as_bytes(policy=chosen)
@@ -73,7 +73,7 @@ def as_bytes(message: OutboxMessage, envelope: smtp.Envelope) -> bytes:
 
 
 def written(message: OutboxMessage, recipient: str) -> EmailMessage:
-    """The mail: plain text, and the same as simple HTML."""
+    """Return the mail: plain text, and the same as simple HTML."""
     notice = rendering.render(message.event, late.facts(message))
     name, sender = parseaddr(settings.EMAIL.sender)
     host = _idna(sender).rpartition("@")[2]
@@ -85,7 +85,7 @@ def written(message: OutboxMessage, recipient: str) -> EmailMessage:
     mail["Message-ID"] = f"<{stable_id(message)}@{host}>"
     if about := subject_id(message):
         mail["In-Reply-To"] = mail["References"] = f"<{about}@{host}>"
-    mail["Auto-Submitted"] = "auto-generated"  # So that nobody's absence note answers it.
+    mail["Auto-Submitted"] = "auto-generated"  # Suppresses out-of-office replies.
     mail["X-Auto-Response-Suppress"] = "All"
     mail.set_content(_plain(notice, _small(message), _link(message, notice)))
     mail.add_alternative(_html(notice, _small(message), _link(message, notice)), subtype="html")
@@ -143,13 +143,13 @@ def _loud() -> str:
 
 
 def _one_line(text: str) -> str:
-    """A header's text: nothing in it can end the line."""
+    """Return a header's text on one line, clipped to `MAX_SUBJECT_LENGTH`."""
     shown = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return shown if len(shown) <= MAX_SUBJECT_LENGTH else f"{shown[: MAX_SUBJECT_LENGTH - 1]}…"
 
 
 def _address(destination: str) -> str | None:
-    """The address of `email:…` as servers take it; None if it is none."""
+    """Return the address of `email:…` in its ASCII form; None if it is invalid."""
     given = destination.removeprefix("email:")
     if given == destination or not given.isprintable() or len(given) > MAX_ADDRESS_LENGTH:
         return None
@@ -157,7 +157,7 @@ def _address(destination: str) -> str | None:
 
 
 def _idna(address: str) -> str:
-    """The domain in ASCII; the part before the @ as it is."""
+    """Return the address with its domain in ASCII (IDNA) and its local part unchanged."""
     local, _, domain = address.rpartition("@")
     try:
         return f"{local}@{domain.encode('idna').decode()}" if not domain.isascii() else address

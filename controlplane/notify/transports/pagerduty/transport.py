@@ -105,7 +105,7 @@ TRANSPORTS.register(
         reaches=reaches,
         send=send,
         secrets=_seen.all,
-        limit=Limit(0.5, 20),  # PagerDuty takes about 120 events a minute and routing key.
+        limit=Limit(0.5, 20),  # PagerDuty accepts about 120 events a minute per routing key.
         address_examples=(KEY,),
         settings=SETTINGS,
         tracks_incidents=True,

@@ -1,4 +1,4 @@
-"""How a message looks in Slack: Block Kit, with a text for where blocks are not shown."""
+"""Slack messages in Block Kit, with a text for clients that don't show blocks."""
 
 import json
 import re
@@ -15,11 +15,11 @@ MAX_HEADER_LENGTH = 150
 MAX_TEXT_LENGTH = 3000
 MAX_VALUE_LENGTH = 2000
 MAX_BLOCKS = 50
-"""Slack's limits: beyond one of them it takes nothing of a message."""
+"""Slack's limits; it rejects a message that exceeds one of them."""
 NOT_LINES = 4
-"""Blocks of a message that are no lines of it: header, latest news, small print, buttons."""
+"""Blocks of a message other than its lines: header, latest update, footer, buttons."""
 VALUES = ("switch", "episode", "ramp", "approval", "escalation", "alert")
-"""The facts that a button carries, beside the subject: what it needs to act."""
+"""Facts that a button carries, beside the subject, for its action."""
 
 _HALF_AN_ENTITY = re.compile(r"&[a-z]{0,3}$")
 _CALL_EVERYBODY = re.compile(r"@(?=channel|here|everyone|group)", re.IGNORECASE)
@@ -27,10 +27,10 @@ _CALL_EVERYBODY = re.compile(r"@(?=channel|here|everyone|group)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Button:
-    """A label, Slack's style for it (default, primary, danger), and a question if it asks first.
+    """A button: label, Slack's style (default, primary, danger), and its confirmation question.
 
-    `needs`: the fact without which it can't act. `does`: what it is called among the actions, if
-    not by its own name.
+    `needs` is the fact without which the button is not shown. `does` is the name of its action, if
+    not its own.
     """
 
     label: str
@@ -48,13 +48,13 @@ BUTTONS = {
         "Sign", "primary", asks="You looked at what was done and stand by it.", does="approve"
     ),
     "deny": Button("Deny", "danger"),
-    # It asks nothing: to stop is the safe side.
+    # No confirmation, because stopping is safe.
     "abort_ramp": Button("Abort ramp", "danger", needs="ramp"),
 }
 
 
 def render(message: OutboxMessage) -> dict[str, Any]:
-    """A message of its own, or at the head of a thread: all there is to know."""
+    """Return a message with all its lines, without buttons."""
     notice = rendering.render(message.event, message.payload)
     title = f"{notice.icon} [{_environment()}] {notice.title}"
     lines = _lines(notice)
@@ -66,9 +66,9 @@ def render(message: OutboxMessage) -> dict[str, Any]:
 
 
 def head(message: OutboxMessage, latest: OutboxMessage) -> dict[str, Any]:
-    """The head of a thread: the state of its subject, and what was said last if that is no state.
+    """Return the head of a thread: the state of its subject, and the latest message if different.
 
-    With the buttons of the state, if clicks can be verified.
+    Includes the state's buttons if clicks can be verified.
     """
     said = render(message)
     if latest is not message:
@@ -82,7 +82,7 @@ def head(message: OutboxMessage, latest: OutboxMessage) -> dict[str, Any]:
 
 
 def reply(message: OutboxMessage) -> dict[str, Any]:
-    """What is said in a thread: short, the head above it has the rest."""
+    """Return a reply in a thread, shorter than the head above it."""
     notice = rendering.render(message.event, message.payload)
     text = "\n".join([f"*{escape(f'{notice.icon} {notice.title}')}*", *_lines(notice)])
     small = _small(message, notice.path)
@@ -97,7 +97,7 @@ def reply(message: OutboxMessage) -> dict[str, Any]:
 
 
 def escape(text: str) -> str:
-    """Text from people as Slack has to get it: no markup, no links, no call to a whole channel."""
+    """Return text escaped for Slack: no markup, no links, no mention of a whole channel."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _CALL_EVERYBODY.sub("@\N{WORD JOINER}", text)
 
@@ -116,7 +116,7 @@ def _small(message: OutboxMessage, path: str) -> str:
     small = f"Switchgear · {escape(_environment())} · {at}"
     if not settings.PUBLIC_URL:
         return small
-    # A form that is filled in by its link may be too much for Slack: then it is left empty.
+    # A link that prefills a form may be too long: then drop the query, or link the home page.
     links = (_linked(small, one) for one in (path, path.partition("?")[0], "/"))
     return next((text for text in links if _length(text) <= MAX_TEXT_LENGTH), small)
 
@@ -126,7 +126,7 @@ def _linked(small: str, path: str) -> str:
 
 
 def _buttons(message: OutboxMessage) -> list[dict[str, Any]]:
-    """Those that can act on what the message is about; none if clicks can't be verified."""
+    """Return the buttons that have their facts; none if clicks can't be verified."""
     if not settings.SLACK.signing_secret:
         return []
     names = rendering.buttons_for(message.event, message.payload)
@@ -166,12 +166,12 @@ def _plain_text(text: str) -> dict[str, Any]:
 
 
 def _marked(text: str) -> dict[str, Any]:
-    # Verbatim: Slack makes no links and mentions of its own out of plain words.
+    # Verbatim keeps Slack from turning plain words into links and mentions.
     return {"type": "mrkdwn", "text": _clip(text, MAX_TEXT_LENGTH), "verbatim": True}
 
 
 def _clip(text: str, longest: int) -> str:
-    """The beginning of a text that is too long; an escaped letter (`&lt;`) stays whole or goes."""
+    """Return the text cut to `longest`, without a partial entity (`&lt;`) at its end."""
     if _length(text) <= longest:
         return text
     kept = text[: longest - 1]
@@ -181,5 +181,5 @@ def _clip(text: str, longest: int) -> str:
 
 
 def _length(text: str) -> int:
-    """In UTF-16 units, so that an emoji counts as two: no counting of Slack's gives more."""
+    """Return the length in UTF-16 units, the largest of the counts that Slack may use."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -1,4 +1,4 @@
-"""Calls to Slack, within one deadline for all that an attempt needs, and what an answer means."""
+"""Slack Web API calls, within one deadline per attempt, and the meaning of responses."""
 
 import json
 import re
@@ -20,7 +20,7 @@ _TRANSIENT_STATUSES = {408, 425, 429}
 
 
 class Refused(PermanentFailure):
-    """Slack says no, with a code that some callers can do something about."""
+    """Slack rejected the call with a code that some callers can handle."""
 
     def __init__(self, reason: str, code: str) -> None:
         super().__init__(reason)
@@ -28,21 +28,21 @@ class Refused(PermanentFailure):
 
 
 class Calls:
-    """Slack's web API for one attempt: no call begins without time left to end."""
+    """Slack's Web API for one attempt; a call without time left raises a `TransientFailure`."""
 
     def __init__(self, seconds: float) -> None:
         self._ends = time.monotonic() + seconds
 
     def write(self, method: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Call a method that changes something; raises a `DeliveryFailure` unless Slack took it."""
+        """Call a method that changes something; raises a `DeliveryFailure` unless it succeeded."""
         return self._call(method, lambda url, auth, left: post(url, said, auth, whole_seconds=left))
 
     def write_again(self, method: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The same for what may be done twice: its failure leaves nothing in doubt."""
+        """Call an idempotent method that changes something; a failure leaves nothing in doubt."""
         return self._without_doubt(lambda: self.write(method, said))
 
     def read(self, method: str, form: Mapping[str, str]) -> Mapping[str, Any]:
-        """Call a method that only tells something. A code we don't know is taken for a no."""
+        """Call a read-only method; an unknown error code is permanent."""
         return self._without_doubt(
             lambda: self._call(
                 method,
@@ -81,7 +81,11 @@ def by_webhook(said: Mapping[str, Any]) -> None:
 
 
 def judge(answer: Answer, *, must_say_ok: bool, reading: bool = False) -> Mapping[str, Any]:
-    """What Slack said, if it took it; else raise. The API says `ok`, a webhook with its status."""
+    """Return Slack's response if it accepted the call, else raise a `DeliveryFailure`.
+
+    With `must_say_ok` the body must contain `ok` (Web API), else the status decides (webhook). With
+    `reading`, unknown error codes are permanent.
+    """
     said = _json(answer.body)
     ok = said.get("ok", None if must_say_ok else True)
     if 200 <= answer.status < 300 and ok is True:
@@ -110,6 +114,6 @@ def _json(body: bytes) -> Mapping[str, Any]:
 
 
 def _code(said: Mapping[str, Any], body: bytes) -> str:
-    """Slack's own error code, if the answer holds one; nothing else of the answer is repeated."""
+    """Return the response's error code, if any; no other text of it is stored."""
     code = said.get("error", body.decode("utf-8", "replace").strip())
     return code if isinstance(code, str) and _CODE.fullmatch(code) else ""

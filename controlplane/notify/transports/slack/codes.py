@@ -1,4 +1,4 @@
-"""Slack's error codes: which a repeat can't help, and which leave open what has happened."""
+"""Slack's error codes, by what a retry can do."""
 
 PERMANENT = {
     "account_inactive": "the bot's account is deactivated; make a new token",
@@ -34,13 +34,13 @@ PERMANENT = {
     "token_revoked": "set SLACK_BOT_TOKEN to a new token",
     "user_not_found": "set SLACK_WEBHOOK_URL to a valid webhook",
 }
-"""Slack's codes that a repeat can't help, and what to do. Codes not known here are tried again."""
+"""Codes of permanent errors, with what to do. Unknown codes are retried."""
 
 IN_DOUBT = {"fatal_error", "internal_error", "request_timeout", "service_unavailable"}
-"""Slack documents that some of the operation may have succeeded before these."""
+"""Codes after which, by Slack's documentation, the operation may have partly succeeded."""
 
 TRANSIENT = {*IN_DOUBT, "ratelimited", "rate_limited", "team_added_to_org"}
-"""After these a search works later. After any other code there is no use in waiting for it."""
+"""Codes after which a search is retried; any other code ends it."""
 
 THREAD_IS_GONE = "thread_not_found"
 
@@ -53,4 +53,4 @@ ROOT_IS_LOST = {
     "message_not_found",
     "not_in_channel",
 }
-"""The head of a thread can't be updated or replied to any more: a new one takes its place."""
+"""Codes after which the head of a thread can't be used any more and is posted anew."""

@@ -1,4 +1,4 @@
-"""Looking for our own message in a channel, by its metadata, before it is sent again."""
+"""Look up a message in a channel's history by its metadata, before it is sent again."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -22,10 +22,10 @@ _PERSON = re.compile(r"[UW][A-Z0-9]{5,}")
 
 
 def arrived(message: OutboxMessage, since: datetime, calls: Calls) -> bool | None:
-    """Whether the message is in its channel or thread; None if that can't be read.
+    """Return whether the message is in its channel or thread; None if that can't be read.
 
-    `since`: when it was first sent. A head of a thread that is found is remembered as such.
-    Raises :class:`TransientFailure` if Slack can't be asked just now.
+    `since` is the time of the first attempt. If the message is the head of a thread, it is stored
+    as such. Raises :class:`TransientFailure` if Slack is unavailable.
     """
     oldest = {"oldest": f"{(since - CLOCKS_DIFFER_BY).timestamp():.6f}"}
     thread = subjects.thread_of(message)
@@ -59,18 +59,21 @@ def _in_thread(
 
 
 class _TooLong(Exception):
-    """More has been said since than we read."""
+    """The history is longer than the pages that are read."""
 
 
 def _readable(destination: str, calls: Calls) -> str:
-    """The channel to read: its id as far as that is known. A person's has to be asked."""
+    """Return the id of the channel to read, or its name if the id is unknown.
+
+    For a person, Slack is asked for the id of the direct messages.
+    """
     address = subjects.address(destination)
     if _PERSON.fullmatch(address):
         opened = calls.read("conversations.open", {"users": address}).get("channel", {})
         return str(opened.get("id", ""))
     if _CHANNEL.fullmatch(address):
         return address
-    # Slack reads by id alone, but it has told the id whenever a thread was begun there.
+    # Slack reads by id only; the id is known from the threads started in the channel.
     return subjects.last_channel(destination) or address
 
 

@@ -1,4 +1,4 @@
-"""One message per subject and channel: updated in place, with the rest in its thread."""
+"""Threads: one message per subject and channel, updated in place, with replies in its thread."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,9 +17,9 @@ EVENT_TYPE = "switchgear_message"
 
 
 def say(message: OutboxMessage, calls: Calls) -> None:
-    """Post a message of its own, head a thread with it, or update its thread and reply there.
+    """Post a message: on its own, as the head of a thread, or as an update of the head and a reply.
 
-    A sender that dies between the update and the reply repeats the update, which changes nothing.
+    If a sender dies between update and reply, the update is repeated, which changes nothing.
     """
     thread = thread_of(message)
     if thread is None:
@@ -37,20 +37,20 @@ def say(message: OutboxMessage, calls: Calls) -> None:
 
 
 def thread_of(message: OutboxMessage) -> Thread | None:
-    """The thread that a message belongs to, if it has begun."""
+    """Return the thread of a message's subject, None if there is none yet."""
     if not message.subject:
         return None
     return Thread.objects.filter(destination=message.destination, subject=message.subject).first()
 
 
 def last_channel(destination: str) -> str:
-    """The id of the channel that the latest thread at this destination is in; empty without one."""
+    """Return the channel id of the latest thread at a destination; empty without one."""
     latest = Thread.objects.filter(destination=destination).order_by("-id").first()
     return latest.channel if latest else ""
 
 
 def remember(message: OutboxMessage, channel: str, ts: str) -> None:
-    """This message is at the head of its subject's thread from now on."""
+    """Store a message as the head of its subject's thread."""
     Thread.objects.update_or_create(
         destination=message.destination,
         subject=message.subject,
@@ -60,13 +60,13 @@ def remember(message: OutboxMessage, channel: str, ts: str) -> None:
 
 
 def address(destination: str) -> str:
-    """The channel of a destination: the one it names (or a person's id), or the configured one."""
+    """Return the channel or member id that a destination names, or the configured channel."""
     channel: str = destination.partition(":")[2] or settings.SLACK.channel
     return channel
 
 
 def mark(message: OutboxMessage) -> dict[str, Any]:
-    """The metadata that a message is known by in the channel's history."""
+    """Return the metadata that identifies a message in the channel's history."""
     payload = {"message": message.pk, "key": message.event_key, "id": stable_id(message)}
     return {"event_type": EVENT_TYPE, "event_payload": payload}
 
@@ -85,7 +85,7 @@ def _said(message: OutboxMessage, what: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _head(message: OutboxMessage) -> dict[str, Any]:
-    """The newest of this message and of those that went out: one that was held up is not it."""
+    """Return the head for a message: the newest state of this and all sent messages of its subject."""
     told = OutboxMessage.objects.filter(
         destination=message.destination, subject=message.subject, state=OutboxMessage.State.SENT
     )

@@ -1,4 +1,4 @@
-"""The Slack transport: the bot if the environment names one, else the incoming webhook."""
+"""The Slack transport: by bot token if configured, else by incoming webhook."""
 
 import re
 from datetime import datetime
@@ -16,14 +16,14 @@ from .calls import Calls, by_webhook
 KEY = "slack"
 LOOK_SECONDS = 8.0
 SAY_SECONDS = 13.0
-"""Together shorter than a sender's lease, with room to write down how it went."""
+"""Seconds for a lookup and for a post: together shorter than a sender's lease."""
 
-# A channel's name is in any script; of ASCII's signs it has only these three.
+# Channel names may use any script, but of ASCII only letters, digits, `-`, `.` and `_`.
 _CHANNEL_NAME = r"#[^\x00-,/:-@\[-^`{-\x7f\s]{1,80}"
 _ADDRESS = re.compile(rf"slack(?::(?:{_CHANNEL_NAME}|[CGDUW][A-Z0-9]{{2,38}}))?")
 _MEMBER_ID = re.compile(r"[UW][A-Z0-9]{2,38}")
 _PEOPLE = ("U", "W", "D", "@")
-"""First letters of addresses that lead to a person and not to a channel."""
+"""First letters of addresses that belong to a person, not a channel."""
 
 
 def reaches(destination: str) -> bool:
@@ -37,7 +37,7 @@ def is_configured() -> bool:
 
 
 def secrets() -> list[str]:
-    """Return the token, the webhook's URL and the signing secret, as far as there are any."""
+    """Return the configured ones of bot token, webhook URL and signing secret."""
     slack = settings.SLACK
     return [text for text in (slack.bot_token, slack.webhook_url, slack.signing_secret) if text]
 
@@ -51,7 +51,7 @@ def send(message: OutboxMessage) -> None:
 
 
 def find_sent(message: OutboxMessage, since: datetime) -> bool | None:
-    """Return whether a message was posted since then; None by webhook, or if Slack can't tell."""
+    """Return whether a message was posted since `since`; None by webhook, or if unknown."""
     if not settings.SLACK.bot_token:
         return None
     return history.arrived(message, since, Calls(LOOK_SECONDS))
@@ -87,7 +87,7 @@ TRANSPORTS.register(
         find_sent=find_sent,
         secrets=secrets,
         is_configured=is_configured,
-        limit=Limit(1.0, 10),  # Slack takes one message a second and channel, and short bursts.
+        limit=Limit(1.0, 10),  # Slack accepts a message a second per channel, and short bursts.
         address_examples=("slack", "slack:#name", "slack:C024BE91L"),
         check_address=check_address,
         person_column="slack_user_id",

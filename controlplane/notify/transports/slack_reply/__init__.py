@@ -1,1 +1,1 @@
-"""Replies to whoever pressed a button in Slack."""
+"""Replies to people who pressed a button in Slack."""

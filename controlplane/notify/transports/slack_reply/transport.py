@@ -1,7 +1,7 @@
-"""The transport of replies to whoever pressed a button in Slack, at the address of the press.
+"""The transport of replies to people who pressed a button in Slack, by the press's response URL.
 
-Only they see the reply. The address is a secret that works for half an hour: it is in the message's
-payload, but in no log, error or page.
+Only the presser sees the reply. The URL is a secret that is valid for half an hour: it is in the
+message's payload, but in no log, error or page.
 """
 
 from datetime import timedelta
@@ -24,7 +24,7 @@ from controlplane.notify.transports.slack.transport import is_personal
 KEY = "slack_reply"
 EVENT = "interaction.answered"
 ADDRESS = "response_url"
-"""The payload's field with the secret address."""
+"""Key of the secret response URL in the payload."""
 HOOKS = ("https", "hooks.slack.com")
 GOOD_FOR = timedelta(minutes=25)
 MAX_TEXT_LENGTH = 2000
@@ -32,7 +32,7 @@ _TRANSIENT_STATUSES = {408, 425, 429}
 
 
 def reaches(destination: str) -> bool:
-    """Return whether clicks are taken, which needs a signing secret."""
+    """Return whether button presses are accepted, which needs a signing secret."""
     return bool(settings.SLACK.signing_secret)
 
 
@@ -44,7 +44,7 @@ def send(message: OutboxMessage) -> None:
 
 
 def try_once(address: str, text: str) -> None:
-    """Post a text once, whether it arrives or not."""
+    """Post a text once, ignoring failures."""
     try:
         _say(address, text)
     except DeliveryFailure:
@@ -52,7 +52,7 @@ def try_once(address: str, text: str) -> None:
 
 
 def is_slacks(address: str) -> bool:
-    """Return whether an address leads to Slack, or to what the settings say is Slack's API."""
+    """Return whether a URL is Slack's, or that of the configured Slack API."""
     try:
         parts, api = urlsplit(address), urlsplit(settings.SLACK.api_url)
         port, api_port = parts.port, api.port

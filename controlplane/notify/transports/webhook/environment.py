@@ -9,5 +9,5 @@ VARIABLES = ("WEBHOOK_ALLOW",)
 
 
 def read(variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return the setting `WEBHOOK_ALLOW`: own networks that webhooks may be sent to as well."""
+    """Return the setting `WEBHOOK_ALLOW`: private networks that webhooks may call."""
     return {"WEBHOOK_ALLOW": networks(variables, "WEBHOOK_ALLOW")}

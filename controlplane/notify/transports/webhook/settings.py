@@ -26,7 +26,7 @@ _HOST_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 
 
 def masked_url(url: str) -> str:
-    """Return `https://hooks.example.org/…`: the rest of a URL may be a secret."""
+    """Return a URL as `https://hooks.example.org/…`; the rest may be a secret."""
     if not url:
         return ""
     try:
@@ -57,7 +57,7 @@ NEW_SECRET = Field(
 
 
 class WebhookSettings(ChannelSettings):
-    """The URL, checked against the networks that may be called, and a secret that is made here."""
+    """A webhook's settings: its URL, checked by the egress guard, and a generated signing secret."""
 
     shown_once = "webhook_secret"
     shown_once_help = "Whoever receives the webhook checks each signature with it."
@@ -75,9 +75,9 @@ class WebhookSettings(ChannelSettings):
         return bool(target.webhook_url)
 
     def look_up(self, given: Mapping[str, Any]) -> None:
-        """Refuse a URL whose host is somewhere nobody may send to; raises :class:`InvalidInput`.
+        """Reject a URL whose host may not be called; raises :class:`InvalidInput`.
 
-        Each message is checked again on its way, whatever DNS says later.
+        The host is checked again for each message, as DNS may have changed.
         """
         url = given_text(URL, given)
         if 0 < len(url) <= MAX_VALUE_LENGTH and (mistake := _mistake(url, name_resolution.resolve)):
@@ -125,7 +125,7 @@ def _look_up_nothing(host: str, port: int) -> list[str]:
 
 
 def is_host(host: str) -> bool:
-    """Return whether an ASCII host is an IPv6 address, or a name or IPv4 address fit for DNS."""
+    """Return whether an ASCII host is an IPv6 address, or valid as a DNS name or IPv4 address."""
     if ":" in host:
         return True
     name = host.removesuffix(".").lower()

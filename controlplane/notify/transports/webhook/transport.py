@@ -1,7 +1,7 @@
-"""The webhook transport: JSON to a target's URL, signed after Standard Webhooks.
+"""The webhook transport: JSON to a target's URL, signed by Standard Webhooks.
 
-The receiver verifies `webhook-signature`, refuses an old `webhook-timestamp` and drops what it has
-seen by `webhook-id`, which is the same at every attempt. https://www.standardwebhooks.com
+The receiver verifies `webhook-signature`, rejects an old `webhook-timestamp`, and drops repeats by
+`webhook-id`, which is the same at every attempt. https://www.standardwebhooks.com
 """
 
 import base64
@@ -38,7 +38,7 @@ _seen = SeenSecrets()
 
 
 def reaches(destination: str) -> bool:
-    """Return whether the destination names a target that still is a webhook."""
+    """Return whether the destination is a target that still is a webhook."""
     return _target(destination) is not None
 
 
@@ -55,7 +55,7 @@ def send(message: OutboxMessage, *, transport: httpx.AsyncBaseTransport | None =
 
 
 def content(message: OutboxMessage) -> dict[str, Any]:
-    """Return the body: the notice in words, and the facts it was made from."""
+    """Return the body: the rendered message, and its facts."""
     notice = rendering.render(message.event, message.payload)
     return {
         "id": stable_id(message),
@@ -72,7 +72,10 @@ def content(message: OutboxMessage) -> dict[str, Any]:
 
 
 def signed(message_id: str, at: int, body: bytes, secret: str) -> dict[str, str]:
-    """Return the headers of a request at `at` (Unix time); raises for an unusable secret."""
+    """Return the headers of a request at `at` (Unix time).
+
+    Raises :class:`PermanentFailure` for an invalid secret.
+    """
     key = _key(secret)
     if key is None:
         raise PermanentFailure("the target has no usable secret; give it a new one")
@@ -101,7 +104,7 @@ def _target(destination: str) -> Target | None:
     target = find_channel(destination)
     if target is None or not target.webhook_url:
         return None
-    # A URL often carries a secret in its path, and an error may name that alone.
+    # The path often contains a secret, and an error may include it without the host.
     _, _, path = target.webhook_url.partition("://")[2].partition("/")
     secret = target.signing_secret
     _seen.remember(target.webhook_url, path, secret, secret.removeprefix(SECRET_PREFIX))
@@ -109,7 +112,7 @@ def _target(destination: str) -> Target | None:
 
 
 def _judge(answer: Answer) -> None:
-    """Return if the receiver took it, else raise. Nothing of its answer is repeated."""
+    """Raise a `DeliveryFailure` unless the receiver accepted; no response text is stored."""
     if 200 <= answer.status < 300:
         return
     if answer.status in _TRANSIENT_STATUSES or answer.status >= 500:

@@ -1,4 +1,4 @@
-"""What Opsgenie is sent about a subject, and what its answers mean."""
+"""Requests to Opsgenie, and the classification of responses."""
 
 import httpx
 import pytest

@@ -1,4 +1,4 @@
-"""What PagerDuty is sent about a subject, and what its answers mean."""
+"""Requests to PagerDuty, and the classification of responses."""
 
 import pytest
 
