@@ -72,7 +72,7 @@ def subject(value: Mapping[str, Any]) -> str:
 
 
 def number(value: Mapping[str, Any], name: str) -> int:
-    """Return the id that a button carries as `name`; raises :class:`NotFound` if it carries none."""
+    """Return the id that a button carries as `name`; raises :class:`NotFound` without one."""
     found = value.get(name)
     if not isinstance(found, int) or isinstance(found, bool) or not 0 < found < 2**63:
         raise NotFound(f"This button names no {name}. Open the console instead.")

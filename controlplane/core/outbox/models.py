@@ -5,7 +5,7 @@ from django.db.models import Q
 
 
 class OutboxMessage(models.Model):
-    """One message to one destination, written in the transaction of the change it reports.
+    """A message to one destination, written in the transaction of the change it reports.
 
     `event_key` identifies the event (`audit:1842`), so a repeat adds nothing. `fence` grows with
     every claim: a sender that lost its lease can't record a result. Messages with the same
@@ -72,7 +72,7 @@ class OutboxMessage(models.Model):
 
 
 class Attempt(models.Model):
-    """One attempt to deliver a message.
+    """An attempt to deliver a message.
 
     Without a `finished_at` its sender died, and the message may or may not have been delivered.
     """

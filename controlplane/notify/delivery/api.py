@@ -127,7 +127,7 @@ class DeliveryView(ApiView):
 
     @extend_schema(responses=DeliveryShape)
     def get(self, request: Request, delivery_id: int) -> Response:
-        """One message with all its attempts."""
+        """Return a message with all its attempts."""
         row = ROWS.filter(pk=delivery_id).first()
         if row is None:
             raise NotFound(f"There is no message {delivery_id}.")

@@ -107,7 +107,10 @@ def unsent(now: datetime | Combinable) -> QuerySet[OutboxMessage]:
 
 
 def destinations(now: datetime) -> list[str]:
-    """Return destinations with due messages, longest waiting first, except those to keep away from."""
+    """Return destinations with due messages, longest waiting first.
+
+    Destinations to keep away from are left out.
+    """
     alone = kept_away(now).values("destination")
     waiting = due(now).exclude(destination__in=alone).values("destination")
     longest_first = waiting.annotate(since=Min("next_attempt_at")).order_by("since", "destination")

@@ -60,7 +60,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class Row:
-    """One message as shown on the page."""
+    """A message as shown on the page."""
 
     message: OutboxMessage
     to: Named

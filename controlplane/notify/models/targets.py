@@ -10,7 +10,7 @@ SECRET_PREFIX = "whsec_"  # noqa: S105 - what a secret begins with
 
 
 class Target(models.Model):
-    """Somebody or something that can be notified.
+    """A recipient of notifications.
 
     A `person` is reached by Slack and e-mail, a `channel` at its `address`: the key of a transport
     and its parameter (`slack:#ops`, `webhook`). An `on_call` target is the member on duty, and an

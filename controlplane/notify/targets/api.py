@@ -218,7 +218,7 @@ class TargetView(TargetWriteView):
 
     @extend_schema(responses=TargetShape)
     def get(self, request: Request, target_id: int) -> Response:
-        """One target, and the person or channel it reaches now."""
+        """Return a target, and the person or channel it reaches now."""
         addresses = actor_of(request).is_person
         target = services.one(target_id)
         return Response(target_resource(target, db_now(), addresses=addresses))

@@ -17,7 +17,10 @@ MAX_ITEMS = 300
 
 @attention_source(80)
 def unreachable(now: datetime) -> list[AttentionItem]:
-    """Return one item per step and route that reaches nobody, or a single one if all reach nobody."""
+    """Return one item per step and route that reaches nobody.
+
+    If none of them reaches anybody, return a single item.
+    """
     steps = reach.steps_of(SEVERITIES)
     routes = list(Route.objects.select_related("target__user").order_by("id"))
     known = directory.read([*(one.target for one in steps), *(one.target for one in routes)])

@@ -14,7 +14,7 @@ MAX_VALUE_LENGTH = 500
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """One field of the API and of the form; `name` is unique among all transports.
+    """A field of the API and of the form; `name` is unique among all transports.
 
     Of a secret only its `mask` is shown; if omitted, a stored secret is kept. `noun` names the
     field within a sentence ("a routing key"). A flag is a boolean that is not stored.

@@ -27,6 +27,9 @@ def only_while_asking() -> Iterator[None]:
 
 
 def let_go() -> None:
-    """Close a sender thread's connection before a call to another server; no-op in other threads."""
+    """Close a sender thread's connection before a call to another server.
+
+    Does nothing in other threads.
+    """
     if getattr(_of_thread, "is_sender", False):
         threads.forget_connection()

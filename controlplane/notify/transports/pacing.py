@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 @dataclass(frozen=True)
 class Limit:
-    """One message every `seconds` in the long run, `burst` at once after a rest."""
+    """A rate limit: one message every `seconds` on average, and a burst of up to `burst`."""
 
     seconds: float
     burst: int

@@ -1,4 +1,4 @@
-"""A self-signed certificate for hooks.example.org and localhost with its key, made for this run."""
+"""A self-signed certificate for hooks.example.org and localhost, generated for each run."""
 
 import atexit
 import functools
@@ -14,7 +14,7 @@ NAMES = "subjectAltName=DNS:hooks.example.org,DNS:localhost"
 
 @functools.cache
 def certificate() -> Path:
-    """The PEM file: the certificate, then its key."""
+    """Return the path of a PEM file with the certificate and its key."""
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("no openssl here to make a certificate with")

@@ -1,4 +1,4 @@
-"""A fake Slack that the settings point to, by bot token or by webhook."""
+"""Fixtures: a fake Slack configured by bot token or by webhook."""
 
 from dataclasses import replace
 
@@ -47,14 +47,14 @@ def _nothing_configured_by_the_shell(settings):
 
 @pytest.fixture
 def ended():
-    """No sender outlives its test."""
+    """Stop all senders at the end of a test."""
     yield
     until(nobody_sends, 15)
 
 
 @pytest.fixture
 def registered():
-    """Register transports by a key and an object that reaches and sends; they go with the test."""
+    """Register transports by key and object (with `reaches` and `send`) for the duration of a test."""
     keys = []
 
     def register(key, sender):

@@ -1,4 +1,4 @@
-"""A real HTTP server that receives webhooks, and answers as it is told."""
+"""An HTTP server that receives webhooks and answers by a script."""
 
 import base64
 import hashlib
@@ -14,7 +14,7 @@ from .certificate import certificate
 
 
 class FakeReceiver:
-    """Answers each request by the next step of its script, and 200 once that has run out.
+    """A receiver that answers each request by the next step of its script, then with 200.
 
     Steps: an HTTP status as text, `STATUS HEADER VALUE`, `hang`, `flood`.
     """

@@ -1,4 +1,4 @@
-"""A real HTTP server that behaves like Slack, or misbehaves as it is told."""
+"""An HTTP server that behaves like Slack, with scripted faults."""
 
 import json
 import threading
@@ -15,11 +15,11 @@ WEBHOOK_CHANNEL = "webhook"
 
 
 class FakeSlack:
-    """Channels with messages. Answers each post by the next step of its script, then `always`.
+    """Channels with messages; each post is answered by the next step of `script`, then by `always`.
 
-    `on` has scripts for single methods, such as `{"chat.update": ["500"]}`; `script` is for what
-    posts a message. Steps: see `misbehaviour`; `accepted STEP` takes the message first. `ids` are
-    those of channels that may be posted to by name.
+    `on` has scripts for single methods, such as `{"chat.update": ["500"]}`; `script` is for methods
+    that post a message. Steps: see `misbehaviour`; `accepted STEP` stores the message first. `ids`
+    are the channels that may be posted to by name.
     """
 
     def __init__(self, server: ThreadingHTTPServer) -> None:
@@ -62,7 +62,7 @@ class FakeSlack:
 
     @property
     def messages(self) -> list[dict]:
-        """Everything that stands in any channel or thread, oldest first."""
+        """The messages of all channels and threads, oldest first."""
         with self._lock:
             return [message for channel in self.channels.values() for message in channel]
 

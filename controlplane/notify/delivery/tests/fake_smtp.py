@@ -1,4 +1,4 @@
-"""A real mail server on a socket, for one mail a connection, that misbehaves as it is told."""
+"""A mail server on a socket that takes one mail a connection, with scripted faults."""
 
 import socket
 import ssl
@@ -24,9 +24,9 @@ class Mail:
 
 @dataclass
 class FakeSmtp:
-    """`replies` says, by the moment, what to do instead of the usual.
+    """A mail server whose `replies` replace the usual ones, by moment.
 
-    That is a reply line, `hang`, `drop`, `half` (a line) or `drip`. Moments: CONNECT, EHLO,
+    A reply is a reply line, `hang`, `drop`, `half` (a line) or `drip`. Moments: CONNECT, EHLO,
     STARTTLS, AUTH, MAIL, RCPT, DATA, and END after the mail.
     """
 

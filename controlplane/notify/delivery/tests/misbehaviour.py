@@ -1,4 +1,4 @@
-"""The ways in which a server can fail to answer, for fake ones."""
+"""Faults of HTTP servers, for fake ones."""
 
 import json
 import socket
@@ -8,10 +8,10 @@ import time
 
 
 class Misbehaviour:
-    """For a request handler with `closing`, which is set at the end, and `behave()`.
+    """A mixin of request handlers with an event `closing`, set at the end, and `behave()`.
 
-    Steps: `ok`, `hang`, `reset`, `drip`, an HTTP status as text, `ok:false CODE`,
-    `429 RETRY-AFTER`, `slow SECONDS`, `text STATUS BODY`.
+    Steps: `ok`, `hang`, `reset`, `drip`, an HTTP status as text, `ok:false CODE`, `429
+    RETRY-AFTER`, `slow SECONDS`, `text STATUS BODY`.
     """
 
     closing: threading.Event

@@ -53,7 +53,7 @@ def message(**which):
 
 
 def attempted(attempts=1):
-    """The only message after its next attempt: nobody holds it, so many attempts are behind it."""
+    """Make the next attempt at the only message, after `attempts` earlier ones; return the message."""
     until(lambda: message().attempts >= attempts and message().lease_until is None)
     return message()
 
@@ -70,10 +70,10 @@ def make_due():
 
 
 def sweep():
-    """Send what is due; returns how many destinations there were that nobody served yet.
+    """Send what is due; return the number of destinations that were not being served yet.
 
-    In a test's transaction, which sender threads don't see, it is sent by the test's own thread.
-    That saves the threads' connections to PostgreSQL, too.
+    Within a test's transaction, which sender threads don't see, the test's own thread sends. That
+    also saves the threads' connections to PostgreSQL.
     """
     if not connection.in_atomic_block:
         return delivery.sweep(db_now())
@@ -87,7 +87,7 @@ def sweep():
 
 
 def deliver(rounds=8):
-    """Sweep until everything is sent or given up; the pauses between attempts are skipped."""
+    """Sweep until every message is sent or failed, skipping the pauses between attempts."""
     for _ in range(rounds):
         make_due()
         sweep()

@@ -1,4 +1,4 @@
-"""Messages are written with the change: one a destination, none without a destination."""
+"""Announcing: one message per destination, in the transaction of the change."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A destination that asks to be left alone for a while is left alone, and costs no message."""
+"""`Retry-After`: nothing is sent to the destination meanwhile, and no message is lost."""
 
 from datetime import timedelta
 

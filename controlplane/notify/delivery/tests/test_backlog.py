@@ -1,4 +1,4 @@
-"""Too much waiting, given up or held up: somebody is told, and it ends by itself."""
+"""Backlog, failed and delayed messages: alarms and attention items, and their end."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""PostgreSQL's clock was set back: what was written before lies in the future."""
+"""Delivery after PostgreSQL's clock was set back, so that stored times are in the future."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -19,7 +19,7 @@ STEP = timedelta(minutes=20)
 
 
 def set_back():
-    """Everything written so far was written by a clock that was 20 minutes ahead."""
+    """Move all stored times 20 minutes ahead."""
     OutboxMessage.objects.update(
         created_at=F("created_at") + STEP,
         next_attempt_at=F("next_attempt_at") + STEP,

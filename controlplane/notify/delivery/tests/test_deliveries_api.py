@@ -1,4 +1,4 @@
-"""Deliveries over HTTP: every message, every attempt, nobody's address, and another try."""
+"""HTTP API of deliveries: messages, attempts, hidden addresses, and retries."""
 
 import pytest
 

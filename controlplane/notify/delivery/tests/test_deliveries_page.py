@@ -1,4 +1,4 @@
-"""The deliveries page: what went out, what did not, and why."""
+"""The deliveries page: messages, states and errors."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Delivery against a real server that misbehaves: each message goes out, or says why it can't."""
+"""Delivery to a faulty server: each message is sent, or fails with a reason."""
 
 import json
 import logging

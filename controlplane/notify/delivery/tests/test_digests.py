@@ -1,4 +1,4 @@
-"""The storm guard: many reminders become one message, and nothing else does."""
+"""Digests: many reminders become one message, other messages don't."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""A message that need not arrive any more is let go: on record, and waiting for nobody."""
+"""Discarding failed messages: they stay on record and need no more action."""
 
 import json
 from datetime import timedelta

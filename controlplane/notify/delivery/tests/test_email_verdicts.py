@@ -1,4 +1,4 @@
-"""A mail server that misbehaves: each answer is final, passing or a doubt, and within a time."""
+"""Classification of a faulty mail server's replies (final, transient, in doubt), and deadlines."""
 
 import ssl
 import time

@@ -1,4 +1,4 @@
-"""A sender's process killed in the middle of a delivery: the message stands there once."""
+"""A sender process killed during a delivery: the message is in the channel exactly once."""
 
 import os
 import signal
@@ -36,7 +36,7 @@ time.sleep(60)
 
 @pytest.fixture
 def sender(by_bot):
-    """Starts a process that sweeps the test's database; killed at the end at the latest."""
+    """Start a process that sweeps the test's database; it is killed at the end of the test."""
     started = []
 
     def start():

@@ -1,4 +1,4 @@
-"""Destinations in words, without the addresses of people."""
+"""Names of destinations, without personal addresses."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _somewhere(by_bot):
-    """There is a Slack to send to."""
+    """Configure Slack."""
 
 
 def test_critical_message_passes_by_many_lines_of_threads():

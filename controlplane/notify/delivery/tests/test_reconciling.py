@@ -1,4 +1,4 @@
-"""Whatever Slack does to a request, the message stands in the channel once, and none is lost."""
+"""After any fault of Slack, the message is in the channel exactly once."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -194,5 +194,5 @@ def test_a_sender_that_died_before_its_first_call_leaves_a_begun_attempt(by_bot)
 
 
 def wordless(row):
-    """In the row the payload stays as it was written."""
+    """The stored payload is unchanged."""
     return "may_be_repeat" not in row.payload

@@ -1,4 +1,4 @@
-"""A message that was given up goes back to be sent, by whoever may, and that is audited."""
+"""Retrying failed messages: permission, state and audit."""
 
 import pytest
 

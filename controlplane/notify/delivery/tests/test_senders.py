@@ -1,4 +1,4 @@
-"""Many destinations, few threads: every one has its turn, and none holds a database connection."""
+"""Many destinations, few threads: all are served, and no thread holds a database connection."""
 
 import socket
 import threading
@@ -21,7 +21,7 @@ from .written import written
 
 
 class Receivers:
-    """Destinations that note who is sent to; those named `hang…` take until they are let go."""
+    """A transport that records destinations; those named `hang…` block until released."""
 
     def __init__(self, each=1):
         self.sent = []
@@ -223,7 +223,7 @@ def connected():
 
 
 class Hanging:
-    """A transport that asks the database, as all do, and then waits for somebody else's server."""
+    """A transport that queries the database, then waits for another server."""
 
     def __init__(self):
         self.let_go = threading.Event()

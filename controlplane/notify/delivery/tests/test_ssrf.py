@@ -1,4 +1,4 @@
-"""The guard: no URL, however it is written, and no resolver, however it lies, leads inside."""
+"""The egress guard: no spelling of a URL and no DNS answer leads to an internal address."""
 
 import asyncio
 import functools
@@ -22,7 +22,7 @@ check_url = functools.partial(guard.check_url, allowance=WEBHOOKS)
 
 
 class Resolver:
-    """Answers each look-up with the next of its answers, the last one again and again."""
+    """A resolver that returns its answers in turn, and repeats the last one."""
 
     def __init__(self, *answers):
         self.answers = list(answers)
@@ -143,7 +143,7 @@ def test_a_resolver_that_hangs_is_given_up(inside):
 
 
 def test_a_name_that_changes_after_the_check_changes_nothing(inside, settings):
-    """DNS rebinding: the second answer leads inside, but nobody asks a second time."""
+    """DNS rebinding: the second answer is an internal address, but is never requested."""
     settings.WEBHOOK_ALLOW = ("127.0.0.1/32",)
     with fake_receiver() as checked:
         resolver = Resolver(["127.0.0.1"], ["10.0.0.1"])
@@ -224,7 +224,7 @@ def test_the_url_of_a_redirect_is_not_called(inside, settings):
 
 
 def test_the_guard_stands_in_the_transport_itself():
-    """Whatever builds the request: there is no way around by another client."""
+    """The guard also applies to requests built by another client."""
     with (
         httpx.Client(transport=_Sync(GuardedTransport())) as client,
         pytest.raises(Refused),

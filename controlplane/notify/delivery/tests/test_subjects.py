@@ -1,4 +1,4 @@
-"""One message per subject and destination: updated in place, the rest in its thread, in order."""
+"""Threads: a message per subject and destination, updated in place, with replies in order."""
 
 import json
 from dataclasses import replace

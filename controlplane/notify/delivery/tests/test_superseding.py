@@ -1,4 +1,4 @@
-"""Obsolete updates of one subject are left out; the thread still reads right."""
+"""Superseding: obsolete updates of a subject are skipped, and the thread stays consistent."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def said(*events, subject="episode:1", first=1, to=("slack",)):
 
 
 def sent(destination="slack"):
-    """Send all there is, and return it."""
+    """Send all messages and return them."""
     messages = []
     while isinstance(claimed := claims.claim(destination), claims.Claim):
         claims.record(claimed, claims.Outcome())

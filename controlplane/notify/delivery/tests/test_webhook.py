@@ -71,7 +71,7 @@ def test_the_body_says_what_happened_in_words_and_facts(receiver, settings):
 
 
 def test_the_signature_is_that_of_standard_webhooks():
-    """The example in the specification's own libraries."""
+    """The example of the Standard Webhooks libraries."""
     headers = webhook.signed(
         "msg_p5jXN8AQM9LWM0D4loKWxJek",
         1614265330,

@@ -1,4 +1,4 @@
-"""Messages as they stand in the outbox after a while, for tests of the pages about them."""
+"""Messages in all states, for tests of the pages about them."""
 
 from datetime import datetime, timedelta
 from itertools import count
@@ -14,7 +14,7 @@ _keys = count(1)
 def written(
     state: str = "sent", destination: str = "slack", at: datetime | None = None, **more: Any
 ) -> OutboxMessage:
-    """One message, with an attempt each that fits its state."""
+    """Write a message with an attempt that fits its state."""
     at = at or db_now()
     error = more.pop("error", "HTTP 500 from Slack" if state == "failed" else "")
     outcomes = more.pop("outcomes", {"sent": ["sent"], "failed": ["unknown", "refused"]})

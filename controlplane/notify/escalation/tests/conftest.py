@@ -1,4 +1,4 @@
-"""A mail server and a bot that are configured, so that people can be reached; nothing is sent."""
+"""Fixtures: a configured mail server and bot, so that people can be reached; nothing is sent."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The tick that tells people: once, in time, not too often, and never nobody."""
+"""The escalation tick: one notification each, in time, not too often, never to nobody."""
 
 from datetime import timedelta
 
@@ -44,7 +44,7 @@ def opened(now, subject="episode:1", severity="critical", **facts):
 
 
 def said(event=None):
-    """[(destination, minutes since the first, event)] of what is in the outbox, in order."""
+    """Return [(destination, minutes since the first, event)] of the outbox, in order."""
     rows = OutboxMessage.objects.order_by("id")
     return [(row.destination, row.event) for row in rows if event in (None, row.event)]
 

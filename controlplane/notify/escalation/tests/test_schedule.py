@@ -25,7 +25,7 @@ def steps(*after, mute=()):
 
 
 def told(standing, verdict, now):
-    """The standing after the verdict was carried out."""
+    """Return the state after the verdict was carried out."""
     if verdict.kind is None:
         return replace(standing, step=verdict.step)
     return replace(
@@ -37,7 +37,7 @@ def told(standing, verdict, now):
 
 
 def run(ladder, until, *, severity="critical", acknowledged=None, every=TURN, away=()):
-    """[(minutes since the start, kind, steps told)], with a tick at least `every`."""
+    """Return [(minutes since the start, kind, steps notified)], with a tick at least `every`."""
     standing, next_at, now, said = Standing(severity, START), START, START, []
     while now <= START + until:
         if acknowledged is not None and now >= START + acknowledged and not _known(standing):

@@ -1,4 +1,4 @@
-"""A Slack whose clicks are believed, and people who press."""
+"""Fixtures: Slack with a signing secret, and users who press buttons."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ def _clicks_are_verified(slack, settings):
 
 @pytest.fixture
 def in_slack(slack):
-    """`in_slack("approver", "lee")`: a person with that role, as somebody in Slack."""
+    """Return a factory: `in_slack("approver", "lee")` is a user with that role, linked to Slack."""
 
     def connect(role, username=None):
         user = person(role, username)

@@ -1,4 +1,4 @@
-"""Buttons pressed in Slack, as Slack sends them: signed, in a form, with who pressed what."""
+"""Signed requests of pressed buttons, as Slack sends them."""
 
 import json
 import time
@@ -17,7 +17,7 @@ FORM = "application/x-www-form-urlencoded"
 
 
 def payload(name: str, value: Any, slack_user_id: str, response_url: str, **more: Any) -> bytes:
-    """The body of a press, as documented under `block_actions`."""
+    """Return the body of a press, as documented under `block_actions`."""
     action = {
         "type": "button",
         "action_id": name,
@@ -35,7 +35,7 @@ def payload(name: str, value: Any, slack_user_id: str, response_url: str, **more
 
 
 def signed(body: bytes, *, at: float | None = None, secret: str = SECRET) -> dict[str, str]:
-    """The headers that go with a body."""
+    """Return the headers of a body."""
     timestamp = str(int(time.time() if at is None else at))
     return {
         "X-Slack-Request-Timestamp": timestamp,
@@ -50,7 +50,7 @@ def send(body: bytes, headers: dict[str, str], path: str = PATH) -> HttpResponse
 
 
 class SlackUser:
-    """Somebody in Slack, who presses buttons; `hooks` is where replies to them go."""
+    """A Slack user who presses buttons; `hooks` is the base URL of replies."""
 
     def __init__(self, slack_user_id: str, hooks: str) -> None:
         self.id = slack_user_id
@@ -61,7 +61,7 @@ class SlackUser:
         return payload(name, value, self.id, address, **more)
 
     def press(self, name: str, value: Any, **more: Any) -> str:
-        """Press a button; what they are told, empty if nothing."""
+        """Press a button; return the reply, empty if there is none."""
         before = self.told()
         body = self.body(name, value, trigger_id=str(time.monotonic_ns()), **more)
         response = send(body, signed(body))
@@ -70,6 +70,6 @@ class SlackUser:
         return said
 
     def told(self) -> list[str]:
-        """Every reply queued for them, in order."""
+        """Return all replies queued for the user, in order."""
         rows = OutboxMessage.objects.filter(destination=f"slack_reply:{self.id}").order_by("id")
         return [row.payload["said"] for row in rows]

@@ -1,4 +1,4 @@
-"""The same rules whichever way somebody decides: over the API, on the page, in Slack."""
+"""Decisions follow the same rules over the API, on the page and in Slack."""
 
 import pytest
 from django.db import transaction
@@ -52,7 +52,7 @@ def in_slack(user, verb, pk, slack):
 
 
 def asked(what, requester):
-    """The id of what `requester`, who may approve, asked for."""
+    """Return the id of a request by `requester`, who may approve."""
     if what == "review":
         return _broken_glass(requester).pk
     api = signed_in(requester)

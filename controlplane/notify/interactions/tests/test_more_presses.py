@@ -1,4 +1,4 @@
-"""Signing a review, and acknowledging what is no episode, pressed in Slack."""
+"""Slack buttons that sign a review, or acknowledge an escalation other than an episode."""
 
 import pytest
 import structlog

@@ -1,4 +1,4 @@
-"""Approve and Deny in Slack: by somebody we know, once, by the same rules as on the page."""
+"""Approve and Deny in Slack: by known users, once, by the same rules as on the page."""
 
 import json
 from dataclasses import replace

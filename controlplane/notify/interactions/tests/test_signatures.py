@@ -1,4 +1,4 @@
-"""Nothing is looked at before the signature: over the bytes as they came, fresh, fail closed."""
+"""Signatures are verified first, over the raw body, with a time window; failures are rejected."""
 
 import time
 from dataclasses import replace

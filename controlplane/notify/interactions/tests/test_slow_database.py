@@ -1,4 +1,4 @@
-"""Slack waits for 3 s: whatever the database does it is answered, and nothing happens later."""
+"""A slow database: Slack is answered within its 3 seconds, and nothing is committed later."""
 
 import time
 
@@ -40,7 +40,7 @@ def until(holds):
 
 @pytest.fixture
 def hurried(monkeypatch):
-    """A fifth of the time that there is in fact, which is less than Slack waits."""
+    """Shorten the time limits to a fifth."""
     assert views.WORK_SECONDS < views.ANSWER_SECONDS < SLACK_WAITS_SECONDS - 0.5
     for name in ("WORK_SECONDS", "ANSWER_SECONDS"):
         monkeypatch.setattr(views, name, getattr(views, name) / 5)

@@ -6,7 +6,7 @@ from controlplane.notify.models.targets import EscalationStep, OnCallMember, Rou
 
 
 def many(count: int, now: datetime, prefix: str = "many") -> None:
-    """`count` each of people, rotations of two, webhooks and escalations, and a route to each."""
+    """Create `count` each of people, rotations of two, webhooks and escalations, with routes."""
 
     def made(kind: str, **more: str) -> list[Target]:
         return Target.objects.bulk_create(

@@ -1,4 +1,4 @@
-"""Targets that tests build in sight, and places of the matrix with somebody in them."""
+"""Targets for tests, and people in the escalation matrix."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ def an_admin(name: str = "root") -> Any:
 
 
 def add(name: str, kind: str = "person", **more: Any) -> Target:
-    """A target made by an admin; a person gets an address of their own."""
+    """Create a target as an admin; a person gets an address."""
     if kind == "person" and not {"email", "user", "slack_user_id"} & more.keys():
         more["email"] = f"{abs(hash(name))}@example.org"
     asked = Asked(name=name, kind=kind, **more)
@@ -24,7 +24,7 @@ def add(name: str, kind: str = "person", **more: Any) -> Target:
 
 
 def fill(name: str, email: str) -> Target:
-    """Put somebody with an e-mail address behind a place of the matrix."""
+    """Put a person with an e-mail address into a target of the matrix."""
     place = Target.objects.get(name=name)
     place.kind, place.email = Target.Kind.PERSON, email
     place.save()

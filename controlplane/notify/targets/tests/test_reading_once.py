@@ -1,4 +1,4 @@
-"""Routes are read once for a batch of messages, and anew for whatever comes after it."""
+"""Routes are read once for a batch of messages, and again after it."""
 
 import threading
 

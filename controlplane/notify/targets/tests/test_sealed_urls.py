@@ -1,4 +1,4 @@
-"""Webhooks' URLs are sealed in the database and plain in Python."""
+"""Webhook URLs are sealed in the database and plain in Python."""
 
 from datetime import datetime, timedelta
 from importlib import import_module
@@ -102,14 +102,14 @@ def test_url_that_a_former_key_sealed_is_read(settings) -> None:
 
 
 def migrated(ago: timedelta) -> datetime:
-    """Have sealing been allowed so long ago; return the present time."""
+    """Backdate the migration that allowed sealing; return the present time."""
     now = db_now()
     MigrationRecorder.Migration.objects.filter(app="core", name=AT[1]).update(applied=now - ago)
     return now
 
 
 def three() -> list[str]:
-    """Targets with a plain URL, with a sealed one and with none."""
+    """Create targets with a plain URL, with a sealed one and with none."""
     names = ["pager", "sealed", "none"]
     for name in names:
         webhook(name, "" if name == "none" else URL)

@@ -1,4 +1,4 @@
-"""Making, changing and removing targets: what is refused, what is kept, what the trail says."""
+"""Creating, changing and removing targets: validation, stored values and audit."""
 
 import json
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ def now():
 
 
 def wrong(asked, target=None):
-    """The fields that are refused."""
+    """Return the names of the rejected fields."""
     write = {"asked": asked, "actor": an_admin(f"a{User.objects.count()}"), "now": db_now()}
     change = partial(services.change, target_id=target.pk) if target else services.create
     with pytest.raises(InvalidInput) as refused:

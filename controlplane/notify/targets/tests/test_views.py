@@ -1,4 +1,4 @@
-"""The Targets page: who stands behind each step now, and the forms of admins."""
+"""The Targets page: the reach of each step, and the forms of admins."""
 
 import re
 

@@ -85,7 +85,7 @@ def _said(message: OutboxMessage, what: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _head(message: OutboxMessage) -> dict[str, Any]:
-    """Return the head for a message: the newest state of this and all sent messages of its subject."""
+    """Return the head of a thread: the newest state among this message and those sent before."""
     told = OutboxMessage.objects.filter(
         destination=message.destination, subject=message.subject, state=OutboxMessage.State.SENT
     )

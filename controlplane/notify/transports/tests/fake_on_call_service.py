@@ -1,4 +1,4 @@
-"""A real HTTP server in place of PagerDuty and Opsgenie: it keeps incidents by their key."""
+"""An HTTP server in place of PagerDuty and Opsgenie that keeps incidents by their key."""
 
 import json
 import threading
@@ -15,9 +15,9 @@ STATES = {"trigger": "open", "acknowledge": "acknowledged", "resolve": "closed",
 
 
 class FakeOnCallService:
-    """Answers by the next step of its script (`429 Retry-After 90`), and 202 without one.
+    """A service that answers by the next step of its script (`429 Retry-After 90`), then with 202.
 
-    A wrong key is refused as the real services do: 400 by PagerDuty, 401 by Opsgenie.
+    An invalid key is rejected as by the real services: with 400 by PagerDuty, 401 by Opsgenie.
     """
 
     def __init__(self, port: int) -> None:
@@ -27,7 +27,7 @@ class FakeOnCallService:
         self.incidents: dict[str, str] = {}
 
     def take(self, path: str, authorization: str, body: dict) -> int:
-        """Apply a request; returns the status of the answer."""
+        """Apply a request; return the status of the response."""
         if path == "/v2/enqueue":
             if body.get("routing_key") != ROUTING_KEY:
                 return 400
@@ -83,7 +83,7 @@ def fake_on_call_service() -> Iterator[FakeOnCallService]:
 
 @pytest.fixture
 def on_call_service(settings):
-    """A service that both kinds of target are pointed to."""
+    """Start a service, with the settings of both kinds of target set to its URL."""
     settings.WEBHOOK_ALLOW = ("127.0.0.0/8",)
     settings.PUBLIC_URL = "https://switchgear.example.org"
     settings.ENVIRONMENT_NAME = "staging"

@@ -1,4 +1,4 @@
-"""On-call services hear of what wakes people, and of its end, whatever the routes say."""
+"""On-call services get incidents and their end, whatever the routes."""
 
 import pytest
 

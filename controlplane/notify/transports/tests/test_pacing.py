@@ -1,4 +1,4 @@
-"""A destination is sent to at its own pace, however many senders there are."""
+"""The rate limit of a destination holds for all senders together."""
 
 import threading
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""A transport that is registered is known everywhere: one object is all that a kind takes."""
+"""Registering one object makes a transport available everywhere."""
 
 import html
 from io import StringIO
@@ -28,7 +28,7 @@ BAND = "band-of-a-pigeon-0815"
 
 
 class Loft:
-    """A transport that keeps what it was to send."""
+    """A transport that records its messages."""
 
     def __init__(self):
         self.sent = []

@@ -57,7 +57,7 @@ NEW_SECRET = Field(
 
 
 class WebhookSettings(ChannelSettings):
-    """A webhook's settings: its URL, checked by the egress guard, and a generated signing secret."""
+    """A webhook's URL, checked by the egress guard, and its generated signing secret."""
 
     shown_once = "webhook_secret"
     shown_once_help = "Whoever receives the webhook checks each signature with it."
