@@ -47,7 +47,7 @@ def chromium() -> Iterator[Browser]:
 
 
 class Desk:
-    """One person's browser window; `complaints` are its console's errors about our pages."""
+    """A person's browser window; `complaints` are the console errors of our pages."""
 
     def __init__(self, context: BrowserContext, url: str) -> None:
         self.context = context

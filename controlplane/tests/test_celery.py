@@ -36,7 +36,7 @@ def test_local_clock_that_is_set_changes_nothing_of_what_beat_sends_when(step):
 
 
 def test_task_looked_up_in_another_thread_belongs_to_this_app():
-    """In this thread, an earlier imported example may have set its own app as the current one."""
+    """The lookup runs in another thread, as an example may have set its own app in this one."""
     with ThreadPoolExecutor(1) as another:
         found = another.submit(lambda: current_app.conf.broker_url).result()
 

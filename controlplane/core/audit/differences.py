@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Change:
-    """One changed field of an audit entry, with `before` and `after` as text."""
+    """A changed field of an audit entry, with `before` and `after` as text."""
 
     field: str
     before: str

@@ -9,10 +9,7 @@ ACTOR_TYPES: tuple[str, ...] = ActorType.__args__  # type: ignore[attr-defined]
 
 
 class AuditEntry(models.Model):
-    """One audited action; `before` and `after` are canonical JSON texts, hashed as they are.
-
-    `id` has no gaps: the writer holds the chain's lock and increments the last row's id.
-    """
+    """An audited action; `before` and `after` are canonical JSON texts, hashed as they are."""
 
     id = models.BigIntegerField(primary_key=True)
     at = models.DateTimeField()

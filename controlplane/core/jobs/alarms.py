@@ -67,7 +67,7 @@ class AlarmReading:
 
     @property
     def subject(self) -> str:
-        """Its alarm, such as `jobs:attempts:report:make`, in characters for buttons."""
+        """The alarm's subject, such as `jobs:attempts:report:make`, in characters valid in buttons."""
         named = [self.limit.name, self.kind, *([quote(self.step, safe="")] if self.step else [])]
         return (PREFIX + ":".join(named))[:MAX_SUBJECT_LENGTH]
 

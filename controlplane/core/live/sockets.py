@@ -30,7 +30,7 @@ SendText = Callable[[str], Awaitable[None]]
 
 
 class Socket:
-    """One open socket, with a writer task of its own so that a slow client delays no other."""
+    """An open socket, with a writer task of its own so that a slow client delays no other."""
 
     def __init__(self, visitor: Visitor, hello: str) -> None:
         self.visitor = visitor

@@ -22,7 +22,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault, `pause` seconds after the previous; `choice` in [0, 1) selects its victim."""
+    """A fault, `pause` seconds after the previous; `choice` in [0, 1) selects its victim."""
 
     number: int
     kind: str

@@ -1,4 +1,4 @@
-"""No page scrolls sideways at 320 pixels, the width of a desktop at 400 % zoom."""
+"""Pages do not scroll sideways at 320 pixels, the width of a desktop at 400 % zoom."""
 
 import pytest
 

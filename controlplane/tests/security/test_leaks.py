@@ -1,4 +1,4 @@
-"""No secret is stored in plain text anywhere in the database, the audit trail included."""
+"""Secrets are not stored in plain text anywhere in the database, the audit trail included."""
 
 import pytest
 from django.db import connection

@@ -1,4 +1,4 @@
-"""No text becomes an element or an executable link on any page."""
+"""User texts never become an element or an executable link on any page."""
 
 from html import unescape
 

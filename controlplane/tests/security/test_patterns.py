@@ -1,4 +1,4 @@
-"""No regular expression of ours backtracks catastrophically."""
+"""Our regular expressions do not backtrack catastrophically."""
 
 import importlib
 import pkgutil

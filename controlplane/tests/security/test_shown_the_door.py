@@ -152,7 +152,7 @@ def test_what_was_asked_in_a_session_that_was_ended_meanwhile_is_not_done():
 
 
 def test_a_password_is_not_changed_by_the_one_that_was_just_replaced():
-    """Somebody with a stolen session races the password reset that ends it."""
+    """A request of a stolen session races the password reset that ends the session."""
     olga = person("operator", "olga")
     people.set_password(user=olga, password=OLD, actor=HOUSE, now=db_now())
     thief = browser_of(olga)

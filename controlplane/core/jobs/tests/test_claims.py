@@ -1,4 +1,4 @@
-"""One worker at a time: leases, fences, and writes after a lost lease."""
+"""Job claims: leases, fences, and writes after a lost lease."""
 
 from datetime import timedelta
 from functools import partial

@@ -54,7 +54,7 @@ def ended():
 
 @pytest.fixture
 def registered():
-    """Register transports by key and object (with `reaches` and `send`) for the duration of a test."""
+    """Register transports by key, as objects with `reaches` and `send`, for one test."""
     keys = []
 
     def register(key, sender):

@@ -53,7 +53,7 @@ def message(**which):
 
 
 def attempted(attempts=1):
-    """Make the next attempt at the only message, after `attempts` earlier ones; return the message."""
+    """Wait until the only message has had `attempts` and is not leased; return it."""
     until(lambda: message().attempts >= attempts and message().lease_until is None)
     return message()
 

@@ -19,7 +19,7 @@ STEP = timedelta(minutes=20)
 
 
 def set_back():
-    """Move all stored times 20 minutes ahead."""
+    """Move all stored times 20 minutes ahead, as if the clock had been set back since."""
     OutboxMessage.objects.update(
         created_at=F("created_at") + STEP,
         next_attempt_at=F("next_attempt_at") + STEP,

@@ -194,5 +194,5 @@ def test_a_sender_that_died_before_its_first_call_leaves_a_begun_attempt(by_bot)
 
 
 def wordless(row):
-    """The stored payload is unchanged."""
+    """Return whether the stored payload has no repeat mark."""
     return "may_be_repeat" not in row.payload
