@@ -59,7 +59,7 @@ _crew = Crew(THREADS, task_may_take_seconds=TASK_MAY_TAKE_SECONDS)
 
 
 def broker_url(redis_url: str) -> str:
-    """The URL as Celery's broker library wants it: it has a spelling of its own for sockets."""
+    """Return the Redis URL in the form that kombu expects, which differs for Unix sockets."""
     parts = urlsplit(redis_url)
     if parts.scheme != "unix":
         return redis_url
@@ -70,7 +70,7 @@ def broker_url(redis_url: str) -> str:
 
 
 class PromptConnection(kombu.Connection):
-    """A connection to the broker that is back soon after Redis is, not half a minute later."""
+    """A broker connection that reconnects as soon as Redis is back, not half a minute later."""
 
     def ensure_connection(self, *args: Any, **options: Any) -> Any:
         options.setdefault("interval_max", RECONNECT_EVERY_SECONDS)

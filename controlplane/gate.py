@@ -63,8 +63,10 @@ KILLS = Limits(threads=4, each=2, strangers=2, wait_seconds=6)
 MAX_ORDINARY_BESIDE_KILL = 2
 """Maximum of ordinary requests during a kill; no more are started until it is done."""
 MAX_EXPORTS = 2
-"""Most exports that run at a time, one per caller: each holds its thread for as long as somebody
-reads, however slowly."""
+"""Maximum number of concurrent exports, one per caller.
+
+Each holds its thread until its client has read it, however slowly.
+"""
 
 Refuse = Callable[[Call, DomainError], Awaitable[None]]
 log = structlog.get_logger(__name__)

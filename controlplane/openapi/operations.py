@@ -1,7 +1,7 @@
-"""Operation ids and summaries: one row per operation, `METHOD path  operation_id  Summary`.
+"""Operation ids and summaries: one row per operation, `METHOD path operation_id Summary`.
 
-Paths stand without `/api/v1` where they begin with it. A generated client has one function for
-each operation id.
+Paths are relative to `/api/v1` if they begin with it. A generated client has one function for each
+operation id.
 """
 
 ROOT = "/api/v1"

@@ -1,7 +1,7 @@
-"""An upgrade without a pause: processes of two releases on one database, replaced one by one.
+"""A rolling upgrade: processes of two releases on one database, replaced one by one.
 
-Whoever polls goes through a list of addresses, as through a load balancer: what is to be replaced
-leaves the list first, is told to end, and its successor joins when it is ready.
+Clients poll a list of addresses, as through a load balancer: a process to be replaced is removed
+from the list, then terminated, and its successor is added when it is ready.
 """
 
 import json

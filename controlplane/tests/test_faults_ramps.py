@@ -1,6 +1,7 @@
-"""Ramps while everything they stand on is killed, stopped or emptied: late perhaps, never wrong.
+"""Ramps while their dependencies are killed, stopped or emptied: possibly late, never wrong.
 
-Each fault meets two ramps of one installation: one goes through, the other's gate fails half way.
+Each fault is injected into two ramps of one installation: one completes, the other's gate fails
+half way.
 """
 
 import contextlib

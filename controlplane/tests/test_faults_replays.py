@@ -1,7 +1,7 @@
-"""Replays of dead letters while whoever works on them is killed: each letter once, all counts one.
+"""Replays of dead letters while their workers are killed: each letter once, counts consistent.
 
-Real processes, three streams and three groups of errors. One group is poisoned: garbage that the
-consumer can't take this time either, so it comes back, and half of it was retried too often.
+Real processes, three streams and three groups of errors. One group is poisoned: the consumer fails
+on it again, so it comes back, and half of it has exceeded its retries.
 """
 
 import contextlib

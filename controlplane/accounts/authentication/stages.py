@@ -15,7 +15,7 @@ KNOWN = "known"
 
 
 class SecondFactorStage(LoginStage):  # type: ignore[misc]
-    """Asks people with a second factor for a code or a passkey, unless they signed in with it."""
+    """The sign-in step for a code or passkey, skipped after a sign-in by passkey."""
 
     key = SECOND_FACTOR
     urlname = "second_factor"

@@ -89,6 +89,6 @@ def _climbing(escalation: Escalation, following: Any) -> dict[str, Any]:
 
 
 def _stamped(response: HttpResponse, now: datetime) -> HttpResponse:
-    """Tell the page the server's time, for its countdowns and its `as of`."""
+    """Add the server's time to the response, for the page's countdowns and its `as of`."""
     response["Switchgear-Now"] = timestamp(now)
     return response

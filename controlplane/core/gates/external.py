@@ -1,4 +1,4 @@
-"""External gates: programs outside (smoke tests, pipelines) report how they stand.
+"""External gates: external programs (smoke tests, pipelines) report their results.
 
 The latest observation counts, in whatever order reports arrive. A `fail` since the step began
 counts even if an `ok` follows, since reports may change twice between two evaluations.
@@ -53,7 +53,7 @@ _OBSERVATIONS = """
 
 @dataclass(frozen=True)
 class RecordedVerdict:
-    """The verdict after a report; `accepted` is False if a later observation stands."""
+    """The stored verdict after a report; `accepted` is False if a later observation was stored."""
 
     verdict: ExternalVerdict
     accepted: bool

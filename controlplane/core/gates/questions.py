@@ -1,4 +1,4 @@
-"""The question that a gate asks, and its answer. Pure."""
+"""The request for a gate's evaluation, and its result. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,11 +10,11 @@ PASS, FAIL, NO_DATA, WAITING = "pass", "fail", "no_data", "waiting"
 
 @dataclass(frozen=True)
 class Question:
-    """A gate of a step, with the start of the step.
+    """A gate to evaluate, with the start of its step.
 
-    `key` identifies it (`ramp:12:1:0`), `spec` is the gate as the plan has it, and only
-    observations since `since` count. `step` identifies the step for approvals
-    (`feature:nl2sql#ramp-12-1`); it is empty where nobody can be asked.
+    `key` identifies it (`ramp:12:1:0`), `spec` is the gate as in the plan, and only observations
+    since `since` count. `step` identifies the step for approvals (`feature:nl2sql#ramp-12-1`); it
+    is empty where approvals are not possible.
     """
 
     key: str

@@ -89,7 +89,7 @@ class StrictJSONParser(BaseParser):
         return loads_object(body)
 
     def require_utf8(self, media_type: str) -> None:
-        """Raise if the body says that it is in another encoding."""
+        """Raise :class:`UnsupportedMediaType` if the media type has another charset than UTF-8."""
         charset = _charset(media_type)
         if charset not in {"", "utf-8", "utf8"}:
             raise UnsupportedMediaType(

@@ -67,7 +67,7 @@ class AlarmReading:
 
     @property
     def subject(self) -> str:
-        """The alarm's subject, such as `jobs:attempts:report:make`, in characters valid in buttons."""
+        """The subject of its alarm, such as `jobs:attempts:report:make`, URL-quoted."""
         named = [self.limit.name, self.kind, *([quote(self.step, safe="")] if self.step else [])]
         return (PREFIX + ":".join(named))[:MAX_SUBJECT_LENGTH]
 

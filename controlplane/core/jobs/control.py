@@ -40,7 +40,7 @@ def create_job(
 ) -> Job | None:
     """Create a job in the caller's transaction; return None if its `key` was used before.
 
-    It is due at `next_at`, by default at once; a `pending` one waits for somebody else.
+    It is due at `next_at`, by default at once; a `pending` job is not due until it is started.
     """
     pending = state == Job.State.PENDING
     job = Job(

@@ -10,7 +10,7 @@ from django.db import connection
 RECENT = timedelta(days=1)
 USUALLY_FROM, USUALLY_UNTIL = timedelta(days=30), timedelta(days=7)
 MAX_STEPS = 200
-"""Kinds and steps have few names; were they ever many, the busiest are told."""
+"""Maximum number of steps listed, the most frequent first; usually there are far fewer."""
 
 # A step that failed is compensated afterwards, if it can be: it is the one its job failed at.
 _STEPS = """

@@ -22,16 +22,16 @@ MAX_RESTARTS = 5
 FIRST_PAUSE = timedelta(seconds=1)
 COMPENSATE_AGAIN = timedelta(seconds=30)
 BEAT = timedelta(seconds=30)
-"""A step that waits for something is looked at this often at least, so that its job is alive."""
+"""Longest time between two runs of a waiting step, so that its job keeps its heartbeat."""
 DIED_TWICE = 2 * LEASE
-"""After so long with a lease that nobody gave back, more than one worker died of taking back."""
+"""Time with an unreturned lease after which more than one worker died compensating."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
 class StepPassed:
-    """The step is done; `output` is added to its data."""
+    """The step is complete; `output` is added to its data."""
 
     output: Mapping[str, Any] = field(default_factory=dict)
 

@@ -15,7 +15,7 @@ from controlplane.core.process_models import Tick
 
 SILENT = timedelta(minutes=5)
 TO_BE_TAKEN_UP = timedelta(seconds=30)
-"""How long a job may be due before that nobody took it up says something."""
+"""Time that a job may be due before it counts as not picked up."""
 ENDED_LATELY = timedelta(hours=1)
 AWAY = timedelta(minutes=1)
 TO_BE_TAKEN_BACK = Q(state=Job.State.FAILED, next_at__isnull=False)
@@ -40,7 +40,7 @@ def filter_stuck_jobs(jobs: QuerySet[Job], now: datetime) -> QuerySet[Job]:
 
 
 def is_stuck(job: Job, now: datetime) -> bool:
-    """Return the same for one job."""
+    """Return whether a job is stuck, by the rules of :func:`filter_stuck_jobs`."""
     watched = job.state in {Job.State.RUNNING, Job.State.HOLDING} or (
         job.state in {Job.State.PAUSED, Job.State.FAILED} and job.next_at is not None
     )
@@ -49,9 +49,9 @@ def is_stuck(job: Job, now: datetime) -> bool:
 
 
 def run_watch(now: datetime) -> int:
-    """Look for stuck jobs, unless nobody looked for a while.
+    """Notify about stuck jobs, unless the watch itself did not run for `AWAY`.
 
-    Then everything was down, and jobs are silent until their workers had a first tick.
+    After an outage of everything, jobs are silent until their workers have had a first tick.
     """
     last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
     if last is None or now - last > AWAY:

@@ -161,7 +161,7 @@ class Hub:
             socket.begin_anew(self._hello(socket.topics))
 
     def _lose(self) -> None:
-        """Tell all clients at once that notifications are being missed."""
+        """Notify all clients once that notifications are being missed."""
         if self._deaf:
             return
         self.hears, self._deaf = False, True

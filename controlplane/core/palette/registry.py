@@ -67,7 +67,7 @@ class PaletteEntry:
 
 @dataclass(frozen=True)
 class PaletteQuery:
-    """The text that somebody typed, stripped, and that person."""
+    """The text typed into the palette, stripped, and the user."""
 
     text: str
     user: Person
@@ -79,8 +79,10 @@ class PaletteQuery:
 
 
 PaletteSource = Callable[[PaletteQuery], Sequence[PaletteEntry]]
-"""Returns the things of one kind that fit, the best first, `MAX_ENTRIES` at most. The text is never
-empty."""
+"""Return the matching entries of one kind, best first, at most `MAX_ENTRIES`.
+
+The text is never empty.
+"""
 
 MAX_ENTRIES = 6
 

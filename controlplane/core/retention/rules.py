@@ -20,13 +20,13 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class RetentionRule:
-    """The tick `tick` deletes rows of `model` (`app.Model`) that fulfil `where`.
+    """A rule by which the tick `tick` deletes rows of `model` (`app.Model`) that match `where`.
 
     `where` is SQL about the row `it`. It has the parameters `%(before)s`, which is now less the
     period, and `%(before_text)s`, the same as canonical text. `since` is the column or expression
-    that a row's age counts from; `order` has an index. KEPT_DAYS may set the period within
-    `bounds` (days), or not at all without them. Rows of `parts` are deleted with their row. `why`
-    says what the rows are kept for, and `exempt` which are never deleted.
+    that a row's age counts from; `order` has an index. KEPT_DAYS may set the period within `bounds`
+    (days), or not at all without them. Rows of `parts` are deleted with their row. `why` is the
+    purpose of keeping the rows, and `exempt` names those that are never deleted.
     """
 
     name: str

@@ -1,8 +1,7 @@
-"""Follows policies, overrides and degradation causes, on a connection of its own.
+"""The follower of policies, overrides and degradation causes, on a connection of its own.
 
-The refresher's polls tell when something changed. However many policies there are, and whatever is
-wrong with them, switches and tokens are followed meanwhile, and the database does not count as
-lost.
+The refresher's polls trigger it. Neither the number of policies nor errors in them delay switches
+and tokens, or make the database count as lost.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""Keeps the state equal to the database: a one-row poll each second, and at once when woken.
+"""The refresher of the state: a one-row poll each second, and at once when woken.
 
-Rows are read only when that one row says they changed, all in one snapshot of the database. Every
-wait has a deadline, so a stopped, frozen or unmigrated database costs freshness and nothing else;
-its return is noticed within a second. Switches and tokens are read here; policies and degradation
+Rows are read only when that one row has changed, all in one snapshot of the database. Every wait
+has a deadline, so a stopped, frozen or unmigrated database costs freshness and nothing else; its
+return is noticed within a second. Switches and tokens are read here; policies and degradation
 causes are followed separately, after each poll, so that they can't delay a switch.
 """
 

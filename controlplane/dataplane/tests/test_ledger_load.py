@@ -24,7 +24,7 @@ from controlplane.dataplane.tests.test_ledger import BOOT, COPY, Clock, report, 
 loaded = pytest.mark.usefixtures("published", "frozen")
 
 MAX_STOP_SECONDS = 0.1
-"""Seconds for which nobody may have been answered."""
+"""Longest interval in seconds without a response."""
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,9 @@ from controlplane.dataplane.tests.lines import Background, until
 
 WAIT_SECONDS = 2.0
 SLOWEST_SECONDS = 1.5
-"""Answers come from memory; this much leaves room for a busy test machine."""
+"""Longest response time: responses come from memory, the rest is for a busy test machine."""
 FRESH_SECONDS = 2.5
-"""The most that `Switchgear-Age` says while the database answers."""
+"""Maximum of `Switchgear-Age` while the database responds."""
 ROUNDING_SECONDS = 0.1
 
 Mark = tuple[str, int]
@@ -35,7 +35,7 @@ class Answer:
     ended: float
     status: int
     mark: Mark | None
-    """What the poller has after it."""
+    """The poller's mark after the response."""
     age: float | None = None
     retry_after: str = ""
     may_take: float = SLOWEST_SECONDS
@@ -46,16 +46,16 @@ class Answer:
 
 
 class Watch:
-    """Polls in the background in every supported way, and checks all answers at the end.
+    """Background pollers of every supported kind, with a check of all responses at the end.
 
-    Each of `targets` has its own pollers; a target with several addresses stands for a service
+    Each of `targets` has its own pollers; a target with several addresses represents a service
     behind a load balancer, whose requests reach them in turn.
     """
 
     def __init__(self, loop: Background, token: Mapping[str, str], *targets: Sequence[str]) -> None:
         self.answers: list[Answer] = []
         self.has: dict[tuple[str, str], Mark] = {}
-        """What each poller has: way and target → mark."""
+        """The mark of each poller, by way and target."""
         self._loop = loop
         self._token = dict(token)
         self._targets = targets

@@ -1,8 +1,8 @@
-"""Requests that a generator makes of the OpenAPI document, and what that says of their answers.
+"""Requests generated from the OpenAPI document, and checks of their responses.
 
-Schemathesis makes the cases. Half of what it makes up would be refused for what no schema can say
-(a reason has to say something), so good words take the place of some, and things that exist the
-place of some in addresses.
+Schemathesis generates the cases. Half of them would be rejected by rules that no schema can express
+(a reason has to be informative), so valid texts replace some, and existing objects some ids in
+paths.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

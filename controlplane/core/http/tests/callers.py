@@ -70,7 +70,7 @@ def at(path: str) -> str:
 
 
 def at_once(*calls: Callable[[], Any]) -> list[Any]:
-    """The results of calls made by one thread each, all let go at the same moment."""
+    """Run each call in a thread of its own, all started at the same moment; return the results."""
     if not calls:
         return []
     start = threading.Barrier(len(calls))

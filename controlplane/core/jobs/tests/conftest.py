@@ -1,4 +1,4 @@
-"""A registry with a kind of the tests' own, and somewhere to tell things."""
+"""Fixtures: a registry with the tests' own kind of job, and notification targets."""
 
 from dataclasses import replace
 

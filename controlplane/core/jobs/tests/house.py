@@ -63,7 +63,7 @@ def path(job: Job) -> str:
 
 
 def begin(*steps: str, now: datetime = NOW, actor: Actor = ACTOR, **more: Any) -> Job:
-    """A job of the tests' kind about `segment:finance`, or as `more` says."""
+    """Create a job of the tests' kind about `segment:finance`, with `more` as other arguments."""
     arguments = {"kind": KIND, "subject": "segment:finance", "reason": "because", **more}
     planned = [control.PlannedStep(name) for name in steps or ("one",)]
     with transaction.atomic():
@@ -73,7 +73,7 @@ def begin(*steps: str, now: datetime = NOW, actor: Actor = ACTOR, **more: Any) -
 
 
 def ended(count: int, *, at: datetime, seconds: float = 10, **more: Any) -> list[Job]:
-    """Jobs that ended then, after so long."""
+    """Create jobs that ended at `at` after `seconds`."""
     began_at = at - timedelta(seconds=seconds)
     arguments = {"kind": KIND, "subject": "segment:finance", "state": "completed", **more}
     return Job.objects.bulk_create(

@@ -1,7 +1,7 @@
-"""A wrong clock for a whole process: with this folder on PYTHONPATH, Python itself starts with it.
+"""A wrong clock for a process; Python imports this module if its folder is on PYTHONPATH.
 
-The file that WRONG_CLOCK names says by how many seconds the clock is ahead, and may be changed at
-any time. The monotonic clock goes on as it is, as it does when a real clock is set.
+The file named by WRONG_CLOCK contains the seconds by which the clock is ahead, and may be changed
+at any time. The monotonic clock is unaffected, as when a real clock is set.
 """
 
 import os
