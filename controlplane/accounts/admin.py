@@ -32,7 +32,7 @@ admin.site.logout = _sign_out  # type: ignore[method-assign, assignment]
 
 @admin.register(Token)
 class TokenAdmin(ReadOnly):
-    """Tokens are made by `manage.py token create`, which prints them once; here they end."""
+    """Admin of tokens, which can be revoked here; `manage.py token create` creates them."""
 
     list_display = (
         "name", "prefix", "owner", "scopes", "created_at", "expires_at", "revoked_at",

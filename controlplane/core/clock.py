@@ -7,7 +7,7 @@ from django.db import connection
 
 
 def db_now() -> datetime:
-    """The database server's current time, aware, UTC, with microseconds."""
+    """Return the database server's current time, aware, UTC, with microseconds."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         (now,) = cursor.fetchone()

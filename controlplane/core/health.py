@@ -65,7 +65,7 @@ def set_starting(is_starting: Callable[[], bool]) -> None:
 
 
 def snapshot() -> SnapshotStatus | None:
-    """The state of the data plane in this process, or None if it runs elsewhere."""
+    """Return the state of this process's data plane, or None if it runs elsewhere."""
     return None if _snapshot_source is None else _snapshot_source()
 
 

@@ -50,7 +50,7 @@ class Pulse:
         self._thread: threading.Thread | None = None
 
     def turned(self) -> None:
-        """The loop went round once more; costs nothing."""
+        """Record a turn of the main loop; cheap enough for every turn."""
         self._turned_at = time.monotonic()
 
     def start(self) -> None:

@@ -12,7 +12,7 @@ class Loop:
         self._turned_at = time.monotonic()
 
     def turned(self) -> None:
-        """The loop went round once more; costs nothing."""
+        """Record a turn of the main loop; cheap enough for every turn."""
         self._turned_at = time.monotonic()
 
     @property

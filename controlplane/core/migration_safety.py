@@ -55,7 +55,7 @@ def problems(release: str, growing: set[str]) -> list[str]:
 def judge(
     migration: Migration, before: ProjectState, *, release: str, growing: set[str]
 ) -> list[str]:
-    """The same of one migration, on the state that it finds."""
+    """Return the findings for one migration, on the state that it starts from."""
     last_used_in = getattr(migration, "last_used_in", None)
     if last_used_in is not None and _number(last_used_in) < _number(release):
         return []

@@ -17,7 +17,7 @@ UNCACHED = {"Cache-Control": "no-store"}
 
 
 def probe(ask: Callable[[], health.Report]) -> Callable[[HttpRequest], HttpResponse]:
-    """A view that answers with a report; probes carry no credentials."""
+    """Return a view that responds with a report; probes need no credentials."""
 
     @require_safe
     def view(request: HttpRequest) -> HttpResponse:

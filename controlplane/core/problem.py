@@ -18,7 +18,7 @@ TYPE = "urn:switchgear:problem:"
 
 
 def document(error: DomainError) -> dict[str, Any]:
-    """The RFC 9457 document of an error."""
+    """Return the RFC 9457 document of an error."""
     return {
         "type": TYPE + error.slug,
         "title": error.title,

@@ -36,7 +36,7 @@ def largest_body(path: str) -> int:
 
 
 def too_large(limit: int = MAX_BODY_BYTES) -> TooLarge:
-    """The error of a body over the limit."""
+    """Return the error for a body over the limit."""
     return TooLarge(f"A request body may have at most {limit // 1024} KiB.")
 
 

@@ -33,7 +33,7 @@ class Pace:
     longest_pause_seconds: float
 
     def pause_seconds(self, failures: int) -> float:
-        """The longest pause after so many failed attempts in a row."""
+        """Return the longest pause in seconds after so many consecutive failures."""
         doublings = min(failures, 10)  # A float would overflow after hours without Redis.
         return min(FIRST_PAUSE_SECONDS * 2.0**doublings, self.longest_pause_seconds)
 

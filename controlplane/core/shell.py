@@ -22,7 +22,7 @@ ESCAPED = frozenset({"Cc", "Cf", "Zl", "Zp"})
 
 
 def shell_actor() -> Actor:
-    """The person at the server's shell: trusted, and named in the audit trail."""
+    """Return the actor of the server's shell, which is trusted and named in the audit trail."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError):  # A container may run as a user without a passwd entry.
@@ -79,7 +79,7 @@ def _visible(text: str) -> str:
 
 
 class Instead(BaseCommand):
-    """Replaces a command of Django's that would bypass the audit trail; prints the alternative."""
+    """A replacement for a Django command that bypasses the audit trail; prints the alternative."""
 
     def run_from_argv(self, argv: list[str]) -> NoReturn:
         self.stderr.write(self.help)

@@ -22,10 +22,10 @@ log = structlog.get_logger(__name__)
 
 
 class _Waker:
-    """Publishes with short timeouts, and pauses after a failure.
+    """A publisher with short timeouts that pauses after a failure.
 
-    Subscribers can't notice a missing notification. So it is owed: a thread sends it as soon as
-    Redis accepts it, whether or not anything else is published.
+    Subscribers can't notice a missing notification, so a thread sends it as soon as Redis accepts
+    it, whether or not anything else is published.
     """
 
     def __init__(self, pause_seconds: float = PAUSE_SECONDS) -> None:

@@ -23,7 +23,7 @@ def dataplane(*, host: str, port: int, workers: int) -> list[str]:
 
 
 def stand_in(*, host: str, port: int) -> list[str]:
-    """The data plane that answers while the web process is starting."""
+    """Return the command line of the data plane that answers while the web process starts."""
     return ["-m", "controlplane.dataplane.stand_in", host, str(port)]
 
 

@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def explained(action: Callable[[], int]) -> int:
-    """The exit code of `action`, with the reason on stderr when it can't be done."""
+    """Return the exit code of `action`, with the reason on stderr if it can't be carried out."""
     try:
         return action()
     except CannotRun as failure:

@@ -50,7 +50,7 @@ def child_environment(place: Layout, addresses: Mapping[str, str]) -> dict[str, 
 
 
 def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) -> Application:
-    """The real thing."""
+    """Return the children of a real run."""
     environment = child_environment(place, addresses)
 
     def python(

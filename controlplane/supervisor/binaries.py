@@ -43,7 +43,7 @@ class Binaries:
 
 
 def find(major: str | None) -> Binaries:
-    """The programs for a cluster of version `major`, or the newest; raises `CannotRun`."""
+    """Return the programs of a cluster of version `major`, or the newest; raises `CannotRun`."""
     package = importlib.util.find_spec(_PACKAGE)
     if package is None or not package.submodule_search_locations:
         raise CannotRun(
@@ -62,7 +62,7 @@ def find(major: str | None) -> Binaries:
 
 
 def usable_by(user: ServiceUser | None, binaries: Binaries, home: Path) -> Binaries:
-    """The programs as they are if `user` may execute them, or else their copy under `home`."""
+    """Return the programs if `user` may execute them, else their copy under `home`."""
     if reaches(user, binaries.postgres):
         return binaries
     version = importlib.metadata.version(_WHEEL)

@@ -111,7 +111,7 @@ class Child:
         return bool(chunk)
 
     def finish(self, exit_code: int) -> None:
-        """After the process was reaped: end its group and read its last words."""
+        """End the reaped process's group and read its remaining output."""
         self.kill_group()
         for descriptor in self.streams:
             for _ in range(_LAST_READS):

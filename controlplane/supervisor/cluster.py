@@ -115,7 +115,7 @@ class Cluster:
         return False
 
     def status(self) -> tuple[int, str]:
-        """The server's process id and state as `postmaster.pid` has them."""
+        """Return the server's process id and state, as in `postmaster.pid`."""
         with contextlib.suppress(OSError, ValueError, IndexError):
             lines = (self.directory / "postmaster.pid").read_text().splitlines()
             return int(lines[0]), lines[7].strip() if len(lines) > 7 else "starting"

@@ -34,7 +34,7 @@ _NOT_FOR_TESTS = {
 
 
 def execute(terminal: Terminal, command: Sequence[str]) -> int:
-    """The exit code of `command`. Raises `CannotRun` when it, or a service, can't be started."""
+    """Return the exit code of `command`; raises `CannotRun` if it or a service can't be started."""
     with contextlib.ExitStack() as kept:
         place = layout.prepare(kept.enter_context(_temporary()) / "data")
         services = Services()

@@ -2,7 +2,7 @@
 
 
 class CannotRun(Exception):
-    """Ends the run; its text is shown to the person at the terminal as it is."""
+    """An error that ends the run; its text is shown in the terminal unchanged."""
 
     def __init__(self, reason: str, exit_code: int = 1) -> None:
         super().__init__(reason)

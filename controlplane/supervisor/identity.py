@@ -35,7 +35,7 @@ class ServiceUser:
 
 
 def service_user(cluster: Path) -> ServiceUser | None:
-    """The user for `cluster`; None means the one who runs this."""
+    """Return the user for `cluster`; None means the current one."""
     if os.geteuid() != 0:
         return None
     if (marker := cluster / "PG_VERSION").exists():

@@ -53,16 +53,16 @@ class Terminal:
         return self.descriptor is not None and bool(self._queue or self._unwritten)
 
     def say(self, text: str) -> None:
-        """A line of the supervisor itself; never dropped."""
+        """Print a line of the supervisor itself, which is never dropped."""
         for line in text.splitlines():
             self._queue.append(f"switchgear | {line}\n".encode(errors="replace"))
 
     def show(self, block: str) -> None:
-        """A block for the person at the terminal, as it is."""
+        """Print a block of text unchanged, for the person at the terminal."""
         self._queue.append(block.encode(errors="replace"))
 
     def pass_on(self, name: str, line: bytes) -> None:
-        """A line of the child `name`."""
+        """Print a line of the child `name`."""
         if len(self._queue) >= _LINES_WAITING:
             self._dropped += 1
             return

@@ -74,7 +74,7 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
 
 
 class ProviderCalls(DefaultSocialAccountAdapter):  # type: ignore[misc]
-    """Calls to the provider: each with a time-out, none led elsewhere by a redirect."""
+    """Adapter whose calls to the provider have a timeout and follow no redirects."""
 
     def get_requests_session(self) -> Any:
         session = super().get_requests_session()

@@ -15,7 +15,7 @@ MAX_SUBJECT_LENGTH = 191  # The column's limit; OpenID allows 255.
 
 
 def provider_id(issuer: str) -> str:
-    """The name of an issuer in the table: another issuer's subjects are other people."""
+    """Return the stored name of an issuer; subjects of different issuers are different people."""
     return f"oidc:{hashlib.sha256(issuer.encode()).hexdigest()[:32]}"
 
 

@@ -20,7 +20,7 @@ REFUSED = "That passkey was not accepted. Try again, or use another way."
 
 
 def to_register(user: User) -> str:
-    """The question to make a passkey, as JSON."""
+    """Return the WebAuthn registration options, as JSON."""
     return _as_json(auth.begin_registration(user, True))
 
 

@@ -57,7 +57,7 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
 
 
 def provider(request: HttpRequest) -> Provider:
-    """The provider that the environment names."""
+    """Return the configured identity provider."""
     app = SocialApp(
         provider="openid_connect",
         provider_id=links.provider_id(settings.OIDC.issuer),
@@ -132,7 +132,7 @@ class ProviderAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
         return claims
 
     def _key_of(self, token: str) -> Any:
-        """The provider's key that a token names; of a single key the name may be missing."""
+        """Return the provider's key that a token names; optional if there is a single key."""
         header = jwt.get_unverified_header(token)
         with get_adapter(self.request).get_requests_session() as session:
             answer = session.get(self.openid_config["jwks_uri"])
@@ -165,7 +165,7 @@ def _identity(claims: dict[str, Any], more: dict[str, Any]) -> Identity:
 
 
 def _text(claims: dict[str, Any], name: str) -> str:
-    """A claim as the database can keep it: no null character, no half of a pair."""
+    """Return a claim as PostgreSQL can store it: without NUL characters and lone surrogates."""
     value = claims.get(name)
     if not isinstance(value, str):
         return ""

@@ -47,7 +47,7 @@ class Verdict:
 
 
 def digest(row: Mapping[str, Any]) -> str:
-    """The hash of one row, from its `FIELDS` (`at` as RFC 3339 text)."""
+    """Return the hash of one row, from its `FIELDS` (`at` as RFC 3339 text)."""
     text = canonical.dumps({field: row[field] for field in FIELDS})
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -11,7 +11,7 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "�
 
 
 def csv_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[str]]:
-    """The header and then a row each; a text that a spreadsheet would run gets a leading quote."""
+    """Yield the header and each row; texts that a spreadsheet would run get a leading quote."""
     yield list(COLUMNS)
     for row in rows:
         yield [_inert(row[column]) for column in COLUMNS]

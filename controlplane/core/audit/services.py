@@ -98,13 +98,13 @@ def _entry(
 
 
 def as_row(entry: AuditEntry) -> dict[str, Any]:
-    """The row as exported and hashed: plain values, `at` as RFC 3339."""
+    """Return the row as exported and hashed: plain values, `at` as RFC 3339."""
     row = {field: getattr(entry, field) for field in (*chain.FIELDS, "hash")}
     return {**row, "at": canonical.timestamp(entry.at)}
 
 
 def rows() -> Iterator[dict[str, Any]]:
-    """The whole trail in order: memory does not grow with it."""
+    """Yield the whole trail in order, in constant memory."""
     yield from rows_of(AuditEntry.objects.all())
 
 

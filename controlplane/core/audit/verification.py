@@ -36,7 +36,7 @@ def turn(now: datetime, *, most: int = MAX_AT_ONCE) -> int:
 
 
 def _next(here: AuditRound, most: int) -> tuple[chain.Verdict, bool]:
-    """The verdict on the next rows, and whether the trail ends with them."""
+    """Return the result for the next rows, and whether the trail ends with them."""
     last = here.reached_id + most
     newest = AuditEntry.objects.order_by("-id").values_list("id", flat=True).first() or 0
     at_end = newest <= last

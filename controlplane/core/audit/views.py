@@ -34,7 +34,7 @@ class AuditFilters(forms.Form):
     before = forms.IntegerField(required=False, min_value=1, max_value=2**62)
 
     def condition(self) -> Q:
-        """The rows that pass; a filter that can't be read narrows nothing and shows its error."""
+        """Return the condition of the filters; an invalid filter is ignored and shows its error."""
         self.is_valid()
         wanted: dict[str, Any] = {k: v for k, v in self.cleaned_data.items() if v}
         condition = Q()
@@ -78,7 +78,7 @@ class AuditFilters(forms.Form):
 @signed_in
 @require_GET
 def audit_page(request: PersonRequest) -> HttpResponse:
-    """The trail, newest first; older rows by `before`, so that pages hold while rows arrive."""
+    """Show the trail, newest first; `before` keeps pages stable while rows are added."""
     filters = AuditFilters(request.GET)
     shown = filters.entries(PAGE_SIZE + 1)
     entries = shown[:PAGE_SIZE]

@@ -60,7 +60,7 @@ def connected(url: str, *, autocommit: bool = False) -> Iterator[Database]:
 
 
 def asked(database: Database, statement: str, *values: str | int) -> Any:
-    """The first value of the first row, or None."""
+    """Return the first value of the first row, or None."""
     row = database.execute(statement.encode(), values).fetchone()
     return row[0] if row else None
 
@@ -71,7 +71,7 @@ def tables(database: Database) -> list[str]:
 
 
 def marked(database: Database) -> str | None:
-    """The SHA-256 of the backup that is being restored into it."""
+    """Return the SHA-256 of the backup that is being restored into the database."""
     if not asked(database, "SELECT to_regclass(%s) IS NOT NULL", RESTORE_MARK):
         return None
     return str(asked(database, "SELECT max(sha256) FROM core_restoring"))

@@ -102,7 +102,7 @@ def read(cursor: "Cursor[Any]") -> Manifest:
 
 
 def product() -> str:
-    """The version of this release."""
+    """Return the version of this release."""
     project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())
     return str(project["project"]["version"])
 

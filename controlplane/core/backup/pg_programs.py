@@ -106,7 +106,7 @@ def _expect_well(command: Sequence[str], code: int, said: "Said") -> None:
 
 
 class Said:
-    """Reads a program's output in a thread: a full pipe would block the program."""
+    """Reader thread of a program's output, because a full pipe would block the program."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._content = b""

@@ -51,7 +51,7 @@ class Degraded:
 
 
 def known() -> tuple[Cause, ...]:
-    """The causes that were reported last."""
+    """Return the causes reported last."""
     return _causes(Degradation.objects.get(pk=1))
 
 

@@ -88,7 +88,7 @@ def is_public(address: Address) -> bool:
 
 
 def literal(host: str) -> Address | None:
-    """The address that a host is, if it is one and no name."""
+    """Return the address if the host is an IP literal, None for a name."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:

@@ -87,7 +87,7 @@ class GuardedTransport(httpx.AsyncHTTPTransport):
 
 
 def _addressed(request: httpx.Request, address: Address) -> httpx.Request:
-    """The request to one address; its Host header, TLS name and certificate stay the host's."""
+    """Return the request to one address; Host header, TLS name and certificate stay unchanged."""
     return httpx.Request(
         request.method,
         request.url.copy_with(host=str(address)),

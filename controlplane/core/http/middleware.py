@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 
 class RequestContextMiddleware:
-    """Names the request: in its answer, in every log line, in the audit trail."""
+    """Middleware that sets the request id of the response, log lines and audit rows."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response

@@ -21,7 +21,7 @@ from controlplane.core.roles import Power
 
 
 def answer(request: HttpRequest, error: DomainError) -> HttpResponse:
-    """The error in the form this request's caller can read."""
+    """Return the error in the format that the request's caller accepts."""
     if isinstance(error, ConfirmFirst) and not is_api(request):
         return redirect(error.confirm_url)  # From the dialog, htmx follows it into the dialog.
     return problems.respond(error) if is_api(request) else page(request, error)

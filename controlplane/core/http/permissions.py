@@ -73,7 +73,7 @@ def _scope(request: Request, view: "APIView") -> str:
 
 
 def presented_token(request: Request) -> str | None:
-    """The token a request carries, if any: `Authorization: Bearer` before `X-API-Key`."""
+    """Return the request's token, if any: `Authorization: Bearer` before `X-API-Key`."""
     kind, _, text = request.headers.get("Authorization", "").partition(" ")
     if kind.lower() == "bearer":
         return text.strip() or request.headers.get("X-API-Key", "")

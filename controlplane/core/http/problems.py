@@ -158,7 +158,7 @@ def _too_many_requests(exc: drf_errors.Throttled) -> DomainError:
 
 
 def _flattened(detail: Any, path: str = "") -> list[tuple[str, list[str]]]:
-    """`{"a": {"b": ["…"]}}` → `[("a.b", ["…"])]`, as `errors` shows it."""
+    """Return nested errors as a flat list: `{"a": {"b": ["…"]}}` → `[("a.b", ["…"])]`."""
     if isinstance(detail, dict):
         found = []
         for key, below in detail.items():

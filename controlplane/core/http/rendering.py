@@ -50,7 +50,7 @@ class OneFormat(BaseContentNegotiation):
     """Always renders the view's one format, ignoring `Accept` and the `format` parameter."""
 
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
-        """The one for the body's type; without a type only an empty body is fine."""
+        """Return the parser for the body's type; without a type, only an empty body is valid."""
         given = (request.content_type or "").partition(";")[0].strip().lower()
         return next((parser for parser in parsers if parser.media_type == given), None)
 

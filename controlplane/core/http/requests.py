@@ -76,7 +76,7 @@ def _peer(request: HttpRequest) -> str:
 
 
 def _address(text: str) -> Address | None:
-    """An IPv4 address in the clothes of IPv6 is the IPv4 address; a zone (`%eth0`) is any text."""
+    """Return the address, IPv4-mapped IPv6 as IPv4; None if invalid or with a zone (`%eth0`)."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

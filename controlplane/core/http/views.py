@@ -32,7 +32,7 @@ Row = TypeVar("Row", bound=Model)
 
 
 class ApiView(APIView):
-    """Declares who may call it: `read_scope` for GET, `write_scope` for the rest."""
+    """Base of API views, with scopes: `read_scope` for GET, `write_scope` for other methods."""
 
     read_scope: ClassVar[str]
     write_scope: ClassVar[str]

@@ -172,7 +172,7 @@ class Nowhere(AsyncConsumer):  # type: ignore[misc]
 
 
 def application(hub: Hub) -> Any:
-    """The ASGI application that serves sockets."""
+    """Return the ASGI application that serves sockets."""
     routes = [
         path("ws/live/", LiveConsumer.as_asgi(hub=hub)),
         path("ws/live", LiveConsumer.as_asgi(hub=hub)),

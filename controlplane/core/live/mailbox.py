@@ -52,7 +52,7 @@ class Mailbox:
         self._texts.append(hello)
 
     def take(self) -> str | None:
-        """The next text to be written; None if there is none."""
+        """Return the next text to write; None if there is none."""
         if self._texts:
             return self._texts.popleft()
         if self._left_out:

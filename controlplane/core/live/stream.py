@@ -38,7 +38,7 @@ class Stream:
         return _text({"topic": "hello", "stream": self.id, "seq": numbers, "live": hears})
 
     def number(self, topic: str, event: str, at: str, data: Mapping[str, Any]) -> Text:
-        """The next message of a topic; `at` is RFC 3339."""
+        """Return the next message of a topic; `at` is RFC 3339."""
         self._last[topic] += 1
         seq = self._last[topic]
         return _text({"topic": topic, "seq": seq, "event": event, "at": at, "data": data})

@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 
 class Lane:
-    """Reads one batch after the other, so a socket never sees an older state after a newer one."""
+    """A queue that reads one batch after the other, so a socket never gets an older state later."""
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ ACTOR_ICONS = {"user": "person", "token": "token", "slack": "slack", "system": "
 
 @register.filter
 def any_of(names: Sequence[str]) -> str:
-    """`anna`, `anna or olga`, `anna, kim or olga`."""
+    """Return names as alternatives: `anna`, `anna or olga`, `anna, kim or olga`."""
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
 
@@ -58,7 +58,7 @@ def environment() -> dict[str, object]:
 
 @register.filter
 def moment(at: datetime | None) -> str:
-    """`21 Nov 11:11` in the person's zone; the year too unless it is this one."""
+    """Return `21 Nov 11:11` in the person's time zone, with the year unless it is this one."""
     if at is None:
         return ""
     this_year = timezone.localtime(at).year == timezone.localtime(timezone.now()).year
@@ -75,21 +75,21 @@ def exactly(at: datetime | None) -> str:
 
 @register.filter
 def at_second(at: datetime) -> str:
-    """`11:11:09` in the person's zone; the day before it unless that is today."""
+    """Return `11:11:09` in the person's time zone, preceded by the day unless it is today."""
     today = timezone.localtime(at).date() == timezone.localtime(timezone.now()).date()
     return _told(at, "%H:%M:%S" if today else "%-d %b %H:%M:%S")
 
 
 @register.filter
 def at_minute(at: datetime) -> str:
-    """`11:11` in the person's zone; the day before it unless that is today."""
+    """Return `11:11` in the person's time zone, preceded by the day unless it is today."""
     today = timezone.localtime(at).date() == timezone.localtime(timezone.now()).date()
     return _told(at, "%H:%M" if today else "%-d %b %H:%M")
 
 
 @register.filter
 def on_axis(at: datetime) -> str:
-    """`11:11` on an axis that ends now, where there is no room for the day."""
+    """Return `11:11` for an axis that ends now and has no room for the day."""
     return _told(at, "%H:%M", utc="%H:%M")
 
 
@@ -132,7 +132,7 @@ def lasts(until: datetime, since: datetime) -> str:
 
 @register.filter
 def number(value: int) -> str:
-    """A count as people read it: `12,000`."""
+    """Return a count with thousands separators: `12,000`."""
     return f"{value:,}"
 
 
@@ -175,7 +175,7 @@ def ago(at: datetime, now: datetime) -> SafeString:
 
 @register.simple_tag
 def countdown(until: datetime, now: datetime) -> SafeString:
-    """The time left to `until`, ticking; past it, how long it is over."""
+    """Return the ticking time left until `until`, or the time since then."""
     left = until - now
     tone = "late" if left <= timedelta() else "soon" if left <= SOON else "calm"
     return format_html(
@@ -208,7 +208,7 @@ def who(kind: str, name: str = "") -> SafeString:
 
 
 def time_left(left: timedelta) -> str:
-    """`6 d 23 h`, `23:59:41`, `59:41`; past zero the same with `over` behind it."""
+    """Return a duration as `6 d 23 h`, `23:59:41` or `59:41`; below zero with `over` appended."""
     over = left <= timedelta()
     # Rounded up while it runs, down once it is over: it never claims a second that is gone.
     seconds = int(-left.total_seconds()) if over else math.ceil(left.total_seconds())

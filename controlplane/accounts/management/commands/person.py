@@ -99,7 +99,7 @@ class Command(ShellCommand):
         self.line(f"{user.username} may sign in")
 
     def _tell(self, username: str, password: str, what: str) -> None:
-        """The password alone on the last line of stdout, for a program to take it."""
+        """Print the password alone on the last line of stdout, so that programs can read it."""
         self.stderr.write(f"{username}: the {what}, shown only now:")
         self.line(password)
 
