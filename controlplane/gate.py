@@ -53,8 +53,7 @@ KILL = re.compile(
     r"|/switches/engage/.*|/switches/[^/]+/[^/]+/(extend|reconfirm)/|/ramps/[^/]+/abort/"
     r"|/confirm/|/slack/.*"
 )
-"""Paths that engage a switch, again after a ramp too, or keep it engaged, with the dialog and
-confirmation before it."""
+"""Paths that engage a switch, or keep it engaged, with their dialog and confirmation."""
 EXPORT = re.compile(r"/api/v1/.+/export/?")
 # Their threads and those of sockets need fewer connections than DATABASE_POOL of a web has.
 OPEN = Limits(threads=4, each=3, strangers=3, wait_seconds=8)

@@ -4,7 +4,7 @@ import zlib
 from functools import lru_cache
 
 MIN_BYTES = 1024
-"""Below this, compression saves no packet."""
+"""Minimum size in bytes; below it compression saves no packet."""
 GZIP_WINDOW = 31  # zlib's largest window, with gzip's header and checksum around it
 
 

@@ -10,7 +10,7 @@ from controlplane.core.approvals.models import Approval
 
 CarryOut = Callable[[Approval, Actor, datetime], None]
 CheckReason = Callable[[str], Sequence[str]]
-"""What is wrong with a reason, in sentences."""
+"""Return the problems of a reason, in sentences."""
 
 InWords = Callable[[Sequence[Approval]], Sequence[Mapping[str, Any]]]
 """The `diff` of each as people would say it, in the same order."""

@@ -19,7 +19,7 @@ SEVERITY = {
     Risk.HIGH: "warning",
     Risk.CRITICAL: "critical",
 }
-"""How loud the messages about it are."""
+"""Severity of the messages about it."""
 
 
 def get_subject(approval: Approval) -> str:

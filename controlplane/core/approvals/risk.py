@@ -14,7 +14,7 @@ class Risk(StrEnum):
 
 
 CLASSES = tuple(Risk)
-"""From the least to the worst."""
+"""In ascending order."""
 
 OF_TAG: Mapping[str, Risk] = {
     "financial": Risk.HIGH,
@@ -41,9 +41,9 @@ LIFETIME: Mapping[Risk, timedelta] = {
     Risk.HIGH: timedelta(hours=24),
     Risk.CRITICAL: timedelta(hours=2),
 }
-"""How long a request waits before it has to be asked for again.
+"""Lifetime of a request, by risk.
 
-What is critical lapses soon: a yes said half a day later would be about another situation.
+Critical ones expire soon, because an approval half a day later would apply to another situation.
 """
 
 

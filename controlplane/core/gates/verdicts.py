@@ -19,7 +19,7 @@ FRESH = timedelta(seconds=60)
 clock: overlapping transactions read their clocks in any order. One further ahead dates from before
 the clock was set back, so its age is unknown."""
 MAX_KEPT_BYTES = 2048
-"""Of canonical JSON. A step stores the evidence of each of its gates."""
+"""Maximum size of the canonical JSON. A step stores the evidence of each of its gates."""
 MAX_KEPT_FIELDS = 6
 MAX_TEXT_LENGTH = 200
 MAX_NAME_LENGTH = 50

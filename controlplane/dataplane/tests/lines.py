@@ -64,7 +64,7 @@ class Line:
         self._server: asyncio.Server | None = None
         self.port = 0
         self.slams = False
-        """Whether it accepts connections only to close them at once."""
+        """True to accept connections only to close them at once."""
         self.cut_before = b""
         """A connection that sends this ends instead; empty for none."""
         self.cut_after = b""

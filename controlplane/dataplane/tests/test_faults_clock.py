@@ -24,9 +24,9 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 TOKEN = {"X-API-Key": "sg_reader0001_secret"}
 AN_HOUR = 3600.0
 BOTH = ("current", "policies")
-"""What a data plane keeps on disk: the state, and the services' policies."""
+"""Files of a data plane: the state, and the services' policies."""
 GRACE_SECONDS = 5.0
-"""How long a client goes on blocking after the end of an episode that releases then."""
+"""Time that a client keeps blocking after the end of an episode that releases then."""
 
 
 class Clock:

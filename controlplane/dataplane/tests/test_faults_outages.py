@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 REASON = "provider outage, 5xx on completions since 02:10"
 OUTAGE_SECONDS = 4.0
 NOTICED_SECONDS = 4.0
-"""How much longer it may take until a silent database is called away: two deadlines in all."""
+"""Extra time until a silent database is reported as lost: two deadlines in all."""
 POLL_SECONDS = 1.5
 """A change by polling alone: within a second, and what a busy test machine adds."""
 RECOVERY_SECONDS = 15.0

@@ -25,7 +25,7 @@ HELD = 200
 STREAMS = 200
 END_SECONDS = 3.0
 BROKEN_SECONDS = 1.0
-"""How long after a kill connections to the dead process may still be found broken."""
+"""Time after a kill in which connections to the dead process may still break."""
 RESPAWN_SECONDS = 15.0
 
 

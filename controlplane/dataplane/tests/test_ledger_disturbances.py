@@ -30,8 +30,10 @@ pytestmark = pytest.mark.usefixtures("published")
 
 QUICK = Timing(batch=0.05, look=0.1, write=0.4, report=0.5)
 BACK = 12.0
-"""Seconds in which a ledger has surely found its database again: a frozen write is given up after
-`Timing.write`, and the next try may meet the same."""
+"""Seconds until a ledger has certainly reconnected.
+
+A frozen write is given up after `Timing.write`, and the next attempt may freeze as well.
+"""
 
 
 def send(idle: Following, ledger: InstanceLedger, seq: int = 1, **more: object) -> bool:

@@ -22,8 +22,10 @@ WORST = [
     *(f"{part * (LONG // len(part))}!" for part in ("a", "1", "a.", "-", " ", "'", '"')),
 ]
 MAX_SECONDS = 0.125
-"""CPU time of this process, so that a busy machine changes nothing. A pattern that takes quadratic
-time takes four times as long for a text twice as long."""
+"""Limit of this process's CPU time, which is independent of other load.
+
+A pattern in quadratic time takes four times as long for a text twice as long.
+"""
 
 
 def patterns():
