@@ -1,4 +1,4 @@
 """The wiring of Switchgear: settings, entry points and the supervised processes."""
 
 __version__ = "0.1.0"
-"""As in `pyproject.toml`."""
+"""The version in `pyproject.toml`."""

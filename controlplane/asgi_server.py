@@ -12,7 +12,10 @@ OTHER_FILES = 300
 """Files a process needs besides its connections: databases, logs, code."""
 MAX_CONNECTIONS = 1_000_000
 MIN_CONNECTIONS = 4096
-"""With fewer, silent connections from one host can occupy all of them for `HEADER_SECONDS`."""
+"""Minimum number of connections.
+
+With fewer, silent connections from one host can occupy all of them for `HEADER_SECONDS`.
+"""
 
 
 def arguments(target: str, *, host: str, port: int, workers: int) -> list[str]:

@@ -36,8 +36,11 @@ class Ignored(Exception):
 
 
 class Driven:
-    """A breaker on a clock of its own, and calls of it as letters: `s` succeeds, `f` fails, `i`
-    raises :class:`Ignored`; `S` and `F` are slow, as they take `SLOW_SECONDS`."""
+    """A breaker on a clock of its own, and calls of it as letters.
+
+    `s` succeeds, `f` fails, `i` raises :class:`Ignored`; `S` and `F` are slow, as they take
+    `SLOW_SECONDS`.
+    """
 
     SLOW_SECONDS = 5.0
 

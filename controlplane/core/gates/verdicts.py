@@ -15,9 +15,11 @@ from controlplane.core import canonical
 from .questions import FAIL, NO_DATA, PASS, Answer, Question
 
 FRESH = timedelta(seconds=60)
-"""The longest age of an observation that counts, and the furthest that it may be ahead of the
-clock: overlapping transactions read their clocks in any order. One further ahead dates from before
-the clock was set back, so its age is unknown."""
+"""Maximum age of an observation, and the furthest that it may be ahead of the clock.
+
+Overlapping transactions read their clocks in any order. An observation further ahead dates from
+before the clock was set back, so its age is unknown.
+"""
 MAX_KEPT_BYTES = 2048
 """Maximum size of the canonical JSON. A step stores the evidence of each of its gates."""
 MAX_KEPT_FIELDS = 6
