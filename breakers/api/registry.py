@@ -72,7 +72,7 @@ class DependencyDetail(ApiView):
     def put(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, caller: str, callee: str
     ) -> Done:
-        """Register it, or have its policy say exactly this. Services are told at once."""
+        """Register the dependency, or replace its whole policy. Services are notified at once."""
         for name, addressed in (("caller", caller), ("callee", callee)):
             if body.pop(name, addressed) != addressed:
                 raise InvalidInput({name: [f"The address says {addressed}."]})

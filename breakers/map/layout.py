@@ -59,7 +59,7 @@ class MapLayout:
 
 
 def arrange_graph(services: Iterable[str], edges: Iterable[Edge]) -> MapLayout:
-    """Lay out a graph; the same one always alike."""
+    """Return the layout of a graph; equal graphs get equal layouts."""
     import networkx as nx  # Large: loaded by the first page that needs it.
 
     graph = nx.DiGraph()

@@ -166,7 +166,7 @@ class UserAdmin(Table):
             people.set_password(user=obj, password=password, actor=actor, now=now)
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Show a refusal, such as the last admin's, on the form's own page."""
+        """Show a refused change on the form's own page, such as removing the last admin."""
         # Else an open browser could make an admin, or a password to confirm everything with.
         require_fresh(request, db_now())
         try:

@@ -63,7 +63,7 @@ def release(
     actor: Actor,
     now: datetime,
 ) -> Release:
-    """Release a switch by a ramp or at once, or request a second person's approval.
+    """Release a switch gradually (`mode="ramp"`) or at once, or request a second approval.
 
     :func:`switches.rules.guard.needs_second_person` decides on the approval.
     :func:`switches.ramps.plan.read` reads `plan` and `max_hold_seconds`. `break_glass` (`{"rule",

@@ -105,7 +105,7 @@ def list_waiting() -> list[Trip]:
 
 
 def close_engaged(now: datetime) -> int:
-    """Close questions about switches that a person has engaged, once past undo.
+    """Close trip questions whose switches a person has engaged and can no longer undo.
 
     Return the number of closed questions.
     """

@@ -69,7 +69,11 @@ def describe_share_error(expected: Sequence[Fraction]) -> str:
 
 
 def evaluate_arms(arms: Sequence[Arm], alpha: float = ALPHA) -> SrmResult:
-    """Test two or more arms, whose expected shares are positive and fit together."""
+    """Test whether the arms' counts fit their expected shares (sample ratio mismatch).
+
+    Takes two or more arms with positive expected shares, which need not sum to 1. Uses Pearson's
+    chi-square test, or the smallest binomial p-value of an arm if an expected count is too low.
+    """
     weights = sum((arm.expected for arm in arms), Fraction())
     total = sum(arm.count for arm in arms)
     expected = [total * arm.expected / weights for arm in arms]

@@ -179,7 +179,7 @@ def _require_no_other_intent(
 
 
 def _has_same_edits(departure: Departure, edited: Pairs | None) -> bool:
-    """Return True if the departure's message is the one that is requested now."""
+    """Return True if the removal stored the same edited message as `edited`, or none for None."""
     kept = bytes(departure.edited) if departure.edited is not None else None
     return kept == (packing.pack(edited) if edited is not None else None)
 

@@ -205,9 +205,10 @@ def _withdraw(departure: Departure, why: str, now: datetime) -> bool:
 
 
 def _revert(departure: Departure, before: str) -> bool:
-    """Reset the state to `before`, as nothing was restored; return False if it was settled.
+    """Take back a restore that put nothing back: reset the row to the state `before`.
 
-    If somebody else began the restore, the state is derived: `gone` of a retry, else `done`.
+    If another process began the restore, `before` is RESTORING; the state is then GONE for a retry
+    and DONE for any other removal. Return False if the restore was settled meanwhile.
     """
     if before == State.RESTORING:
         was_retry = departure.action == Departure.Action.RETRY

@@ -157,7 +157,7 @@ class Breaker(BreakerBlock):
     def fail(
         self, permit: CallPermit, error: BaseException | None, seconds: float | None = None
     ) -> None:
-        """Record a failure; without an `error`, one of the result."""
+        """Record a failed call; without `error`, its result counts as a failure."""
         if not permit.generation.is_counted:
             return
         self._last_failure = FAILED_RESULT if error is None else describe_error(error)

@@ -55,9 +55,9 @@ def matches_kinds(
     labels: frozenset[str | int],
     named: tuple[str | int, ...],
 ) -> bool:
-    """Return True if `error`, with these `words`, is of one of `kinds`.
+    """Return True if `error` is of one of `kinds`: exception types, or a predicate.
 
-    Without `kinds`, if it has one of the labels `named`.
+    If `kinds` is None, return True if one of the error's `labels` is among `named`.
     """
     if kinds is None:
         return not labels.isdisjoint(named)

@@ -1,4 +1,4 @@
-"""The attention item of a broken audit trail."""
+"""The item in *Needs attention* that says that the audit trail failed its verification."""
 
 from datetime import datetime
 

@@ -31,8 +31,8 @@ class Change:
 class Loaded:
     """The actual or planned result of a load.
 
-    `told` are rows for the audit trail, to be written last; `elsewhere` names registered entries
-    that are in no file and are left alone.
+    `told` are rows for the audit trail, to be written last. `elsewhere` are the names of entries
+    in the database that no file mentions; they are not changed.
     """
 
     changes: tuple[Change, ...] = ()

@@ -19,7 +19,7 @@ VERBS = ("pause", "resume", "cancel")
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """A step of a new job; `data` is stored for its kind."""
+    """A step of a new job; `data` is stored for the handler of the job's kind."""
 
     name: str
     data: Mapping[str, Any] = field(default_factory=dict)

@@ -227,7 +227,7 @@ class PresenceBuffer:
 
 
 def _new(name: bytes) -> PresenceNote | None:
-    """Return a note for an instance; None if the name is invalid."""
+    """Return an empty presence note for the instance of this name; None if the name is invalid."""
     try:
         text = name.decode()
     except UnicodeDecodeError:
