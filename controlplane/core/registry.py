@@ -2,6 +2,7 @@
 
 import functools
 import os
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,19 +37,25 @@ class KindRegistry(Mapping[str, T], Generic[T]):
         self._name = name
         self._order = order
         self._items: dict[str, T] = {}
+        self._lock = threading.Lock()
         self._is_discovered = not module
 
     def register(self, *items: T) -> None:
         """Add items; raise ValueError if one of their names is taken."""
-        for item in items:
-            name = self._name(item)
-            if name in self._items:
-                raise ValueError(f"{name} is registered twice in {self._module or 'its registry'}.")
-            self._replace_items({**self._items, name: item})
+        with self._lock:  # Two threads may import modules of kinds at once.
+            for item in items:
+                name = self._name(item)
+                if name in self._items:
+                    where = self._module or "its registry"
+                    raise ValueError(f"{name} is registered twice in {where}.")
+                self._replace_items({**self._items, name: item})
 
     def unregister(self, *names: str) -> None:
         """Remove items by name; for tests that add a throw-away kind."""
-        self._replace_items({name: self._items[name] for name in self._items if name not in names})
+        with self._lock:
+            self._replace_items(
+                {name: self._items[name] for name in self._items if name not in names}
+            )
 
     @contextmanager
     def registered(self, item: T) -> Iterator[T]:
