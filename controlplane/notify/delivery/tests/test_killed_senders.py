@@ -28,7 +28,7 @@ SWEEP = """
 import django; django.setup()
 import time
 from controlplane.core.clock import db_now
-from controlplane.core.outbox import delivery
+from controlplane.notify.delivery import delivery
 delivery.sweep(db_now())
 time.sleep(60)
 """
