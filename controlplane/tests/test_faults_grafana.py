@@ -17,6 +17,7 @@ from controlplane.core import health, heartbeats, metrics
 from controlplane.core.clock import db_now
 from controlplane.core.liveness import Loop
 from controlplane.core.models import Job
+from controlplane.core.registry import RegisteredFunction
 from controlplane.dataplane import metrics as dataplane_metrics
 from controlplane.dataplane.tests.served import plane
 from controlplane.gate import Gate
@@ -185,7 +186,6 @@ def scraped(tmp_path, monkeypatch):
     monkeypatch.setattr(health, "_snapshot_source", Status)
     state, scrapes = plane("segment:finance").state, []
     gate = Gate(nothing, state, nothing)
-    monkeypatch.setattr(metrics, "_process_sources", [gate.metrics])
 
     def web():
         scrapes.append(1)
@@ -199,14 +199,18 @@ def scraped(tmp_path, monkeypatch):
         _, headers, body = dataplane_metrics.page(state, "")
         return body, dict(headers)[b"content-type"].decode()
 
-    until(lambda: b"switchgear_database_up 1" in metrics.exposition("")[0], 30)
     pages = {
         "/web": web,
         "/plane": alone,
         "/beside": lambda: metrics.process_exposition("", Loop(may_rest_seconds=30)),
     }
     places = dict(zip((WEB, PLANE, BESIDE), pages, strict=True))
-    with exporting(pages) as port, prometheus(tmp_path, port, places) as client:
+    with (
+        metrics.PROCESS_METRICS.registered(RegisteredFunction(gate.metrics)),
+        exporting(pages) as port,
+        prometheus(tmp_path, port, places) as client,
+    ):
+        until(lambda: b"switchgear_database_up 1" in metrics.exposition("")[0], 30)
         until(lambda: len(scrapes) >= 4, 40)
         yield client
 
