@@ -66,6 +66,9 @@ class KindRegistry(Mapping[str, T], Generic[T]):
         finally:
             self.unregister(self._name(item))
 
+    def __deepcopy__(self, memo: Any) -> "KindRegistry[T]":
+        return self  # Forms copy their fields, and with them the bound method `choices`.
+
     @property
     def names(self) -> "RegisteredNames":
         """The names as a live view: a form or serializer that holds it follows the registry."""
