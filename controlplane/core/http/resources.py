@@ -1,0 +1,58 @@
+"""Response resources: one serializer both renders a resource and documents its OpenAPI shape."""
+
+from datetime import datetime
+from decimal import Decimal
+from functools import cache
+from typing import Any, Self, TypeVar
+
+from rest_framework import serializers
+
+from controlplane.core.canonical import timestamp
+
+
+class TimestampField(serializers.DateTimeField):
+    """A time, rendered as RFC 3339 in UTC with a `Z`."""
+
+    def to_representation(self, value: datetime) -> str:
+        return timestamp(value)
+
+
+class RateField(serializers.FloatField):
+    """A rate, such as calls per second, rendered with two decimals."""
+
+    def to_representation(self, value: float) -> Any:
+        return round(float(value), 2)
+
+
+class PercentField(serializers.FloatField):
+    """A share from 0 to 100, rendered as an integer if it is whole: 25, but 12.5."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"min_value": 0, "max_value": 100, **options})
+
+    def to_representation(self, value: Decimal | float) -> Any:
+        percent = float(value)
+        return int(percent) if percent.is_integer() else percent
+
+
+T = TypeVar("T")
+
+
+class Resource(serializers.Serializer[T]):
+    """A response's JSON object, with a field for each key; `source` names another attribute.
+
+    A field with `allow_null` renders null if a part of its `source` path is None.
+    """
+
+    @classmethod
+    def render(cls, instance: T) -> dict[str, Any]:
+        """Return `instance` as a JSON-ready dict.
+
+        Fields must not read `context`: one serializer per class renders in all threads.
+        """
+        return dict(cls._shared().to_representation(instance))
+
+    @classmethod
+    @cache
+    def _shared(cls) -> Self:
+        return cls()
