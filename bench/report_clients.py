@@ -110,20 +110,27 @@ class ReportingFleet:
             f"POST {PATH} HTTP/1.1\r\nHost: {HOST}\r\nAuthorization: Bearer {token}\r\n"
             "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n"
         )
+        self._address = (HOST, port)
+        self._instances = instances
         self._poller = select.epoll()
         self._open: dict[int, ReportingInstance] = {}
-        for instance in instances:
-            instance.connection = socket.create_connection((HOST, port), timeout=10)
-            self._open[instance.connection.fileno()] = instance
-            self._poller.register(instance.connection, select.EPOLLIN)
         self._coming: list[tuple[float, int, ReportingInstance]] = []
         self.begin()
 
     def begin(self) -> None:
-        """Spread the instances' reports evenly, from now on."""
-        began, step = time.monotonic() + 0.5, self._every / len(self._open)
-        instances = enumerate(self._open.values())
-        self._coming = [(began + n * step, n, one) for n, one in instances]
+        """Connect each instance anew, and spread the reports evenly from now on.
+
+        The server closes a connection that was idle for 20 s, as between the two phases.
+        """
+        for instance in self._instances:
+            if instance.connection is not None:
+                self._poller.unregister(instance.connection)
+                instance.connection.close()
+            instance.connection = socket.create_connection(self._address, timeout=10)
+            self._poller.register(instance.connection, select.EPOLLIN)
+        self._open = {one.connection.fileno(): one for one in self._instances}
+        began, step = time.monotonic() + 0.5, self._every / len(self._instances)
+        self._coming = [(began + n * step, n, one) for n, one in enumerate(self._instances)]
         heapify(self._coming)
 
     def run(self, until: float) -> None:
