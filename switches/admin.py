@@ -1,4 +1,4 @@
-"""Django admin of switches; a state is never edited, only released or acknowledged."""
+"""Django admin of switches; services perform every change, so no state is edited directly."""
 
 from typing import Any
 
@@ -50,8 +50,6 @@ class EpisodeAdmin(ReadOnly):
 
 @admin.register(Rule)
 class RuleAdmin(ReadOnly):
-    """Read-only rules; they are changed on the rules page, where a second person approves."""
-
     list_display = ("name", "kind", "switches", "n", "created_by", "changed_at")
     list_filter = ("kind",)
     ordering = ("name",)
@@ -79,7 +77,7 @@ class WeeklyReportAdmin(ReadOnly):
 
 @admin.register(Switch)
 class SwitchAdmin(Table):
-    """Switches with editable owner, description and runbook; services change the rest."""
+    """Switches whose owner, description and runbook can be edited."""
 
     list_display = ("id", "state_now", "owner", "version", "last_proven_at", "registered_at")
     list_filter = ("scope",)
@@ -124,7 +122,7 @@ class SwitchAdmin(Table):
 
     @admin.action(description="Release the chosen switches…")
     def release(self, request: HttpRequest, chosen: QuerySet[Switch]) -> HttpResponse | None:
-        """Ask for a justification on a page of its own, then release each switch by itself."""
+        """Ask for a justification on a separate page, then release each selected switch."""
         if chosen.filter(scope=GLOBAL.name).exists():
             require_confirmation(request, GLOBAL.name, db_now(), next_url=request.get_full_path())
         given = request.POST.get("justification", "").strip()

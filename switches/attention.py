@@ -1,4 +1,4 @@
-"""Attention items of episodes: overdue, unconfirmed, about to expire, neglected."""
+"""Attention items of open episodes: overdue, unconfirmed, about to expire, or neglected."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -37,7 +37,7 @@ def _long_engaged(now: datetime) -> QuerySet[Episode]:
 
 @attention_source(10, only_if=_overdue)
 def overdue(now: datetime) -> list[AttentionItem]:
-    """Return items of episodes past their expiry and still engaged."""
+    """Return an item for each overdue episode."""
     found = _overdue(now).order_by("expires_at", "pk")
     return [
         _waiting(
@@ -54,7 +54,7 @@ def overdue(now: datetime) -> list[AttentionItem]:
 
 @attention_source(20, only_if=_unconfirmed)
 def unconfirmed(now: datetime) -> list[AttentionItem]:
-    """Return items of permanent episodes that were not re-confirmed, or must be within a day."""
+    """Return an item for each permanent episode whose re-confirmation is late or due in a day."""
     found = _unconfirmed(now)
     items = []
     for episode in found.order_by("reconfirm_due_at", "pk")[:MAX_ITEMS]:
@@ -82,10 +82,10 @@ def unconfirmed(now: datetime) -> list[AttentionItem]:
 
 @attention_source(40, only_if=_expiring)
 def expiring(now: datetime) -> list[AttentionItem]:
-    """Return items of episodes that end soon: within an hour, or within a day of a longer one.
+    """Return an item for each episode that ends within an hour, or within a day if it lasts longer.
 
-    Most episodes last a day from the start, and naming them all would bury the rest. For one that
-    ramps, the ramp decides.
+    Most episodes last one day, so listing those from the start would bury the others. Ramping
+    episodes are left out because the ramp decides their end.
     """
     return [
         _waiting(
@@ -103,10 +103,9 @@ def expiring(now: datetime) -> list[AttentionItem]:
 
 @attention_source(30, only_if=_long_engaged)
 def forgotten(now: datetime) -> list[AttentionItem]:
-    """Return items of engaged episodes that nobody has touched or acknowledged for a week.
+    """Return an item for each episode without action or acknowledgment for a week.
 
-    Permanent ones are re-confirmed weekly; overdue ones and those that expire soon have an item
-    already.
+    Permanent, overdue and soon expiring episodes are left out; they have other items.
     """
     found = (
         _open()

@@ -1,6 +1,7 @@
-"""The blast radius: callers of a switch with their rates, and overlapping switches.
+"""Blast radius of a switch: its recent callers with their rates, and overlapping switches.
 
-Callers are known from reports and from `/check`; a client that only polls the snapshot is none.
+Callers come from instance reports and `/check` requests; clients that only poll the snapshot are
+not counted.
 """
 
 from collections import defaultdict
@@ -23,7 +24,7 @@ MAX_NAMED_OVERLAPS = 50
 
 @dataclass(frozen=True)
 class CallingService:
-    """The instances of one service that check a switch, summed up."""
+    """The totals of one service's instances that check a switch."""
 
     id: str
     instances: int
@@ -33,7 +34,7 @@ class CallingService:
 
 @dataclass(frozen=True)
 class Overlap:
-    """Another switch, not released, that stops part of the same traffic."""
+    """An engaged or ramping switch that blocks part of the same traffic."""
 
     id: str
     state: str
@@ -43,11 +44,11 @@ class Overlap:
 
 @dataclass(frozen=True)
 class SwitchBlastRadius:
-    """The effect of engaging a switch: the busiest 200 callers, and sums over all of them.
+    """The callers that engaging a switch would affect: the busiest 200, and totals.
 
-    `instances` and `instances_total` are of all callers: processes of `services`, and `tokens`,
-    each of which any number of processes may share. `refusals` are the safety rules that would
-    refuse `engage` or `release` now, if asked for.
+    `instances` and `instances_total` count service processes plus API tokens (`tokens`), each
+    of which any number of processes may share. `refusals` lists safety rules that would refuse
+    `engage` or `release` now.
     """
 
     switch: str
@@ -66,15 +67,12 @@ class SwitchBlastRadius:
 
     @property
     def processes(self) -> int:
-        """The number of callers that are instances of `services`."""
+        """Return the number of callers that are service instances."""
         return self.instances_total - self.tokens
 
 
 def blast_radius(switch_id: str, now: datetime) -> SwitchBlastRadius:
-    """Return the callers of a switch within the last hour; of any switch for `global:all`.
-
-    An unknown switch has no callers.
-    """
+    """Return the callers of a switch within the last hour; of all switches for `global:all`."""
     found, total = callers(
         None if switch_id == GLOBAL_ID else switch_id, now, within=RECENT, most=None
     )
@@ -92,7 +90,7 @@ def blast_radius(switch_id: str, now: datetime) -> SwitchBlastRadius:
 
 
 def wider_engaged(switch_id: str, now: datetime) -> list[Overlap]:
-    """Return engaged switches that decide before this one and stop at least part of its traffic."""
+    """Return engaged switches of wider scopes that block at least part of this switch's traffic."""
     order = {scope: place for place, scope in enumerate(SCOPES.names)}
     place = order[switch_id.partition(":")[0]]
     return [
@@ -103,7 +101,7 @@ def wider_engaged(switch_id: str, now: datetime) -> list[Overlap]:
 
 
 def current_refusals(switch_id: str) -> tuple[tuple[str, Refusal], ...]:
-    """Return the refusals of `engage` and of `release` by the safety rules, as of now."""
+    """Return refusals by safety rules, as pairs of the refused action and the refusal."""
     return (
         *(("engage", one) for one in guard.refusals_to_engage(switch_id)),
         *(("release", one) for one in guard.refusals_to_release(switch_id)),
@@ -111,7 +109,7 @@ def current_refusals(switch_id: str) -> tuple[tuple[str, Refusal], ...]:
 
 
 def group_by_service(found: Sequence[Caller]) -> tuple[CallingService, ...]:
-    """Sum up callers by service, the busiest first."""
+    """Return callers summed up by service, the busiest service first."""
     grouped: dict[str, list[Caller]] = defaultdict(list)
     for caller in found:
         grouped[caller.service].append(caller)
@@ -128,9 +126,9 @@ def group_by_service(found: Sequence[Caller]) -> tuple[CallingService, ...]:
 
 
 def _overlapping(switch_id: str, now: datetime) -> tuple[Overlap, ...]:
-    """Return the open episodes that overlap: global, and those the same instances check too.
+    """Return the global switch and switches checked by the same instances, if not released.
 
-    Two checks by one token are no overlap, as any number of programs may share it.
+    Switches checked with the same token don't overlap, as many programs may share a token.
     """
     episodes = Episode.objects.filter(ended_at__isnull=True).exclude(switch_id=switch_id)
     if switch_id != GLOBAL_ID:

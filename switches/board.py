@@ -1,4 +1,4 @@
-"""Rows of the switchboard: filters, lookup and order by urgency."""
+"""Rows of the switchboard: filtering, search and order by urgency."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ CONDITIONS = (State.ENGAGED, State.RAMPING, OVERDUE, State.RELEASED)
 
 @dataclass(frozen=True)
 class SwitchboardFilters:
-    """Filters of the board; empty means all. `state` may also be `overdue`."""
+    """Filters of the switchboard; empty means all. `state` may also be `overdue`."""
 
     state: str = ""
     scope: str = ""
@@ -35,10 +35,10 @@ class SwitchboardFilters:
 
 @dataclass(frozen=True)
 class SwitchboardRow:
-    """One switch as the board shows it.
+    """A switch as a switchboard row.
 
-    `undo_until` is set if this person may still undo it, `ramp` if it ramps or its ramp waits for
-    approval.
+    `undo_until` is set if the viewer may still undo the engage; `ramp` if a ramp is live or
+    pending.
     """
 
     switch: Switch
@@ -49,7 +49,7 @@ class SwitchboardRow:
 
 
 def read_filters(given: Any) -> SwitchboardFilters:
-    """Read the filters of a URL; invalid ones are ignored."""
+    """Return the filters in a query string; invalid values are ignored."""
     state, scope, page = given.get("state", ""), given.get("scope", ""), given.get("page", "")
     return SwitchboardFilters(
         state=state if state in CONDITIONS else "",
@@ -64,7 +64,7 @@ def find_rows(
 ) -> tuple[list[SwitchboardRow], bool]:
     """Return one page of rows, and True if more follow.
 
-    The global switch and overdue ones come first, then those that expire soonest.
+    The global switch and overdue switches come first, then those that expire soonest.
     """
     start = (filters.page - 1) * PAGE_SIZE
     found = list(_ordered(_narrowed(filters))[start : start + PAGE_SIZE + 1])
@@ -74,7 +74,10 @@ def find_rows(
 
 
 def find_or_new(scope: str, key: str) -> Switch:
-    """Return the switch; an unknown key is a released one. Raise :class:`InvalidInput`."""
+    """Return the switch, or an unsaved released one for an unknown key.
+
+    Raise :class:`InvalidInput`.
+    """
     return registration.find_switch(scope, key) or Switch(id=f"{scope}:{key}", scope=scope, key=key)
 
 
@@ -95,7 +98,7 @@ def board_row(
 def undo_until(
     switch: Switch, episode: Episode | None, user: Person, now: datetime
 ) -> datetime | None:
-    """Return the time until which this person can undo their own engage, by the service's rule."""
+    """Return the time until which this person can undo their own engage, or None."""
     if episode is None or episode.engaged_by_type != "user" or not user.may_operate:
         return None
     mine = episode.engaged_by_name == user.username

@@ -1,7 +1,7 @@
-"""The share of traffic that a ramping switch admits, in integer arithmetic. Pure.
+"""Admission of a share of traffic through a ramping switch, in integer arithmetic.
 
-A targeting key falls into one of 10,000 buckets by the SHA-256 of salt and key, so every client in
-every language decides alike, and an admitted key stays admitted as the share grows.
+A targeting key maps to one of 10,000 buckets by the SHA-256 of salt and key, so all clients decide
+alike and an admitted key stays admitted as the share grows.
 """
 
 from collections.abc import Callable
@@ -15,15 +15,15 @@ Draw = Callable[[], int]
 
 
 def bucket(salt: str, targeting_key: str) -> int:
-    """Return the bucket of a targeting key, in [0, 10000): the same on every machine."""
+    """Return the bucket of a targeting key, in [0, 10000)."""
     digest = sha256(f"{salt}:{targeting_key}".encode()).digest()
     return int.from_bytes(digest[:8], "big") % BUCKETS
 
 
 def basis_points(percent: Decimal) -> int:
-    """Return a percentage in hundredths of a percent, exactly: `Decimal("12.5")` → 1250.
+    """Return a percentage in hundredths of a percent: `Decimal("12.5")` → 1250.
 
-    Raise ValueError below 0, above 100, or with more than two decimals.
+    Raise ValueError below 0, above 100, or for more than two decimals.
     """
     points = int(percent * 100)
     if percent * 100 != points or not 0 <= points <= BUCKETS:
@@ -32,6 +32,6 @@ def basis_points(percent: Decimal) -> int:
 
 
 def admits(allow_percent: Decimal, salt: str, targeting_key: str | None, draw: Draw) -> bool:
-    """Return True if the call is in the admitted share; calls without a key are drawn at random."""
+    """Return True if the call is in the allowed share; calls without a key use a random bucket."""
     taken = draw() if targeting_key is None else bucket(salt, targeting_key)
     return taken < basis_points(allow_percent)

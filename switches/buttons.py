@@ -1,4 +1,4 @@
-"""Buttons of messages about a switch: acknowledge, extend by a day, abort its ramp."""
+"""Handlers of message buttons about a switch: acknowledge, extend by a day, abort its ramp."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -25,10 +25,9 @@ MIN_GAIN = timedelta(minutes=5)
 
 @button("acknowledge")
 def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
-    """Acknowledge the episode that the message is about.
+    """Acknowledge the episode named by the message.
 
-    Replaces core's button of that name, which still handles messages without an episode, such as
-    those about a switch that nobody engaged.
+    Overrides the core button `acknowledge`, which still handles messages without an episode.
     """
     if "switch" not in value or "episode" not in value:
         return buttons.acknowledge(value, actor, now)
@@ -68,7 +67,7 @@ def extend(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
 
 @button("abort_ramp")
 def abort_ramp(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
-    """Abort the ramp without a question, because nothing flows afterwards."""
+    """Abort the ramp without confirmation, because aborting only blocks traffic."""
     ramp_id = buttons.number(value, "ramp")
     with transaction.atomic():
         publication.lock()
@@ -80,7 +79,7 @@ def abort_ramp(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
 
 
 def _is_known_already(episode: Episode, now: datetime) -> bool:
-    """Return True if it was acknowledged a moment ago, and not overdue since."""
+    """Return True if the episode was acknowledged moments ago and has not become overdue since."""
     known_at = episode.acknowledged_at
     if known_at is None or now - known_at > buttons.JUST_NOW:
         return False
@@ -88,9 +87,9 @@ def _is_known_already(episode: Episode, now: datetime) -> bool:
 
 
 def _lock_episode_of(value: Mapping[str, Any]) -> tuple[Switch, Episode]:
-    """Lock the switch and its open episode, if the message is still about that one.
+    """Lock and return the switch and its open episode if the message is about that episode.
 
-    Raise :class:`Conflict` with what happened to it otherwise.
+    Raise :class:`Conflict` that describes the present state otherwise.
     """
     publication.lock()
     scope, _, key = str(value.get("switch")).partition(":")

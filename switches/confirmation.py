@@ -1,4 +1,4 @@
-"""Confirmation of one's identity before any action on the global switch."""
+"""Identity confirmation for actions on the global switch."""
 
 from datetime import datetime
 
@@ -12,6 +12,6 @@ from switches.scopes import GLOBAL
 def require_confirmation(
     request: HttpRequest | Request, scope: str, now: datetime, *, next_url: str = ""
 ) -> None:
-    """Raise :class:`ConfirmFirst` for the global switch, unless the person confirmed just now."""
+    """Raise :class:`ConfirmFirst` for the global switch unless the person confirmed recently."""
     if scope == GLOBAL.name:
         require_fresh(request, now, next_url=next_url)

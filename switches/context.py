@@ -1,4 +1,4 @@
-"""Context of every page: the state of all switches."""
+"""Template context processor with the status summary of all switches."""
 
 from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest
@@ -9,7 +9,7 @@ from .status_summary import StatusSummary, read_summary
 
 
 def banner(request: HttpRequest) -> dict[str, object]:
-    """Return `standing`, read lazily; it breaks no page if the database is away."""
+    """Return the context `standing`, evaluated lazily; database errors yield an unknown status."""
     return {"standing": SimpleLazyObject(lambda: _standing(request))}
 
 

@@ -1,7 +1,4 @@
-"""Proof of effect: the instances that acknowledge the last change of a switch.
-
-Only what an instance reports to apply counts, never what was served to it.
-"""
+"""Effect of published changes: the instances that report applying a switch's last change."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,13 +27,13 @@ class Straggler:
 
 @dataclass(frozen=True)
 class SwitchEffect:
-    """The progress of the change `version`: applied by `applied` of `instances`.
+    """The rollout of the change `version`: applied by `applied` of `instances`.
 
-    `instances` are those heard from within 30 s; `silent_total` fell silent within 5 minutes
-    without acknowledging, and may or may not run. `stragglers` are at most 20 of the
-    `stragglers_total`, those furthest behind first. Delays are in milliseconds from the commit,
-    over the `measured` instances that acknowledged. `past_expiry`: the engagement has ended by its
-    own policy, so an instance that applies it may let traffic flow.
+    `instances` reported within 30 s. `silent_total` instances stopped reporting within 5
+    minutes without acknowledging. `stragglers` are up to 20 of `stragglers_total`, the furthest
+    behind first. Delays are in milliseconds after the commit, over the `measured` instances
+    that acknowledged. `past_expiry` is True if clients have ended the engagement by its expiry
+    policy.
     """
 
     version: int
@@ -57,21 +54,21 @@ class SwitchEffect:
 
     @property
     def by_everybody(self) -> bool:
-        """True if there are instances and all of them apply the change."""
+        """Return True if there are instances and all of them apply the change."""
         return 0 < self.instances == self.applied
 
     @property
     def whole(self) -> bool:
-        """True if :attr:`by_everybody`, and none fell silent before acknowledging."""
+        """Return True if :attr:`by_everybody` and no instance fell silent before acknowledging."""
         return self.by_everybody and not self.silent_total
 
 
 def effects(switches: Sequence[Switch], now: datetime) -> dict[str, SwitchEffect]:
-    """Return the effect of each switch's last published change, by id.
+    """Return the effect of each switch's last published change, by switch id.
 
-    It takes four queries for any number of switches that were read with their open episodes. A
-    switch that was never published (version 0) has none. With too many changes times instances,
-    only the newest changes have their delays measured.
+    Takes four queries for any number of switches read with their open episodes. Switches that
+    were never published (version 0) are left out. Delays are measured for the newest changes
+    only if there are too many changes times instances.
     """
     published = [switch for switch in switches if switch.version]
     if not published:
@@ -114,7 +111,7 @@ class Published(Protocol):
 
 @dataclass(frozen=True)
 class FleetReports:
-    """Reports of instances at `now`: counts by applied version, of present and silent instances.
+    """Instance reports at `now`: counts of present and silent instances by applied version.
 
     :func:`measure` adds the instances furthest behind the newest change, and delays by switch.
     """
@@ -129,13 +126,13 @@ class FleetReports:
 
 
 def read_fleet() -> FleetReports:
-    """Read the reports of instances about the published head, in one query."""
+    """Return the instance reports about the published version, in one query."""
     now, head, began_version, present, silent = queries.tally_at_head()
     return FleetReports(head, now, began_version, present, silent)
 
 
 def measure(published: Sequence[Published], fleet: FleetReports) -> FleetReports:
-    """Return `fleet` with the stragglers and delays of the last changes of these switches."""
+    """Return `fleet` with the stragglers and delays of these switches' last changes."""
     head, present = fleet.head, fleet.present
     newest = max(switch.version for switch in published)
     lagging: Sequence[Heard] = ()
@@ -149,8 +146,8 @@ def measure(published: Sequence[Published], fleet: FleetReports) -> FleetReports
 def measurable(switches: Sequence[Published], instances: int, began_version: int) -> list[Change]:
     """Return the changes whose delays are measured, newest first.
 
-    Changes before the current epoch, whose first version is `began_version`, are left out: reports
-    about this epoch say nothing about them.
+    Changes before `began_version`, the first of the current epoch, are left out because reports
+    about this epoch don't cover them.
     """
     changes = [
         Change(switch.pk, switch.version, switch.committed_at)
@@ -162,12 +159,12 @@ def measurable(switches: Sequence[Published], instances: int, began_version: int
 
 
 def effect_of(switch: Switch, now: datetime) -> SwitchEffect | None:
-    """Return the effect of one switch's last published change; None before one."""
+    """Return the effect of one switch's last published change; None if never published."""
     return effects([switch], now).get(switch.pk)
 
 
 def fallen_silent(switch: Switch, now: datetime) -> tuple[Straggler, ...]:
-    """Return at most 20 of the instances that fell silent, those heard last first."""
+    """Return up to 20 instances that fell silent, the latest reports first."""
     row = Publication.objects.get(pk=1)
     head = Head(row.epoch, row.version)
     found = queries.fallen_silent(switch.version, head, now, most=MAX_NAMED_STRAGGLERS)
@@ -181,7 +178,6 @@ def _stragglers(found: Sequence[Heard], head: Head) -> tuple[Straggler, ...]:
 
 
 def _describe_report(report: Heard, head: Head) -> str:
-    """Return the last report of a straggler, in words."""
     if report.version is None:
         return "has not said what it applies"
     if report.epoch != head.epoch:

@@ -1,8 +1,4 @@
-"""Suggestions for the engage form: likely switches, and prepared reasons.
-
-A prepared reason still says what was seen, and since when; the person who picks it decides which
-one is true.
-"""
+"""Suggestions for the engage form: likely switches and reason templates."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,16 +31,16 @@ MAX_CHECKED = 20
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A released switch, with the reason to suggest it."""
+    """A released switch and why it is suggested."""
 
     switch: Switch
     why: str
 
 
 def form_suggestions(asked: Mapping[str, str], now: datetime) -> dict[str, Any]:
-    """Return likely switches if none is named yet, and reasons if a released one is.
+    """Return likely switches if the form names none, else reasons for a released switch.
 
-    The global switch is confirmed by typing, so it has none.
+    The global switch gets no suggestions: engaging it requires typing a confirmation.
     """
     scope, key = asked["scope"], asked["key"]
     if not key:
@@ -59,9 +55,9 @@ def form_suggestions(asked: Mapping[str, str], now: datetime) -> dict[str, Any]:
 
 
 def likely_switches(now: datetime) -> Sequence[Suggestion]:
-    """Return the switches checked now, the busiest first, then those stopped recently.
+    """Return switches checked within the last hour, busiest first, then recently engaged ones.
 
-    Undone episodes were mistakes and don't count. The global switch is never suggested.
+    Undone episodes don't count. The global switch is never suggested.
     """
     stopped = (
         Episode.objects.filter(engaged_at__gte=now - STOPPED_WITHIN)
@@ -85,7 +81,7 @@ def likely_switches(now: datetime) -> Sequence[Suggestion]:
 
 
 def prepared_reasons(switch_id: str, now: datetime) -> Sequence[str]:
-    """Return prepared reasons with the person's local time; an earlier reason comes first."""
+    """Return suggested reasons with the person's local time, the last episode's reason first."""
     local = timezone.localtime(now)
     said = [reason.format(at=f"{local:%H:%M %Z}") for reason in REASON_TEMPLATES]
     last = Episode.objects.filter(switch_id=switch_id).order_by("-id").first()

@@ -1,7 +1,7 @@
-"""The decision whether a call may go on, by the switches that are not released. Pure.
+"""Decision whether switches allow a call.
 
-Scopes decide in their registered order (global first), and within a scope keys in the order asked;
-the first switch that blocks decides, and is named with its reason.
+Scopes decide in registered order (global first) and keys in the given order; the first blocking
+switch decides.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ EXPIRY_GRACE = timedelta(seconds=5)
 
 
 class Expiring(Protocol):
-    """Fields that determine when an engagement ends by itself, of an entry or an episode."""
+    """The fields of a snapshot entry or episode that determine when it lapses."""
 
     @property
     def state(self) -> str: ...
@@ -30,14 +30,14 @@ class Expiring(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A call to decide on: the switches to check, in decision order, and its targeting key."""
+    """The switches that a call checks, in decision order, and its targeting key."""
 
     switch_ids: tuple[str, ...] = (GLOBAL_ID,)
     targeting_key: str | None = None
 
     @classmethod
     def naming(cls, keys: Mapping[str, Iterable[str]], targeting_key: str | None = None) -> Self:
-        """Return the question about keys by field: `{"segments": ["finance"]}`."""
+        """Return the question for keys by field, such as `{"segments": ["finance"]}`."""
         ids = [
             f"{scope}:{key}"
             for field, scope in question_fields().items()
@@ -48,7 +48,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`switch` and `reason` name what blocks; both are None when the call may go on."""
+    """The result of a check; `switch` and `reason` are None if the call is allowed."""
 
     allowed: bool
     switch: str | None = None
@@ -56,9 +56,9 @@ class Decision:
 
 
 def read_question(document: Mapping[str, Any]) -> Question:
-    """Return the question in a JSON object; raise :class:`InvalidInput` for each wrong field.
+    """Return the question in a JSON object. Raise :class:`InvalidInput` for each invalid field.
 
-    An unknown field is refused, as a misspelled one would let blocked traffic through.
+    Unknown fields are refused because a misspelled field would let blocked traffic through.
     """
     fields = question_fields()
     known = (*fields, "targeting_key")
@@ -80,7 +80,7 @@ def read_question(document: Mapping[str, Any]) -> Question:
 def evaluate(
     question: Question, entries: Mapping[str, SnapshotEntry], *, now: datetime, draw: Draw
 ) -> Decision:
-    """Decide by the published `entries`, by switch id; a missing one lets traffic flow."""
+    """Return the decision from published `entries` by switch id; unlisted switches are released."""
     for switch_id in question.switch_ids:
         entry = entries.get(switch_id)
         if entry is not None and _blocks(entry, question.targeting_key, now, draw):
@@ -89,7 +89,7 @@ def evaluate(
 
 
 def lapses_at(entry: Expiring) -> datetime | None:
-    """Return the time at which an engagement ends by its own policy, published or not."""
+    """Return when clients end an engagement by its expiry policy `release`, else None."""
     if entry.state != "engaged" or entry.on_expiry != "release" or entry.expires_at is None:
         return None
     return entry.expires_at + EXPIRY_GRACE

@@ -1,6 +1,6 @@
-"""The expiry of an episode and its policy, from what the caller asked for. Pure.
+"""Parsing and validation of an episode's expiry and expiry policy.
 
-`now` is an argument, timezone-aware, as is every returned time.
+All times are timezone-aware.
 """
 
 import re
@@ -30,7 +30,7 @@ _TIME_EXAMPLE = "2026-11-21T02:10:00Z or 2026-11-21T11:10:00+09:00"
 
 
 class FieldErrors(ValueError):
-    """Invalid fields; `errors` maps each to its messages."""
+    """Invalid fields; `errors` maps each field to its messages."""
 
     def __init__(self, errors: Mapping[str, list[str]]) -> None:
         super().__init__("; ".join(f"{field}: {' '.join(said)}" for field, said in errors.items()))
@@ -39,14 +39,14 @@ class FieldErrors(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """The end of an episode (UTC), its policy, and True if it is to become permanent."""
+    """The end of an episode (UTC) and its expiry policy."""
 
     expires_at: datetime
     permanent_requested: bool
     on_expiry: str
 
     def is_shorter_than(self, asked: "Expiry") -> bool:
-        """Return True if this expiry is shorter than what was asked for."""
+        """Return True if this expiry is earlier than the requested one."""
         return asked.permanent_requested or self.expires_at < asked.expires_at
 
 
@@ -60,8 +60,8 @@ def plan_expiry(
 ) -> Expiry:
     """Return the expiry of a new episode.
 
-    Exactly one of `expires_in` (`24h`, `permanent`) and `expires_at` (RFC 3339) is given; an empty
-    one counts as not given, as a form sends it. Raise :class:`FieldErrors` with every wrong field.
+    Exactly one of `expires_in` (`24h`, `permanent`) and `expires_at` (RFC 3339) must be given;
+    empty texts count as absent. Raise :class:`FieldErrors` with every invalid field.
     """
     errors: dict[str, list[str]] = {}
     policy = on_expiry or default_on_expiry(scope)
@@ -79,7 +79,7 @@ def plan_expiry(
 
 
 def plan_extension(*, expires_in: str, present: datetime | None, now: datetime) -> datetime:
-    """Return the new expiry (UTC): `expires_in` from now, and later than `present`.
+    """Return the new expiry (UTC), `expires_in` from now and later than `present`.
 
     Raise :class:`FieldErrors`.
     """

@@ -1,6 +1,6 @@
-"""Forms of the switch screens; they pass fields to services, which validate.
+"""Forms of the switch pages; services validate the fields.
 
-:meth:`ServiceForm.take` shows a service's errors beside their fields, with all input kept.
+:meth:`ServiceForm.add_service_errors` shows a service's errors at their fields.
 """
 
 import math
@@ -27,7 +27,7 @@ LOCAL_FORMATS = ["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"]
 
 
 class LocalTimeField(forms.DateTimeField):
-    """A time in the person's zone, unless a clock change skips or repeats it."""
+    """A time in the person's zone; times that a clock change skips or repeats are invalid."""
 
     input_formats = LOCAL_FORMATS
 
@@ -58,19 +58,19 @@ class _HowLongForm(ServiceForm):
 
 
 class _GlassForm(ServiceForm):
-    """A form that may be sent again to override the rules that refused it."""
+    """A form that may be sent again with safety rules to override."""
 
     glass_rule = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
     glass_reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
 
     def break_glass(self) -> dict[str, Any] | None:
-        """Return the service's `break_glass`; the field has one rule on a line."""
+        """Return the service's `break_glass` argument; the form lists one rule per line."""
         rules = [rule for rule in self.given("glass_rule").split("\n") if rule.strip()]
         return {"rule": rules, "reason": self.given("glass_reason")} if rules else None
 
 
 class EngageForm(_HowLongForm, _GlassForm):
-    """Scope, key, reason, duration and policy; the global switch is confirmed by typing."""
+    """Scope, key, reason, duration and expiry policy of an engage."""
 
     renamed = {
         **_HowLongForm.renamed,
@@ -99,7 +99,6 @@ class EngageForm(_HowLongForm, _GlassForm):
         return cleaned
 
     def service_arguments(self) -> dict[str, Any]:
-        """Return the service's arguments."""
         how_long = self.given("how_long") or DAY
         until = self.cleaned_data.get("expires_at")
         chosen = how_long == AT
@@ -118,9 +117,9 @@ class EngageForm(_HowLongForm, _GlassForm):
 
 
 def _split(data: QueryDict) -> QueryDict:
-    """Split a whole id in the key's field into scope and key.
+    """Return the data with a full id in the key field split into scope and key.
 
-    An unchanged default policy of the old scope becomes that of the new one.
+    The old scope's default expiry policy is replaced by the new scope's default.
     """
     found = split_id(data.get("key", ""))
     if found is None:
@@ -137,7 +136,7 @@ class ExtendForm(_HowLongForm):
     reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
 
     def service_arguments(self, now: datetime) -> dict[str, str]:
-        """Return the service's arguments; a chosen time becomes seconds from now."""
+        """Return the service's arguments; a chosen time is converted to seconds from now."""
         how_long, until = self.given("how_long") or DAY, self.cleaned_data.get("expires_at")
         if how_long == AT and until:
             seconds = math.ceil((until - now).total_seconds())
@@ -148,7 +147,7 @@ class ExtendForm(_HowLongForm):
 
 
 class ReleaseForm(_GlassForm):
-    """Fields of a release; :mod:`switches.ramps.plan_editor` reads the plan."""
+    """Fields of a release, except the plan, which :mod:`switches.ramps.plan_editor` reads."""
 
     justification = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
     mode = forms.CharField(max_length=20, required=False)

@@ -1,4 +1,4 @@
-"""Job kinds of switches; importing their modules registers them."""
+"""Imports of the job kinds of switches, which register themselves."""
 
 from switches.drills import job as drills
 from switches.ramps import job as ramps

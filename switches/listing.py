@@ -1,7 +1,7 @@
-"""List switches for the API: a page in one statement, reports of instances in two or three.
+"""Fast list of switches for the API, built from column values instead of model instances.
 
-The result equals that of `switches.resources.switch_resource`, built from columns: a model instance
-per row would take longer than the rest of the request.
+The result equals :func:`switches.resources.switch_resource`. A model instance per row would take
+longer than the rest of the request.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ COLUMNS = (
 
 
 def with_episode_and_ramp() -> SwitchQuerySet:
-    """Return all switches, joined with their open episode and live ramp."""
+    """Return all switches joined with their open episode and live ramp."""
     return Switch.objects.annotate(
         open=FilteredRelation("episodes", condition=Q(episodes__ended_at__isnull=True)),
         live=FilteredRelation("ramps", condition=Q(ramps__live=True)),
@@ -59,7 +59,7 @@ def with_episode_and_ramp() -> SwitchQuerySet:
 
 
 def serialize_rows(rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """Return the resources of a page's switches, given rows of `COLUMNS`."""
+    """Return the resources of a page of switches from rows of :data:`COLUMNS`."""
     switches = [*map(ListedSwitch._make, rows)]
     published = [switch for switch in switches if switch.version]
     fleet = measure(published, read_fleet()) if published else None

@@ -1,4 +1,4 @@
-"""Message templates of switches and their episodes."""
+"""Message templates of switches and episodes."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,7 @@ _LATER_ENDS = frozenset({"switch.extended", "switch.released", "switch.undone"})
 
 
 def format_expiry(facts: Facts) -> str:
-    """Return the time an episode expires at, and what happens then."""
+    """Return an episode's expiry time and the action at expiry as text."""
     if "expires_at" not in facts:
         return ""
     if facts["expires_at"] is None:
@@ -30,7 +30,7 @@ def format_expiry(facts: Facts) -> str:
 
 
 def engaged_buttons(facts: Facts) -> tuple[str, ...]:
-    """Return the buttons of an engaged switch; a permanent one can't be extended."""
+    """Return the buttons of an engaged switch; permanent episodes can't be extended."""
     if facts.get("did") == "release":
         return ()
     is_permanent = "expires_at" in facts and facts["expires_at"] is None

@@ -1,6 +1,6 @@
-"""Prometheus metrics of switches and ramps: engaged, ramping or just released ones, and counts.
+"""Prometheus metrics of switches and ramps.
 
-A console may know tens of thousands of switches; the number of series grows with those in force.
+Only switches in force or just released get series, since a console may have tens of thousands.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ _IN_FORCE = """
 
 @DATABASE_METRICS.add()
 def engaged(now: datetime) -> Iterator[Metric]:
-    """Yield series of switches in force or just released, and counts by state."""
+    """Yield a series for each switch in force or just released, and counts by state."""
     family = GaugeMetricFamily(
         "switchgear_switch_engaged",
         "1 while the switch is engaged, 0 while it ramps and for 15 minutes after its release.",
@@ -67,10 +67,7 @@ def engaged(now: datetime) -> Iterator[Metric]:
 
 @DATABASE_METRICS.add()
 def last_proven(now: datetime) -> Iterator[Metric]:
-    """Yield the time of the last proof by a drill, of switches that were ever proven.
-
-    Alert on the absence of the series for the others.
-    """
+    """Yield the time of the last passed drill for each switch that has one."""
     family = GaugeMetricFamily(
         "switchgear_switch_last_proven_timestamp_seconds",
         "When a drill last proved the switch, in UNIX seconds.",
@@ -83,7 +80,7 @@ def last_proven(now: datetime) -> Iterator[Metric]:
 
 @DATABASE_METRICS.add()
 def ramping(now: datetime) -> Iterator[Metric]:
-    """Yield step and share of live ramps. `switch` is `<scope>:<key>`, as elsewhere in the API."""
+    """Yield step and share of live ramps; the label `switch` is `<scope>:<key>`."""
     labels = ["switch", "scope", "key"]
     step = GaugeMetricFamily(
         "switchgear_ramp_step",

@@ -1,4 +1,4 @@
-"""Signs of a neglected episode, shared by the attention page and the report."""
+"""Conditions of neglected episodes, used by the attention page and the weekly report."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -18,7 +18,7 @@ LEFT_ALONE = "left alone"
 
 
 def neglect_signs(now: datetime) -> Mapping[str, Q]:
-    """Return the signs of neglect by name; the episodes are annotated with `looked_at`."""
+    """Return the conditions of neglect by name, for episodes annotated with `looked_at`."""
     return {
         OVERDUE: Q(overdue_at__isnull=False, acknowledged_at__isnull=True),
         UNCONFIRMED: unconfirmed(now),
@@ -27,5 +27,5 @@ def neglect_signs(now: datetime) -> Mapping[str, Q]:
 
 
 def unconfirmed(now: datetime) -> Q:
-    """Match permanent episodes not re-confirmed in time, except those that ramp."""
+    """Return the condition for permanent, non-ramping episodes with a late re-confirmation."""
     return Q(permanent=True, reconfirm_due_at__lte=now, allow_percent=0)

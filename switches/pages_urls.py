@@ -1,4 +1,4 @@
-"""URLs of the pages of switches."""
+"""URLs of the switch pages."""
 
 from django.urls import path
 

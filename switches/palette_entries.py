@@ -1,4 +1,4 @@
-"""Palette entries of switches: pages, actions, and every switch."""
+"""Command palette entries of switches: pages, actions, and each switch."""
 
 from collections.abc import Sequence
 from urllib.parse import urlencode
@@ -88,7 +88,7 @@ register_commands(
 
 @PALETTE_SOURCES.add(10)
 def switches(query: PaletteQuery) -> Sequence[PaletteEntry]:
-    """Return pages and actions for texts such as `finance` or `engage feature:nl2sql`."""
+    """Return entries for texts such as `finance` or `engage feature:nl2sql`."""
     first, _, rest = query.text.partition(" ")
     verb = VERBS.get(first.casefold(), "") if query.user.may_operate else ""
     wanted = rest.strip() if verb else query.text
@@ -103,7 +103,7 @@ def switches(query: PaletteQuery) -> Sequence[PaletteEntry]:
 
 
 def _verbatim(query: PaletteQuery, verb: str, wanted: str) -> Sequence[PaletteEntry]:
-    """Return entries of a switch named by its id, known or not, or of an unused key."""
+    """Return entries of a switch named by its full id, or of an unused key to engage."""
     if is_switch_id(wanted):
         scope, _, key = wanted.partition(":")
         known = Switch.objects.with_open_episode().filter(pk=wanted).first()
@@ -138,7 +138,7 @@ def _key_fits(words: Sequence[str], switch: Switch) -> float:
 def _entries_of(
     query: PaletteQuery, verb: str, switch: Switch, wanted: str
 ) -> Sequence[PaletteEntry]:
-    """Return a switch's page, preceded by the action of `verb` if it applies."""
+    """Return a switch's page entry, preceded by an entry for `verb` if it applies."""
     shown = board_row(switch, query.user, query.now)
     weight = VERBATIM if wanted.casefold() == switch.pk.casefold() else _fit(switch, wanted)
     page = PaletteEntry(
@@ -178,7 +178,7 @@ def _change(verb: str, switch: Switch, weight: float) -> PaletteEntry:
 
 @PALETTE_SOURCES.add(12)
 def under_way(query: PaletteQuery) -> Sequence[PaletteEntry]:
-    """Return engaged or ramping switches for `release`, `extend`, `undo` or `abort` alone."""
+    """Return engaged or ramping switches for the text `release`, `extend`, `undo` or `abort`."""
     verb = query.text.casefold()
     verb = VERBS.get(verb, verb)
     if verb not in {"release", "extend", UNDO, ENDING} or not query.user.may_operate:
@@ -207,7 +207,7 @@ def under_way(query: PaletteQuery) -> Sequence[PaletteEntry]:
 
 @PALETTE_SOURCES.add(30)
 def ramps(query: PaletteQuery) -> Sequence[PaletteEntry]:
-    """Return live ramps whose switch matches."""
+    """Return entries of live ramps whose switch matches."""
     found = Ramp.objects.filter(live=True, switch__id__icontains=query.words[-1])
     entries = []
     for ramp in found.select_related("job").order_by("-pk")[:MAX_ENTRIES]:

@@ -1,8 +1,8 @@
-"""Polling of live pages: every two seconds, usually answered by 204.
+"""Responses for pages that poll every two seconds, usually with 204 No Content.
 
-The token is the number of the last audit row. Every change of anything shown writes one, in its own
-transaction and in commit order, so an equal number means an equal page. Reports of instances write
-none; those parts of a page poll by themselves (`switches.views.effect`).
+The poll token is the id of the last audit row. Every displayed change writes an audit row in its
+own transaction and in commit order, so an equal id means an unchanged page. Instance reports write
+none; the parts of a page that show them poll separately (:mod:`switches.views.effect`).
 """
 
 from datetime import datetime
@@ -24,7 +24,7 @@ class _ClockTimestamp(Func):
 
 
 def head_and_now() -> tuple[int, datetime]:
-    """Return the number of the last audit row and the database's time, by one query."""
+    """Return the id of the last audit row and the database's time, in one query."""
     last = AuditEntry.objects.order_by("-id").values_list("id", _ClockTimestamp()).first()
     if last is None:
         return 0, db_now()
@@ -33,7 +33,7 @@ def head_and_now() -> tuple[int, datetime]:
 
 
 def unchanged(request: PersonRequest, head: int, now: datetime) -> HttpResponse | None:
-    """Return a 204 response if the poll has seen `head` already, else None."""
+    """Return a 204 response if the request's `since` equals `head`, else None."""
     if not request.htmx or request.GET.get("since") != str(head):
         return None
     return stamp_server_time(HttpResponse(status=204), now)
@@ -42,11 +42,11 @@ def unchanged(request: PersonRequest, head: int, now: datetime) -> HttpResponse 
 def render_part(
     request: PersonRequest, template: str, context: dict[str, Any], now: datetime
 ) -> HttpResponse:
-    """Render the live part of a page, with the parts above it that every page has."""
+    """Render a page's live part, including out-of-band updates of the shared page header."""
     return stamp_server_time(render(request, template, {**context, "oob": True}), now)
 
 
 def stamp_server_time(response: HttpResponse, now: datetime) -> HttpResponse:
-    """Add the server's time to a response, for countdowns and `as of`."""
+    """Add the server's time as a response header, for countdowns."""
     response["Switchgear-Now"] = timestamp(now)
     return response

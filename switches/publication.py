@@ -1,4 +1,4 @@
-"""The publication row: the lock of every published change, and the source of versions."""
+"""The publication row: lock of every published change and source of version numbers."""
 
 from datetime import datetime
 
@@ -9,12 +9,12 @@ from switches.models import Publication, Switch
 
 
 def lock() -> Publication:
-    """Lock the publication row until commit; every change of a switch waits for it."""
+    """Lock the publication row until commit, which serializes all changes of switches."""
     return Publication.objects.select_for_update().get(pk=1)
 
 
 def advance(publication: Publication, now: datetime) -> int:
-    """Return the next version for a change of the snapshot; no switch itself changes.
+    """Increment and return the version for a snapshot change that changes no switch row.
 
     The row stays locked until commit, so versions are in commit order.
     """

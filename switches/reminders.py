@@ -1,7 +1,6 @@
-"""Reminders that are due before an episode ends. Pure.
+"""Rules for reminders before an episode ends.
 
-One reminder is due per expiry and notice: an episode stores the expiry it was reminded of, so a new
-expiry is reminded of again. All times are absolute; zones and clock changes don't matter.
+An episode stores the expiry that it was reminded of, so each reminder is sent once per expiry.
 """
 
 from dataclasses import dataclass
@@ -25,7 +24,10 @@ EXPIRY_EFFECTS = {
 
 @dataclass(frozen=True, slots=True)
 class EpisodeEnd:
-    """The end of an episode, or the time to re-confirm a permanent one, and its past reminders."""
+    """The expiry of an episode, or the re-confirmation deadline of a permanent one.
+
+    `day_reminder_for` and `hour_reminder_for` are the ends that were reminded of.
+    """
 
     ends_at: datetime
     permanent: bool
@@ -36,8 +38,8 @@ class EpisodeEnd:
 def due_reminder(ending: EpisodeEnd, now: datetime) -> timedelta | None:
     """Return the nearest reminder due and not yet sent: `DAY`, `HOUR` or None.
 
-    A late tick sends the nearer one only, and none after the end. Re-confirmation is reminded of a
-    day before only.
+    A late tick sends only the nearer reminder, and none after the end. Re-confirmation has a
+    day reminder only.
     """
     left = ending.ends_at - now
     if left <= timedelta():
@@ -52,8 +54,7 @@ def due_reminder(ending: EpisodeEnd, now: datetime) -> timedelta | None:
 def skipped_reminders(ends_at: datetime, now: datetime) -> dict[str, datetime | None]:
     """Return the reminder fields of an episode whose expiry is set at `now`.
 
-    Reminders that would be due at once, because the whole time is no longer than their notice,
-    count as sent.
+    Reminders whose notice is at least the whole duration count as sent.
     """
     lasts = ends_at - now
     return {
@@ -63,11 +64,11 @@ def skipped_reminders(ends_at: datetime, now: datetime) -> dict[str, datetime | 
 
 
 def time_left(ends_at: datetime, now: datetime) -> str:
-    """Return the time left in words that stay true in transit: `24 h`, `58 min`."""
+    """Return the time left, rounded down to minutes: `24 h`, `58 min`."""
     minutes = max(timedelta(minutes=1), (ends_at - now) // MINUTE * MINUTE)
     return durations.readable(minutes)
 
 
 def reminder_severity(scope: str, notice: timedelta) -> str:
-    """Return the reminder's severity: an hour before, somebody has to decide now."""
+    """Return a reminder's severity: that of an overdue episode for the hour reminder."""
     return overdue_severity(scope) if notice == HOUR else "warning"

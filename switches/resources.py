@@ -1,4 +1,4 @@
-"""JSON resources of switches and episodes, for the API, the shell and the screens."""
+"""API resources of switches and episodes."""
 
 from dataclasses import asdict
 from datetime import datetime
@@ -16,9 +16,10 @@ FULLY_ALLOWED = 100
 def switch_resource(
     switch: Switch, effect: SwitchEffect | None, ramp: int | None
 ) -> dict[str, Any]:
-    """Return a switch's resource; times are RFC 3339 in UTC.
+    """Return a switch's resource.
 
-    `effect` is null only for a switch that was never published; `ramp` is the id of its live ramp.
+    `effect` is None only for a switch that was never published; `ramp` is the id of its live
+    ramp.
     """
     episode = switch.episode
     return {
@@ -45,7 +46,7 @@ def switch_resource(
 
 
 def effect_resource(effect: SwitchEffect) -> dict[str, Any]:
-    """Return an effect's resource; delays are in milliseconds from the commit, of `measured`."""
+    """Return an effect's resource; delays are in milliseconds after the commit."""
     return {
         "version": effect.version,
         "applied": effect.applied,
@@ -62,7 +63,7 @@ def effect_resource(effect: SwitchEffect) -> dict[str, Any]:
 
 
 def blast_resource(blast: SwitchBlastRadius) -> dict[str, Any]:
-    """Return the resource of a blast radius, as `…/preview` shows it."""
+    """Return a blast radius's resource."""
     return {
         "switch": blast.switch,
         "instances": [
@@ -102,7 +103,7 @@ def blast_resource(blast: SwitchBlastRadius) -> dict[str, Any]:
 
 
 def episode_resource(episode: Episode) -> dict[str, Any]:
-    """Return an episode's resource, as `…/history` shows it."""
+    """Return an episode's resource."""
     return {
         "id": episode.pk,
         "switch": episode.switch_id,

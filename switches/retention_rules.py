@@ -1,4 +1,4 @@
-"""Retention rules of the tables of switches; most of them are kept as proof."""
+"""Retention rules of the tables of switches; most tables are kept permanently as evidence."""
 
 from datetime import timedelta
 

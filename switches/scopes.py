@@ -1,8 +1,8 @@
-"""The scopes of switches, each registered as one object with all that the product needs. Pure.
+"""Scopes of switches, each registered as one object.
 
-A new scope is one more registration here, a row in `switchgear.evaluation.scopes` of the client,
-and one in `docs/operate.md`. Clients refuse a snapshot with a scope they don't know, so upgrade
-them before a switch of a new scope is engaged.
+A new scope also needs a row in `switchgear.evaluation.scopes` of the client and in
+`docs/operate.md`. Clients refuse a snapshot with an unknown scope, so upgrade them before engaging
+a switch of a new scope.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,11 +21,11 @@ HOLD, RAMP, RELEASE = "hold", "ramp", "release"
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchScope(scopes.Scope):
-    """A scope with its rules and its words.
+    """A scope with its policies and display texts.
 
-    A question names keys of the scope in `question_field`. `noun` and `plural` are what a
-    postmortem calls what was stopped; `description` says what a switch of the scope stops.
-    `trip_triggers` are the automatic trip policies that include the scope in a new installation.
+    `question_field` is the request field that lists keys of the scope. `noun` and `plural` name
+    switches of the scope in postmortems. `trip_triggers` are the default trip policies that
+    include the scope.
     """
 
     question_field: str = ""
@@ -104,12 +104,12 @@ GLOBAL_ID = f"{GLOBAL.name}:{GLOBAL.only_key}"
 
 
 def keyed_scopes() -> list[SwitchScope]:
-    """Return the scopes whose switches have keys of their own: all but the global one."""
+    """Return the scopes whose switches have keys: all but the global one."""
     return [scope for scope in SCOPES.values() if not scope.stops_everything]
 
 
 def question_fields() -> Mapping[str, str]:
-    """Return the fields of a question that list keys, with their scopes, in decision order."""
+    """Return scopes by the check request's field, in decision order."""
     return _question_fields_of(tuple(SCOPES))
 
 
@@ -121,37 +121,37 @@ def _question_fields_of(names: tuple[str, ...]) -> Mapping[str, str]:
 
 
 def default_on_expiry(name: str) -> str:
-    """Return the scope's policy at expiry; `hold` if the scope isn't registered."""
+    """Return the scope's default expiry policy; `hold` for an unregistered scope."""
     scope = SCOPES.get(name)
     return scope.default_on_expiry if scope else HOLD
 
 
 def names_defaulting_to(on_expiry: str) -> str:
-    """Return the scopes whose default at expiry this is: `global and segment`."""
+    """Return the scopes with this default expiry policy as text: `global and segment`."""
     return conjoined(
         [scope.name for scope in SCOPES.values() if scope.default_on_expiry == on_expiry]
     )
 
 
 def conjoined(words: Sequence[str]) -> str:
-    """Return `global, segment and feature`."""
+    """Return words joined as text: `global, segment and feature`."""
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 def overdue_severity(name: str) -> str:
-    """Return the severity of an episode past its expiry; critical if the scope isn't registered."""
+    """Return the severity of overdue episodes; critical for an unregistered scope."""
     scope = SCOPES.get(name)
     return scope.overdue_severity if scope else "critical"
 
 
 def immediate_release_needs_approval(name: str) -> bool:
-    """Return True if releasing all traffic at once takes a second person."""
+    """Return True if an immediate release needs a second person."""
     scope = SCOPES.get(name)
     return scope is None or scope.immediate_release_needs_approval
 
 
 def split_id(typed: str) -> tuple[str, str] | None:
-    """Return scope and key of `feature:nl2sql`, typed where a key belongs; None for a mere key."""
+    """Return scope and key of a full id such as `feature:nl2sql`, or None for a key."""
     scope, colon, key = typed.partition(":")
     scope = scope.strip().lower()
     return (scope, key.strip()) if colon and scope in SCOPES else None

@@ -1,4 +1,4 @@
-"""Switches with the same key in another scope, suggested if nobody checks the named one."""
+"""Suggestion of switches with the same key in other scopes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from .scopes import GLOBAL_ID, keyed_scopes
 
 @dataclass(frozen=True)
 class SimilarKey:
-    """A switch with the same key; `callers` checked it within the last hour."""
+    """A switch with the same key in another scope; `callers` checked it within the last hour."""
 
     id: str
     scope: str
@@ -26,11 +26,11 @@ class SimilarKey:
 def find_similar_keys(
     switch_id: str, now: datetime, *, known: bool = False
 ) -> Sequence[SimilarKey] | None:
-    """Return None if the switch was checked within the last hour, else similar ones.
+    """Return switches with the same key, or None if this switch was checked within an hour.
 
-    For `global:all`, a check of any switch counts. Similar are the scopes in which this key was
-    checked, the busiest first; if in none, those in which it is known while this one isn't
-    (`known`: the caller says it is).
+    Scopes in which the key was checked come first by rate. If there are none and the switch is
+    not registered (`known` tells that it is), registered switches with the key are returned.
+    For `global:all`, a check of any switch counts.
     """
     if switch_id == GLOBAL_ID:
         return None if callers(None, now, within=RECENT, most=1)[1] else []

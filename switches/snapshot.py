@@ -1,7 +1,7 @@
-"""The published snapshot: canonical bytes and ETag of the open episodes. Pure.
+"""The published snapshot of open episodes: canonical bytes and ETag.
 
-Canonical means RFC 8785: keys sorted, no spaces, UTF-8 unescaped, numbers in their shortest form.
-So one state has one text, and a signature over the bytes is valid anywhere.
+Canonical JSON per RFC 8785: sorted keys, no spaces, unescaped UTF-8, shortest numbers. One state
+has exactly one text, so signatures of the bytes can be verified anywhere.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ POLL_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class SnapshotVersion:
-    """The version of a snapshot; versions grow within an epoch, in the order of commits."""
+    """The version of a snapshot; versions grow within an epoch, in commit order."""
 
     epoch: UUID
     version: int
@@ -29,18 +29,18 @@ class SnapshotVersion:
 
     @property
     def mark(self) -> str:
-        """`<epoch>.<version>`, which numbers events of streams and which clients acknowledge."""
+        """Return `<epoch>.<version>`, the event id of streams and of acknowledgments."""
         return f"{self.epoch}.{self.version}"
 
     @property
     def etag(self) -> str:
-        """The strong validator of RFC 9110: the mark in quotes."""
+        """Return the strong validator of RFC 9110: the mark in quotes."""
         return f'"{self.mark}"'
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotEntry:
-    """One switch that is not released, with its open episode."""
+    """An engaged or ramping switch with its open episode."""
 
     id: str
     scope: str
@@ -58,7 +58,6 @@ class SnapshotEntry:
 
 
 def drill_reason(reason: str) -> str:
-    """Return the reason of a drilled entry, which says that it is a drill."""
     return f"Drill: {reason}"
 
 

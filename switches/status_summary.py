@@ -1,4 +1,4 @@
-"""A summary of all switches that are stopped, read by one query for every page's banner."""
+"""Summary of all stopped switches for every page's banner, read in one query."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,7 +24,7 @@ _DID = {"engage": "engaged", "extend": "extended", "release": "released"}
 
 
 def _broken_glass_field(key: str) -> Coalesce:
-    """Return a field of the episode's break-glass record: of its release, else of the engage."""
+    """Return an expression for a field of the latest override in the episode's `broke_glass`."""
     released = KeyTransform("release", "broke_glass")
     return Coalesce(KeyTextTransform(key, released), KeyTextTransform(key, "broke_glass"))
 
@@ -49,10 +49,9 @@ class GlobalStop:
 
 @dataclass(frozen=True)
 class BrokenGlass:
-    """Overridden rules in force: episodes against a rule, and unsigned reviews.
+    """Counts of episodes that override a safety rule, and of unsigned reviews.
 
-    A single such switch is named with the rule, the reason, the action and the person; `by` is
-    empty if unknown.
+    The other fields describe the episode if there is exactly one; `by` is empty if unknown.
     """
 
     engaged: int
@@ -66,7 +65,7 @@ class BrokenGlass:
 
 @dataclass(frozen=True)
 class FailedRamps:
-    """Failed ramps that could not be taken back; one of them is named, with the reason."""
+    """The number of ramps whose compensation failed, and one of them with the reason."""
 
     count: int
     ramp: int
@@ -78,8 +77,8 @@ class FailedRamps:
 class StatusSummary:
     """Counts of engaged, ramping and overdue switches, and the global stop.
 
-    `ramps` are those under way or waiting for approval. `known` is False if the database could not
-    answer.
+    `ramps` counts live ramps and those waiting for approval. `known` is False if the database
+    is unavailable.
     """
 
     now: datetime
@@ -99,7 +98,7 @@ class StatusSummary:
 
 
 def read_summary(now: datetime, *, with_approvals: bool) -> StatusSummary:
-    """Read the summary by one statement."""
+    """Return the summary, read in one statement."""
     found = fetch_first(now, _episodes, _approvals, _ramps)
     reviews = found["reviews"]
     return StatusSummary(
@@ -147,7 +146,6 @@ def _approvals(now: Any) -> QuerySet[Approval, Any]:
 
 
 def _ramps(_now: Any) -> QuerySet[Ramp, Any]:
-    """Aggregate the live ramps, of which there are never many."""
     failed = Q(job__state=Job.State.FAILED)
     return _aggregate(
         Ramp.objects.filter(live=True),
@@ -160,7 +158,7 @@ def _ramps(_now: Any) -> QuerySet[Ramp, Any]:
 
 
 def _aggregate(rows: QuerySet[Any, Any], **figures: Aggregate) -> QuerySet[Any, Any]:
-    """Return a queryset of one row, with these figures of all rows."""
+    """Return a queryset of one row with aggregates over all rows."""
     whole: QuerySet[Any, Any] = rows.order_by().annotate(whole=Value(1)).values("whole")
     found: QuerySet[Any, Any] = whole.annotate(**figures).values_list(*figures)
     return found

@@ -1,4 +1,4 @@
-"""Ticks of switches."""
+"""Periodic ticks of switches."""
 
 from datetime import datetime
 
@@ -53,7 +53,7 @@ def weekly_report(now: datetime) -> int:
     "trips.settle", seconds=5, queue="switches", pending=lambda _now: [trips.open_questions()]
 )
 def settle_trips(now: datetime) -> int:
-    """Close questions about trips whose switch a person has engaged since."""
+    """Close questions about trips whose switch was engaged by a person."""
     return trips.close_engaged(now)
 
 

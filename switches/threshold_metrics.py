@@ -1,4 +1,4 @@
-"""The measure that switches offer to threshold rules: engaged switches."""
+"""Threshold metric of engaged switches."""
 
 from collections.abc import Collection, Iterator
 from datetime import datetime
@@ -23,7 +23,7 @@ TO_DO = "See what stopped it and whether that is over; release it or acknowledge
 
 
 def engaged(asked: MetricQuery, now: datetime) -> Iterator[MetricReading]:
-    """Yield a reading for each switch with an open episode, engaged or ramping."""
+    """Yield a reading for each engaged or ramping switch."""
     rows = Episode.objects.filter(ended_at__isnull=True).select_related("switch")
     tripped = set(
         Trip.objects.filter(outcome=Trip.Outcome.TRIPPED, episode__ended_at__isnull=True)
@@ -57,13 +57,12 @@ def engaged(asked: MetricQuery, now: datetime) -> Iterator[MetricReading]:
 
 
 def overdue(now: datetime) -> Collection[str]:
-    """Return the overdue switches, which escalate by themselves."""
+    """Return the overdue switches, which have escalations of their own."""
     rows = Episode.objects.filter(ended_at__isnull=True, overdue_at__isnull=False)
     return set(rows.values_list("switch_id", flat=True))
 
 
 def _describe(episode: Episode) -> str:
-    """Return a sentence that stays true while it ramps, as an alert keeps its first words."""
     return f"The switch {episode.switch_id} was engaged by {episode.engaged_by_name}"
 
 
@@ -78,10 +77,9 @@ def _engaged_by(episode: Episode) -> str:
 
 
 def _known_to(episode: Episode, *, by_trip: bool) -> str:
-    """Return the person who engaged or acknowledged it, else an empty text.
+    """Return the person who engaged or acknowledged the switch, else an empty text.
 
-    Engagements by a monitor or by the system are known to nobody. A token engages on behalf of a
-    person.
+    Automatic engagements are known to nobody; a token acts on behalf of a person.
     """
     is_shell = episode.engaged_by_type == "system" and episode.engaged_by_name.startswith(SHELL)
     if not by_trip and (is_shell or episode.engaged_by_type in KNOWING):

@@ -14,7 +14,7 @@ SCOPE = "switches:read"
 
 
 def read_switches(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
-    """Return the resources of the switches with these ids."""
+    """Return the resources of these switches, by id."""
     found = list(Switch.objects.with_open_episode().filter(pk__in=ids))
     measured, under_way = effects(found, now), ramps.find_live_ramps([one.pk for one in found])
     return {
@@ -23,7 +23,7 @@ def read_switches(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]
 
 
 def read_ramps(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
-    """Return the resources of the ramps with these ids."""
+    """Return the resources of these ramps, by id."""
     found = list(ramps.ROWS.filter(pk__in=[int(each) for each in ids if each.isdecimal()]))
     around = ramps.fetch_related(found)
     return {str(one.pk): ramps.ramp_resource(one, around, now) for one in found}

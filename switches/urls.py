@@ -1,4 +1,4 @@
-"""URLs of the switches' API."""
+"""API routes of switches."""
 
 from django.urls import URLPattern
 

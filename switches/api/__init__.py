@@ -1,1 +1,1 @@
-"""The API of switches: list, detail, actions and publication."""
+"""REST API of switches."""

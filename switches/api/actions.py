@@ -1,4 +1,4 @@
-"""Actions on one switch; each view is one service call in one transaction."""
+"""REST API of actions on one switch; each view calls one service in one transaction."""
 
 from datetime import datetime
 from functools import partial
@@ -39,7 +39,10 @@ class EngageView(ActionView):
     def post(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
     ) -> Done:
-        """Stop what the switch guards. `permanent` engages for 24 hours and asks for approval."""
+        """Engage the switch, which blocks its traffic.
+
+        `permanent` engages for 24 hours and requests approval.
+        """
         require_confirmation(self.request, scope, now)
         return _engaged(
             services.engage(scope=scope, key=key, actor=actor, now=now, **body), scope, key, now
@@ -52,7 +55,7 @@ class ExtendView(ActionView):
     def post(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
     ) -> Done:
-        """Keep it engaged for longer, counted from now. `permanent` asks for approval."""
+        """Extend the engagement, counted from now. `permanent` requests approval."""
         if body.get("expires_in") == PERMANENT:
             require_confirmation(self.request, scope, now)
         return _engaged(
@@ -81,7 +84,7 @@ class ReconfirmView(ActionView):
     def post(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
     ) -> Done:
-        """Confirm a permanent episode for another week. A person, never a token."""
+        """Re-confirm a permanent episode for another week. Requires a person, not a token."""
         services.reconfirm(scope=scope, key=key, actor=actor, now=now, **body)
         return Done(resource(scope, key, now))
 
@@ -92,10 +95,10 @@ class ReleaseView(ActionView):
     def post(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
     ) -> Done:
-        """Let traffic flow again: by a ramp, or at once.
+        """Release the switch by a ramp, or immediately.
 
-        The global switch and, at once, a segment or a protected switch wait for a second person;
-        any other immediate release takes an approver.
+        The global switch, and an immediate release of a segment or a protected switch, wait
+        for a second person. Any other immediate release requires an approver.
         """
         require_confirmation(self.request, scope, now)
         done = services.release(scope=scope, key=key, actor=actor, now=now, **body)
@@ -114,7 +117,7 @@ class UndoView(ActionView):
     def post(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
     ) -> Done:
-        """Take back your own engage within 30 seconds, if nothing changed since."""
+        """Undo your own engage within 30 seconds, if nothing changed since."""
         services.undo(scope=scope, key=key, actor=actor, now=now)
         return _published(resource(scope, key, now), scope, key, now)
 
@@ -132,7 +135,7 @@ def _engaged(done: Engagement, scope: str, key: str, now: datetime) -> Done:
 
 
 def _ramping(done: Release, scope: str, key: str, now: datetime) -> Done:
-    """Respond that a ramp began; a dry run also shows the switch as it would be."""
+    """Return the response for a started ramp; a dry run includes the predicted switch."""
     assert done.ramp is not None  # noqa: S101 - asked before
     ramp = ramps.get_ramp_resource(done.ramp.pk, now)
     begun = {"ramp": ramp, **_review(done)}
@@ -146,5 +149,5 @@ def _review(done: Release) -> dict[str, Any]:
 
 
 def _published(shown: dict[str, Any], scope: str, key: str, now: datetime) -> Done:
-    """Replace the effect in a dry run, whose version is never published."""
+    """Return a response whose dry run shows the present effect, as its version is unpublished."""
     return Done(shown, still=partial(present_effect, scope, key, now))

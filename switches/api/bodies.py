@@ -1,4 +1,4 @@
-"""Request bodies; services check what the fields mean."""
+"""Request bodies of the switch API; services validate the values."""
 
 from rest_framework import serializers
 

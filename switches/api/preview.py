@@ -1,4 +1,4 @@
-"""The API of a switch's blast radius."""
+"""REST API of a switch's blast radius."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ class PreviewView(ApiView):
 
     @extend_schema(responses=PreviewShape)
     def get(self, request: Request, scope: str, key: str) -> Response:
-        """Callers of this switch with their rates, and overlapping switches."""
+        """Return the callers of this switch with their rates, and overlapping switches."""
         switch_id, now = identify(scope, key), db_now()
         found = replace(blast_radius(switch_id, now), refusals=current_refusals(switch_id))
         previews = [read(switch_id, now) for read in PREVIEW_FIELDS.functions()]

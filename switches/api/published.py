@@ -1,6 +1,6 @@
-"""Snapshot and decisions for signed-in browsers, read from the database.
+"""Snapshot and checks for signed-in browsers, read from the database.
 
-Programs get theirs from the data plane.
+Services use the data plane's endpoints instead.
 """
 
 import random
@@ -27,7 +27,7 @@ ATTEMPTS = 5
 def published() -> tuple[SnapshotVersion, list[SnapshotEntry]]:
     """Return the published version and every switch that is not released.
 
-    Two queries may see two moments; with the same version before and after, they saw one.
+    The version is read before and after the entries, and both are read again if it changed.
     """
     for _ in range(ATTEMPTS):
         before, entries = _publication(), _entries()
@@ -47,7 +47,7 @@ class SnapshotView(ApiView):
         responses={200: SnapshotShape, 304: OpenApiResponse(description="You have this version.")},
     )
     def get(self, request: Request) -> HttpResponse:
-        """Every switch that is not released, as services consume it: canonical JSON."""
+        """Return every switch that is not released, as canonical JSON for services."""
         publication, entries = published()
         headers = {
             "ETag": publication.etag,
@@ -68,7 +68,7 @@ class CheckView(ApiView):
 
     @extend_schema(request=QuestionShape, responses=DecisionShape)
     def post(self, request: Request) -> Response:
-        """Decide whether a call may go on; the first switch that blocks it is named."""
+        """Decide whether a call is allowed; names the first switch that blocks it."""
         question = read_question(dict(request.data))
         publication, entries = published()
         decision = evaluate(

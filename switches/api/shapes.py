@@ -1,4 +1,4 @@
-"""Response shapes for the OpenAPI document; `switches.resources` builds the data."""
+"""Response serializers of the switch API for the OpenAPI document."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ ONE_SWITCH = (
 
 
 class EffectShape(serializers.Serializer[Any]):
-    """The effect of the last published change, by reports of instances."""
+    """The instances that applied the last published change, from their reports."""
 
     version = serializers.IntegerField()
     applied = serializers.IntegerField(help_text="Instances that say they apply it.")
@@ -118,7 +118,7 @@ class DependentShape(serializers.Serializer[Any]):
 
 
 class PreviewShape(serializers.Serializer[Any]):
-    """The blast radius: callers of the switch within the last hour, without mere pollers."""
+    """The blast radius: callers within the last hour, without clients that only poll."""
 
     switch = serializers.CharField()
     instances = CallerShape(many=True, help_text="The 200 busiest callers, tokens among them.")
@@ -141,7 +141,7 @@ class PreviewShape(serializers.Serializer[Any]):
 
 
 class ActedShape(SwitchShape):
-    """The switch after it was acted on."""
+    """The switch after an action."""
 
     approval = ApprovalShape(required=False, help_text="What waits for a second person.")
     broke_glass = serializers.DictField(
@@ -161,7 +161,7 @@ class ActedShape(SwitchShape):
 
 
 class PendingShape(serializers.Serializer[Any]):
-    """Not released yet: either a ramp has begun, or a second person decides."""
+    """A release in progress: a started ramp, or a request to a second person."""
 
     ramp = RampShape(required=False, help_text="The ramp that has begun.")
     approval = ApprovalShape(required=False, help_text="What waits for a second person.")
@@ -221,7 +221,7 @@ class SnapshotShape(serializers.Serializer[Any]):
 
 
 class QuestionShape(serializers.Serializer[Any]):
-    """The keys of a call; `switches.evaluate.read_question` reads it."""
+    """The keys that a call checks, parsed by `switches.evaluate.read_question`."""
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         keys = {

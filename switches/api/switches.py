@@ -1,4 +1,4 @@
-"""List, detail, description and history of switches."""
+"""REST API of switches: list, detail, description and history."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -26,7 +26,7 @@ from .shapes import ONE_SWITCH, ActedShape, EpisodeShape, SwitchShape
 
 
 def resource(scope: str, key: str, now: datetime) -> dict[str, Any]:
-    """Return the resource of a switch in this transaction; an unknown one is released."""
+    """Return a switch's resource in this transaction; an unknown switch is released."""
     switch = find_switch(scope, key) or _unheard_of(scope, key)
     return switch_resource(
         switch, effect_of(switch, now), find_live_ramps([switch.pk]).get(switch.pk)
@@ -34,7 +34,7 @@ def resource(scope: str, key: str, now: datetime) -> dict[str, Any]:
 
 
 def present_effect(scope: str, key: str, now: datetime) -> dict[str, Any]:
-    """Return the field `effect` of the switch as it is without a dry run's change."""
+    """Return the field `effect` as it is without a dry run's change."""
     switch = find_switch(scope, key)
     effect = effect_of(switch, now) if switch else None
     return {"effect": effect_resource(effect) if effect else None}
@@ -65,7 +65,7 @@ class SwitchDetail(ApiView):
 
     @extend_schema(responses=SwitchShape)
     def get(self, request: Request, scope: str, key: str) -> Response:
-        """One switch. An unknown key is a released switch."""
+        """Return one switch. An unknown key is a released switch."""
         return Response(resource(scope, key, db_now()))
 
     @extend_schema(request=DescribeBody, responses=ActedShape)
@@ -73,7 +73,7 @@ class SwitchDetail(ApiView):
     def patch(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
     ) -> Done:
-        """Set the owner, description and runbook of a switch."""
+        """Set the owner, description or runbook of a switch."""
         if not body:
             raise InvalidInput({"body": [f"Name at least one of {', '.join(DESCRIPTIVE)}."]})
         services.describe(scope=scope, key=key, changes=body, actor=actor, now=now)

@@ -1,1 +1,1 @@
-"""Drills: a switch engaged and released for real, for the instances that are marked for it."""
+"""Drills: a switch engaged and released for the instances marked for drills only."""

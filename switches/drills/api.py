@@ -1,4 +1,4 @@
-"""The API of drills, marks and schedules."""
+"""REST API of drills, marks and schedules."""
 
 from datetime import datetime
 from typing import Any
@@ -51,7 +51,7 @@ class DrillList(ListView[Drill]):
     @extend_schema(request=DrillBody, responses={202: BegunShape})
     @mutation(DrillBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Begin a drill of a switch, against the instances that are marked for drills."""
+        """Start a drill of a switch on the instances that are marked for drills."""
         scope, _, key = body["switch"].partition(":")
         drill = services.begin_and_schedule(
             scope=scope,
@@ -75,7 +75,7 @@ class DrillDetail(ApiView):
 
     @extend_schema(responses=DrillShape)
     def get(self, request: Request, drill_id: int) -> Response:
-        """One drill. To end it early, cancel the job of the same id."""
+        """Return one drill. To end it early, cancel the job with the same id."""
         drill = DRILLS.filter(pk=drill_id).first()
         if drill is None:
             raise NotFound(f"There is no drill {drill_id}.")
@@ -97,7 +97,10 @@ class MarkList(ListView[DrillMark]):
     @extend_schema(request=MarkBody, responses={200: DrillMarkedShape, 201: DrillMarkedShape})
     @mutation(MarkBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Mark instances, as an approver: drills really stop them for a moment."""
+        """Mark instances for drills, which block their traffic for a moment.
+
+        Requires an approver.
+        """
         row, new = services.mark(pattern=body["pattern"], actor=actor, now=now)
         there = marked_instances.count_by_pattern([row.pattern], now)[row.pattern]
         return Done(mark_resource(row, there), status=201 if new else 200)
@@ -105,7 +108,7 @@ class MarkList(ListView[DrillMark]):
     @extend_schema(request=MarkBody, responses={200: DrillGoneShape})
     @mutation(MarkBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Remove a mark, also from a drill that is under way."""
+        """Remove a mark, also from a drill in progress."""
         services.unmark(pattern=body["pattern"], actor=actor, now=now)
         return Done({"removed": body["pattern"].strip()})
 
@@ -128,6 +131,6 @@ class ScheduleDetail(ApiView):
     def delete(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
     ) -> Done:
-        """Remove the schedule of this switch."""
+        """Remove the drill schedule of a switch."""
         services.unschedule(scope=scope, key=key, actor=actor, now=now)
         return Done({"removed": f"{scope}:{key}"})

@@ -1,4 +1,4 @@
-"""Attention items of failed drills, and of switches that were never proven."""
+"""Attention items of failed drills and of switches never proven by a drill."""
 
 from datetime import datetime
 
@@ -40,7 +40,7 @@ def failed_drills(_now: datetime) -> list[AttentionItem]:
 
 @attention_source(90, only_if=never_proven)
 def never_rehearsed(now: datetime) -> list[AttentionItem]:
-    """Return one item for all switches that were never proven."""
+    """Return one item for all switches never proven by a drill."""
     found = queries.never_proven().aggregate(count=Count("pk"), since=Min("registered_at"))
     count, since = found["count"], found["since"]
     if not count:

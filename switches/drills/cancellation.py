@@ -1,4 +1,4 @@
-"""Cancellation of a drill."""
+"""Cancellation of a drill job."""
 
 from datetime import datetime
 
@@ -16,7 +16,7 @@ from . import transitions
 
 @transaction.atomic
 def cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
-    """Release the drill and end its job; it has neither passed nor failed."""
+    """Release the drill and end its job as neither passed nor failed."""
     locked = transitions.lock_drill(job.pk)
     drill = locked.drill
     row = Job.objects.select_for_update().get(pk=job.pk)

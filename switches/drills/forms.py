@@ -1,4 +1,4 @@
-"""Forms of the drills page; services validate."""
+"""Forms of the drills page; services validate the fields."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from switches.episodes import live_drills
 
 
 class BeginForm(ServiceForm):
-    """Fields of a drill to begin, and optionally to schedule."""
+    """Fields of a new drill and its optional schedule."""
 
     renamed = {"scope": "switch", "key": "switch"}
 
@@ -22,7 +22,6 @@ class BeginForm(ServiceForm):
     every = forms.CharField(max_length=20, required=False)
 
     def service_arguments(self) -> dict[str, Any]:
-        """Return the service's arguments."""
         scope, _, key = self.given("switch").strip().partition(":")
         return {
             "scope": scope,

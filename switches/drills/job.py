@@ -1,8 +1,8 @@
-"""The job of a drill: list instances, engage, wait, release, wait, record.
+"""Job steps of a drill: list instances, engage, wait, release, wait, record.
 
-Another worker may repeat every step at any line; a step that publishes does so once, guarded by the
-drill's own row. A drill that can't pass any more still goes through its steps, so that it is
-released and recorded in one way. On an error it is released and recorded as failed.
+Every step may be repeated by another worker; publishing steps check the drill row first. A drill
+that can't pass any more still runs its remaining steps, so that it is released and recorded the
+same way. After an error it is released and recorded as failed.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ SKIPPED = StepPassed({"skipped": True})
 
 
 def _list_instances(turn: LeasedJob, _step: JobStep, now: datetime, _probe: Probe) -> StepPassed:
-    """List the marked instances that are present; without any the drill can't pass."""
+    """List the present marked instances; the drill can't pass without any."""
     with transaction.atomic():
         drill = transitions.lock_drill_row(turn.job.pk)
         turn.heartbeat(now)
@@ -47,7 +47,7 @@ def _list_instances(turn: LeasedJob, _step: JobStep, now: datetime, _probe: Prob
 
 
 def _engage(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> StepPassed:
-    """Publish the drill for the marked instances, unless the switch is really stopped by now."""
+    """Publish the drill for the marked instances, unless the switch has been engaged for real."""
     with transaction.atomic():
         locked = transitions.lock_drill(turn.job.pk)
         turn.heartbeat(now)
@@ -100,7 +100,7 @@ def _released_applied(
 def _applied(
     turn: LeasedJob, part: str, drill: Drill, now: datetime, probe: Probe
 ) -> StepPassed | StepContinues:
-    """Wait at most a minute until all stopped instances acknowledge the version."""
+    """Wait up to a minute until all stopped instances acknowledge the version."""
     version, since = drill.engaged_version, drill.engaged_at
     if part == "release":
         version, since = drill.released_version, drill.released_at
@@ -183,7 +183,7 @@ def planned_steps(mode: str) -> list[PlannedStep]:
 
 
 def work(turns: Sequence[LeasedJob], now: datetime, probe: Probe) -> int:
-    """Advance the drills of these turns and return how many moved."""
+    """Advance the leased drills and return how many moved."""
     ours = [turn.job.pk for turn in turns]
     dry = set(Drill.objects.filter(pk__in=ours, mode=live_drills.DRY).values_list("pk", flat=True))
     moved = _live_work([turn for turn in turns if turn.job.pk not in dry], now, probe)
@@ -191,7 +191,7 @@ def work(turns: Sequence[LeasedJob], now: datetime, probe: Probe) -> int:
 
 
 def describe_stopped(state: str) -> str:
-    """Return the reason that a stopped switch isn't drilled."""
+    """Return why a switch that is engaged or ramping can't be drilled."""
     return f"The switch is {state}: what is real is proven by its own effect."
 
 

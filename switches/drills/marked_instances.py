@@ -1,4 +1,4 @@
-"""Instances marked for drills, and the effect of a drill on them by their own reports."""
+"""Instances marked for drills, and their acknowledgment of a drill's changes."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ MAX_NAMED = 20
 
 @dataclass(frozen=True)
 class MarkedEffect:
-    """The effect of a drill's change on the marked instances that were present.
+    """The acknowledgment of a drill's change by the present marked instances.
 
-    Present are those heard from within 30 s before the change, or after it. One that fell silent
-    without acknowledging is a straggler, as it may have broken; `stragglers` are at most 20, those
-    furthest behind first. Delays are in milliseconds from the commit.
+    Present instances reported within 30 s before the change, or after it. Instances that fell
+    silent without acknowledging are stragglers. `stragglers` lists at most 20, the furthest
+    behind first. Delays are in milliseconds after the commit.
     """
 
     instances: int
@@ -45,22 +45,20 @@ class MarkedEffect:
 
 
 def mark_patterns() -> list[str]:
-    """Return the patterns of all marks as they were written."""
     return list(DrillMark.objects.values_list("pattern", flat=True))
 
 
 def current_marks() -> Marks:
-    """Return all current marks."""
     return Marks.from_patterns(mark_patterns())
 
 
 def present_instances(marked: Marks, now: datetime) -> list[str]:
-    """Return the names of marked instances heard from within 30 s."""
+    """Return the names of marked instances that reported within 30 s."""
     return selection.there(marked.names, marked.services, now)
 
 
 def measure_effect(marked: Marks, version: int, since: datetime) -> MarkedEffect:
-    """Return the effect of the change `version`, committed at `since`, on the marked instances."""
+    """Return the acknowledgment of the change `version`, committed at `since`."""
     row = Publication.objects.get(pk=1)
     reports = selection.said(
         marked.names,
@@ -83,7 +81,7 @@ def measure_effect(marked: Marks, version: int, since: datetime) -> MarkedEffect
 
 
 def count_by_pattern(wanted: Sequence[str], now: datetime) -> dict[str, int]:
-    """Count the instances heard from within 30 s that match each pattern."""
+    """Return the number of instances that match each pattern and reported within 30 s."""
     found = present_instances(Marks.from_patterns(wanted), now)
     names, services = set(found), Counter(name.partition("/")[0] for name in found)
     return {

@@ -1,4 +1,4 @@
-"""Patterns that mark instances for drills: `core/canary-1`, or `core/*` for a service. Pure."""
+"""Patterns that mark instances for drills: `core/canary-1`, or `core/*` for a service."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ TOKEN_PREFIX = "token:"  # noqa: S105 - callers without a name of their own; nev
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The marked instances, by their own names or by their whole service."""
+    """The marked instances by name, and services marked as a whole."""
 
     names: frozenset[str]
     services: frozenset[str]
 
     @classmethod
     def from_patterns(cls, patterns: Iterable[str]) -> "Marks":
-        """Build marks from patterns that were validated before."""
+        """Return the marks of validated patterns."""
         names, services = set(), set()
         for pattern in patterns:
             service, _, instance = pattern.partition("/")
@@ -39,7 +39,7 @@ class Marks:
 
 
 def read_pattern(text: str) -> str:
-    """Return the pattern in `text`; raise :class:`InvalidInput` if it isn't one."""
+    """Return the pattern in `text`. Raise :class:`InvalidInput` if it is not a pattern."""
     pattern = text.strip()
     service, _, instance = pattern.partition("/")
     is_whole_service = instance == ALL
@@ -61,7 +61,7 @@ def read_pattern(text: str) -> str:
 def _is_part(text: str) -> bool:
     """Return True for 1 to 120 printable characters without spaces or slashes.
 
-    The data plane accepts the same names.
+    Equals the data plane's rule for instance names.
     """
     plain = text.isprintable() and " " not in text and "/" not in text and "\ufffd" not in text
     return 0 < len(text) <= PART_LENGTH and plain

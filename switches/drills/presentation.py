@@ -1,4 +1,4 @@
-"""Drills as screens show them: rows with their steps, and the context of a switch's page."""
+"""Template context of drills: table rows with steps, and the drill section of a switch page."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ STEPS = {
 
 @dataclass(frozen=True)
 class DrillStep:
-    """A step as shown; `state` is the job step's state, or `skipped`."""
+    """A step of a drill row; `state` is the job step's state, or `skipped`."""
 
     title: str
     state: str
@@ -35,8 +35,9 @@ class DrillStep:
 class DrillRow:
     """A drill as a table row.
 
-    `outcome` is running, passed, failed, cancelled, or looked (a dry drill that found instances).
-    `now` is the title of the running step. `engage` and `release` are the measurements, or None.
+    `outcome` is running, passed, failed, cancelled, or looked (a dry drill that found
+    instances). `now` is the title of the running step. `engage` and `release` are measurements
+    or None.
     """
 
     drill: Drill
@@ -50,7 +51,7 @@ class DrillRow:
 
 
 def drill_rows(drills: Iterable[Drill]) -> list[DrillRow]:
-    """Return rows of drills that were read with their jobs and the jobs' steps."""
+    """Return rows of drills that were fetched with their jobs and job steps."""
     return [_drill_row(drill) for drill in drills]
 
 

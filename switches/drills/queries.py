@@ -1,4 +1,4 @@
-"""Queries on switches that no drill has proven, and on failed drills."""
+"""Queries for switches not proven by a drill, and for failed drills."""
 
 from datetime import datetime, timedelta
 
@@ -13,7 +13,7 @@ PROOF_DURATION = timedelta(days=90)
 
 
 def drillable_switches() -> QuerySet[Switch]:
-    """Return all switches that can be drilled: all but the global one."""
+    """Return all switches except the global one, which can't be drilled."""
     return Switch.objects.exclude(scope=GLOBAL.name)
 
 
@@ -22,7 +22,7 @@ def never_proven() -> QuerySet[Switch]:
 
 
 def unproven(now: datetime) -> QuerySet[Switch]:
-    """Return the drillable switches that were never proven, or not within 90 days."""
+    """Return the drillable switches without a passed drill in the last 90 days."""
     long_ago = Q(last_proven_at__lt=now - PROOF_DURATION)
     return drillable_switches().filter(Q(last_proven_at__isnull=True) | long_ago)
 
@@ -35,7 +35,7 @@ def is_unproven(switch: Switch, now: datetime) -> bool:
 
 
 def failed_drills() -> QuerySet[Drill]:
-    """Return the newest failed drill of each switch, unless a later one passed."""
+    """Return the newest failed live drill of each switch, unless a later one passed."""
     ended = Drill.objects.filter(
         switch=OuterRef("switch"),
         mode=live_drills.LIVE,

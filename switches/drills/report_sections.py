@@ -1,4 +1,4 @@
-"""The drills' section of the weekly report."""
+"""Weekly report section about drills."""
 
 from datetime import datetime
 
@@ -15,7 +15,7 @@ from . import queries
 
 @REPORT_SECTIONS.add(65)
 def not_rehearsed_section(_start: datetime, _end: datetime, now: datetime) -> ReportSection:
-    """Report the switches not proven within 90 days, those never proven first."""
+    """Return the section of switches not proven within 90 days, never proven ones first."""
     found = queries.unproven(now)
     rows, counts = first_rows(
         found.order_by(F("last_proven_at").asc(nulls_first=True), "pk"),

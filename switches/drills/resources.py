@@ -1,4 +1,4 @@
-"""JSON resources of drills, marks and schedules."""
+"""API resources of drills, marks and schedules."""
 
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ SKIPPED = "skipped"
 
 
 def drill_resource(drill: Drill) -> dict[str, Any]:
-    """Return the resource of a drill that was read with its job and the job's steps."""
+    """Return the resource of a drill that was fetched with its job and job steps."""
     job = drill.job
     return {
         "id": drill.pk,
@@ -36,7 +36,7 @@ def drill_resource(drill: Drill) -> dict[str, Any]:
 
 
 def mark_resource(mark: DrillMark, there: int) -> dict[str, Any]:
-    """Return the resource of a mark; `there` is how many instances match it now."""
+    """Return the resource of a mark; `there` is the number of present instances that match."""
     return {
         "pattern": mark.pattern,
         "instances": there,
@@ -59,7 +59,7 @@ def schedule_resource(row: DrillSchedule) -> dict[str, Any]:
 
 
 def step_state(step: JobStep) -> str:
-    """Return the state of the job's step, or `skipped` if it had nothing to do."""
+    """Return the state of the job step, or `skipped` if it had nothing to do."""
     return SKIPPED if step.data.get(SKIPPED) else step.state
 
 

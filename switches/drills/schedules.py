@@ -1,4 +1,4 @@
-"""Scheduled drills: each due one is begun once, or reported as missed."""
+"""Start of scheduled drills, or a notification if one can't start."""
 
 from datetime import datetime, timedelta
 
@@ -21,7 +21,7 @@ RETRY_AFTER = timedelta(days=1)
 
 
 def begin_due(now: datetime) -> int:
-    """Begin the drills that are due and return their number; concurrent ticks begin each once."""
+    """Start the due drills and return how many; concurrent ticks start each drill once."""
     due = DrillSchedule.objects.filter(next_at__lte=now).values_list("pk", flat=True)
     return process_each(
         list(due.order_by("next_at", "pk")), lambda pk: _begin_one(pk, now), "drills not begun"
@@ -49,9 +49,9 @@ def _begin_one(schedule_id: int, now: datetime) -> int:
 
 
 def _next_round(row: DrillSchedule, now: datetime) -> datetime:
-    """Return the first round after `now`, counted from when the drill was scheduled.
+    """Return the next occurrence after `now`, counted from the schedule's creation.
 
-    A late or repeated attempt doesn't move the rounds after it.
+    A late or repeated attempt doesn't shift later occurrences.
     """
     every = timedelta(days=row.every_days)
     return row.created_at + ((now - row.created_at) // every + 1) * every

@@ -1,4 +1,4 @@
-"""Services of drills: begin, cancel and schedule them, and mark instances."""
+"""Services of drills: start, cancel and schedule drills, and mark instances."""
 
 import secrets
 from datetime import datetime, timedelta
@@ -34,9 +34,9 @@ HOW_TO_MARK = (
 def begin(
     *, scope: str, key: str, mode: str = live_drills.LIVE, reason: str, actor: Actor, now: datetime
 ) -> Drill:
-    """Begin a drill of a switch against the marked instances; `dry` only counts them.
+    """Start a drill of a switch on the marked instances; mode `dry` only counts them.
 
-    Raise :class:`InvalidInput` for the global switch, and :class:`Conflict` if the switch is
+    Raise :class:`InvalidInput` for the global switch. Raise :class:`Conflict` if the switch is
     stopped or being drilled, or if no instance is marked.
     """
     actor.require("switches:write")
@@ -56,7 +56,7 @@ def begin_and_schedule(
     actor: Actor,
     now: datetime,
 ) -> Drill:
-    """Begin a drill, and schedule it too if `every` is given; both or neither."""
+    """Start a drill and, if `every` is given, schedule it, in one transaction."""
     with transaction.atomic():
         arguments = {"scope": scope, "key": key, "mode": mode, "reason": reason}
         drill = begin(**arguments, actor=actor, now=now)
@@ -66,7 +66,7 @@ def begin_and_schedule(
 
 
 def check_drillable(scope: str, key: str, mode: str, reason: str) -> None:
-    """Raise :class:`InvalidInput` if the switch or the parameters can't be drilled."""
+    """Raise :class:`InvalidInput` if the switch or the parameters are invalid for a drill."""
     identify(scope, key)
     errors: dict[str, list[str]] = {}
     if scope == GLOBAL.name:
@@ -90,7 +90,7 @@ def _begin(
     *,
     job_key: str | None = None,
 ) -> Drill:
-    """Begin a drill; the publication row must be locked."""
+    """Start a drill; the publication row must be locked."""
     switch = register_and_lock(scope, key, now=now)
     episode, under_way = switch.episode, live_drills.find_live_drill(switch.pk)
     if episode is not None:
@@ -121,7 +121,7 @@ def _begin(
 
 
 def cancel(*, drill_id: int, reason: str, actor: Actor, now: datetime) -> Drill:
-    """Cancel a drill, neither passed nor failed; raise :class:`Conflict` if it is over."""
+    """Cancel a drill as neither passed nor failed. Raise :class:`Conflict` if it has ended."""
     if not Drill.objects.filter(pk=drill_id).exists():
         raise NotFound(f"There is no drill {drill_id}.")
     control.intervene(job_id=drill_id, verb="cancel", reason=reason, actor=actor, now=now)
@@ -129,7 +129,7 @@ def cancel(*, drill_id: int, reason: str, actor: Actor, now: datetime) -> Drill:
 
 
 def mark(*, pattern: str, actor: Actor, now: datetime) -> tuple[DrillMark, bool]:
-    """Mark instances for drills, which really stop them; return the mark and True if it is new."""
+    """Mark instances for drills; return the mark, and True if it is new."""
     require_approver(actor)
     parsed = patterns.read_pattern(pattern)
     with transaction.atomic():
@@ -143,7 +143,7 @@ def mark(*, pattern: str, actor: Actor, now: datetime) -> tuple[DrillMark, bool]
 
 
 def unmark(*, pattern: str, actor: Actor, now: datetime) -> None:
-    """Remove a mark, also from a drill in force."""
+    """Remove a mark, also from drills in force."""
     require_approver(actor)
     with transaction.atomic():
         head = publication.lock()
@@ -157,7 +157,7 @@ def unmark(*, pattern: str, actor: Actor, now: datetime) -> None:
 def _record_mark_change(
     action: str, pattern: str, head: Publication, actor: Actor, now: datetime
 ) -> None:
-    """Audit a change of marks, and publish it if a drill is in force."""
+    """Audit a change of marks, and publish the change if a drill is in force."""
     published = live_drills.drills_in_force().exists()
     after = {"version": publication.advance(head, now)} if published else None
     audit.record(actor=actor, action=action, target=f"drills:{pattern}", after=after, now=now)
@@ -173,7 +173,7 @@ def schedule(
     actor: Actor,
     now: datetime,
 ) -> DrillSchedule:
-    """Schedule a drill to repeat `every` so many days (`7d`), first after that time."""
+    """Schedule a drill every given number of days (`7d`), starting after that time."""
     actor.require("switches:write")
     check_drillable(scope, key, mode, reason)
     days = _days(every)
@@ -197,7 +197,7 @@ def schedule(
 
 
 def unschedule(*, scope: str, key: str, actor: Actor, now: datetime) -> None:
-    """Remove the schedule of a switch; a drill under way continues."""
+    """Remove the drill schedule of a switch; a drill in progress continues."""
     actor.require("switches:write")
     switch_id = identify(scope, key)
     with transaction.atomic():
@@ -211,14 +211,14 @@ def unschedule(*, scope: str, key: str, actor: Actor, now: datetime) -> None:
 
 
 def begin_scheduled(row: DrillSchedule, actor: Actor, now: datetime) -> Drill:
-    """Begin a scheduled drill once; the publication row must be locked."""
+    """Start a scheduled drill once per due time; the publication row must be locked."""
     scope, _, key = row.switch_id.partition(":")
     job_key = f"drill:auto:{row.switch_id}:{timestamp(row.next_at)}"
     return _begin(scope, key, row.mode, row.reason, actor, now, job_key=job_key)
 
 
 def lock_switch_row(switch_id: str) -> Switch:
-    """Lock the switch of a drill or schedule; the publication row must be locked already."""
+    """Lock and return a switch; the publication row must be locked already."""
     return Switch.objects.select_for_update().get(pk=switch_id)
 
 
@@ -249,9 +249,9 @@ def _record_schedule_change(action: str, row: DrillSchedule, actor: Actor, now: 
 
 
 def require_approver(actor: Actor) -> None:
-    """Raise :class:`Forbidden` unless the actor is an approver, an admin or the server's shell.
+    """Raise :class:`Forbidden` unless the actor is an approver, an admin or the shell.
 
-    Marks decide which instances are really stopped; operators may only run drills.
+    Marks decide which instances are blocked, so operators may only run drills.
     """
     actor.require("switches:write")
     if actor.type == "system":

@@ -1,4 +1,4 @@
-"""Request and response shapes of drills, for validation and the OpenAPI document."""
+"""Serializers of drills for request validation and the OpenAPI document."""
 
 from typing import Any
 
@@ -118,7 +118,7 @@ class BegunShape(serializers.Serializer[Any]):
 
 
 class DrillMarkListShape(serializers.ListSerializer[DrillMark]):
-    """The instances of many marks are counted together."""
+    """A list of marks, whose matching instances are counted together."""
 
     def to_representation(self, data: Any) -> Any:
         rows = list(data)

@@ -1,6 +1,6 @@
-"""State changes of a drill: engaged, released, ended; each runs in its caller's transaction.
+"""State changes of a drill: engaged, released, ended; each runs in the caller's transaction.
 
-Rows are locked in one order: publication, switch, drill, job. Audit rows are written last.
+Rows are locked in the order publication, switch, drill, job; audit rows are written last.
 """
 
 from datetime import datetime
@@ -27,7 +27,6 @@ class LockedDrill(NamedTuple):
 
 
 def lock_drill(drill_id: int) -> LockedDrill:
-    """Lock the publication row, the switch and the drill."""
     head = publication.lock()
     switch_id = Drill.objects.values_list("switch_id", flat=True).get(pk=drill_id)
     switch = Switch.objects.select_for_update().get(pk=switch_id)
@@ -35,14 +34,14 @@ def lock_drill(drill_id: int) -> LockedDrill:
 
 
 def lock_drill_row(drill_id: int) -> Drill:
-    """Lock the drill alone, for changes that are not published."""
+    """Lock and return the drill alone, for changes that are not published."""
     return Drill.objects.select_for_update().get(pk=drill_id)
 
 
 def engage(locked: LockedDrill, now: datetime) -> None:
     """Publish the switch as engaged for the marked instances.
 
-    Only the marks of this moment are measured: an instance marked later may have received this
+    Only instances marked now are measured: an instance marked later may have received this
     version without the drill.
     """
     drill = locked.drill
@@ -58,7 +57,7 @@ def engage(locked: LockedDrill, now: datetime) -> None:
 
 
 def release(locked: LockedDrill, now: datetime) -> bool:
-    """Publish the switch's real state for all instances again; return False if it was already."""
+    """Publish the switch's real state to all instances again; return False if already released."""
     drill = locked.drill
     if drill.engaged_at is None or drill.released_at is not None:
         return False
@@ -69,7 +68,7 @@ def release(locked: LockedDrill, now: datetime) -> bool:
 
 
 def forget_mark(pattern: str) -> None:
-    """Drop a removed mark from the drills in force, so that its instances prove nothing.
+    """Remove a mark from the drills in force, so that its instances prove nothing.
 
     The publication row must be locked.
     """
@@ -80,7 +79,7 @@ def forget_mark(pattern: str) -> None:
 
 
 def record_measurement(drill: Drill, part: str, found: dict[str, Any], why: str = "") -> None:
-    """Store the measurement of one part of the drill, and the first reason it can't pass."""
+    """Store the measurement of one step, and the first reason that the drill can't pass."""
     drill.measured = {**drill.measured, part: found}
     if why:
         drill.measured = {live_drills.WHY: why, **drill.measured}
@@ -90,7 +89,7 @@ def record_measurement(drill: Drill, part: str, found: dict[str, Any], why: str 
 def end_drill(
     switch: Switch, drill: Drill, job: Job, *, passed: bool, actor: Actor, now: datetime
 ) -> None:
-    """End the drill, update the switch if it is proven, and write the audit row and message."""
+    """End the drill, mark the switch as proven if it passed, and write audit row and message."""
     drill.live, drill.passed = False, passed
     drill.save(update_fields=["live", "passed"])
     proves = passed and drill.mode == live_drills.LIVE
@@ -136,7 +135,7 @@ def record_audit(
     reason: str = "",
     **after: Any,
 ) -> None:
-    """Write an audit row about a drill; one that published carries the version."""
+    """Write an audit row about a drill; published changes include the version."""
     audit.record(
         actor=actor,
         action=action,
@@ -148,7 +147,7 @@ def record_audit(
 
 
 def measurements(drill: Drill) -> dict[str, Any]:
-    """Return the measurements by part, without internal entries."""
+    """Return the measurements by step, without internal entries."""
     apart = (live_drills.WHY, live_drills.MARKED)
     return {part: found for part, found in drill.measured.items() if part not in apart}
 
@@ -168,12 +167,12 @@ def describe_outcome(drill: Drill) -> str:
 
 
 def message_subject(drill_id: int) -> str:
-    """Return the subject that groups messages about one drill."""
+    """Return the subject that threads messages about one drill."""
     return f"drill:{drill_id}"
 
 
 def message_facts(switch: Switch, **more: Any) -> dict[str, Any]:
-    """Return the facts of a message about drills of a switch."""
+    """Return the facts of a message about drills of a switch, plus `more`."""
     return {
         "switch": switch.pk,
         "scope": switch.scope,

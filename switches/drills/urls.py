@@ -1,4 +1,4 @@
-"""URLs of drills."""
+"""Page and API routes of drills."""
 
 from django.urls import URLPattern, path
 

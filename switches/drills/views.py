@@ -1,4 +1,4 @@
-"""The page of drills, and forms to begin, cancel and mark."""
+"""Page of drills, and forms to start and cancel drills and to mark instances."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""Episodes as they are written: state in audit and messages, and what is live with one."""
+"""Records of episode changes in the audit trail, messages and live pages."""

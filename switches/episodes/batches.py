@@ -1,4 +1,4 @@
-"""Processing of a batch of due items, each on its own."""
+"""Processing of batches in which each item has its own transaction."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -9,10 +9,10 @@ Due = TypeVar("Due")
 
 
 def process_each(due: Iterable[Due], deal: Callable[[Due], int], failing: str) -> int:
-    """Call `deal` for each item and return the sum of its results; `deal` opens its transaction.
+    """Call `deal` for each item and return the sum of its results.
 
-    Raise an :class:`ExceptionGroup` named `failing` at the end, with every failure. An error of a
-    database that is away is raised at once, as every other item would fail too.
+    Raise an :class:`ExceptionGroup` named `failing` at the end with all failures. Re-raise at
+    once if the database is unavailable, since every other item would fail too.
     """
     done, failures = 0, []
     for one in due:

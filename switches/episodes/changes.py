@@ -1,4 +1,4 @@
-"""Records of an episode's changes: audit row, messages and live pages."""
+"""Recording of an episode's changes: audit row, messages and live pages."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -16,12 +16,12 @@ from . import facts
 
 
 def lock_open_episode(switch: Switch) -> Episode | None:
-    """Lock and return the switch's open episode; the switch must be locked already."""
+    """Lock and return the switch's open episode, or None; the switch must be locked already."""
     return Episode.objects.select_for_update().filter(switch=switch, ended_at__isnull=True).first()
 
 
 def episode_subject(episode: Episode) -> str:
-    """Return the subject of messages and escalations about an episode: one thread for each."""
+    """Return the subject that threads messages and escalations about an episode."""
     return f"episode:{episode.pk}"
 
 
@@ -39,10 +39,10 @@ def record_change(
     more: Mapping[str, Any] = MappingProxyType({}),
     in_words: Mapping[str, Any] = MappingProxyType({}),
 ) -> AuditEntry:
-    """Write the audit row and messages, and update open pages; last in the transaction.
+    """Write the audit row and messages, and notify open pages; call last in the transaction.
 
-    It takes the audit lock. `to` are the only destinations of the messages, if given. `more` is
-    added to the audit row and the messages, `in_words` to the messages only.
+    Takes the audit lock. `to` limits the messages' destinations. `more` is added to the audit
+    row and the messages, `in_words` to the messages only.
     """
     entry = audit.record(
         actor=actor,

@@ -1,4 +1,4 @@
-"""Digests: one message for many episodes that are due at once, instead of one for each.
+"""Digests: one message about many episodes that end at once.
 
 A digest goes to all destinations of the messages it replaces.
 """
@@ -28,11 +28,11 @@ Single = Callable[[Episode], tuple[str, str]]
 def notify_in_digest(
     event: str, due: Sequence[Episode], single: Single, now: datetime
 ) -> dict[int, str]:
-    """Announce the digest `event` if more than a few are due.
+    """Announce the digest `event` if more than three episodes are due.
 
-    Return the episodes that a digest covers, by id, with the event it reported for each; those that
-    a recent digest named are not announced again. It is written before the episodes are processed:
-    if the worker dies the message was early, and never missing.
+    Return the event reported for each episode that a digest covers, by episode id, including
+    episodes of a recent digest. Digests are written before the episodes are processed, so a
+    worker's crash can't lose them.
     """
     before = _recently_notified(event, now) if due else {}
     notified = {
@@ -52,9 +52,9 @@ def announce_digest(
     now: datetime,
     notices: Mapping[int, timedelta] = MappingProxyType({}),
 ) -> None:
-    """Announce one message about all these episodes, once for the same episodes and ends.
+    """Announce one message about these episodes, once per set of episodes and ends.
 
-    With `notices` (by episode id), once for each notice: a day before the end, and an hour before.
+    `notices` (by episode id) allows one message per notice: a day and an hour before the end.
     """
     permanent = [episode for episode in due if episode.permanent]
     expiring = [episode for episode in due if not episode.permanent]
@@ -87,7 +87,7 @@ def scope_of(episode: Episode) -> str:
 
 
 def thread_destinations(episode: Episode) -> list[str]:
-    """Return where the episode has a thread; another `info` line there disturbs nobody."""
+    """Return the destinations that already have a message thread about the episode."""
     found = Thread.objects.filter(subject=f"episode:{episode.pk}")
     return list(found.values_list("destination", flat=True))
 
@@ -111,13 +111,13 @@ def _named(episodes: Sequence[Episode]) -> str | None:
 
 
 def _end_key(episode: Episode) -> str:
-    """Return a key of the episode and its end: its expiry, or when it must be re-confirmed."""
+    """Return a key of the episode and its expiry or re-confirmation deadline."""
     ends_at = episode.expires_at or episode.reconfirm_due_at
     return f"{episode.pk}@{timestamp(ends_at) if ends_at else ''}"
 
 
 def _becomes(episode: Episode, single: Single) -> str:
-    """Return `held`, `released` or `ramping`: by the message, or by the policy before the end."""
+    """Return `held`, `released` or `ramping`, from the event or else the expiry policy."""
     event = single(episode)[0]
     by_policy = {OnExpiry.RELEASE.value: "released", OnExpiry.RAMP.value: "ramping"}
     if event == EXPIRES_SOON:
@@ -126,7 +126,7 @@ def _becomes(episode: Episode, single: Single) -> str:
 
 
 def _recently_notified(event: str, now: datetime) -> dict[str, str]:
-    """Return the end keys named by recent digests, with the events of the single messages."""
+    """Return the events by end key of recent digests."""
     digests = OutboxMessage.objects.filter(event=event, created_at__gt=now - TURNS_OVERLAP)
     return {
         end: single

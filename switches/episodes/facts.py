@@ -1,4 +1,4 @@
-"""Episodes as plain values, for the audit trail, messages and conflicts."""
+"""JSON values of episodes for the audit trail and messages."""
 
 from datetime import datetime
 from typing import Any
@@ -9,7 +9,7 @@ from switches.models import Episode, State, Switch
 
 
 def audit_state(switch: Switch, episode: Episode | None) -> dict[str, Any]:
-    """Return a switch's state as plain values, as the audit trail keeps before and after."""
+    """Return a switch's state as stored in audit rows."""
     if episode is None or episode.ended_at is not None:
         broken = (episode.broke_glass or {}).get("release") if episode else None
         released = {"state": State.RELEASED.value, "version": switch.version}
@@ -32,7 +32,7 @@ def audit_state(switch: Switch, episode: Episode | None) -> dict[str, Any]:
 
 
 def message_facts(switch: Switch, episode: Episode, actor: Actor, **more: Any) -> dict[str, Any]:
-    """Return the facts of a message about an episode."""
+    """Return the facts of a message about an episode, plus `more`."""
     return {
         "switch": switch.pk,
         "scope": switch.scope,

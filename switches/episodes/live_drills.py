@@ -1,4 +1,4 @@
-"""The live drill of a switch: lookup, and its end when the switch is engaged for real."""
+"""Lookup and early end of a switch's live drill."""
 
 from datetime import datetime, timedelta
 
@@ -20,26 +20,25 @@ MARKED = "marked"
 
 
 def find_live_drill(switch_id: str) -> Drill | None:
-    """Return the switch's drill that is under way, with its job."""
+    """Return the switch's live drill with its job, or None."""
     return Drill.objects.select_related("job").filter(switch_id=switch_id, live=True).first()
 
 
 def drills_in_force() -> QuerySet[Drill]:
-    """Return the drills that publish a different state to marked instances."""
+    """Return the drills that currently publish a different state to marked instances."""
     return Drill.objects.filter(live=True, engaged_at__isnull=False, released_at__isnull=True)
 
 
 def failure_reason(drill: Drill) -> str:
-    """Return the reason that the drill can't pass any more; empty while it can."""
+    """Return why the drill can't pass any more; empty while it can."""
     return str(drill.measured.get(WHY, ""))
 
 
 def supersede(switch: Switch, why: str, now: datetime) -> Drill | None:
-    """End the switch's live drill as failed, for `why`, because the switch is engaged for real.
+    """End the switch's live drill as failed, because the switch is engaged for real.
 
-    The publication row and the switch are locked, and the caller publishes: that version is the
-    same for all instances again. A worker on the drill writes no row any more; the next one only
-    records the outcome, so that engaging doesn't wait for it.
+    The publication row and the switch must be locked, and the caller publishes. A worker's
+    lease is revoked; the next worker only records the outcome, so engaging doesn't wait for it.
     """
     under_way = Drill.objects.select_for_update().filter(switch=switch, live=True, mode=LIVE)
     drill = under_way.first()

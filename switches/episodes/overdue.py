@@ -1,4 +1,4 @@
-"""Overdue episodes: past their expiry and still engaged, until extended or released."""
+"""Marking of overdue episodes: past their expiry and still engaged."""
 
 from datetime import datetime
 
@@ -13,7 +13,7 @@ OVERDUE = "episode.overdue"
 
 
 def mark_overdue(switch: Switch, episode: Episode, why: str, actor: Actor, now: datetime) -> None:
-    """Mark the episode overdue and open an escalation, even if it was acknowledged before."""
+    """Mark the episode overdue, clear its acknowledgment and open a new escalation."""
     episode.overdue_at, episode.acknowledged_at, episode.acknowledged_by = now, None, ""
     episode.save(update_fields=["overdue_at", "acknowledged_at", "acknowledged_by"])
     escalation.close(subject=changes.episode_subject(episode), now=now)

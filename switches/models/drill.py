@@ -1,4 +1,4 @@
-"""Drills: switches rehearsed against marked instances."""
+"""Models of drills."""
 
 from django.db import models
 from django.db.models import Q
@@ -8,7 +8,7 @@ from switches.models.switching import Switch
 
 
 class DrillMark(models.Model):
-    """Instances that take part in drills: `core/canary-1`, or `core/*` for all of a service."""
+    """A pattern of instances that take part in drills: `core/canary-1`, or `core/*`."""
 
     pattern = models.CharField(primary_key=True, max_length=250, db_collation="C")
     created_at = models.DateTimeField()
@@ -48,11 +48,11 @@ class DrillSchedule(models.Model):
 
 
 class Drill(models.Model):
-    """One drill of a switch; its state is that of its job.
+    """A drill of a switch; its state is the state of its job.
 
-    While `engaged_at` is set and `released_at` is not, only marked instances get a snapshot in
-    which the switch is engaged; clients let traffic flow by themselves at `ends_by`. Versions and
-    times are those of the two publications; `measured` is what was found.
+    From `engaged_at` to `released_at`, marked instances receive a snapshot in which the switch
+    is engaged; clients end the drill by themselves at `ends_by`. `measured` holds the
+    measurements by step.
     """
 
     job = models.OneToOneField(

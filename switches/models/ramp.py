@@ -1,4 +1,4 @@
-"""Ramps: the data of jobs of kind `ramp`."""
+"""Model of ramps, the data of jobs of kind `ramp`."""
 
 from django.db import models
 from django.db.models import Q
@@ -8,11 +8,11 @@ from switches.models.switching import Episode, Switch
 
 
 class Ramp(models.Model):
-    """The staged release of a switch; its state, step and lease are those of its job.
+    """The staged release of a switch; state, step and lease are stored in its job.
 
-    `plan` has every default filled in. `automatic`: it began at the expiry of its episode.
-    `overridden` are the safety rules that the release overrode. `blind_since`: since when a gate of
-    the present step has had no data, past its dwell.
+    `plan` includes all defaults. `automatic` ramps started at the expiry of their episode.
+    `overridden` lists safety rules that the release overrode. `blind_since` is the time since
+    which a gate of the current step has had no data past the dwell.
     """
 
     job = models.OneToOneField(Job, on_delete=models.PROTECT, primary_key=True, related_name="ramp")

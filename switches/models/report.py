@@ -1,12 +1,12 @@
-"""Weekly reports."""
+"""Model of weekly reports."""
 
 from django.db import models
 
 
 class WeeklyReport(models.Model):
-    """The state at the end of an ISO week (`2026-W47`), as it was reported.
+    """The report of an ISO week (`2026-W47`).
 
-    `final` if it was made after the week was over; until then a later one replaces it.
+    A report generated before the end of its week is not `final` and is replaced by a later one.
     """
 
     week = models.CharField(primary_key=True, max_length=8)

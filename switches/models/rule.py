@@ -1,11 +1,11 @@
-"""Safety rules."""
+"""Model of safety rules."""
 
 from django.db import models
 from django.db.models import Q
 
 
 class Rule(models.Model):
-    """A safety rule across switches; `switches` are ids and patterns such as `segment:*`."""
+    """A safety rule across switches; `switches` lists ids and patterns such as `segment:*`."""
 
     class Kind(models.TextChoices):
         AT_MOST = "at_most"

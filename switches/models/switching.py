@@ -1,4 +1,4 @@
-"""Switches, their episodes, and the row that numbers every published change."""
+"""Models of switches, episodes, and the publication row that numbers every published change."""
 
 import uuid
 from typing import ClassVar
@@ -23,9 +23,10 @@ class OnExpiry(models.TextChoices):
 
 
 class Publication(models.Model):
-    """The version of the published snapshot; every change of a switch locks it first.
+    """The version of the published snapshot, in one row.
 
-    The row is locked until commit, so versions are gapless and in commit order.
+    Every change of a switch locks the row until commit, so versions are gapless and in commit
+    order.
     """
 
     id = models.SmallIntegerField(primary_key=True, default=1)
@@ -50,7 +51,7 @@ class SwitchQuerySet(models.QuerySet["Switch"]):
     def with_open_episode(self) -> "SwitchQuerySet":
         """Return switches with their open episode as `open_episode`, in one statement.
 
-        With two, a change in between could pair a state with the wrong version.
+        Two statements could pair a state with the wrong version.
         """
         episode = FilteredRelation("episodes", condition=Q(episodes__ended_at__isnull=True))
         switches = self.annotate(open_episode=episode, open_episode_id=F("open_episode__id"))
@@ -76,10 +77,10 @@ class SwitchQuerySet(models.QuerySet["Switch"]):
 
 
 class Switch(models.Model):
-    """A switch: its id is `scope:key`, and its state follows from its episodes.
+    """A switch with the id `scope:key`; its state follows from its episodes.
 
-    `version` is the publication's version at its last published change, which was requested at
-    `requested_at` and committed at `committed_at`.
+    `version` is the publication version of its last change, requested at `requested_at` and
+    committed at `committed_at`.
     """
 
     id = models.CharField(primary_key=True, max_length=131, db_collation="C")
@@ -120,7 +121,7 @@ class Switch(models.Model):
 
     @property
     def episode(self) -> "Episode | None":
-        """The open episode, or None while released."""
+        """Return the open episode, or None while released."""
         if not hasattr(self, "open_episode_id"):
             return self.episodes.filter(ended_at__isnull=True).first()
         found: Episode | None = getattr(self, "open_episode", None)
@@ -135,10 +136,9 @@ class Switch(models.Model):
 class Episode(models.Model):
     """One engagement of a switch, from engage to full release.
 
-    `allow_percent` is the share that flows: 0 is engaged, above 0 is ramping, also at 100 while a
-    ramp still watches. `salt` is fixed for the episode, so a targeting key stays admitted as the
-    share grows. A reminder stores the expiry it was for, so a new expiry is reminded of again.
-    `broke_glass` holds the overridden rules, and why.
+    `allow_percent` is the allowed share of traffic: 0 is engaged, above 0 is ramping, including
+    100 during a ramp's last step. `salt` is fixed so that a targeting key stays admitted as the
+    share grows. `broke_glass` records overridden rules and the reason.
     """
 
     class End(models.TextChoices):

@@ -1,4 +1,4 @@
-"""Trips: requests by machines to stop a switch, and the policies that decide them."""
+"""Models of trips, which are machine requests to engage a switch, and of their policies."""
 
 from django.db import models
 from django.db.models import Q
@@ -7,7 +7,7 @@ from switches.models.switching import Episode
 
 
 class TripPolicy(models.Model):
-    """A policy on trips: by source and scope, automatic or left to people."""
+    """A policy for trips by source and scope: decided automatically or by a person."""
 
     class Gate(models.TextChoices):
         AUTOMATIC = "automatic"
@@ -37,7 +37,7 @@ class TripPolicy(models.Model):
 
 
 class Trip(models.Model):
-    """A machine's request to stop a switch, with its evidence and outcome."""
+    """A machine's request to engage a switch, with its evidence and outcome."""
 
     class Outcome(models.TextChoices):
         TRIPPED = "tripped"

@@ -1,4 +1,4 @@
-"""Actions of people on a ramp: advance, pause, resume, abort."""
+"""Actions of people on ramps: advance, pause, resume and abort."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -38,22 +38,22 @@ VERBS = ("advance", "pause", "resume", "abort")
 
 
 def find_step(ramp_id: int) -> int | None:
-    """Return the index of a ramp's current step; None if there is no such ramp."""
+    """Return the index of a ramp's current step, or None if there is no such ramp."""
     return Job.objects.filter(pk=ramp_id).values_list("step_index", flat=True).first()
 
 
 def advance(
     *, ramp_id: int, reason: str, actor: Actor, now: datetime, step_index: int | None = None
 ) -> Ramp:
-    """Advance to the next step now, skipping the rest of the dwell, gates without data and holds.
+    """Advance a ramp to its next step now, ending the dwell, gates without data, and holds early.
 
-    `step_index` is the step to leave; by default the current one, read once: before waiting for the
-    lock and before any retry. Within a transaction that may be retried, name it.
-    If two people advance at once, the second gets a :class:`Conflict` that names the first.
+    `step_index` is the step to leave. By default it is read once, before waiting for the lock
+    and before any retry; callers inside a retried transaction must pass it. If two people
+    advance at once, the second gets a :class:`Conflict` that names the first.
 
-    Requires the role approver. A manual gate that waits, or letting more than a quarter flow early
-    on a switch that needs two people, also requires somebody other than the requester. Raises
-    :class:`Conflict` if a gate fails or a rule forbids it.
+    Requires the role approver. Requires a person other than the requester if a manual gate is
+    waiting, or if more than 25 % would flow early on a switch that needs two people. Raise
+    :class:`Conflict` if a gate fails or a safety rule forbids the step.
     """
     if step_index is None:
         step_index = find_step(ramp_id)
@@ -84,10 +84,7 @@ def _advance(
 @retry_if_ended
 @transaction.atomic
 def pause(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
-    """Keep the current share until somebody resumes the ramp.
-
-    Gates are still evaluated; one that fails ends the ramp.
-    """
+    """Pause a ramp at its current share; a gate that fails meanwhile still compensates the ramp."""
     _check_request(actor, reason)
     found = _lock_live(ramp_id, now, "be paused", {Job.State.RUNNING, Job.State.HOLDING})
     found.write(state=Job.State.PAUSED, paused_at=now, hold_reason=reason.strip())
@@ -98,7 +95,7 @@ def pause(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
 @retry_if_ended
 @transaction.atomic
 def resume(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
-    """Resume a paused ramp with what was left of its dwell and of its time without data."""
+    """Resume a paused ramp with the dwell and the no-data time that were left."""
     _check_request(actor, reason)
     found = _lock_live(ramp_id, now, "be resumed", {Job.State.PAUSED})
     paused_at = found.job.paused_at or now
@@ -117,7 +114,7 @@ def resume(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
 @retry_if_ended
 @transaction.atomic
 def abort(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
-    """Engage the switch again at 0 %. A ramp that waits for approval is withdrawn."""
+    """Abort a ramp and engage the switch again at 0 %; withdraw a ramp that waits for approval."""
     _check_request(actor, reason)
     every = {*live_ramps.STATES} - {Job.State.COMPLETED, Job.State.CANCELLED}
     found = _lock_live(ramp_id, now, "be aborted", every)
@@ -149,7 +146,6 @@ def _lock_live(ramp_id: int, now: datetime, to: str, states: set[Any]) -> Locked
 
 
 def _explain_advanced(found: LockedRamp, now: datetime) -> Conflict:
-    """Return the error for a ramp that left the given step: who advanced it, and to which step."""
     # This ramp only: an earlier ramp of the switch may have been advanced, too.
     moves_on_record = AuditEntry.objects.filter(
         target=found.switch.pk, action="ramp.advanced", at__gte=found.job.started_at or now
@@ -168,7 +164,7 @@ def _explain_advanced(found: LockedRamp, now: datetime) -> Conflict:
 
 
 def _require_no_failure(evaluation: RampEvaluation) -> None:
-    """Raise :class:`Conflict` if a gate fails now or failed at the last evaluation of a worker."""
+    """Raise :class:`Conflict` if a gate fails now, or failed at a worker's last evaluation."""
     if len(evaluation.gates) != len(evaluation.step.data["gates"]):
         raise Conflict(f"{evaluation.decision.why} The ramp is about to be taken back.")
     for gate in (*evaluation.gates, *evaluation.step.data["gates"]):
@@ -182,7 +178,7 @@ def _require_no_failure(evaluation: RampEvaluation) -> None:
 def _check_skipping(
     found: LockedRamp, evaluation: RampEvaluation, actor: Actor, now: datetime
 ) -> None:
-    """Raise :class:`Forbidden` if skipping this step needs a second person."""
+    """Raise :class:`Forbidden` if leaving this step now needs a second person."""
     waits = any(gate["verdict"] == WAITING for gate in evaluation.gates)
     if waits:
         _require_second_person(found.ramp, actor, "A manual gate needs a signed-in person")

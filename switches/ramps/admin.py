@@ -1,4 +1,4 @@
-"""Ramps in Django's admin, read-only. People act on them on their pages."""
+"""Read-only Django admin of ramps."""
 
 from django.contrib import admin
 

@@ -1,4 +1,4 @@
-"""Ramps over HTTP: list, show, advance, pause, resume, abort."""
+"""REST API of ramps: list, detail, advance, pause, resume and abort."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -48,7 +48,6 @@ class RampList(ListView[Ramp]):
         return rows.filter(job__state=JOB_STATE[state]) if state else rows
 
     def paginate_queryset(self, queryset: Any) -> Any:
-        """Fetch the related rows of one page of ramps together."""
         rows = super().paginate_queryset(queryset)
         self._around = resources.fetch_related(rows or ())
         return rows
@@ -71,15 +70,13 @@ class RampDetail(ApiView):
 
 
 class RampAction(ApiView):
-    """The base of the four actions."""
-
     path_parameters = ONE_RAMP
     write_scope = "ramps:write"
 
 
 class AdvanceView(RampAction):
     def step(self, *, body: dict[str, Any], ramp_id: int, **_: Any) -> int | None:
-        """Return the step to leave, read once: a retried transaction must not leave a later one."""
+        """Return the step to leave; a retried transaction must not leave a later step."""
         named: int | None = body.get("step_index")
         return actions.find_step(ramp_id) if named is None else named
 
@@ -94,10 +91,11 @@ class AdvanceView(RampAction):
         ramp_id: int,
         prepared: int | None,
     ) -> Done:
-        """Advance to the next step now, skipping the rest of the dwell.
+        """Advance to the next step now, ending the dwell early.
 
-        Requires the role approver. Requires a signed-in person other than the requester where a
-        manual gate waits, or where too much would flow early of a switch that needs two people.
+        Requires the role approver. Requires a signed-in person other than the requester if
+        a manual gate is waiting, or if too much traffic would flow early on a switch that
+        needs two people.
         """
         ramp = Ramp.objects.select_related("switch").filter(pk=ramp_id).first()
         if ramp is not None:
@@ -109,7 +107,7 @@ class PauseView(RampAction):
     @extend_schema(operation_id="ramps_pause", request=RampActionBody, responses=ActedRampShape)
     @mutation(RampActionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int) -> Done:
-        """Keep the current share until the ramp is resumed. A gate that fails still ends it."""
+        """Pause the ramp at its current share. A gate that fails still ends the ramp."""
         return _done(actions.pause, body, actor, now, ramp_id)
 
 
@@ -117,7 +115,7 @@ class ResumeView(RampAction):
     @extend_schema(operation_id="ramps_resume", request=RampActionBody, responses=ActedRampShape)
     @mutation(RampActionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int) -> Done:
-        """Resume the ramp with what was left of the dwell."""
+        """Resume the ramp with the dwell that was left when it was paused."""
         return _done(actions.resume, body, actor, now, ramp_id)
 
 
@@ -125,7 +123,7 @@ class AbortView(RampAction):
     @extend_schema(operation_id="ramps_abort", request=RampActionBody, responses=ActedRampShape)
     @mutation(RampActionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int) -> Done:
-        """Abort the ramp at once: the switch is engaged again."""
+        """Abort the ramp and engage the switch again."""
         return _done(actions.abort, body, actor, now, ramp_id)
 
 

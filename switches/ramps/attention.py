@@ -1,7 +1,6 @@
-"""Ramps that wait for a person.
+"""Attention items for live ramps that hold without data or are paused for over an hour.
 
-Failed compensations, pending approvals and ramps that were paused for a day are listed by jobs and
-approvals.
+The jobs and approvals apps list failed compensations, pending approvals and ramps paused for a day.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,10 +34,7 @@ def find_long_paused_ramps(now: datetime) -> QuerySet[Ramp]:
 
 @attention_source(12, only_if=find_ramps_without_data)
 def list_holding_ramps(now: datetime) -> Sequence[AttentionItem]:
-    """Return ramps that hold without data; at `due_at` they go back by themselves.
-
-    Ramps that only wait for a person are left out: that person finds the approval.
-    """
+    """Return an item for each ramp that holds without data; it compensates at `due_at`."""
     rows = find_ramps_without_data(now)
     return [
         AttentionItem(
@@ -57,7 +53,7 @@ def list_holding_ramps(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(35, only_if=find_long_paused_ramps)
 def list_paused_ramps(now: datetime) -> Sequence[AttentionItem]:
-    """Return ramps paused for more than an hour, until jobs list them as forgotten."""
+    """Return an item for each ramp paused for over an hour but not yet for a day."""
     rows = find_long_paused_ramps(now)
     return [
         AttentionItem(

@@ -1,4 +1,4 @@
-"""Corrects times of ramps that lie ahead of the clock after it was set back."""
+"""Correction of ramp times that lie in the future because the system clock was set back."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -25,10 +25,10 @@ log = structlog.get_logger(__name__)
 
 
 def correct_times(found: Sequence[tuple[LeasedJob, Ramp, JobStep]], now: datetime) -> None:
-    """Restart steps that began in the future, and set other future times to now.
+    """Restart the dwell of steps that began in the future, and set other future times to `now`.
 
-    Until then a step's dwell would not end and none of its gates would count. The objects are
-    changed together with their rows.
+    Otherwise such a dwell would not end and its gates would not count. Updates the given
+    objects together with their rows.
     """
     ahead = [one for one in found if _is_ahead(*one, now)]
     for turn, ramp, step in ahead[:MAX_AT_ONCE]:
@@ -48,7 +48,7 @@ def _is_ahead(turn: LeasedJob, ramp: Ramp, step: JobStep, now: datetime) -> bool
 
 
 def _dwell_start(step: JobStep) -> datetime | None:
-    """Return the start of the dwell if it had never been paused."""
+    """Return the start of the dwell, assuming that the step was never paused."""
     return None if step.due_at is None else step.due_at - _dwell(step)
 
 
@@ -58,7 +58,7 @@ def _dwell(step: JobStep) -> timedelta:
 
 @transaction.atomic
 def _correct_times(turn: LeasedJob, ramp: Ramp, step: JobStep, now: datetime) -> None:
-    """Correct one ramp in a transaction. Raise :class:`LeaseLost` if it is no longer held."""
+    """Correct one ramp in a transaction. Raise :class:`LeaseLost` if the lease was lost."""
     job, latest = turn.job, now + AHEAD
     begins_anew = step.started_at is not None and step.started_at > latest
     changes: dict[str, Any] = {"paused_at": job.paused_at}

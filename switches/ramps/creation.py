@@ -1,4 +1,4 @@
-"""The start of ramps: requested by a person, approved by another, or due at an expiry."""
+"""Creation and activation of ramps: started, requested, or due at an expiry."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -33,10 +33,10 @@ def start(
     now: datetime,
     overridden: Sequence[str] = (),
 ) -> tuple[Ramp, AuditEntry]:
-    """Start a ramp and publish its first share, in the caller's transaction.
+    """Create a ramp and publish its first share, in the caller's transaction.
 
-    `steps` is a plan as :func:`switches.ramps.plan.read_plan` returns it. Publication row, switch
-    and episode are locked, and no other ramp of the switch is live.
+    `steps` is a plan returned by :func:`switches.ramps.plan.read_plan`. The publication row,
+    switch and episode must be locked, and the switch must have no live ramp.
     """
     ramp = _create(switch, episode, steps, justification, actor, now, overridden=overridden)
     assert ramp is not None  # noqa: S101 - only a key can be taken
@@ -52,7 +52,10 @@ def request(
     actor: Actor,
     now: datetime,
 ) -> Ramp:
-    """Create a ramp that waits for a second person. The caller requests the approval."""
+    """Create a ramp that is pending until a second person approves.
+
+    the caller requests the approval.
+    """
     ramp = _create(switch, episode, steps, justification, actor, now, state=Job.State.PENDING)
     assert ramp is not None  # noqa: S101
     shares = ", ".join(descriptions.format_percent(step["percent"]) for step in steps)
@@ -75,10 +78,10 @@ def start_at_expiry(
     now: datetime,
     to: Sequence[str] | None = None,
 ) -> Ramp | None:
-    """Start the ramp of an episode whose expiry policy is to ramp, once for each expiry.
+    """Start the ramp of an expired episode with the expiry policy `ramp`, once per expiry.
 
-    Return None if this expiry has had its ramp. `to` are the only destinations that are notified,
-    where a digest notifies the others.
+    Return None if this expiry already started a ramp. `to` limits the notified destinations,
+    for a caller that sends a digest to the others.
     """
     ends_at = timestamp(episode.expires_at) if episode.expires_at else "never"
     key = f"ramp:auto:{episode.pk}:{ends_at}"
@@ -101,10 +104,10 @@ def activate(
     now: datetime,
     to: Sequence[str] | None = None,
 ) -> AuditEntry:
-    """Publish the first share of a ramp.
+    """Publish the first share of a ramp and end open escalations of the episode.
 
-    Escalations of the switch end, since somebody or its policy has decided. If the ramp is taken
-    back, a permanent engagement is escalated anew.
+    If the ramp of a permanent engagement is compensated later, reminders of that engagement
+    start again.
     """
     job = ramp.job
     before = facts.audit_state(switch, episode)

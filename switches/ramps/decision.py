@@ -1,4 +1,4 @@
-"""The next transition of a ramp, decided from its step and the answers of its gates. Pure."""
+"""Pure rule that decides the next transition of a ramp from its step and gate results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ class Next(StrEnum):
 
 @dataclass(frozen=True)
 class CurrentStep:
-    """The current step: `state` is that of the job (running, holding, paused).
+    """A ramp's current step; `state` is the job's state (running, holding or paused).
 
-    `blind_since` is the time since which, past the dwell, a gate has had no data. `held` lists
-    reasons to hold whatever the gates answer.
+    `blind_since` is the time since which a gate has had no data past the dwell. `held` lists
+    reasons to hold regardless of gate results.
     """
 
     state: str
@@ -33,7 +33,7 @@ class CurrentStep:
 
 @dataclass(frozen=True)
 class GateResult:
-    """The answer of one gate: its name in words, the verdict, and an explanation or none."""
+    """A gate's description, verdict and optional explanation."""
 
     gate: str
     verdict: str
@@ -45,7 +45,7 @@ class GateResult:
 
 @dataclass(frozen=True)
 class Decision:
-    """The next transition, its reason, and the time since which the ramp is without data."""
+    """The next transition, its reason, and the time since which a gate has had no data."""
 
     next: Next
     why: str = ""
@@ -55,10 +55,10 @@ class Decision:
 def decide(standing: CurrentStep, seen: Sequence[GateResult], now: datetime) -> Decision:
     """Return the next transition.
 
-    A failing gate ends the ramp at any time, even while it is paused. Otherwise nothing happens
-    before the dwell is over; then all gates have to pass. Without data the ramp holds, at most for
-    `max_hold`. It waits for a person as long as that gate allows, and for holds without limit; the
-    time without data begins after them.
+    A failing gate compensates the ramp at any time, even while paused. Otherwise the ramp stays
+    until the dwell is over and advances once all gates pass. It holds up to `max_hold` while a
+    gate has no data, as long as a manual gate allows for a person, and without limit while
+    `held` lists reasons; the no-data time starts after those holds.
     """
     failing = [one for one in seen if one.verdict == FAIL]
     if failing:

@@ -1,4 +1,4 @@
-"""Ramps and their gates in words, for screens, messages and the audit trail. Pure."""
+"""Texts about ramps and their gates for screens, messages and the audit trail."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,18 +12,18 @@ MAX_DETAIL_LENGTH = 60
 
 
 def format_percent(value: Any) -> str:
-    """Return a share such as `5 %` or `12.5 %`."""
+    """Return a share as text, such as `5 %` or `12.5 %`."""
     return f"{float(value):g} %"
 
 
 def get_explanation(evidence: Mapping[str, Any]) -> str:
-    """Return the `why` of some evidence without its full stop; empty if there is none."""
+    """Return the `why` of a gate's evidence without its full stop; empty if there is none."""
     said = evidence.get("why")
     return said.rstrip(".") if isinstance(said, str) else ""
 
 
 def describe_result(found: Mapping[str, Any]) -> str:
-    """Return a gate's result in words, such as `external gate smoke: fail, 12 errors`."""
+    """Return a gate's result as text, such as `external gate smoke: fail, 12 errors`."""
     evidence = found["evidence"]
     shown = [*_list_details(evidence), *_list_details(evidence.get("evidence"))][:MAX_DETAILS]
     parts = [_to_words(found["verdict"]), *(shown or [get_explanation(evidence)])]
@@ -36,9 +36,9 @@ def describe_plan(steps: Sequence[Mapping[str, Any]]) -> str:
 
 
 def describe_outcome(outcome: str) -> str:
-    """Return an outcome for people, such as `Aborted by kim: INC-12`.
+    """Return a ramp's outcome for display, such as `Aborted by kim: INC-12`.
 
-    Outcomes other than aborts by a person are returned as they are.
+    Outcomes other than aborts by a person are returned unchanged.
     """
     found = ABORTED_BY.fullmatch(outcome)
     if found is None:
@@ -48,7 +48,7 @@ def describe_outcome(outcome: str) -> str:
 
 
 def _list_details(evidence: Any) -> list[str]:
-    """Return numbers, then short texts, without fields that mean nothing to a reader."""
+    """Return evidence fields as texts, numbers first, without internal fields and long texts."""
     if not isinstance(evidence, Mapping):
         return []
     found = [

@@ -1,4 +1,4 @@
-"""The end of an episode, and of the ramp that is under way in it."""
+"""End of an episode together with its live ramp."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -30,10 +30,10 @@ def end_episode(
     to: Sequence[str] | None = None,
     more: Mapping[str, Any] = MappingProxyType({}),
 ) -> AuditEntry:
-    """End the episode and its live ramp, and publish that traffic flows again.
+    """End an episode and its live ramp, publish the switch as released, and return the audit row.
 
-    `more` is added to the audit row and the messages; `to` are the messages' only destinations,
-    if given. Return the audit row.
+    `more` is added to the audit row and messages; `to` limits the messages' destinations if
+    given.
     """
     escalation.close(subject=changes.episode_subject(episode), now=now)
     ended = live_ramps.supersede(

@@ -1,7 +1,7 @@
-"""Transitions that fail.
+"""Handling of transitions that raise errors.
 
-A transition is retried a few times, then the ramp goes back. A compensation that fails calls a
-person and is retried without limit.
+A failed transition is retried up to 5 times, then the ramp is compensated. A failed compensation
+escalates to a person and is retried without limit.
 """
 
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ MAX_ATTEMPTS = 5
 
 @transaction.atomic
 def count_failure(turn: LeasedJob, step: JobStep, error: str) -> bool:
-    """Count a failed attempt; return True if it was the last one. Raise :class:`LeaseLost`."""
+    """Count a failed attempt and return True if it was the last. Raise :class:`LeaseLost`."""
     JobStep.objects.filter(pk=step.pk).update(attempts=F("attempts") + 1, error=error)
     turn.change(error=error, attempts=turn.job.attempts + 1)
     changed("ramps", str(turn.job.pk))
@@ -30,10 +30,10 @@ def count_failure(turn: LeasedJob, step: JobStep, error: str) -> bool:
 
 
 def record_failed_compensation(turn: LeasedJob, why: str, error: str, now: datetime) -> None:
-    """Record that the switch can't be engaged again now, and call a person once.
+    """Record that a compensation failed and escalate it to a person once.
 
-    `why` is the reason to go back, `error` the failure. The state is written in its own
-    transaction, since calling a person may fail. Raises :class:`LeaseLost`.
+    `why` is the reason for compensating, `error` the failure. The state is written in its own
+    transaction because the escalation may fail. Raise :class:`LeaseLost`.
     """
     job, said = turn.job, f"It could not be engaged again: {error}"
     turn.change(

@@ -1,4 +1,4 @@
-"""Evaluates the gates of many ramps together, in a handful of queries."""
+"""Evaluation of the gates of many ramps in a fixed number of queries."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,10 +37,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass
 class RampEvaluation:
-    """A ramp with its step, the answers of its gates, and the decision.
+    """A leased ramp with its current step, gate results and the decision.
 
-    `step.data` has the answers that were stored last. A ramp that can't be evaluated has no gates.
-    `is_held` is True if a hold applies, whatever the gates answer.
+    `step.data` holds the results stored last. `gates` is empty if the evaluation failed.
+    `is_held` is True if an operator's hold applies.
     """
 
     turn: LeasedJob
@@ -52,7 +52,7 @@ class RampEvaluation:
 
 
 def evaluate_ramps(turns: Sequence[LeasedJob], now: datetime) -> list[RampEvaluation]:
-    """Evaluate leased or locked ramps; those that have ended meanwhile are left out."""
+    """Evaluate leased or locked ramps; skip ramps that have ended meanwhile."""
     jobs = [turn.job.pk for turn in turns]
     ramps = Ramp.objects.only("switch_id", "blind_since").in_bulk(jobs)
     steps = {
@@ -75,12 +75,12 @@ def evaluate_ramps(turns: Sequence[LeasedJob], now: datetime) -> list[RampEvalua
 
 
 def select_changed(evaluations: Sequence[RampEvaluation], now: datetime) -> list[RampEvaluation]:
-    """Return the evaluations to store: changed verdicts, and changed evidence now and then."""
+    """Return the evaluations worth storing: a changed verdict, or evidence older than 5 s."""
     return [evaluation for evaluation in evaluations if _is_changed(evaluation, now)]
 
 
 def store_results(evaluations: Sequence[RampEvaluation], now: datetime) -> None:
-    """Store the answers of these gates in one statement, for ramps whose fence still matches."""
+    """Store gate results in one statement, for ramps whose fencing token still matches."""
     if not evaluations:
         return
     checked_at = timestamp(now)
@@ -99,7 +99,7 @@ def _evaluate_safely(
     held: Mapping[str, Sequence[Hold]],
     now: datetime,
 ) -> RampEvaluation:
-    """Evaluate one ramp; one that can't be evaluated goes back and does not stop the others."""
+    """Evaluate one ramp; decide to compensate it if the evaluation raises."""
     try:
         return _evaluate(turn, ramp, step, said, held.get(ramp.switch_id, ()), now)
     except Exception as error:
@@ -114,7 +114,7 @@ def _answer_gates(
     steps: Mapping[int, JobStep],
     now: datetime,
 ) -> dict[str, list[Answer]]:
-    """Return the answers of the gates of every step, by the step's approval target."""
+    """Return the gate answers of every step, by the step's approval target."""
     questions = []
     for turn in turns:
         ramp, step = ramps[turn.job.pk], steps[turn.job.pk]
@@ -128,7 +128,7 @@ def _answer_gates(
 
 
 def _evaluate_questions(questions: Sequence[Question], now: datetime) -> list[Answer]:
-    """Return the answers; if gates can't be read, no data, so that their ramps hold."""
+    """Return the gates' answers; NO_DATA for all if evaluating raises, so that ramps hold."""
     try:
         return gates.evaluate(questions, now)
     except (OperationalError, InterfaceError):
@@ -140,7 +140,7 @@ def _evaluate_questions(questions: Sequence[Question], now: datetime) -> list[An
 
 
 def _find_holds(ramps: Collection[int], now: datetime) -> Mapping[str, Sequence[Hold]]:
-    """Return the holds that apply to these ramps, by switch; plans are read only then."""
+    """Return the holds that apply to these ramps, by switch."""
     standing = holds.list_holds() if ramps else []
     if not standing:
         return {}
@@ -150,7 +150,6 @@ def _find_holds(ramps: Collection[int], now: datetime) -> Mapping[str, Sequence[
 
 
 def _list_slos(plan: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the SLOs that gates of any step name."""
     return (str(gate["slo"]) for step in plan for gate in step["gates"] if "slo" in gate)
 
 
@@ -185,9 +184,10 @@ def _evaluate(
 
 
 def _explain(gate: Mapping[str, Any]) -> str:
-    """Return why a gate has its verdict.
+    """Return the explanation of a gate's verdict.
 
-    Empty for one that waits for a person, so that a changed wait is no new reason to hold.
+    Empty for a gate that waits for a person, so that a changed wait does not change the hold
+    reason.
     """
     return "" if gate["verdict"] == WAITING else descriptions.get_explanation(gate["evidence"])
 

@@ -1,4 +1,4 @@
-"""The kind of gates that ramps answer."""
+"""Registration of the manual gate kind."""
 
 from controlplane.core.gates.kinds import GATE_KINDS
 

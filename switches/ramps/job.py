@@ -1,4 +1,4 @@
-"""Registers ramps with the job engine."""
+"""Registration of ramps as a job kind."""
 
 from controlplane.core.jobs import kinds
 from controlplane.core.jobs.models import Job

@@ -1,4 +1,4 @@
-"""The live ramp of a switch: find it, and end it when something else decides what flows."""
+"""Lookup and early end of a switch's live ramp."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -32,15 +32,15 @@ STATES: Mapping[str, str] = {
 
 
 def find_live_ramp(switch_id: str) -> Ramp | None:
-    """Return the ramp that is under way or waits for approval, with its job."""
+    """Return the switch's live or pending ramp with its job, or None."""
     return Ramp.objects.select_related("job").filter(switch_id=switch_id, live=True).first()
 
 
 def supersede(switch: Switch, outcome: str, actor: Actor, now: datetime) -> Ramp | None:
-    """End the live ramp of a switch, if it has one, because something else decides what flows.
+    """End the live ramp of a switch because the switch is released or engaged by other means.
 
-    The caller has locked the publication row and writes the episode. A worker that holds the ramp
-    changes no row any more.
+    The caller has locked the publication row and writes the episode. A worker's lease on the
+    ramp is revoked. Return the ended ramp, or None.
     """
     ramp = Ramp.objects.filter(switch=switch, live=True).first()
     if ramp is None:
@@ -53,10 +53,10 @@ def supersede(switch: Switch, outcome: str, actor: Actor, now: datetime) -> Ramp
 
 
 def close(ramp: Ramp, job: Job, step_state: str, said: str, actor: Actor, now: datetime) -> None:
-    """End a ramp: its current step, its questions, its approval and its escalation.
+    """End a ramp with its current step, gate questions, approval request and escalation.
 
-    A ramp that is taken back also ends a request to release at once, which was made when things
-    looked better.
+    A compensated ramp also voids a pending request to release at once, which predates the
+    failure.
     """
     left = JobStep.objects.filter(job=job, index=job.step_index, state=JobStep.State.RUNNING)
     error = "" if step_state == JobStep.State.PASSED else said
@@ -72,13 +72,13 @@ def close(ramp: Ramp, job: Job, step_state: str, said: str, actor: Actor, now: d
 
 
 def leave_step(ramp: Ramp, index: int, actor: Actor, now: datetime, why: str) -> None:
-    """Withdraw the questions and the approval of a step that is over."""
+    """Withdraw the gate questions and the approval request of a finished step."""
     gates.withdraw_questions(build_questions(ramp, index, ramp.plan[index]["gates"], now))
     manual_gates.withdraw(ramp, index, actor, now, why)
 
 
 def was_released_at_once(ramp: Ramp) -> bool:
-    """Return whether it ended because its switch was released without it."""
+    """Return True if the ramp ended because its switch was released immediately."""
     job, ended_at = ramp.job, ramp.episode.ended_at
     if job.state != Job.State.CANCELLED or job.compensated_at is not None:
         return False
@@ -86,7 +86,7 @@ def was_released_at_once(ramp: Ramp) -> bool:
 
 
 def get_percent(ramp: Ramp) -> Any:
-    """Return the share that flows, or that flowed when it ended: everything or nothing."""
+    """Return the share of traffic allowed now, or at the ramp's end: 100 or 0."""
     if ramp.live:
         return ramp.episode.allow_percent
     is_through = ramp.job.state == Job.State.COMPLETED or was_released_at_once(ramp)

@@ -1,4 +1,4 @@
-"""A ramp with every row that one transition may change, locked in lock order."""
+"""A ramp and the rows that a transition may change, locked in lock order."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Write = Callable[..., None]
 
 @dataclass
 class LockedRamp:
-    """A ramp at its current step; `before` is the state of its switch in the audit trail."""
+    """A locked ramp at its current step; `before` is the switch's audit state before the change."""
 
     head: Publication
     switch: Switch
@@ -40,14 +40,14 @@ class LockedRamp:
 
     @property
     def all_flows_next(self) -> bool:
-        """True if its next step lets everything flow."""
+        """Return True if the next step allows all traffic."""
         return self.is_last or self.percent_of(self.index + 1) >= 100
 
     def percent_of(self, index: int) -> Any:
         return self.ramp.plan[index]["percent"]
 
     def publish(self, percent: Any, now: datetime) -> None:
-        """Set the share that services let flow."""
+        """Set and publish the share of traffic that services allow."""
         self.episode.allow_percent = Decimal(str(percent))
         self.episode.save(update_fields=["allow_percent"])
         publication.publish(self.head, self.switch, now)
@@ -56,20 +56,21 @@ class LockedRamp:
         JobStep.objects.filter(job=self.job, index=index).update(**fields)
 
     def recall(self, name: str) -> Any:
-        """Return a value stored with the current step; None if there is none."""
+        """Return a value stored with the current step, or None."""
         return JobStep.objects.get(job=self.job, index=self.index).data.get(name)
 
     def remember(self, name: str, value: Any) -> None:
-        """Store a value with the current step, beside its gates."""
+        """Store a value in the current step's data."""
         data = JobStep.objects.get(job=self.job, index=self.index).data
         if data.get(name) != value:
             self.step(self.index, data={**data, name: value})
 
 
 def lock_for_worker(turn: LeasedJob) -> LockedRamp:
-    """Lock a ramp for the worker that leases it. Raise :class:`LeaseLost` if its episode is over.
+    """Lock a ramp for the worker that leases it. Raise :class:`LeaseLost` if its episode ended.
 
-    Switch and episode are locked in that order by one query, since hundreds may advance at once.
+    Switch and episode are locked in that order by one query, since hundreds may advance at
+    once.
     """
     head = publication.lock()
     ramps = Ramp.objects.select_related("switch", "episode")
@@ -82,9 +83,9 @@ def lock_for_worker(turn: LeasedJob) -> LockedRamp:
 
 
 def lock_for_person(ramp_id: int, now: datetime) -> LockedRamp | None:
-    """Lock a ramp for a person, which ends a worker's lease; return None if it is over.
+    """Lock a ramp for a person, revoking a worker's lease; return None if the ramp has ended.
 
-    Raises :class:`NotFound`.
+    Raise :class:`NotFound` for an unknown id.
     """
     ramp = Ramp.objects.filter(pk=ramp_id).first()
     if ramp is None:

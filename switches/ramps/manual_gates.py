@@ -1,4 +1,4 @@
-"""Manual gates: a person approves that a ramp goes on."""
+"""Manual gates: a person approves that a ramp advances."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -27,9 +27,9 @@ NOT_YET = Answer(WAITING, {"why": "a person is asked when the dwell is over"})
 
 
 def request_approval(ramp: Ramp, index: int, now: datetime) -> None:
-    """Request the approval of a step's manual gate, if it has one, in the caller's transaction.
+    """Request the approval of a step's manual gate, if the step has one.
 
-    The requester is that of the ramp, who can't approve it. A step is requested once, whatever was
+    The ramp's requester can't approve it. A step is requested once, even if the request was
     decided.
     """
     if not has_gate(ramp, index):
@@ -60,20 +60,18 @@ def request_approval(ramp: Ramp, index: int, now: datetime) -> None:
 
 
 def get_requester(ramp: Ramp) -> Actor:
-    """Whoever asked for the ramp, as far as it matters who they are."""
     kind: Any = ramp.requested_by_type
     return Actor(type=kind, name=ramp.requested_by_name, user_id=ramp.requested_by_id)
 
 
 def has_gate(ramp: Ramp, index: int) -> bool:
-    """Return whether a step has a manual gate."""
     return any(gate["type"] == KIND.name for gate in ramp.plan[index]["gates"])
 
 
 def withdraw(ramp: Ramp, index: int, actor: Actor, now: datetime, why: str) -> None:
-    """End the request of a step's manual gate, if it has one, in the caller's transaction.
+    """Void the approval request of a step's manual gate.
 
-    A request that is past its time has expired, whoever notices first, and is not void.
+    A request past its deadline is recorded as expired instead.
     """
     if not has_gate(ramp, index):
         return
@@ -89,7 +87,7 @@ def withdraw(ramp: Ramp, index: int, actor: Actor, now: datetime, why: str) -> N
 
 
 def find_answers(questions: Sequence[Question], now: datetime) -> list[Answer | None]:
-    """Return what people decided about each step; None if nobody was asked yet."""
+    """Return the answer of each question from approvals; None if no approval was requested yet."""
     targets = {question.step for question in questions}
     found = Approval.objects.filter(kind=Approval.Kind.RAMP_GATE, target__in=targets)
     since: dict[int | None, datetime] = {}
@@ -157,9 +155,9 @@ def _read_approval(approval: Approval, asked_at: datetime, now: datetime) -> Ans
     reaches_far=lambda approval: approval.target.startswith(f"{GLOBAL_ID}#"),
 )
 def _check_step(approval: Approval, actor: Actor, now: datetime) -> None:
-    """Raise :class:`Conflict` unless the ramp is still at the step that was approved.
+    """Raise :class:`Conflict` unless the ramp is still at the approved step.
 
-    The next evaluation, within a second, sees the approval.
+    The next evaluation, within a second, reads the approval.
     """
     ramp = Ramp.objects.select_related("job").get(pk=approval.diff["ramp"])
     if not ramp.live or ramp.job.step_index != approval.diff["step"]:

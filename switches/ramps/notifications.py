@@ -1,8 +1,8 @@
-"""Notifications about ramps, collected where many ramps change at once.
+"""Notifications about ramps, grouped into one message when many ramps change at once.
 
-A transition is announced like any change. Where hundreds of ramps began at one expiry, or hold or
-fail at one gate, each is announced in the thread of its own episode and channels get one message
-that collects them. Called under the publication row's lock.
+Each transition is announced in the thread of its own episode. If hundreds of ramps start at one
+expiry, or hold or fail at one gate, channels get one collecting message instead. Callers hold the
+publication row's lock.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ ALARMS = (HELD, COMPENSATED)
 
 @dataclass(frozen=True)
 class CollectingMessage:
-    """A message that collects an event: it waits `soon`, and `apart` from the one before."""
+    """A message that groups events: sent after `soon`, at least `apart` after the previous one."""
 
     event: str
     soon: timedelta
@@ -60,7 +60,7 @@ def route_transition(
     actor: Actor,
     now: datetime,
 ) -> list[str] | None:
-    """Return the only destinations of a transition that a collecting message covers; None for all.
+    """Return the destinations of a transition covered by a collecting message; None for all.
 
     Actions of people are always announced everywhere.
     """
@@ -91,7 +91,7 @@ def route_transition(
 
 
 def describe_position(locked: LockedRamp, seen: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """Return the ramp's position, which audit row and messages have beside the episode's facts."""
+    """Return the ramp's step, share and evidence for audit rows and messages."""
     return {
         "ramp": locked.ramp.pk,
         "step": f"{locked.index + 1} of {len(locked.ramp.plan)}",
@@ -103,7 +103,7 @@ def describe_position(locked: LockedRamp, seen: Sequence[Mapping[str, Any]] = ()
 def describe_for_message(
     locked: LockedRamp, seen: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Return the facts that only messages have: plan, gates, end of the hold, next action."""
+    """Return facts for messages only: plan, gates, end of the hold, next action."""
     ramp, job = locked.ramp, locked.job
     told: dict[str, Any] = {"plan": descriptions.describe_plan(ramp.plan)}
     if seen:
@@ -117,7 +117,7 @@ def describe_for_message(
 
 
 def notify_failed_compensation(job: Job, why: str, now: datetime) -> None:
-    """Announce in the episode's thread that a ramp can't be taken back. The job calls people."""
+    """Announce in the episode's thread that compensating a ramp failed."""
     ramp = Ramp.objects.select_related("switch", "episode").get(pk=job.pk)
     episode = ramp.episode
     actor = Actor(type="system", name="ramps")

@@ -1,4 +1,4 @@
-"""Plans of ramps: steps with share, dwell and gates, validated, with defaults filled in. Pure."""
+"""Validation and defaults of ramp plans: steps with share, dwell and gates."""
 
 from typing import Any
 
@@ -60,10 +60,10 @@ def get_default_plan() -> list[dict[str, Any]]:
 
 
 def read_plan(plan: Any, max_hold_seconds: Any = None) -> list[dict[str, Any]]:
-    """Return a plan as it is stored; the default plan for None.
+    """Return a validated plan with defaults filled in; the default plan for None.
 
-    `max_hold_seconds` applies to steps that name none. Raises :class:`InvalidInput` with each wrong
-    field (`plan[1].gates[0].slo`).
+    `max_hold_seconds` applies to steps that omit it. Raise :class:`InvalidInput` with an error
+    per invalid field, such as `plan[1].gates[0].slo`.
     """
     errors: dict[str, list[str]] = {}
     if max_hold_seconds is not None:
@@ -79,18 +79,15 @@ def read_plan(plan: Any, max_hold_seconds: Any = None) -> list[dict[str, Any]]:
 
 
 def is_immediate(plan: list[dict[str, Any]]) -> bool:
-    """Return True if nothing delays the full share, neither a dwell nor a gate.
-
-    Such a plan is an immediate release.
-    """
+    """Return True if no dwell or gate delays the full share, which makes it an immediate release."""
     return not any(step["dwell_seconds"] or step["gates"] for step in plan[:-1])
 
 
 def is_hasty(plan: list[dict[str, Any]]) -> bool:
-    """Return True if most traffic flows before anybody could see the effect of a small share.
+    """Return True if the plan spends under a minute at shares of 25 % or less.
 
-    Such a plan needs a second person wherever an immediate release does. Gates don't count: they
-    may pass in a moment.
+    Such a plan needs a second person wherever an immediate release does. Gates don't count
+    because they may pass at once.
     """
     early: list[float] = [
         step["dwell_seconds"] for step in plan if step["percent"] <= MAX_EARLY_PERCENT

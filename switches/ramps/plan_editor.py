@@ -1,6 +1,6 @@
-"""The form of a ramp's plan: steps and gates, added and removed by plain buttons. Pure.
+"""Form editor of a ramp plan, with buttons that add and remove steps and gates.
 
-Validation is that of :func:`switches.ramps.plan.read_plan`; each error is shown at its field.
+:func:`switches.ramps.plan.read_plan` validates; each error is shown at its field.
 """
 
 import re
@@ -31,7 +31,7 @@ _MISREAD = "Write 90s, 5m or 2h, or seconds."
 
 @dataclass(frozen=True)
 class TypedGate:
-    """A gate as typed: texts by input name."""
+    """A gate as typed into the form: texts by input name."""
 
     type: str
     values: Mapping[str, str] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class TypedGate:
 
 @dataclass(frozen=True)
 class TypedStep:
-    """A step as typed, with its gates."""
+    """A step as typed into the form, with its gates."""
 
     values: Mapping[str, str]
     gates: tuple[TypedGate, ...] = ()
@@ -47,14 +47,14 @@ class TypedStep:
 
 @dataclass(frozen=True)
 class Editor:
-    """The state of the form; `focus` is the field that was just added."""
+    """The state of the plan form; `focus` is the input to focus."""
 
     steps: tuple[TypedStep, ...]
     errors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     focus: str = ""
 
     def plan(self) -> list[dict[str, Any]]:
-        """Return the plan for :func:`switches.ramps.plan.read_plan`; blank fields are left out."""
+        """Return the plan for :func:`switches.ramps.plan.read_plan`, without blank fields."""
         return [
             {
                 **parse_texts(STEP_FIELDS, step.values),
@@ -67,14 +67,17 @@ class Editor:
         ]
 
     def with_errors(self, errors: Mapping[str, Sequence[str]]) -> "Editor":
-        """Return the form with validation errors; those of durations are worded for the form."""
+        """Return the editor with validation errors.
+
+        unreadable durations get the form's own text.
+        """
         return replace(
             self, errors={**errors, **_find_invalid_durations(self.steps)} if errors else {}
         )
 
     @property
     def said(self) -> str:
-        """The shares of the steps, such as `5 %, 25 %, 100 %`."""
+        """Return the shares of the steps, such as `5 %, 25 %, 100 %`."""
         return ", ".join(_format_share(step.values.get("percent", "")) for step in self.steps)
 
     @property
@@ -83,7 +86,7 @@ class Editor:
 
     @property
     def unwatched(self) -> list[int]:
-        """The numbers of steps without a gate that can take the ramp back."""
+        """Return the numbers of steps without a gate that can fail."""
         return [
             number
             for number, step in enumerate(self.steps, 1)
@@ -92,12 +95,12 @@ class Editor:
 
     @property
     def is_watched(self) -> bool:
-        """True if a gate of any step can take the ramp back."""
+        """Return True if any step has a gate that can fail."""
         return len(self.unwatched) < len(self.steps)
 
     @property
     def is_hasty(self) -> bool:
-        """True if the plan counts as an immediate release where that needs two people."""
+        """Return True if the plan is valid and :func:`plan.is_hasty`."""
         try:
             return plans.is_hasty(plans.read_plan(self.plan()))
         except InvalidInput:
@@ -105,7 +108,7 @@ class Editor:
 
     @property
     def fields(self) -> list[tuple[str, str]]:
-        """Every field with its text, for a form that sends them as hidden inputs."""
+        """Return all input names with their texts, to be sent as hidden inputs."""
         return [
             (shown["name"], shown["value"])
             for step in self.rows()
@@ -116,7 +119,7 @@ class Editor:
         ]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the steps for the template."""
+        """Return the steps as template context."""
         return [self._row(index, step) for index, step in enumerate(self.steps)]
 
     def _row(self, index: int, step: TypedStep) -> dict[str, Any]:
@@ -160,7 +163,7 @@ class Editor:
 
 
 def open_plan(plan: Iterable[Mapping[str, Any]]) -> Editor:
-    """Return the form of a stored plan."""
+    """Return the editor of a stored plan."""
     return Editor(
         tuple(
             TypedStep(
@@ -176,7 +179,7 @@ def open_plan(plan: Iterable[Mapping[str, Any]]) -> Editor:
 
 
 def read_form(given: Mapping[str, str]) -> Editor | None:
-    """Return the form that was sent; None if it has no field of a plan."""
+    """Return the editor of a submitted form, or None if the form has no plan fields."""
     steps = sorted({int(found[1]) for name in given if (found := _STEP_FIELD.fullmatch(name))})
     if not steps:
         return None
@@ -199,7 +202,7 @@ def read_form(given: Mapping[str, str]) -> Editor | None:
 
 
 def press_button(editor: Editor, button: str, given: Mapping[str, str]) -> Editor:
-    """Return the form with a step or gate added or removed; an unknown button changes nothing."""
+    """Return the editor after an add or remove button; unchanged for an unknown button."""
     if button == ADD_STEP:
         return _add_step(editor)
     found = _BUTTON.fullmatch(button)
@@ -226,7 +229,7 @@ def press_button(editor: Editor, button: str, given: Mapping[str, str]) -> Edito
 
 
 def _add_step(editor: Editor) -> Editor:
-    """Insert a step before the last one, halfway between its neighbors, with their dwell."""
+    """Insert a step before the last, with a share halfway between its neighbors and their dwell."""
     before, last = editor.steps[:-1], editor.steps[-1]
     low = parse_number(before[-1].values.get("percent", "")) if before else 0
     high = parse_number(last.values.get("percent", ""))
@@ -238,7 +241,6 @@ def _add_step(editor: Editor) -> Editor:
 
 
 def _halve(sum_: float) -> float:
-    """Return half of a sum, as a whole number unless it is tiny."""
     return sum_ // 2 if sum_ >= 4 else round(sum_ / 2, 2)
 
 
@@ -255,7 +257,6 @@ def _read_gate(given: Mapping[str, str], name: str) -> TypedGate:
 
 
 def _find_invalid_durations(steps: Iterable[TypedStep]) -> dict[str, list[str]]:
-    """Return the errors of durations that can't be read, by path in the plan."""
     found = {}
     for index, step in enumerate(steps):
         places: list[tuple[str, tuple[Field, ...], Mapping[str, str]]] = [

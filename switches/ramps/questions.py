@@ -1,4 +1,4 @@
-"""The questions that the gates of a ramp's step ask."""
+"""Gate questions of a ramp's step."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from switches.models import Ramp
 def build_questions(
     ramp: Ramp, index: int, gates: Sequence[Mapping[str, Any]], since: datetime
 ) -> list[Question]:
-    """Return the questions of a step's gates, in their order; `since` is the step's start."""
+    """Return the questions of a step's gates in order; `since` is the step's start."""
     step = approval_target(ramp, index)
     return [
         Question(f"ramp:{ramp.pk}:{index}:{number}", gate, since, step)

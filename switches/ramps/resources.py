@@ -1,4 +1,4 @@
-"""The representation of ramps for the API, the command line and screens."""
+"""API resources of ramps."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ ROWS = Ramp.objects.select_related("job", "episode").prefetch_related("job__step
 
 @dataclass(frozen=True)
 class RampRelations:
-    """Rows that belong to ramps, by ramp: the approval each waits for, and its messages."""
+    """Pending approvals and messages of ramps, by ramp id."""
 
     approvals: Mapping[int, int] = field(default_factory=dict)
     messages: Mapping[int, list[OutboxMessage]] = field(default_factory=dict)
@@ -79,13 +79,13 @@ def ramp_resource(ramp: Ramp, around: RampRelations, now: datetime) -> dict[str,
 
 
 def fetch_related(ramps: Iterable[Ramp]) -> RampRelations:
-    """Fetch what :func:`ramp_resource` needs besides the ramps, in a few queries for all."""
+    """Fetch the approvals and messages that :func:`ramp_resource` needs, in two queries."""
     found = list(ramps)
     return RampRelations(_fetch_approvals(found), _fetch_messages(found))
 
 
 def get_ramp_resource(ramp_id: int, now: datetime) -> dict[str, Any]:
-    """Return the resource of a ramp in this transaction."""
+    """Return the resource of one ramp, read in the current transaction."""
     ramp = ROWS.get(pk=ramp_id)
     return ramp_resource(ramp, fetch_related([ramp]), now)
 
@@ -101,7 +101,7 @@ def list_steps(job: Job) -> list[JobStep]:
 
 
 def to_number(share: Any) -> float | int:
-    """Return a share without decimals where it has none."""
+    """Return a share as a number, as an integer if it is whole."""
     percent = float(share)
     return int(percent) if percent.is_integer() else percent
 
@@ -122,7 +122,7 @@ def _step(step: JobStep) -> dict[str, Any]:
 
 
 def _gate(gate: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a gate with its latest answer; one that was never evaluated has its kind's first."""
+    """Return a gate with its latest result, or its kind's initial verdict if never evaluated."""
     kind = GATE_KINDS.get(gate["type"])
     verdict = kind.initial_verdict if kind else NO_DATA
     return {
@@ -144,7 +144,6 @@ def _effect(effect: JobEffect) -> dict[str, Any]:
 
 
 def _message(message: OutboxMessage) -> dict[str, Any]:
-    """Return a message as a side effect; its destination is shown with deliveries."""
     tries = sorted(message.tries.all(), key=lambda attempt: attempt.number)
     is_sent = message.state == OutboxMessage.State.SENT
     return {
@@ -156,7 +155,7 @@ def _message(message: OutboxMessage) -> dict[str, Any]:
 
 
 def _fetch_approvals(ramps: list[Ramp]) -> dict[int, int]:
-    """Return pending approvals by ramp: of its release, or of its step's manual gate."""
+    """Return pending approvals by ramp: of the release, or of the current step's manual gate."""
     wanted = {}
     for ramp in ramps:
         if not ramp.live:
@@ -178,7 +177,6 @@ def _fetch_approvals(ramps: list[Ramp]) -> dict[int, int]:
 
 
 def _fetch_messages(ramps: list[Ramp]) -> dict[int, list[OutboxMessage]]:
-    """Return the messages about each ramp, the oldest first."""
     ids = {ramp.pk for ramp in ramps}
     rows = OutboxMessage.objects.filter(
         subject__in={f"episode:{ramp.episode_id}" for ramp in ramps}, payload__ramp__in=list(ids)

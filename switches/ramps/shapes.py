@@ -1,4 +1,4 @@
-"""Request bodies and responses of ramps, for validation and OpenAPI."""
+"""Serializers of ramps for request validation and the OpenAPI document."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ STATES = (*live_ramps.STATES.values(),)
 
 
 class StrictIntegerField(serializers.IntegerField):
-    """An integer field that takes neither texts nor booleans."""
+    """An integer field that rejects texts and booleans."""
 
     def to_internal_value(self, data: Any) -> int:
         if not isinstance(data, int) or isinstance(data, bool):
@@ -26,7 +26,7 @@ class StrictIntegerField(serializers.IntegerField):
 
 
 class GateTypeField(serializers.ChoiceField):
-    """The name of a registered kind of gate; kinds are read when the serializer is built."""
+    """The name of a registered gate kind; kinds are read when the serializer is built."""
 
     def __init__(self, **options: Any) -> None:
         passes = "; ".join(f"`{kind.name}`: {kind.passes_when}" for kind in GATE_KINDS.values())
@@ -34,7 +34,7 @@ class GateTypeField(serializers.ChoiceField):
 
 
 class GateShape(serializers.Serializer[Any]):
-    """A gate as the plan has it (its other fields depend on its type), and its latest answer."""
+    """A gate of a plan and its latest result; further fields depend on the gate type."""
 
     type = GateTypeField()
     summary = serializers.CharField(help_text="The gate in words.")
@@ -57,7 +57,7 @@ class RampStepShape(serializers.Serializer[Any]):
 
 
 class SideEffectShape(serializers.Serializer[Any]):
-    """A side effect, unique by its key: a publication or a message."""
+    """A publication or message caused by a ramp, unique by its key."""
 
     key = serializers.CharField()
     name = serializers.CharField()
@@ -109,7 +109,7 @@ class RampShape(serializers.Serializer[Ramp]):
 
 
 class ActedRampShape(RampShape):
-    """The ramp after an action."""
+    """A ramp after an action."""
 
     dry_run = serializers.BooleanField(required=False, help_text="True if nothing was done.")
 

@@ -1,6 +1,6 @@
-"""The tick of ramps: evaluate the gates of every claimed ramp, then carry out transitions.
+"""Tick of ramps: evaluates the gates of all claimed ramps, then executes transitions.
 
-Evaluation is done for all of them together; each transition is a transaction.
+Gates are evaluated together; each transition runs in its own transaction.
 """
 
 import copy
@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 
 
 def advance_ramps(turns: Sequence[LeasedJob], now: datetime, probe: Probe) -> int:
-    """Evaluate the claimed ramps and carry out their transitions; return the number of those."""
+    """Evaluate the claimed ramps, execute their transitions, and return how many were executed."""
     began = time.monotonic()
 
     def clock() -> datetime:
@@ -60,7 +60,7 @@ def advance_ramps(turns: Sequence[LeasedJob], now: datetime, probe: Probe) -> in
 
 
 def _urgency(evaluation: RampEvaluation) -> tuple[int, datetime]:
-    """Sort compensations first, then ramps whose dwell ended first."""
+    """Return the sort key: compensations first, then the earliest end of dwell."""
     at = evaluation.step.due_at or evaluation.step.started_at
     assert at is not None  # noqa: S101 - a step that runs has begun
     return (0 if evaluation.decision.next == Next.COMPENSATE else 1, at)
@@ -104,7 +104,7 @@ def _execute(
 
 
 def _is_held_already(evaluation: RampEvaluation) -> bool:
-    """Return whether it holds for these reasons already and every approval was requested."""
+    """Return True if the ramp already holds for these reasons and all approvals were requested."""
     job, decision = evaluation.turn.job, evaluation.decision
     asked = all(
         "approval" in gate["evidence"] for gate in evaluation.gates if gate["verdict"] == WAITING
@@ -120,9 +120,9 @@ def _is_held_already(evaluation: RampEvaluation) -> bool:
 def _handle_failure(
     evaluation: RampEvaluation, error: str, clock: Callable[[], datetime], probe: Probe
 ) -> bool:
-    """Record a failed transition; compensate the ramp after its last attempt.
+    """Record a failed transition; compensate the ramp after the last attempt.
 
-    If even the record fails, the other ramps still go on.
+    Return False if recording fails too, so that the other ramps proceed.
     """
     going_back = evaluation.decision.next == Next.COMPENSATE
     try:

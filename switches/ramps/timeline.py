@@ -1,4 +1,4 @@
-"""The timeline of a ramp for its page: steps, gates with their answers, the pending approval."""
+"""Timeline of a ramp for its page: steps, gate results and the pending approval."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class GateLine:
 
 @dataclass(frozen=True)
 class StepLine:
-    """A step; `rest` is what was left of the dwell when the ramp was paused."""
+    """A step of the timeline; `rest` is the dwell left when the ramp was paused."""
 
     number: int
     percent: Any
@@ -54,17 +54,17 @@ class StepLine:
 
     @property
     def verdicts(self) -> list[tuple[str, int]]:
-        """The number of gates with each verdict."""
+        """Return the number of gates with each verdict."""
         said = [gate.verdict for gate in self.gates]
         return [(verdict, said.count(verdict)) for verdict in dict.fromkeys(said)]
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """A ramp for its page; `share` flows now or flowed at its end.
+    """A ramp for its page; `share` is allowed now, or was at its end.
 
-    `approval` is the pending one. A ramp that was released at once neither ended nor was taken
-    back.
+    `approval` is the pending one. `is_released_at_once` means neither completed nor
+    compensated.
     """
 
     ramp: Ramp
@@ -83,18 +83,18 @@ class Timeline:
 
     @property
     def next(self) -> StepLine | None:
-        """The step that it would advance to; None at the last."""
+        """Return the step after the current one, or None at the last."""
         index = self.job.step_index + 1
         return self.steps[index] if index < len(self.steps) else None
 
     @property
     def look(self) -> str:
-        """The state that it is colored by: that of what flowed at its end."""
+        """Return the state that selects the color; `completed` if released at once."""
         return "completed" if self.is_released_at_once else self.state
 
     @property
     def flows(self) -> bool:
-        """True if it decides what flows: it is neither over nor still to begin."""
+        """Return True if the ramp currently decides how much traffic is allowed."""
         return self.ramp.live and self.state != "pending_approval"
 
     @property
@@ -103,7 +103,7 @@ class Timeline:
 
 
 def build_timeline(ramp: Ramp, now: datetime) -> Timeline:
-    """Return the timeline of a ramp that was read with its job and episode, in two queries."""
+    """Return the timeline of a ramp that was fetched with its job and episode."""
     job = ramp.job
     state = live_ramps.STATES[job.state]
     is_released_at_once = live_ramps.was_released_at_once(ramp)
@@ -123,7 +123,7 @@ def build_timeline(ramp: Ramp, now: datetime) -> Timeline:
 
 
 def find_timeline(switch: Switch, episode: Episode | None, now: datetime) -> Timeline | None:
-    """Return the timeline that a switch's page shows: a live ramp, or one that ended lately."""
+    """Return the timeline for a switch's page: its live ramp, or one ended in the last 24 hours."""
     found = Ramp.objects.filter(switch_id=switch.pk).select_related("job", "episode")
     ramp = found.order_by("-live", "-job_id").first()
     if ramp is None:
@@ -137,7 +137,7 @@ def find_timeline(switch: Switch, episode: Episode | None, now: datetime) -> Tim
 
 @dataclass(frozen=True)
 class RampSummary:
-    """A live ramp on the switchboard."""
+    """A live ramp as a switchboard row."""
 
     pk: int
     state: str
@@ -168,12 +168,11 @@ def summarize_live_ramps(switch_ids: Sequence[str]) -> dict[str, RampSummary]:
 
 
 def may_decide(approval: Approval | None, user: Person) -> bool:
-    """Return whether the timeline offers this person to approve or deny."""
+    """Return True if the timeline offers this person to approve or deny."""
     return approval is not None and user.may_approve and approval.requester_id != user.pk
 
 
 def get_share(ramp: Ramp) -> Any:
-    """Return the share that flows now, or flowed at its end."""
     return live_ramps.get_percent(ramp)
 
 
@@ -235,7 +234,7 @@ def _find_approval(ramp: Ramp, now: datetime) -> Approval | None:
 
 
 def _choose_poll_interval(step: JobStep, now: datetime) -> int:
-    """Return one second shortly before the dwell ends, else two."""
+    """Return 1 second shortly before the dwell ends, else 2."""
     return (
         FAST_POLL_SECONDS
         if step.due_at is not None and step.due_at - now < FAST_POLL_BEFORE

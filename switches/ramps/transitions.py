@@ -1,6 +1,6 @@
-"""Transitions of a ramp, each one transaction with its side effects, audit row and messages.
+"""Transitions of a ramp, each one transaction with side effects, audit row and messages.
 
-Workers and people share them; :class:`LockedRamp` differs in its way to write the job.
+Workers and people share these functions; :attr:`LockedRamp.write` differs between them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ It stays there while the ramp is paused."""
 
 
 def enter_step(locked: LockedRamp, index: int, now: datetime) -> None:
-    """Start a step: publish its share, begin its dwell and store its questions."""
+    """Start a step: publish its share, start its dwell and store its gate questions."""
     plan = locked.ramp.plan[index]
     locked.step(
         index,
@@ -62,7 +62,7 @@ def advance(
 ) -> bool:
     """Advance to the next step or complete; return False if a safety rule holds the ramp.
 
-    Rules are checked where everything would flow, which is a release for them.
+    Safety rules are checked before the step that allows all traffic, which is a release.
     """
     index = locked.index
     in_the_way = _find_blocking_rules(locked)
@@ -93,9 +93,9 @@ def hold(
     held_for: str = DATA,
     probe: Probe = no_probe,
 ) -> None:
-    """Hold at this step until data comes, a person answers or rules allow to go on.
+    """Hold at the current step until data arrives, a person approves, or safety rules allow.
 
-    Announced once, whatever the reasons become, and however often it is paused and resumed.
+    Announced once per step, even if the reasons change or the ramp is paused in between.
     """
     is_new = locked.recall(HELD_FOR) is None
     locked.write(state=Job.State.HOLDING, hold_reason=why)
@@ -122,7 +122,8 @@ def compensate(
 ) -> AuditEntry:
     """Engage the switch again at 0 %, end the ramp and announce why.
 
-    Past its expiry the switch is held from now on, and OVERDUE: an expiry has one automatic ramp.
+    Past its expiry the episode becomes overdue with the policy `hold`: an expiry starts one
+    ramp only.
     """
     state = JobStep.State.FAILED if actor is SYSTEM else JobStep.State.COMPENSATED
     over = {"state": Job.State.CANCELLED, "finished_at": now, "next_at": None}
@@ -156,9 +157,9 @@ def record_transition(
     evidence: Sequence[Mapping[str, Any]] = (),
     to: Sequence[str] | None = None,
 ) -> AuditEntry:
-    """Write the audit row and the messages of a transition.
+    """Write the audit row and messages of a transition.
 
-    `to` are the only destinations, where something else notifies the others.
+    `to` limits the destinations, for a caller that notifies the others.
     """
     if to is None:
         to = notifications.route_transition(locked, action, severity, said, actor, now)
@@ -183,7 +184,7 @@ def has_expired(episode: Episode, now: datetime) -> bool:
 
 
 def _complete(locked: LockedRamp, now: datetime, actor: Actor, reason: str, probe: Probe) -> None:
-    """Complete the ramp: everything flowed for a dwell and every gate passes."""
+    """Release the switch after the last step passed."""
     said = reason or f"Ramp {locked.ramp.pk} is through: every step passed."
     over = {"state": Job.State.COMPLETED, "finished_at": now, "next_at": None}
     locked.write(**over, done=len(locked.ramp.plan), outcome=said, hold_reason="", error="")
@@ -216,7 +217,7 @@ def _leave_step(locked: LockedRamp, index: int, now: datetime, actor: Actor, sai
 def _wait_for_rules(
     locked: LockedRamp, why: str, now: datetime, actor: Actor, probe: Probe
 ) -> None:
-    """Hold until no rule forbids the step, as long as for data; then compensate."""
+    """Hold while a safety rule forbids the step; compensate after `max_hold_seconds`."""
     is_first = locked.recall(HELD_FOR) != RULES
     since = now if is_first else locked.ramp.blind_since or now
     longest = timedelta(seconds=locked.ramp.plan[locked.index]["max_hold_seconds"])
@@ -228,7 +229,7 @@ def _wait_for_rules(
 
 
 def _find_blocking_rules(locked: LockedRamp) -> str:
-    """Return why safety rules forbid that everything flows next; empty if they don't."""
+    """Return why safety rules forbid that all traffic flows next, or an empty text."""
     if not locked.all_flows_next:
         return ""
     overridden = locked.ramp.overridden
@@ -239,7 +240,7 @@ def _find_blocking_rules(locked: LockedRamp) -> str:
 
 
 def _select_evidence(seen: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a few gates with their evidence, failing ones first."""
+    """Return up to five gates with their evidence, failing ones first."""
     ordered = sorted(seen, key=lambda gate: gate["verdict"] != FAIL)
     return [
         {"gate": kinds.describe(gate), "verdict": gate["verdict"], "evidence": gate["evidence"]}

@@ -1,4 +1,4 @@
-"""Ramps' part of the API."""
+"""API routes of ramps."""
 
 from django.urls import URLPattern
 

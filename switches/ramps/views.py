@@ -1,4 +1,4 @@
-"""The pages of ramps: the list, one ramp, and the actions of people."""
+"""Pages of ramps: the list, one ramp, and dialogs for actions."""
 
 import functools
 from collections.abc import Callable
@@ -33,10 +33,10 @@ Service = Callable[..., Ramp]
 @signed_in
 @require_GET
 def ramps_page(request: PersonRequest) -> HttpResponse:
-    """List live ramps, then ended ones, the latest first; older ones by `before`.
+    """List live ramps, then ended ones, newest first; `before` pages through older ones.
 
-    Transitions write audit rows, but the reason of a hold may change without one, so the page is
-    rendered anew as long as there are live ramps.
+    A hold's reason may change without an audit row, so the page is always rendered while ramps
+    are live.
     """
     head, now = polling.head_and_now()
     found = Ramp.objects.select_related("job", "episode").order_by("-job_id")
@@ -74,7 +74,10 @@ def ramp_page(request: PersonRequest, ramp_id: int) -> HttpResponse:
 @signed_in
 @require_GET
 def ramp_part(request: PersonRequest, ramp_id: int) -> HttpResponse:
-    """Render the timeline alone. Verdicts change without an audit row, so it polls by itself."""
+    """Render the timeline alone.
+
+    it polls separately because verdicts change without an audit row.
+    """
     now = db_now()
     context = build_context(request, timeline.build_timeline(_get_ramp(ramp_id), now), now)
     return polling.stamp_server_time(render(request, "switches/_ramp.html", context), now)
@@ -83,7 +86,7 @@ def ramp_part(request: PersonRequest, ramp_id: int) -> HttpResponse:
 def build_context(
     request: PersonRequest, found: timeline.Timeline | None, now: datetime
 ) -> dict[str, Any]:
-    """Return the context of the timeline's template; `ramp` is None if there is none."""
+    """Return the timeline template's context; `ramp` is None without a timeline."""
     if found is None:
         return {"ramp": None}
     return {
@@ -96,7 +99,7 @@ def build_context(
 @signed_in
 @require_POST
 def abort(request: PersonRequest, ramp_id: int) -> HttpResponse:
-    """Abort at once, without a dialog."""
+    """Abort a ramp without a confirmation dialog."""
     ramp = _get_ramp(ramp_id)
     was_pending = ramp.job.state == Job.State.PENDING
     reason = request.POST.get("reason", "").replace("\x00", "").strip() or descriptions.ABORTED
@@ -129,7 +132,10 @@ def resume(request: PersonRequest, ramp_id: int) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def advance(request: PersonRequest, ramp_id: int) -> HttpResponse:
-    """Advance; the form names the step that was shown, so that sending it twice skips one step."""
+    """Advance a ramp.
+
+    the form names the shown step, so that a repeated request skips one step only.
+    """
     sent = request.POST.get("step", "")
     step = int(sent) if sent.isascii() and sent.isdigit() and len(sent) < 9 else None
     service = functools.partial(actions.advance, step_index=step)
@@ -139,7 +145,7 @@ def advance(request: PersonRequest, ramp_id: int) -> HttpResponse:
 def _intervene(
     request: PersonRequest, ramp_id: int, verb: str, service: Service, told: Callable[[Ramp], str]
 ) -> HttpResponse:
-    """Show the dialog that asks for a reason, or carry out the action."""
+    """Show the dialog that asks for a reason, or execute the action."""
     ramp, actor, now = _get_ramp(ramp_id), actor_of(request), db_now()
     _check_permission(actor, verb)
     if verb == "advance":
@@ -188,7 +194,6 @@ def _confirm_advance(ramp: Ramp) -> str:
 
 
 def _reload(ramp: Ramp) -> Ramp:
-    """Return the ramp after a change."""
     return Ramp.objects.select_related("job", "episode").get(pk=ramp.pk)
 
 
