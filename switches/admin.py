@@ -15,15 +15,7 @@ from controlplane.core.errors import DomainError
 from controlplane.core.http.permissions import actor_of
 from switches import services
 from switches.drills import admin as drills_admin  # noqa: F401 - its tables join these
-from switches.models import (
-    Episode,
-    Publication,
-    Rule,
-    Switch,
-    Trip,
-    TripPolicy,
-    WeeklyReport,
-)
+from switches.models import Episode, Publication, Rule, Switch, Trip, TripPolicy, WeeklyReport
 from switches.ramps import admin as ramps_admin  # noqa: F401
 from switches.scopes import GLOBAL
 
@@ -106,11 +98,7 @@ class SwitchAdmin(Table):
         changes = {name: form.cleaned_data[name] for name in form.changed_data}
         if changes:
             services.describe(
-                scope=obj.scope,
-                key=obj.key,
-                changes=changes,
-                actor=actor_of(request),
-                now=db_now(),
+                scope=obj.scope, key=obj.key, changes=changes, actor=actor_of(request), now=db_now()
             )
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
@@ -143,11 +131,7 @@ class SwitchAdmin(Table):
             request,
             chosen,
             lambda switch: services.release(
-                scope=switch.scope,
-                key=switch.key,
-                justification=given,
-                actor=actor,
-                now=now,
+                scope=switch.scope, key=switch.key, justification=given, actor=actor, now=now
             ),
             "released by ramp, or asked for where that takes a second person.",
         )

@@ -67,12 +67,10 @@ register_commands(
     ),
 )
 register_commands(
-    10,
-    PaletteCommand("Switchboard", "board", "switchboard", keys="g s", words="home switches"),
+    10, PaletteCommand("Switchboard", "board", "switchboard", keys="g s", words="home switches")
 )
 register_commands(
-    30,
-    PaletteCommand("Ramps", "ramping", "ramps_page", keys="g r", words="release canary steps"),
+    30, PaletteCommand("Ramps", "ramping", "ramps_page", keys="g r", words="release canary steps")
 )
 register_commands(
     50,

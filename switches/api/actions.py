@@ -71,10 +71,7 @@ class AcknowledgeEpisodeView(ActionView):
     ) -> Done:
         """Acknowledge that the switch is engaged or overdue."""
         done = services.acknowledge(scope=scope, key=key, actor=actor, now=now, **body)
-        known = {
-            "acknowledged_at": timestamp(now),
-            "acknowledged_by": done.episode.acknowledged_by,
-        }
+        known = {"acknowledged_at": timestamp(now), "acknowledged_by": done.episode.acknowledged_by}
         return Done({**resource(scope, key, now), **known})
 
 

@@ -41,9 +41,7 @@ class SnapshotView(ApiView):
     query_parameters = ("wait",)
 
     @extend_schema(
-        parameters=[
-            OpenApiParameter("If-None-Match", str, OpenApiParameter.HEADER),
-        ],
+        parameters=[OpenApiParameter("If-None-Match", str, OpenApiParameter.HEADER)],
         responses={200: SnapshotShape, 304: OpenApiResponse(description="You have this version.")},
     )
     def get(self, request: Request) -> HttpResponse:

@@ -47,14 +47,7 @@ def begin(
 
 
 def begin_and_schedule(
-    *,
-    scope: str,
-    key: str,
-    mode: str,
-    reason: str,
-    every: str | None,
-    actor: Actor,
-    now: datetime,
+    *, scope: str, key: str, mode: str, reason: str, every: str | None, actor: Actor, now: datetime
 ) -> Drill:
     """Start a drill and, if `every` is given, schedule it, in one transaction."""
     with transaction.atomic():
@@ -239,11 +232,7 @@ def _record_schedule_change(action: str, row: DrillSchedule, actor: Actor, now: 
         action=action,
         target=row.switch_id,
         reason=row.reason,
-        after={
-            "mode": row.mode,
-            "every_days": row.every_days,
-            "next_at": timestamp(row.next_at),
-        },
+        after={"mode": row.mode, "every_days": row.every_days, "next_at": timestamp(row.next_at)},
         now=now,
     )
 

@@ -83,7 +83,7 @@ class Drill(models.Model):
                 fields=["engaged_at"],
                 condition=Q(engaged_at__isnull=False, released_at__isnull=True),
                 name="drill_in_force",
-            ),
+            )
         ]
 
     def __str__(self) -> str:

@@ -33,9 +33,7 @@ class Ramp(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["switch"], condition=Q(live=True), name="ramp_one_live"
-            ),
+            models.UniqueConstraint(fields=["switch"], condition=Q(live=True), name="ramp_one_live")
         ]
         indexes = [models.Index(fields=["episode"], name="ramp_of_episode")]
 

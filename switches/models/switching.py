@@ -39,9 +39,7 @@ class Publication(models.Model):
     """The first version of this epoch."""
 
     class Meta:
-        constraints = [
-            models.CheckConstraint(condition=Q(id=1), name="publication_one_row"),
-        ]
+        constraints = [models.CheckConstraint(condition=Q(id=1), name="publication_one_row")]
 
     def __str__(self) -> str:
         return f"{self.epoch}.{self.version}"

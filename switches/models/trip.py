@@ -29,7 +29,7 @@ class TripPolicy(models.Model):
         constraints = [
             models.CheckConstraint(
                 condition=Q(gate__in=["automatic", "person"]), name="trip_gate_known"
-            ),
+            )
         ]
 
     def __str__(self) -> str:

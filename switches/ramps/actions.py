@@ -22,13 +22,7 @@ from controlplane.core.roles import Role
 from switches.models import Ramp
 from switches.rules import guard
 
-from . import (
-    descriptions,
-    gate_evaluation,
-    live_ramps,
-    locked_ramp,
-    transitions,
-)
+from . import descriptions, gate_evaluation, live_ramps, locked_ramp, transitions
 from . import plan as plans
 from .gate_evaluation import RampEvaluation
 from .locked_ramp import LockedRamp

@@ -20,11 +20,7 @@ from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.live.change_notices import changed
 from switches.models import Ramp
 
-from . import (
-    clock_correction,
-    descriptions,
-    transitions,
-)
+from . import clock_correction, descriptions, transitions
 from .decision import CurrentStep, Decision, GateResult, Next, decide
 from .questions import approval_target, build_questions
 

@@ -53,12 +53,7 @@ COLLECTED: Mapping[str, CollectingMessage | None] = {
 
 
 def route_transition(
-    locked: LockedRamp,
-    event: str,
-    severity: str,
-    said: str,
-    actor: Actor,
-    now: datetime,
+    locked: LockedRamp, event: str, severity: str, said: str, actor: Actor, now: datetime
 ) -> list[str] | None:
     """Return the destinations of a transition covered by a collecting message; None for all.
 

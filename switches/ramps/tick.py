@@ -19,12 +19,7 @@ from controlplane.core.jobs.kinds import Probe
 from controlplane.core.jobs.models import Job
 from controlplane.notify.targets import routing
 
-from . import (
-    failed_transitions,
-    gate_evaluation,
-    locked_ramp,
-    transitions,
-)
+from . import failed_transitions, gate_evaluation, locked_ramp, transitions
 from .decision import Decision, Next
 from .gate_evaluation import RampEvaluation
 

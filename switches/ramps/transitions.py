@@ -21,11 +21,7 @@ from switches.episodes import changes, overdue
 from switches.models import Episode, OnExpiry
 from switches.rules import guard
 
-from . import (
-    live_ramps,
-    manual_gates,
-    notifications,
-)
+from . import live_ramps, manual_gates, notifications
 from .episode_end import end_episode
 from .locked_ramp import LockedRamp
 from .questions import build_questions

@@ -16,12 +16,7 @@ from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from switches.models import WeeklyReport
 from switches.report import queries, services
-from switches.report.resources import (
-    FullReportShape,
-    ReportShape,
-    full_resource,
-    report_resource,
-)
+from switches.report.resources import FullReportShape, ReportShape, full_resource, report_resource
 
 ONE_WEEK = (OpenApiParameter("week", str, OpenApiParameter.PATH, pattern="^[0-9]{4}-W[0-9]{2}$"),)
 

@@ -42,12 +42,7 @@ class Proposal:
         return evaluation.describe_rule(self.rule)
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "kind": self.kind,
-            "switches": list(self.switches),
-            "n": self.n,
-        }
+        return {"name": self.name, "kind": self.kind, "switches": list(self.switches), "n": self.n}
 
 
 @dataclass(frozen=True)

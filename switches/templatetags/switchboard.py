@@ -14,12 +14,7 @@ from switches.scopes import SCOPES, conjoined
 
 register = template.Library()
 
-WORDS = {
-    "engaged": "Engaged",
-    "overdue": "Overdue",
-    "ramping": "Ramping",
-    "released": "Released",
-}
+WORDS = {"engaged": "Engaged", "overdue": "Overdue", "ramping": "Ramping", "released": "Released"}
 
 
 @register.simple_tag

@@ -11,11 +11,7 @@ from typing import Any
 from controlplane.core import canonical
 from switches.trips import texts
 
-SWITCH, EXPIRES_IN, SOURCE = (
-    "switchgear_switch",
-    "switchgear_expires_in",
-    "switchgear_source",
-)
+SWITCH, EXPIRES_IN, SOURCE = ("switchgear_switch", "switchgear_expires_in", "switchgear_source")
 DEFAULT_EXPIRY = "1h"
 MAX_SOURCE_LENGTH, MAX_FINGERPRINT_LENGTH, MAX_SWITCH_LENGTH = 120, 200, 131
 MAX_TEXT_LENGTH, MAX_DETAIL_LENGTH = 500, 4000

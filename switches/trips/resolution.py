@@ -15,13 +15,7 @@ from controlplane.core.outbox.escalation import Escalation
 from switches.models import Episode, Trip
 from switches.services.undo import UNDO_WINDOW
 
-from . import (
-    escalations,
-    history,
-    locks,
-    notifications,
-    texts,
-)
+from . import escalations, history, locks, notifications, texts
 
 
 def resolve(*, switch: str, fingerprint: str, actor: Actor, now: datetime) -> str:

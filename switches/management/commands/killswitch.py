@@ -33,7 +33,7 @@ STRAGGLERS_NAMED = 5
 MAX_LISTED = 1000
 SAID_OF = {
     "release": "Let traffic flow again. The shell waits for nobody: what would need a second person"
-    " (global, a segment at once) goes on as by broken glass, and leaves a review to be signed.",
+    " (global, a segment at once) goes on as by broken glass, and leaves a review to be signed."
 }
 
 

@@ -57,13 +57,7 @@ def still(end: datetime, now: datetime) -> QuerySet[Episode]:
 def vague_section(_start: datetime, end: datetime, now: datetime) -> ReportSection:
     """Return the reasons with weaknesses, the weakest first."""
     rows = still(end, now).values_list(
-        "pk",
-        "reason",
-        "switch_id",
-        "engaged_by_type",
-        "engaged_by_name",
-        "engaged_at",
-        named=True,
+        "pk", "reason", "switch_id", "engaged_by_type", "engaged_by_name", "engaged_at", named=True
     )
     glanced = [
         (assess_quickly(row.reason).points, -row.pk, row)

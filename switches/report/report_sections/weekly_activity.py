@@ -6,17 +6,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
-from django.db.models import (
-    Aggregate,
-    Count,
-    DateTimeField,
-    DurationField,
-    F,
-    Max,
-    Q,
-    Sum,
-    Value,
-)
+from django.db.models import Aggregate, Count, DateTimeField, DurationField, F, Max, Q, Sum, Value
 from django.db.models.expressions import Combinable, ExpressionWrapper
 from django.db.models.functions import Coalesce, Greatest, Least
 
