@@ -82,7 +82,7 @@ def unconfirmed(now: datetime) -> list[AttentionItem]:
 
 @attention_source(40, only_if=_expiring)
 def expiring(now: datetime) -> list[AttentionItem]:
-    """Return an item for each episode that ends within an hour, or within a day if it lasts longer.
+    """Return an item for each episode that expires within an hour, or a day for longer episodes.
 
     Most episodes last one day, so listing those from the start would bury the others. Ramping
     episodes are left out because the ramp decides their end.

@@ -39,7 +39,7 @@ def find_step(ramp_id: int) -> int | None:
 def advance(
     *, ramp_id: int, reason: str, actor: Actor, now: datetime, step_index: int | None = None
 ) -> Ramp:
-    """Advance a ramp to its next step now, ending the dwell, gates without data, and holds early.
+    """Advance a ramp to its next step now, before its dwell, data-less gates or holds end.
 
     `step_index` is the step to leave. By default it is read once, before waiting for the lock
     and before any retry; callers inside a retried transaction must pass it. If two people

@@ -30,7 +30,7 @@ def end_episode(
     to: Sequence[str] | None = None,
     more: Mapping[str, Any] = MappingProxyType({}),
 ) -> AuditEntry:
-    """End an episode and its live ramp, publish the switch as released, and return the audit row.
+    """End an episode and its live ramp, publish the release, and return the audit row.
 
     `more` is added to the audit row and messages; `to` limits the messages' destinations if
     given.

@@ -79,7 +79,7 @@ def read_plan(plan: Any, max_hold_seconds: Any = None) -> list[dict[str, Any]]:
 
 
 def is_immediate(plan: list[dict[str, Any]]) -> bool:
-    """Return True if no dwell or gate delays the full share, which makes it an immediate release."""
+    """Return True if no dwell or gate delays the full share, as in an immediate release."""
     return not any(step["dwell_seconds"] or step["gates"] for step in plan[:-1])
 
 

@@ -1,1 +1,1 @@
-"""The weekly report: what stood at the end of the week, told, signed off and kept."""
+"""Weekly reports: composed at the end of the week, sent, signed and stored."""

@@ -1,4 +1,4 @@
-"""Weekly reports over HTTP."""
+"""REST API of weekly reports."""
 
 from datetime import datetime
 from typing import Any
@@ -45,7 +45,7 @@ class ReportDetail(ApiView):
 
     @extend_schema(responses=FullReportShape)
     def get(self, request: Request, week: str) -> Response:
-        """Return a report. The running week is reported as of now, whether or not it is saved."""
+        """Return a report. An unsaved report of the running week is composed as of now."""
         return Response(full_resource(queries.find(week, db_now())))
 
 
@@ -57,9 +57,9 @@ class SignView(ApiView):
     @extend_schema(request=SignBody, responses=ReportShape, auth=BY_SESSION)
     @mutation(SignBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, week: str) -> Done:
-        """Sign off a kept report. A signed-in approver; no token ever does.
+        """Sign a saved report. Requires a signed-in approver, not a token.
 
-        The signature belongs to what is kept: a report that is made anew has none again.
+        A report that is generated again loses its signature.
         """
         read = {"comment": body.get("comment", ""), "anchor_id": body.get("anchor_id")}
         signed = services.sign(week=queries.parse_week(week), **read, actor=actor, now=now)

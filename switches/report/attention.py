@@ -1,4 +1,4 @@
-"""Attention items: reports that are not signed off."""
+"""Attention items of unsigned weekly reports."""
 
 from datetime import datetime
 
@@ -16,9 +16,9 @@ def unsigned(_now: datetime) -> QuerySet[WeeklyReport]:
 
 @attention_source(80, only_if=unsigned)
 def unsigned_reports(now: datetime) -> list[AttentionItem]:
-    """Return the final unsigned reports, the oldest first.
+    """Return an item for each final unsigned report, the oldest first.
 
-    One of a week that still runs can be signed, but nobody is asked to: the final one is another.
+    Reports of the running week are left out because the final report replaces them.
     """
     return [
         AttentionItem(

@@ -1,4 +1,4 @@
-"""The layout of a bar chart: numbers in, coordinates out. Pure."""
+"""Layout of bar charts."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ MAX_BAR_WIDTH = 34.0
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar with its label; `value` is formatted, all other numbers are in the drawing's units."""
+    """A bar with its label and formatted value; numbers are in the drawing's units."""
 
     label: str
     value: str
@@ -30,7 +30,7 @@ class BarChart:
 
 
 def draw(values: list[tuple[str, float]]) -> BarChart:
-    """Return bars side by side, the highest as high as there is room."""
+    """Return bars side by side, scaled to the highest value."""
     ground = HEIGHT - BOTTOM
     most = max((value for _, value in values), default=0.0)
     room = (WIDTH - LEFT - RIGHT) / max(1, len(values))
@@ -54,7 +54,7 @@ def draw(values: list[tuple[str, float]]) -> BarChart:
 
 
 def plain(value: float) -> str:
-    """Format a value with few decimals: `0`, `0.4`, `12`, `1,240`."""
+    """Return a value as text with few decimals: `0`, `0.4`, `12`, `1,240`."""
     if value == int(value) or abs(value) >= 100:
         return f"{round(value):,}"
     return "< 0.1" if 0 < value < 0.1 else f"{value:.1f}"

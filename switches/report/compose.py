@@ -1,4 +1,4 @@
-"""The content of a weekly report: every registered section as plain JSON values."""
+"""Composition of a weekly report from the registered sections, as JSON values."""
 
 from contextlib import nullcontext
 from datetime import datetime
@@ -27,10 +27,9 @@ def zone() -> ZoneInfo:
 
 
 def compose(week: Week, now: datetime) -> dict[str, Any]:
-    """Return the content of the report as of `now`, without saving it.
+    """Return the report's content as of `now`, without saving it.
 
-    A section that fails is logged and replaced by a note. Errors of an unreachable database are
-    raised.
+    A failing section is logged and replaced by a note; an unreachable database raises.
     """
     starts_at, ends_at = week.starts_at(zone()), week.ends_at(zone())
     return {
@@ -49,12 +48,12 @@ def compose(week: Week, now: datetime) -> dict[str, Any]:
 
 
 def unread(content: dict[str, Any]) -> list[str]:
-    """Return the titles of the sections that could not be read."""
+    """Return the titles of sections that could not be read."""
     return [section["title"] for section in content.get("sections", ()) if section["unread"]]
 
 
 def worst_first(content: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the sections, those that need action first."""
+    """Return the sections ordered by tone, the worst first."""
     return sorted(content["sections"], key=lambda section: WORST_FIRST.index(section["tone"]))
 
 
@@ -79,7 +78,7 @@ def _read(
 
 
 def _plain(section: ReportSection) -> dict[str, Any]:
-    """Return a section as JSON values; raise here, not on saving, if a value is no JSON."""
+    """Return a section as JSON values. Raise if a value can't be serialized."""
     told = _section(
         section.slug,
         section.title,

@@ -1,4 +1,4 @@
-"""The first rows of a section and the number of all rows, by one query."""
+"""Query of a section's first rows together with counts of all rows."""
 
 from typing import Any, TypeVar
 
@@ -10,9 +10,10 @@ M = TypeVar("M", bound=Model)
 
 
 def first_rows(rows: QuerySet[M], **counts: Q) -> tuple[list[Any], dict[str, int]]:
-    """Return the first `MAX_ROWS` rows, and how many there are: `total`, and those of each count.
+    """Return the first `MAX_ROWS` rows, and counts of all rows by name.
 
-    A count is a condition. All counts are 0 for a queryset without rows.
+    The count `total` is of all rows; the others are of the rows that match the condition. All
+    counts are 0 without rows.
     """
     conditions = {"total": Q(), **counts}
     annotated = rows.annotate(

@@ -1,4 +1,4 @@
-"""The job of the weekly report: make it, with retries for unreadable sections, then send it."""
+"""Job of the weekly report: generate with retries, then send."""
 
 from datetime import datetime, timedelta
 
@@ -26,7 +26,7 @@ NOWHERE = "No route leads anywhere that can be reached; it is told as soon as on
 def _make(
     turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe
 ) -> StepPassed | StepContinues:
-    """Make the report; a complete final one is left as it is."""
+    """Generate the report unless a complete final one exists."""
     week = _week(turn.job)
     actor = system(services.BEAT)
     try:
@@ -40,7 +40,7 @@ def _make(
 def _send(
     turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe
 ) -> StepPassed | StepContinues:
-    """Send the report of the last due week; earlier ones only wait for a signature."""
+    """Send the report of the last due week; earlier weeks only get an unsigned report."""
     week = _week(turn.job)
     if week != weeks.last_due(now, zone()):
         return StepPassed({"told": False})

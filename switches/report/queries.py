@@ -1,4 +1,4 @@
-"""Queries for reports: a saved one, or the running week as of now."""
+"""Lookup of saved reports and composition of unsaved ones."""
 
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from switches.report.weeks import Week
 
 
 def parse_week(text: str) -> Week:
-    """Return the week of a path. Raises :class:`NotFound` for an invalid one."""
+    """Return the week named in a URL. Raise :class:`NotFound` for an invalid name."""
     try:
         return weeks.parse(text)
     except ValueError as error:
@@ -19,9 +19,9 @@ def parse_week(text: str) -> Week:
 
 
 def find(text: str, now: datetime) -> WeeklyReport:
-    """Return the saved report of a week; for the running week, compose one if none is saved.
+    """Return the saved report of a week, or a composed one for the running week.
 
-    Raises :class:`NotFound` for a future week and for one without a report.
+    Raise :class:`NotFound` for a future week or a past week without a report.
     """
     week = parse_week(text)
     kept = WeeklyReport.objects.filter(week=str(week)).first()
@@ -37,5 +37,5 @@ def find(text: str, now: datetime) -> WeeklyReport:
 
 
 def compose_unsaved(week: Week, now: datetime) -> WeeklyReport:
-    """Return the report as of now, unsaved."""
+    """Return the report of a week as of now, unsaved."""
     return unsaved_report(compose(week, now), week.starts_at(zone()), week.ends_at(zone()))

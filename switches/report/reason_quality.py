@@ -1,8 +1,7 @@
-"""The weaknesses of accepted reasons, ranked for the weekly report. Pure.
+"""Rating of weaknesses of engage reasons for the weekly report.
 
-Empty reasons are refused (`core.reasons`); these are the ones that were accepted. Readers of the
-report can check each weakness themselves. A reason in a script without capital letters can't be
-checked for names.
+`core.reasons` refuses empty reasons; these rules rate accepted ones. Reasons in scripts without
+capital letters are not checked for names.
 """
 
 import functools
@@ -29,14 +28,14 @@ _UNCASED = re.compile(
 
 @dataclass(frozen=True)
 class ReasonWeakness:
-    """The weaknesses of a reason; `points` is 0 if there are none, `why` names them."""
+    """The weaknesses of a reason: `points` (0 for none) and explanations."""
 
     points: int
     why: tuple[str, ...]
 
 
 def assess_quickly(reason: str) -> ReasonWeakness:
-    """Return the weaknesses found without looking at words: fast enough for thousands."""
+    """Return the weaknesses that need no word lookup: fast enough for thousands."""
     found = []
     if not _NUMBER.search(reason):
         found.append((30, "no number: no count, rate, time or incident"))

@@ -1,4 +1,4 @@
-"""Weekly reports as API resources, and their shapes in the OpenAPI document."""
+"""Serializers of weekly reports, for responses and the OpenAPI document."""
 
 from datetime import datetime
 from typing import Any
@@ -33,7 +33,7 @@ def full_resource(report: WeeklyReport) -> dict[str, Any]:
 
 
 def unsaved_report(content: dict[str, Any], starts_at: datetime, ends_at: datetime) -> WeeklyReport:
-    """Return an unsaved report of composed content."""
+    """Return an unsaved report with composed content."""
     return WeeklyReport(
         week=content["week"],
         starts_at=starts_at,

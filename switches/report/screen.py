@@ -1,4 +1,4 @@
-"""A report's content for templates: typed cells and laid-out charts. Pure."""
+"""Report content for templates: typed cells and laid-out charts."""
 
 import re
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ TONES = {
 
 @dataclass(frozen=True)
 class ReportCell:
-    """A cell of a table: `at` for a moment, else `text`; `kind` is `number`, `moment` or `text`."""
+    """A table cell of `kind` `number`, `moment`, `text` or `empty`; `at` is set for a moment."""
 
     label: str
     kind: str
@@ -30,7 +30,7 @@ class ReportCell:
 
     @property
     def is_long(self) -> bool:
-        """True if the text may take several lines, broken anywhere."""
+        """Return True if the text may wrap over several lines."""
         return self.at is None and len(self.text) > LONG_CELL
 
 
@@ -65,7 +65,7 @@ class Section:
 
     @property
     def is_quiet(self) -> bool:
-        """True if there is nothing but the summary."""
+        """Return True if the section has nothing but a summary."""
         return self.tone == "good" and not self.rows and not self.charts
 
 
@@ -92,7 +92,7 @@ def cell(column: str, value: Any) -> ReportCell:
 
 
 def heading(column: str) -> str:
-    """Return the heading of a column without its unit: `engaged_at` → `Engaged`."""
+    """Return a column's heading without its unit: `engaged_at` → `Engaged`."""
     words = re.sub(r"_(at|seconds)$", "", column).replace("_", " ")
     return words[:1].upper() + words[1:]
 

@@ -1,4 +1,4 @@
-"""The weekly report: generate, send and sign off, each once per week."""
+"""Services of weekly reports: generate, send and sign, each once per week."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -34,21 +34,21 @@ BEAT = "weekly report"
 
 
 class UnreadSections(Exception):
-    """Sections of a report could not be read, and there is time to try again."""
+    """Raised if sections of a report could not be read and may be retried."""
 
 
 @transaction.atomic
 def generate(*, week: Week, actor: Actor, now: datetime, patiently: bool = False) -> WeeklyReport:
-    """Return the report of a week, generated now unless there is a final one.
+    """Return the final report of a week if there is one, else generate it now.
 
-    It is final if its week is over; until then each new one replaces the last one and its
-    signature. A final one with unreadable sections is generated again while it is unsigned. An
-    audit row holds the hash of its content, and the report holds that row's number and hash: the
-    head of the chain at that moment.
+    A report is final if its week is over; earlier ones are replaced together with their
+    signature. A final unsigned report with unreadable sections is generated again. An audit row
+    stores the content's hash, and the report stores that row's id and hash as its anchor in the
+    audit chain.
 
-    Raises :class:`NotFound` for a week that has not begun. With `patiently`, raises
-    :class:`UnreadSections` within an hour after the due time, instead of finalizing it without
-    some of its sections.
+    Raise :class:`NotFound` for a week that has not begun. With `patiently`, raise
+    :class:`UnreadSections` until an hour after the due time instead of saving an incomplete
+    report.
     """
     if week.starts_at(zone()) > now:
         raise NotFound(f"The week {week} has not begun.")
@@ -79,10 +79,10 @@ def generate(*, week: Week, actor: Actor, now: datetime, patiently: bool = False
 
 @transaction.atomic
 def send(*, week: Week, actor: Actor, now: datetime) -> bool:
-    """Announce the saved report of a week; return True if it is sent now.
+    """Announce the saved report of a week once and return True if sent now.
 
-    It is sent once, and not while no route reaches anybody. A final one opens an escalation that
-    lasts until it is signed.
+    Not sent while no route has a destination. A final report opens an escalation until it is
+    signed.
     """
     report = _locked(week)
     if report.sent_at is not None:
@@ -122,12 +122,12 @@ def send(*, week: Week, actor: Actor, now: datetime) -> bool:
 def sign(
     *, week: Week, comment: str, anchor_id: int | None = None, actor: Actor, now: datetime
 ) -> WeeklyReport:
-    """Sign off a saved report as a person who may approve; signing again changes nothing.
+    """Sign a saved report as a person who may approve; signing again changes nothing.
 
-    A report of the running week can be signed as well, but the final one needs a signature of its
-    own. `anchor_id` identifies the version that was read by its audit row. Raises
-    :class:`Forbidden`, :class:`NotFound`, or :class:`Conflict` if somebody else has signed or the
-    report was generated again since it was read.
+    A report of the running week can be signed, but its final version needs another signature.
+    `anchor_id` is the anchor of the version that was read. Raise :class:`Forbidden`,
+    :class:`NotFound`, or :class:`Conflict` if another person has signed or the report was
+    generated again.
     """
     actor.require_power(Power.APPROVE)
     require_readable(comment=comment)
@@ -166,8 +166,8 @@ def sign(
 def run_due(now: datetime) -> int:
     """Start jobs for the last due report and up to four missing earlier ones; return how many.
 
-    Weeks before the first audit row are left out. Concurrent calls are safe, as the jobs of a week
-    are numbered. A failed job is followed by another after an hour, a cancelled one is not.
+    Weeks before the first audit row are skipped. Concurrent calls are safe because a week's
+    jobs are numbered. A failed job is retried after an hour, a cancelled job is not.
     """
     wanted = _weeks_to_make(now)
     if not wanted:
@@ -221,7 +221,7 @@ def _may_follow(job: Job, now: datetime) -> bool:
 
 
 def _lock_or_create(week: Week, now: datetime) -> WeeklyReport:
-    """Return the locked row; a concurrent call waits for the first one and gets its result."""
+    """Return the locked row of the week, created if missing; concurrent calls wait here."""
     WeeklyReport.objects.bulk_create(
         [
             WeeklyReport(
@@ -256,7 +256,7 @@ def _record_signature(report: WeeklyReport, actor: Actor, now: datetime) -> Audi
 
 
 def _facts(report: WeeklyReport) -> dict[str, Any]:
-    """Return the message's facts: a headline, the worst sections, and counts of the others."""
+    """Return the message's facts: a headline, the worst sections, and counts."""
     ordered = worst_first(report.content)
     acting = [section for section in ordered if section["tone"] != GOOD]
     bad = sum(section["tone"] == "bad" for section in ordered)

@@ -1,4 +1,4 @@
-"""A report's content as plain text, for the command line. Pure."""
+"""Plain-text rendering of reports for the command line."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, tzinfo
@@ -10,7 +10,7 @@ MARKS = {"bad": "!!", "warn": " !", "unknown": " ?", "good": "  "}
 
 
 def lines_of(content: Mapping[str, Any], zone: tzinfo, public_url: str) -> Iterator[str]:
-    """Yield the lines of all sections, with times in `zone` and full URLs."""
+    """Yield the lines of all sections, with times in `zone` and absolute URLs."""
     state = "final" if content["final"] else "so far"
     yield f"Weekly report {content['week']} of {content['environment']}, {state}"
     since, until = (datetime.fromisoformat(content[key]) for key in ("starts_at", "ends_at"))

@@ -1,4 +1,4 @@
-"""Paths of the weekly report."""
+"""Page and API routes of weekly reports."""
 
 from django.urls import URLPattern, path
 

@@ -1,4 +1,4 @@
-"""The pages of the weekly report: the history, and one report to read, print and sign."""
+"""Pages of weekly reports: the list, and one report to read, print and sign."""
 
 from django.conf import settings
 from django.http import HttpResponse
@@ -21,7 +21,7 @@ PAGE_SIZE = 26
 @signed_in
 @require_GET
 def reports_page(request: PersonRequest) -> HttpResponse:
-    """Show the running week and saved reports, the newest first; older ones by `before`."""
+    """Show the running week and saved reports, newest first; `before` pages through older ones."""
     now = db_now()
     before = request.GET.get("before", "")
     kept = WeeklyReport.objects.defer("content").order_by("-week")
@@ -46,7 +46,6 @@ def reports_page(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_GET
 def report_page(request: PersonRequest, week: str) -> HttpResponse:
-    """Show one report."""
     now = db_now()
     report = queries.find(week, now)
     this = weeks.parse(report.week)

@@ -1,7 +1,6 @@
 """ISO weeks in a time zone: `2026-W47` lasts from Monday 00:00 to the next Monday.
 
-Pure: zones are arguments, moments are aware, results are in UTC. A week has 167 or 169 hours where
-daylight saving time begins or ends.
+Results are in UTC. Weeks with a daylight saving change have 167 or 169 hours.
 """
 
 import re
@@ -18,7 +17,7 @@ _WRITTEN = re.compile(r"([0-9]{4})-W([0-9]{2})")
 
 @dataclass(frozen=True, order=True)
 class Week:
-    """An ISO week: `year` is the one its Thursday is in, `number` is 1 to 52 or 53."""
+    """An ISO week; `year` is the year of its Thursday, `number` is 1 to 53."""
 
     year: int
     number: int
@@ -42,16 +41,16 @@ class Week:
         return _clock(self.monday, time(0), zone)
 
     def ends_at(self, zone: tzinfo) -> datetime:
-        """Return the start of the next week: the first moment outside of this one."""
+        """Return the start of the next week."""
         return self.later(1).starts_at(zone)
 
     def due_at(self, zone: tzinfo) -> datetime:
-        """Return the due time of its report: the next Monday at nine."""
+        """Return the due time of the week's report: the next Monday at nine."""
         return _clock(self.later(1).monday, DUE_AT, zone)
 
 
 def parse(text: str) -> Week:
-    """Parse an ISO week. Raises :class:`ValueError` with a message for its author."""
+    """Return the ISO week in a text. Raise ValueError with a message for the user."""
     written = _WRITTEN.fullmatch(text.strip())
     if written is None:
         raise ValueError(f"{ADVICE}.")
@@ -66,10 +65,10 @@ def parse(text: str) -> Week:
 
 
 def week_of(moment: datetime, zone: tzinfo) -> Week:
-    """Return the week of a moment.
+    """Return the week of a time.
 
-    A clock that is set back across midnight shows Sunday again on Monday, so the starts of weeks
-    decide, not the date.
+    The starts of weeks decide, not dates: a clock set back across midnight shows Sunday again
+    on Monday.
     """
     week = _week_of_date(moment.astimezone(zone).date())
     if moment < week.starts_at(zone):
@@ -78,7 +77,7 @@ def week_of(moment: datetime, zone: tzinfo) -> Week:
 
 
 def last_due(moment: datetime, zone: tzinfo) -> Week:
-    """Return the last week whose report is due at a moment."""
+    """Return the last week whose report is due."""
     complete = week_of(moment, zone).later(-1)
     return complete if complete.due_at(zone) <= moment else complete.later(-1)
 
@@ -97,5 +96,5 @@ def _week_of_date(day: date) -> Week:
 
 
 def _clock(day: date, hour: time, zone: tzinfo) -> datetime:
-    """Return the first moment a zone's clock shows that time, or later where it skips it."""
+    """Return the first UTC time at which the zone's clock shows that time, or later if skipped."""
     return datetime.combine(day, hour, zone).astimezone(UTC)

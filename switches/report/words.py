@@ -1,4 +1,4 @@
-"""Formatting that the sections of switches share: counts, names and paths."""
+"""Text formatting shared by report sections: counts, names and paths."""
 
 from typing import Any
 from urllib.parse import quote
@@ -18,7 +18,7 @@ def pluralize(count: int, thing: str) -> str:
 
 
 def first(reason: str) -> str:
-    """Return a reason, shortened if it is long; its page has the whole."""
+    """Return a reason, truncated if long."""
     text = reason.strip()
     return text if len(text) <= MAX_REASON_LENGTH else f"{text[: MAX_REASON_LENGTH - 1].rstrip()}…"
 
@@ -28,6 +28,6 @@ def engaged_by(episode: Any) -> str:
 
 
 def switch_path(switch_id: str) -> str:
-    """Return the path of a switch's page, or that of the switchboard for an invalid id."""
+    """Return the path of a switch's page, or of the switchboard for an invalid id."""
     scope, _, key = switch_id.partition(":")
     return f"/switches/{quote(scope)}/{quote(key)}/" if key else "/"

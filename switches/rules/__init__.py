@@ -1,1 +1,1 @@
-"""Safety rules across switches: limits on which may be engaged or released together."""
+"""Safety rules across switches: limits on which switches are engaged or released together."""

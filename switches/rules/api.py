@@ -1,4 +1,4 @@
-"""The API of the safety rules; every change of one waits for a second person."""
+"""REST API of safety rules; every change waits for a second person."""
 
 from datetime import datetime
 from typing import Any
@@ -56,7 +56,7 @@ class RuleShape(serializers.Serializer[Rule]):
 
 
 class ProposedShape(serializers.Serializer[Any]):
-    """Nothing changed yet: a second person decides."""
+    """A proposed change that waits for a second person."""
 
     approval = ApprovalShape(required=False, help_text="What waits for a second person.")
     outlook = serializers.DictField(
@@ -92,7 +92,7 @@ class RemoveBody(MutationBody):
 
 
 class RuleList(ListView[Rule]):
-    """The safety rules, in the order they were made."""
+    """The safety rules, oldest first."""
 
     queryset = Rule.objects.all()
     serializer_class = RuleShape
@@ -103,7 +103,7 @@ class RuleList(ListView[Rule]):
     @extend_schema(request=RuleBody, responses={202: ProposedShape})
     @mutation(RuleBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Propose a rule, as an admin; another approver decides."""
+        """Propose a rule. Requires an admin; another approver decides."""
         return _propose(body, None, actor, now)
 
 
@@ -113,7 +113,7 @@ class RuleDetail(ApiView):
 
     @extend_schema(responses=RuleShape)
     def get(self, request: Request, rule_id: int) -> Response:
-        """One rule with its status."""
+        """Return one rule with its status."""
         row = Rule.objects.filter(pk=rule_id).first()
         if row is None:
             raise NotFound(f"There is no rule {rule_id}.")
@@ -136,7 +136,6 @@ class RuleDetail(ApiView):
 
 
 def rule_resource(found: SafetyRuleStatus) -> dict[str, Any]:
-    """Return the resource of a rule, as `/rules/` shows it."""
     return {
         "id": found.row.pk,
         "name": found.row.name,
@@ -164,7 +163,7 @@ def _propose(body: dict[str, Any], rule_id: int | None, actor: Actor, now: datet
 
 
 def _respond(proposed: RuleProposal) -> Done:
-    """Respond with the approval; a dry run adds a preview of the rule."""
+    """Return the response with the approval; a dry run adds a preview of the rule."""
     pending = {"approval": approval_resource(proposed.approval)}
     would_be = dict(pending)
     if proposed.after is not None:

@@ -1,4 +1,4 @@
-"""Break-glass: overriding safety rules by name, for hours only, announced and reviewed."""
+"""Break-glass: overrides of named safety rules, limited to hours, announced and reviewed."""
 
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -39,9 +39,9 @@ class RuleOverride:
 
 
 def read_override(given: Mapping[str, Any] | None) -> RuleOverride | None:
-    """Return the override in `{"rule", "reason"}`; `rule` is a name or a list of names.
+    """Return the override in `{"rule", "reason"}`, where `rule` is a name or a list of names.
 
-    Raise :class:`InvalidInput`, also if the reason would not do for an engage.
+    Raise :class:`InvalidInput` for missing names or a reason that an engage would refuse.
     """
     if given is None:
         return None
@@ -63,9 +63,9 @@ def read_override(given: Mapping[str, Any] | None) -> RuleOverride | None:
 def override_refusals(
     refusals: Sequence[Refusal], override: RuleOverride | None
 ) -> tuple[str, ...]:
-    """Return the names of the refusing rules, all of which `glass` must name.
+    """Return the names of the refusing rules if `override` names all of them.
 
-    Raise :class:`SafetyRefused` with those that it doesn't name.
+    Raise :class:`SafetyRefused` with the rules that it doesn't name.
     """
     unnamed = [one for one in refusals if override is None or not override.names(one.rule)]
     if unnamed:
@@ -74,7 +74,7 @@ def override_refusals(
 
 
 def override_record(reason: str, rules: Sequence[str], at: str, actor: Actor) -> dict[str, Any]:
-    """Return the break-glass record of an episode; `at` is `engage`, `extend` or `release`."""
+    """Return an episode's `broke_glass` record; `at` is `engage`, `extend` or `release`."""
     named = ", ".join(rules)
     return {"rule": named, "rules": list(rules), "reason": reason, "at": at, "by": actor.name}
 
@@ -87,7 +87,7 @@ def notify_break_glass(
     actor: Actor,
     now: datetime,
 ) -> Approval:
-    """Announce the override and open the review that another person signs; after the audit row."""
+    """Announce an override and open its review; call after writing the audit row."""
     announce_break_glass(switch, episode, override_entry, entry, actor, now)
     return reviews.open_review(
         rule=override_entry["rule"],
@@ -107,7 +107,6 @@ def announce_break_glass(
     actor: Actor,
     now: datetime,
 ) -> None:
-    """Announce the override by a message; after the audit row."""
     outbox.announce(
         event="switch.broke_glass",
         event_key=f"audit:{entry.pk}:glass",
@@ -128,7 +127,7 @@ def announce_break_glass(
 def violated_rules(episode: Episode) -> tuple[str, ...]:
     """Return the overridden rules that would still refuse the episode.
 
-    While there are any, it lasts for hours only and is never permanent.
+    As long as there are any, the episode lasts for hours only and is never permanent.
     """
     override_entry = (episode.broke_glass or {}).get("rules", ())
     if not override_entry:
@@ -138,7 +137,7 @@ def violated_rules(episode: Episode) -> tuple[str, ...]:
 
 
 def describe_limit(rules: Sequence[str]) -> str:
-    """Return the explanation of an expiry that was shortened."""
+    """Return the explanation of an expiry shortened because of overridden rules."""
     hours = durations.readable(MAX_DURATION)
     return f"Against {_quoted(rules)} it is engaged for {hours} at a time and never permanent."
 
@@ -149,7 +148,7 @@ def _quoted(rules: Sequence[str]) -> str:
 
 
 def _normalize_names(names: Any) -> list[str]:
-    """Return the names in NFC without surrounding space; empty if they are no names."""
+    """Return the names in NFC without surrounding spaces; empty if any is invalid."""
     if not isinstance(names, list) or len(names) > MAX_NAMED:
         return []
     if not all(isinstance(name, str) for name in names):

@@ -1,4 +1,4 @@
-"""The error of a change that safety rules refuse."""
+"""Error for changes that safety rules refuse."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -9,10 +9,10 @@ from .evaluation import Refusal
 
 
 class SafetyRefused(Conflict):
-    """Safety rules refuse the change.
+    """Raised if safety rules refuse a change.
 
-    `extra` has the first `rule` with its `would_pass`, and all `refusals`. `instead` is the error
-    of the attempt to override them, if there was one.
+    `extra` has the first `rule` with its `would_pass`, and all `refusals`. `instead` describes
+    a failed attempt to override them.
     """
 
     slug = "safety-refused"

@@ -1,8 +1,7 @@
-"""Evaluation of safety rules for one change, given the engaged switches. Pure.
+"""Evaluation of safety rules for one change, given the engaged switches.
 
-A ramping switch counts as engaged, except one that lets everything flow when a release is
-evaluated. A rule refuses only what makes things worse: one that is violated already doesn't block
-the change that repairs it.
+Ramping switches count as engaged, except that a release is evaluated without switches that allow
+all traffic. Rules refuse only changes that make a violation worse.
 """
 
 import re
@@ -21,7 +20,7 @@ _KEY_PATTERN = re.compile(KEY_PATTERN.replace("[", "[*"))
 
 @dataclass(frozen=True)
 class SafetyRule:
-    """A rule as data; `switches` are ids or patterns, `n` is for `at_most` only."""
+    """A safety rule; `switches` are ids or patterns, `n` is for `at_most` only."""
 
     name: str
     kind: str
@@ -30,7 +29,7 @@ class SafetyRule:
 
     @property
     def max_engaged(self) -> int | None:
-        """The maximum of the group that may be engaged at once; None without a limit."""
+        """Return how many of the group may be engaged at once; None without a limit."""
         if self.kind == EXCLUSIVE:
             return 1
         return self.n if self.kind == AT_MOST else None
@@ -38,7 +37,7 @@ class SafetyRule:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A refusal by a rule: its name, the explanation, and what would pass."""
+    """A refusal by a rule: its name, an explanation, and what would pass."""
 
     rule: str
     detail: str
@@ -60,7 +59,7 @@ def covers(rule: SafetyRule, switch_id: str) -> bool:
 
 
 def matches(pattern: str, switch_id: str) -> bool:
-    """Return True if the pattern matches; `*` stands for any characters.
+    """Return True if the pattern matches the switch id; `*` stands for any characters.
 
     Only its id and `*` alone match the global switch.
     """
@@ -83,7 +82,7 @@ def refusals_to_engage(
 def refusals_to_release(
     rules: Iterable[SafetyRule], switch_id: str, engaged: Collection[str]
 ) -> list[Refusal]:
-    """Return the refusals to release the switch while `engaged` still stop something."""
+    """Return the refusals to release the switch while `engaged` block traffic."""
     if switch_id not in engaged:
         return []
     covering = [rule for rule in _covering(rules, switch_id) if rule.kind == AT_LEAST_ONE]
@@ -92,7 +91,7 @@ def refusals_to_release(
 
 
 def is_protected(rules: Iterable[SafetyRule], switch_id: str) -> bool:
-    """Return True if a rule protects it from releases by itself or by one person."""
+    """Return True if a rule protects the switch from release by itself or by one person."""
     return any(rule.kind == PROTECTED for rule in _covering(rules, switch_id))
 
 
@@ -104,10 +103,10 @@ def members(rule: SafetyRule, switches: Iterable[str]) -> list[str]:
 def forbidding_rule(
     rules: Iterable[SafetyRule], switch_id: str, on_expiry: str
 ) -> SafetyRule | None:
-    """Return the rule that forbids the policy `on_expiry` for the switch, if there is one.
+    """Return the rule that forbids the expiry policy `on_expiry` for the switch, or None.
 
-    A protected switch always holds. A disconnected client can't ask a rule that may refuse the
-    release, so such a switch isn't engaged with `release`.
+    Protected switches always hold. Disconnected clients can't evaluate rules, so a switch of an
+    `at_least_one` rule can't have the policy `release`.
     """
     forbidden = {PROTECTED: {"ramp", "release"}, AT_LEAST_ONE: {"release"}}
     covering = _covering(rules, switch_id)
@@ -115,7 +114,7 @@ def forbidding_rule(
 
 
 def describe_violation(rule: SafetyRule, engaged: Iterable[str]) -> str:
-    """Return a sentence on how the rule is violated now; empty if it isn't."""
+    """Return how the rule is violated now, or an empty text."""
     now = members(rule, engaged)
     if rule.max_engaged is not None and len(now) > rule.max_engaged:
         return f"{len(now)} are engaged, {len(now) - rule.max_engaged} more than allowed."
@@ -125,13 +124,13 @@ def describe_violation(rule: SafetyRule, engaged: Iterable[str]) -> str:
 
 
 def is_at_limit(rule: SafetyRule, engaged: Iterable[str]) -> bool:
-    """Return True if the next change of the kind that the rule limits would be refused."""
+    """Return True if the next change that the rule limits would be refused."""
     count = len(members(rule, engaged))
     return count == (1 if rule.kind == AT_LEAST_ONE else rule.max_engaged)
 
 
 def describe_rule(rule: SafetyRule) -> str:
-    """Return the rule in words: `At most 2 of segment:* engaged`."""
+    """Return the rule as text: `At most 2 of segment:* engaged`."""
     group = ", ".join(rule.switches)
     if rule.kind == AT_MOST:
         return f"At most {rule.n} of {group} engaged"
@@ -185,7 +184,7 @@ def _listed(ids: list[str]) -> str:
 
 
 def _matches_pattern(pattern: str, text: str) -> bool:
-    """Match the pieces between `*` from the left, in linear time."""
+    """Return True if the text matches the pattern; linear time."""
     first, *pieces = pattern.split("*")
     if not pieces:
         return pattern == text

@@ -1,4 +1,4 @@
-"""Forms to propose a rule."""
+"""Forms that propose changes of safety rules."""
 
 import re
 from typing import Any
@@ -23,7 +23,7 @@ class RemoveForm(ServiceForm):
 
 
 class ProposeForm(RemoveForm):
-    """A rule's fields; switches and patterns are separated by lines or commas."""
+    """Fields of a rule; switches and patterns are separated by lines or commas."""
 
     name = forms.CharField(max_length=400, required=False)
     kind = forms.ChoiceField(
@@ -33,7 +33,7 @@ class ProposeForm(RemoveForm):
     n = forms.CharField(max_length=20, required=False, initial="1")
 
     def service_arguments(self) -> dict[str, Any]:
-        """Return the service's `asked`; only a rule of kind `at_most` has a number."""
+        """Return the service's `asked`; `n` is kept for rules of kind `at_most` only."""
         kind, n = self.given("kind"), self.given("n").strip()
         number = int(n) if n.isascii() and n.isdigit() else n or None
         return {
@@ -45,7 +45,7 @@ class ProposeForm(RemoveForm):
 
 
 def initial_of(row: Rule) -> dict[str, str]:
-    """Return the form's initial values of a rule."""
+    """Return the form's initial values for a rule."""
     return {
         "name": row.name,
         "kind": row.kind,

@@ -1,6 +1,6 @@
-"""Safety rules evaluated against the database, inside the transaction of the change.
+"""Evaluation of safety rules against the database, in the transaction of a change.
 
-The publication row is locked already, so nothing can change before the commit.
+Callers hold the publication row's lock, so the result stays true until the commit.
 """
 
 from datetime import datetime
@@ -19,7 +19,6 @@ FULL_PERCENT = 100  # per cent
 
 
 def refusals_to_engage(switch_id: str) -> list[Refusal]:
-    """Return the refusals to engage this switch now."""
     covering = _covering(switch_id)
     return (
         evaluation.refusals_to_engage(covering, switch_id, engaged_switches()) if covering else []
@@ -27,7 +26,7 @@ def refusals_to_engage(switch_id: str) -> list[Refusal]:
 
 
 def refusals_while_engaged(switch_id: str) -> list[Refusal]:
-    """Return the refusals to engage this switch as if it were not engaged."""
+    """Return the refusals to engage this switch as if it were released."""
     covering = _covering(switch_id)
     return (
         evaluation.refusals_to_engage(covering, switch_id, engaged_switches() - {switch_id})
@@ -37,7 +36,6 @@ def refusals_while_engaged(switch_id: str) -> list[Refusal]:
 
 
 def refusals_to_release(switch_id: str) -> list[Refusal]:
-    """Return the refusals to release this switch now."""
     covering = _covering(switch_id)
     return (
         evaluation.refusals_to_release(covering, switch_id, stopping_switches(switch_id))
@@ -47,10 +45,10 @@ def refusals_to_release(switch_id: str) -> list[Refusal]:
 
 
 def refusals_to_undo(switch_id: str, since: datetime) -> list[Refusal]:
-    """Return the refusals by rules that another switch, released `since`, satisfied.
+    """Return the refusals by rules that another switch satisfied until its release at `since`.
 
-    Otherwise an undo only restores what was so before, which is no worse than now. A switch whose
-    ramp lets everything flow counts as released.
+    Other rules don't apply, because an undo restores the previous state. A switch whose ramp
+    allows all traffic counts as released.
     """
     refused = refusals_to_release(switch_id)
     if not refused:
@@ -63,12 +61,12 @@ def refusals_to_undo(switch_id: str, since: datetime) -> list[Refusal]:
 
 
 def is_protected(switch_id: str) -> bool:
-    """Return True if a `protected` rule covers it, so that one person never releases it."""
+    """Return True if a `protected` rule covers the switch."""
     return evaluation.is_protected(list_rules(), switch_id)
 
 
 def forbidding_rule(switch_id: str, on_expiry: str) -> SafetyRule | None:
-    """Return the rule that forbids the policy `on_expiry` for the switch, if there is one."""
+    """Return the rule that forbids the expiry policy `on_expiry` for the switch, or None."""
     return evaluation.forbidding_rule(list_rules(), switch_id, on_expiry)
 
 
@@ -82,15 +80,15 @@ def to_safety_rule(row: Rule) -> SafetyRule:
 
 
 def engaged_switches() -> set[str]:
-    """Return the switches that are engaged or ramping."""
+    """Return the ids of engaged and ramping switches."""
     return set(Episode.objects.filter(ended_at__isnull=True).values_list("switch_id", flat=True))
 
 
 def stopping_switches(included: str = "") -> set[str]:
-    """Return the switches that still stop something, by which a release is evaluated.
+    """Return the ids of switches that block traffic, used to evaluate a release.
 
-    A ramp at its last step lets everything flow, so no rule can rely on its switch; if it counted,
-    two of them could leave a rule with none. The switch `included` always counts.
+    A ramp at 100 % blocks nothing, so it can't satisfy a rule that requires an engaged switch.
+    The switch `included` always counts.
     """
     present = Episode.objects.filter(ended_at__isnull=True)
     stops = Q(allow_percent__lt=FULL_PERCENT) | Q(switch_id=included)
@@ -104,8 +102,8 @@ def _covering(switch_id: str) -> list[SafetyRule]:
 def needs_second_person(switch: Switch, *, at_once: bool) -> bool:
     """Return True if a release needs an approver other than the requester.
 
-    Always for the global switch; for a segment or a protected switch if all traffic is to flow at
-    once, or by a hasty plan (:func:`switches.ramps.plan.is_hasty`).
+    Always for the global switch. For segments and protected switches, if the release is
+    immediate or its plan hasty (:func:`switches.ramps.plan.is_hasty`).
     """
     if switch.scope == GLOBAL.name:
         return True

@@ -1,4 +1,4 @@
-"""Proposals of rules: validation, and a preview of what the rule would do."""
+"""Proposed safety rules: validation, and a preview of the refusals."""
 
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
@@ -22,7 +22,7 @@ MAX_SHOWN_REFUSALS = 50
 
 @dataclass(frozen=True)
 class Proposal:
-    """A rule's four fields, validated."""
+    """The validated fields of a rule."""
 
     name: str
     kind: str
@@ -66,7 +66,7 @@ class RulePreview:
 
 
 def validate_proposal(fields: Mapping[str, Any]) -> Proposal:
-    """Return the proposal of `name`, `kind`, `switches` and `n`; raise :class:`InvalidInput`."""
+    """Return the proposal of `name`, `kind`, `switches` and `n`. Raise :class:`InvalidInput`."""
     errors: dict[str, list[str]] = {}
     name = unicodedata.normalize("NFC", str(fields.get("name") or "")).strip()
     kind = str(fields.get("kind") or "")
@@ -116,7 +116,7 @@ def _name_problem(name: str) -> str:
 
 
 def _skeleton(name: str) -> str:
-    """Return letters and digits only, so that hyphens and spaces make no other name."""
+    """Return the name's letters and digits only, to compare names without punctuation."""
     plain = unicodedata.normalize("NFKC", name).casefold()
     return "".join(character for character in plain if character.isalnum())
 

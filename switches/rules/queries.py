@@ -1,4 +1,4 @@
-"""Rules with their status: members, engaged ones, violations and pending changes."""
+"""Safety rules with their status, and pending changes."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -33,14 +33,14 @@ class SafetyRuleStatus:
 
     @property
     def condition(self) -> str:
-        """`broken`, `limit` or `kept`; a protecting rule is always kept."""
+        """Return `broken`, `limit` or `kept`."""
         if self.violation:
             return "broken"
         return "limit" if self.at_its_limit else "kept"
 
 
 def rule_statuses(rows: Collection[Rule]) -> list[SafetyRuleStatus]:
-    """Return the statuses of these rules, by two queries for any number."""
+    """Return the statuses of these rules, in two queries."""
     if not rows:
         return []
     engaged, known = guard.engaged_switches(), known_switches()
@@ -53,7 +53,7 @@ def preview_now(rule: SafetyRule) -> RulePreview:
 
 
 def pending_changes() -> list[Approval]:
-    """Return the changes of rules that wait for an approver."""
+    """Return the rule changes that wait for an approver."""
     waiting = Approval.objects.filter(kind=Approval.Kind.RULE_CHANGE, state="pending")
     return list(waiting.order_by("id"))
 

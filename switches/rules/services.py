@@ -1,4 +1,4 @@
-"""Services of safety rules: an admin proposes a change, and an approver carries it out."""
+"""Services of safety rules: an admin proposes a change, and an approver applies it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,7 +24,7 @@ RuleFields = dict[str, Any]
 
 @dataclass(frozen=True)
 class RuleProposal:
-    """A proposed change: the rule before and after it, and the approval it waits for."""
+    """A proposed change: the rule before and after, and its approval request."""
 
     before: Proposal | None
     after: Proposal | None
@@ -39,10 +39,10 @@ def propose(
     actor: Actor,
     now: datetime,
 ) -> RuleProposal:
-    """Propose a new rule (no `rule_id`), a change of one, or its removal (`asked` is None).
+    """Propose a new rule (`rule_id` None), a change, or a removal (`asked` None).
 
-    Raise :class:`Forbidden` unless an admin asks, :class:`InvalidInput`, :class:`NotFound`, or
-    :class:`Conflict` while another change of the rule waits.
+    Raise :class:`Forbidden` unless the actor is an admin, :class:`InvalidInput`,
+    :class:`NotFound`, or :class:`Conflict` while another change of the rule is pending.
     """
     require_admin(actor)
     errors: dict[str, list[str]] = {}
@@ -67,7 +67,7 @@ def propose(
 
 
 def require_admin(actor: Actor) -> None:
-    """Raise :class:`Forbidden` unless the actor is an admin, or an admin's token that may write."""
+    """Raise :class:`Forbidden` unless the actor is an admin or an admin's write token."""
     actor.require("switches:write")
     if actor.type != "system" and actor.role != Role.ADMIN:
         raise Forbidden("Only an admin may propose a change of the safety rules.")
@@ -106,13 +106,13 @@ def _request_approval(
 
 
 def _diff(before: Proposal | None, after: Proposal | None) -> RuleFields:
-    """Return each field before and after; all of one side are null without a rule."""
+    """Return each field before and after; a missing rule has null fields."""
     was, becomes = (one.as_dict() if one else dict.fromkeys(FIELDS) for one in (before, after))
     return {field: [was[field], becomes[field]] for field in FIELDS}
 
 
 def _sides(diff: RuleFields) -> tuple[RuleFields | None, RuleFields | None]:
-    """Return the two sides that :func:`_diff` was made of."""
+    """Return the fields before and after, None for a missing rule."""
     was = {field: diff[field][0] for field in FIELDS}
     becomes = {field: diff[field][1] for field in FIELDS}
     return (was if was["name"] else None), (becomes if becomes["name"] else None)
@@ -132,7 +132,7 @@ def _summary(before: Proposal | None, after: Proposal | None) -> str:
     Approval.Kind.RULE_CHANGE, lock_first=publication.lock, check_reason=reasons.find_text_problems
 )
 def _carry_out(approval: Approval, actor: Actor, now: datetime) -> None:
-    """Carry out the approved change, if the rule is still as it was when proposed."""
+    """Apply the approved change, if the rule is unchanged since the proposal."""
     publication.lock()
     before, after = _sides(approval.diff)
     row = None
@@ -171,10 +171,10 @@ def _write(row: Rule | None, after: Proposal | None, approval: Approval, now: da
 
 
 def hold_protected_episodes(*, actor: Actor, now: datetime) -> int:
-    """Make episodes hold at their expiry if the rules forbid that they end by themselves.
+    """Set the expiry policy `hold` on episodes whose policy the rules forbid.
 
-    Each is published again, as a disconnected client acts on the last policy it received. It runs
-    in the caller's transaction and returns the number of episodes.
+    Each switch is published again because disconnected clients act on the last policy they
+    received. Runs in the caller's transaction and returns the number of episodes.
     """
     head = publication.lock()
     rules = guard.list_rules()

@@ -1,4 +1,4 @@
-"""URLs of rules."""
+"""Page and API routes of safety rules."""
 
 from django.urls import URLPattern, path
 

@@ -1,4 +1,4 @@
-"""The page of the safety rules, and forms to propose a change."""
+"""Page of safety rules, and forms that propose changes."""
 
 from datetime import datetime
 from typing import Any
@@ -27,7 +27,7 @@ PAGE_SIZE = 50
 @signed_in
 @require_GET
 def rules_page(request: PersonRequest) -> HttpResponse:
-    """Show the rules in words, with their status and pending changes."""
+    """Show the rules with their status and pending changes."""
     after = request.GET.get("after", "")
     rows = Rule.objects.order_by("pk")
     if after.isascii() and after.isdigit() and len(after) < 19:
@@ -118,7 +118,7 @@ def _propose_change(
 def _preview(
     form: ProposeForm, row: Rule | None, actor: Actor, now: datetime
 ) -> RulePreview | None:
-    """Return a preview of the rule; nothing is proposed."""
+    """Return a preview of the rule from a rolled-back proposal."""
     with rehearsal():
         proposed = services.propose(
             rule_id=row.pk if row else None, asked=form.service_arguments(), actor=actor, now=now

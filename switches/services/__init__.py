@@ -1,4 +1,4 @@
-"""Services: every write on switches, each one transaction that takes `actor` and `now`."""
+"""Services that write switches; each is one transaction and takes `actor` and `now`."""
 
 from switches.rules import services as rules
 from switches.services.engage import engage

@@ -1,4 +1,4 @@
-"""Engaging a switch; it never waits for an approval."""
+"""Engage service; engaging never waits for an approval."""
 
 import secrets
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ from .registration import identify, register_and_lock
 
 @dataclass(frozen=True)
 class EngageRequest:
-    """The parameters of an engage as the caller gave them, not validated yet."""
+    """The unvalidated parameters of an engage."""
 
     scope: str
     key: str
@@ -57,13 +57,12 @@ def engage(
     actor: Actor,
     now: datetime,
 ) -> Engagement:
-    """Stop what the switch guards, in one transaction: state, audit, outbox, version.
+    """Engage a switch in one transaction: state, audit row, messages and version.
 
-    `expires_in` is a duration (`24h`, `permanent`), `expires_at` an RFC 3339 time; one of them.
-    `break_glass` (`{"rule", "reason"}`) overrides the safety rules it names, for a few hours; it
-    has no effect if none refuses. Raise :class:`InvalidInput`, :class:`Forbidden`,
-    :class:`Conflict` with the open episode if the switch is engaged already, or
-    :class:`SafetyRefused`.
+    Pass either `expires_in`, a duration (`24h`, `permanent`), or `expires_at`, an RFC 3339
+    time. `break_glass` (`{"rule", "reason"}`) overrides the named safety rules for a few hours,
+    if they refuse. Raise :class:`InvalidInput`, :class:`Forbidden`, :class:`SafetyRefused`, or
+    :class:`Conflict` with the open episode if the switch is already engaged.
     """
     actor.require("switches:write")
     request = EngageRequest(scope, key, reason, expires_in, expires_at, on_expiry, evidence)
@@ -74,9 +73,9 @@ def engage(
 def engage_authorized(
     request: EngageRequest, *, override: RuleOverride | None = None, actor: Actor, now: datetime
 ) -> Engagement:
-    """Engage after the caller's permission check; people's engages and trips share it.
+    """Engage a switch without checking the actor's permission; shared by people and trips.
 
-    A trip never has an `override`.
+    Trips never pass an `override`.
     """
     identify(request.scope, request.key)
     expiry = _validate(request, now)
@@ -116,7 +115,7 @@ def engage_authorized(
 
 
 def already_engaged_conflict(switch: Switch, episode: Episode) -> Conflict:
-    """Return the conflict of a second engage, with the first one's person and reason."""
+    """Return the error for engaging an engaged switch, with its actor and reason."""
     who = label_of(episode.engaged_by_type, episode.engaged_by_name)
     return Conflict(
         f"{switch.pk} is already {episode.state.value}, by {who}: {episode.reason}",
@@ -150,9 +149,10 @@ def _validate(request: EngageRequest, now: datetime) -> Expiry:
 
 
 def _held_by_rules(switch_id: str, expiry: Expiry, *, requested: str | None) -> Expiry:
-    """Return the expiry with a policy that the rules allow.
+    """Return the expiry with a policy that the safety rules allow.
 
-    A default is replaced by `hold`; a policy that was asked for is refused.
+    A forbidden default policy is replaced by `hold`; a forbidden requested policy raises an
+    error.
     """
     rule = guard.forbidding_rule(switch_id, expiry.on_expiry)
     if rule is None:

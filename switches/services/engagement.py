@@ -1,4 +1,4 @@
-"""The result of engaging, and the limit of one against a rule."""
+"""Result of engage, extend and similar services."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,10 +11,10 @@ from switches.rules import break_glass
 
 @dataclass(frozen=True)
 class Engagement:
-    """The result of engaging: the switch, its episode, and an approval that was requested.
+    """A switch, its episode, and a requested approval, if any.
 
-    `review` is what another person has to sign, if a rule was overridden. `notice` explains any
-    difference from what was asked.
+    `review` is the open review of an overridden rule. `notice` explains how the result differs
+    from the request.
     """
 
     switch: Switch
@@ -25,7 +25,7 @@ class Engagement:
 
 
 def shorten_for_override(expiry: Expiry, now: datetime) -> Expiry:
-    """Return the expiry of an episode against a rule: a few hours, and then held."""
+    """Return the expiry limited for an override: at most 4 hours, then held."""
     return replace(
         expiry,
         expires_at=min(expiry.expires_at, now + break_glass.MAX_DURATION),

@@ -1,4 +1,4 @@
-"""New epochs, for a database that went back in time."""
+"""Start of a new epoch after a database restore."""
 
 import uuid
 from datetime import datetime
@@ -18,10 +18,10 @@ ADVICE = "Say what was restored, and as of when: “backup of 02:00 UTC restored
 
 
 def begin_epoch(*, reason: str, actor: Actor, now: datetime) -> Publication:
-    """Publish the present state under a new epoch, so that clients with later versions take it.
+    """Publish the present state under a new epoch, which clients with later versions accept.
 
-    It can't be undone, and needs no undoing. Raise :class:`Forbidden` for anybody but an admin or
-    the server's shell, :class:`InvalidInput` for an unreadable reason.
+    Raise :class:`Forbidden` unless the actor is an admin or the shell, and
+    :class:`InvalidInput` for an invalid reason.
     """
     if actor.type != "system":
         actor.require_power(Power.ADMINISTER)

@@ -1,4 +1,4 @@
-"""Expiry of episodes: each is released, ramps, or is held and overdue."""
+"""Processing of expired episodes: released, ramped, or held and overdue."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -25,9 +25,9 @@ HELD_AFTER_RAMP = "Its time is up and its ramp has been: it is held. Extend it o
 
 
 def expire_due(now: datetime) -> int:
-    """Process every episode past its expiry, each in its own transaction; return their number.
+    """Process expired episodes, each in its own transaction, and return how many changed.
 
-    Safe to run twice at once, as each episode is read again under the lock.
+    Safe to run concurrently because each episode is read again under the lock.
     """
     due = list(past_expiry(now).order_by("expires_at", "pk")[:MAX_AT_ONCE])
     forecast = _forecast(due)
@@ -49,10 +49,10 @@ def past_expiry(now: datetime | Combinable) -> QuerySet[Episode]:
 
 
 def _forecast(due: Sequence[Episode]) -> Mapping[int, str]:
-    """Return the expected events of the episodes that are not held, by id.
+    """Return the expected events of the due episodes that will not be held, by episode id.
 
-    The rules are evaluated for each as if those before it were released; one that only ramps counts
-    as engaged. An episode that ends otherwise is announced by itself.
+    Rules are evaluated for each episode as if the earlier ones were released; ramping ones
+    count as engaged. Episodes with another outcome are announced separately.
     """
     found: dict[int, str] = {}
     asking = [episode for episode in due if episode.on_expiry != OnExpiry.HOLD]
@@ -86,7 +86,7 @@ def _single(episode: Episode, forecast: Mapping[int, str]) -> tuple[str, str]:
 
 @transaction.atomic
 def _expire(episode_id: int, now: datetime, *, notified: str | None) -> bool:
-    """Expire one episode; `told` is the event that a digest announced for it, if any."""
+    """Expire one episode; `notified` is the event that a digest announced for it, if any."""
     head = publication.lock()
     switch_id = Episode.objects.values_list("switch_id", flat=True).get(pk=episode_id)
     switch = Switch.objects.select_for_update().get(pk=switch_id)
@@ -122,7 +122,7 @@ def _expire(episode_id: int, now: datetime, *, notified: str | None) -> bool:
 
 
 def _why_held(switch: Switch, episode: Episode) -> str:
-    """Return the reason that it stays engaged, and what to do; empty if it is released."""
+    """Return why the episode stays engaged and what to do; empty if it can be released."""
     if episode.on_expiry == OnExpiry.HOLD:
         return HELD_BY_POLICY
     if refusals := guard.refusals_to_release(switch.pk):

@@ -1,4 +1,4 @@
-"""Extension and acknowledgment of an engaged switch."""
+"""Services that extend and acknowledge an engaged switch."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -26,11 +26,11 @@ from .registration import identify, lock_switch
 def extend(
     *, scope: str, key: str, expires_in: str, reason: str, actor: Actor, now: datetime
 ) -> Engagement:
-    """Move the expiry to `now + expires_in`, later than before; `permanent` asks for approval.
+    """Move the expiry to `now + expires_in`; the value `permanent` requests an approval instead.
 
-    While an overridden rule would still refuse it, it is extended by a few hours only, and
-    announced. Raise :class:`InvalidInput`, or :class:`Conflict` if the switch is not engaged, or
-    ramps.
+    While an overridden rule would still refuse the switch, the extension is limited to 4 hours
+    and announced. Raise :class:`InvalidInput`, or :class:`Conflict` if the switch is not
+    engaged or is ramping.
     """
     actor.require("switches:write")
     identify(scope, key)
@@ -84,7 +84,7 @@ def acknowledge(
 ) -> Engagement:
     """Acknowledge that the switch is engaged or overdue; nothing is published.
 
-    The escalation pauses for 24 hours, then reminds once a day. Becoming overdue later escalates
+    The escalation pauses for 24 hours, then reminds daily. Becoming overdue later escalates
     again.
     """
     actor.require("switches:write")
@@ -122,9 +122,9 @@ def _planned(episode: Episode, expires_in: str, now: datetime) -> datetime:
 def _shortened(
     episode: Episode, requested: datetime, rules: Sequence[str], now: datetime
 ) -> datetime:
-    """Return the new expiry within the limit of the overridden rules.
+    """Return the requested expiry, limited because of overridden rules.
 
-    Raise :class:`InvalidInput` if that is no later than the present one.
+    Raise :class:`InvalidInput` if that is no later than the present expiry.
     """
     expires_at = min(requested, now + break_glass.MAX_DURATION)
     if episode.expires_at is not None and expires_at <= episode.expires_at:

@@ -1,4 +1,4 @@
-"""Permanent episodes, without an expiry: requested by one person, approved by another."""
+"""Permanent episodes, which have no expiry: requested by one person, approved by another."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,7 +1,7 @@
-"""Weekly re-confirmation of permanent episodes, and escalation without it.
+"""Weekly re-confirmation of permanent episodes, and escalation if it is missing.
 
-A permanent episode has no expiry: `day_reminder_for` holds the end of the week that was reminded
-of, and `hour_reminder_for` the one that was escalated.
+`day_reminder_for` and `hour_reminder_for` of a permanent episode store the deadlines that were
+reminded of and escalated.
 """
 
 from datetime import datetime
@@ -33,7 +33,7 @@ UNCONFIRMED = (
 def reconfirm(*, scope: str, key: str, reason: str, actor: Actor, now: datetime) -> Engagement:
     """Confirm a permanent episode for another week; nothing is published.
 
-    Only a person may, never a token. Raise :class:`InvalidInput`, :class:`Forbidden`, or
+    Raise :class:`InvalidInput`, :class:`Forbidden` unless the actor is a person, or
     :class:`Conflict` if the switch is not permanently engaged.
     """
     actor.require("switches:write")
@@ -68,9 +68,10 @@ def reconfirm(*, scope: str, key: str, reason: str, actor: Actor, now: datetime)
 
 
 def call_for_reconfirmation(now: datetime) -> int:
-    """Escalate every permanent episode whose week is over; return their number.
+    """Escalate permanent episodes with a missed deadline and return how many.
 
-    An episode from before weeks were counted begins its first week now. Safe to run twice at once.
+    Episodes without a deadline, from earlier releases, get one a week from now. Safe to run
+    concurrently.
     """
     _begin_weeks(now)
     due = list(_due_episodes(now).order_by("reconfirm_due_at", "pk")[:MAX_AT_ONCE])
@@ -130,7 +131,7 @@ def _call(episode_id: int, now: datetime, *, quietly: bool) -> bool:
 
 
 def _begin_weeks(now: datetime) -> None:
-    """Begin the first week of permanent episodes without one; nothing is published."""
+    """Set the deadline of permanent episodes that have none; nothing is published."""
     Episode.objects.filter(
         ended_at__isnull=True, permanent=True, reconfirm_due_at__isnull=True
     ).update(reconfirm_due_at=now + RECONFIRM_EVERY)

@@ -1,4 +1,4 @@
-"""Engaging a ramping switch: its ramp ends, and its episode continues."""
+"""Engage of a ramping switch: its ramp ends and its episode continues."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,11 +34,11 @@ def reengage(
     actor: Actor,
     now: datetime,
 ) -> Engagement:
-    """Engage the ramping switch again, with a new reason, expiry and person.
+    """Engage a ramping switch again with a new reason, expiry and actor.
 
-    No safety rule refuses it, as the switch counted as engaged. One that began against a rule stays
-    limited to hours. If an immediate release takes two people, an expiry that would release sooner
-    than before holds instead, which `notice` says.
+    Safety rules don't apply because the switch already counts as engaged; an earlier override
+    still limits the duration. If an immediate release needs two people, an expiry that would
+    release sooner than before is replaced by `hold` and explained in `notice`.
     """
     before = facts.audit_state(switch, episode)
     escalation.close(subject=changes.episode_subject(episode), now=now)
@@ -77,9 +77,9 @@ def reengage(
 
 
 def _would_release_sooner(switch: Switch, episode: Episode, expiry: Expiry) -> bool:
-    """Return True if `expiry` would release the switch sooner than before, without a second person.
+    """Return True if `expiry` would release the switch sooner, bypassing a second person.
 
-    A short ramp followed by such an engagement would be an immediate release.
+    Otherwise a short ramp followed by a re-engage would be an immediate release.
     """
     if expiry.on_expiry != OnExpiry.RELEASE or not guard.needs_second_person(switch, at_once=True):
         return False
@@ -95,7 +95,10 @@ def _rewrite(
     actor: Actor,
     now: datetime,
 ) -> None:
-    """Write the episode's new fields; the salt stays, so admitted keys are admitted again."""
+    """Write the episode's new fields.
+
+    the salt stays, so the same keys are admitted by a new ramp.
+    """
     changed: dict[str, Any] = {
         "reason": reason.strip(),
         "evidence": dict(evidence) if evidence is not None else None,

@@ -1,4 +1,4 @@
-"""Lookup of switches by scope and key, registration on first use, and descriptions."""
+"""Lookup and registration of switches, and changes of their description."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -20,7 +20,7 @@ DESCRIPTIVE = {"owner": 120, "description": 4000, "runbook_url": 200}
 
 
 def identify(scope: str, key: str) -> str:
-    """Return `segment:finance` for `segment`, `finance`; raise :class:`InvalidInput`."""
+    """Return the id `segment:finance` of a scope and key. Raise :class:`InvalidInput`."""
     if scope not in SCOPES:
         raise InvalidInput({"scope": [f"Must be one of {', '.join(SCOPES.names)}, not {scope!r}."]})
     if not KEY.fullmatch(key):
@@ -33,17 +33,17 @@ def identify(scope: str, key: str) -> str:
 
 
 def find_switch(scope: str, key: str) -> Switch | None:
-    """Return the switch with its open episode, or None if it was never used."""
+    """Return the switch with its open episode, or None if it is not registered."""
     return Switch.objects.with_open_episode().filter(pk=identify(scope, key)).first()
 
 
 def lock_switch(scope: str, key: str) -> Switch | None:
-    """Lock a known switch; the publication row must be locked already."""
+    """Lock and return a registered switch, or None; the publication row must be locked already."""
     return Switch.objects.select_for_update().filter(pk=identify(scope, key)).first()
 
 
 def register_and_lock(scope: str, key: str, *, now: datetime) -> Switch:
-    """Lock a switch, and register it first if it is unknown.
+    """Lock and return a switch, registering it first if unknown.
 
     The publication row must be locked already.
     """
@@ -103,7 +103,7 @@ def _check(changes: Mapping[str, str]) -> None:
 
 
 def _is_web_address(url: str) -> bool:
-    """Return True for a web address, also with a host without a dot (`https://wiki/…`)."""
+    """Return True for an http(s) URL, including hosts without a dot (`https://wiki/…`)."""
     try:
         parts = urlsplit(url)
         named = bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -113,7 +113,7 @@ def _is_web_address(url: str) -> bool:
 
 
 def lock_engaged(scope: str, key: str) -> tuple[Switch, Episode]:
-    """Lock the switch and its open episode; raise :class:`Conflict` if it is released."""
+    """Lock and return the switch and its open episode. Raise :class:`Conflict` if released."""
     switch = lock_switch(scope, key)
     episode = changes.lock_open_episode(switch) if switch is not None else None
     if switch is None or episode is None:

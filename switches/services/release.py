@@ -1,4 +1,4 @@
-"""Releasing a switch: by a ramp, or at once."""
+"""Release service: gradually by a ramp, or immediately."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,9 +39,9 @@ MODES = ("ramp", "immediate")
 
 @dataclass(frozen=True)
 class Release:
-    """The result of releasing: a ramp began, the switch was released, or an approval waits.
+    """The result of a release: a started ramp, an approval request, or an immediate release.
 
-    `review` is what another person has to sign, if a rule was overridden.
+    `review` is the open review of an overridden rule.
     """
 
     switch: Switch
@@ -63,14 +63,14 @@ def release(
     actor: Actor,
     now: datetime,
 ) -> Release:
-    """Release a switch gradually (`mode="ramp"`) or at once, or request a second approval.
+    """Release a switch by a ramp or immediately, or request a second person's approval.
 
-    :func:`switches.rules.guard.needs_second_person` decides on the approval.
-    :func:`switches.ramps.plan.read` reads `plan` and `max_hold_seconds`. `break_glass` (`{"rule",
-    "reason"}`) lets an approver override the rules it names, of which `two-person` is one. The
-    server's shell needs no second person, only a review. Raise :class:`InvalidInput`,
-    :class:`Forbidden` (an immediate release takes an approver), :class:`Conflict` if it is released
-    or ramps already, :class:`SafetyRefused` if a rule refuses.
+    :func:`switches.rules.guard.needs_second_person` decides on the approval. `plan` and
+    `max_hold_seconds` are validated by :func:`switches.ramps.plan.read_plan`. `break_glass`
+    (`{"rule", "reason"}`) lets an approver override the named rules, including `two-person`.
+    The shell needs no second person, only a review. Raise :class:`InvalidInput`,
+    :class:`Forbidden` (an immediate release requires an approver), :class:`Conflict` if the
+    switch is released or ramping, or :class:`SafetyRefused`.
     """
     actor.require("switches:write")
     identify(scope, key)
@@ -132,7 +132,7 @@ def _not_ramping_yet(switch: Switch) -> None:
 
 
 def _may_at_once(actor: Actor) -> None:
-    """Raise :class:`Forbidden` unless an approver asks; operators release by a ramp."""
+    """Raise :class:`Forbidden` unless the actor may release immediately."""
     if not _may_like_an_approver(actor):
         raise Forbidden(
             "To release at once takes the role of an approver. Leave out `mode`, and it is "
@@ -142,9 +142,9 @@ def _may_at_once(actor: Actor) -> None:
 
 
 def _may_override(actor: Actor, rules: tuple[str, ...]) -> None:
-    """Raise :class:`Forbidden` unless the actor may override the rules.
+    """Raise :class:`Forbidden` unless the actor may override these rules.
 
-    An approver may, also by a token; only a person can stand in for the second person.
+    Approvers may, also by a token, except that `two-person` requires a signed-in person.
     """
     if TWO_PERSON in rules and not _is_shell(actor):
         actor.require_power(Power.APPROVE)
@@ -167,7 +167,7 @@ def _carry_out(
     actor: Actor,
     now: datetime,
 ) -> Release:
-    """Begin the ramp or release at once; an override is announced."""
+    """Start the ramp or release immediately, and announce an override."""
     switch, episode, override_entry = request.switch, request.episode, None
     if override and rules:
         _may_override(actor, rules)
@@ -217,7 +217,7 @@ def _of_the_shell(override: RuleOverride | None, justification: str) -> RuleOver
 
 
 def two_person_refusal(switch: Switch) -> Refusal:
-    """Return the refusal that the release waits for a second person."""
+    """Return the refusal that names the missing second person."""
     passes = "Leave break_glass out, and it waits for an approver."
     return Refusal(
         TWO_PERSON, f"A second person has to approve the release of {switch.pk}.", passes

@@ -1,4 +1,4 @@
-"""Releases that need a second person: request, approval and rejection."""
+"""Releases that need a second person: request, approval and denial."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ HASTY = f"less than {plans.MIN_EARLY_SECONDS} s at {plans.MAX_EARLY_PERCENT} % o
 
 @dataclass(frozen=True)
 class ReleaseRequest:
-    """A valid release to carry out or to approve; `steps` is None if it is immediate."""
+    """A valid release; `steps` is None for an immediate release."""
 
     switch: Switch
     episode: Episode
@@ -36,17 +36,17 @@ class ReleaseRequest:
 
     @property
     def at_once(self) -> bool:
-        """True if everything would flow from the first moment."""
+        """Return True if all traffic would flow at once."""
         return self.steps is None or plans.is_immediate(self.steps)
 
     @property
     def is_hasty(self) -> bool:
-        """True if it counts as an immediate release where that needs a second person."""
+        """Return True if the release needs a second person like an immediate one."""
         return self.steps is None or plans.is_hasty(self.steps)
 
 
 def request_approval(request: ReleaseRequest, actor: Actor, now: datetime) -> Approval:
-    """Request the approval; a release by ramp waits as a ramp pending approval."""
+    """Request the approval; a release by ramp also creates a pending ramp."""
     switch, episode = request.switch, request.episode
     by = (
         ""
@@ -90,7 +90,7 @@ def request_approval(request: ReleaseRequest, actor: Actor, now: datetime) -> Ap
 
 
 def _pace(steps: list[dict[str, Any]]) -> str:
-    """Return the reason that a hasty plan needs a second person, else an empty text."""
+    """Return why a hasty plan needs a second person, or an empty text."""
     return f"; {HASTY}, which counts as at once" if plans.is_hasty(steps) else ""
 
 
@@ -99,7 +99,7 @@ def _shares(steps: list[dict[str, Any]]) -> str:
 
 
 def _end_unapproved(approval: Approval, actor: Actor, now: datetime) -> None:
-    """End the ramp that waited for an approval it didn't get."""
+    """End the pending ramp of a denied or expired approval."""
     pending = live_ramps.find_live_ramp(approval.target)
     if pending is None or pending.job.state != Job.State.PENDING:
         return
@@ -109,7 +109,7 @@ def _end_unapproved(approval: Approval, actor: Actor, now: datetime) -> None:
 
 
 def end_pending_ramp(pending: Ramp, switch: Switch, why: str, actor: Actor, now: datetime) -> None:
-    """End a ramp that has not begun, with an audit row."""
+    """End a ramp that has not started, with an audit row."""
     live_ramps.supersede(switch, why, actor, now)
     audit.record(
         actor=actor,
@@ -158,7 +158,6 @@ def _release_as_approved(approval: Approval, actor: Actor, now: datetime) -> Non
 def release_at_once(
     head: Publication, switch: Switch, episode: Episode, reason: str, actor: Actor, now: datetime
 ) -> AuditEntry:
-    """Release the switch at once."""
     return end_episode(
         head,
         switch,

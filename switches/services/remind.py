@@ -1,4 +1,4 @@
-"""Reminders before an expiry, and before a permanent episode must be re-confirmed."""
+"""Reminders before an expiry, and before the re-confirmation of a permanent episode."""
 
 from datetime import datetime, timedelta
 
@@ -21,10 +21,10 @@ TO_RECONFIRM = "It stays engaged; somebody has to say each week that it still ha
 
 
 def remind_due(now: datetime) -> int:
-    """Send every reminder that is due, each once; return their number.
+    """Send every due reminder once and return how many were sent.
 
-    It locks only the episodes, and skips one that is being changed. The mark of a reminder commits
-    with its message. A failure doesn't keep the others, and is raised at the end.
+    Locks episodes only and skips those locked by others. A reminder's mark commits with its
+    message. Errors are collected and raised at the end.
     """
     due = _due_ids(now)
     if len(due) <= digests.MAX_NOTIFIED_SINGLY:
@@ -37,7 +37,7 @@ def remind_due(now: datetime) -> int:
 
 
 def _due_ids(now: datetime) -> list[int]:
-    """Return the ids of episodes with a reminder due, those that end first first."""
+    """Return the ids of episodes with a due reminder, soonest end first."""
     latest = now + DAY
     soon = Episode.objects.filter(
         Q(permanent=False, overdue_at__isnull=True, expires_at__gt=now, expires_at__lte=latest)
@@ -55,9 +55,9 @@ def _due_ids(now: datetime) -> list[int]:
 
 @transaction.atomic
 def _remind(pks: list[int], now: datetime, failures: list[Exception] | None = None) -> int:
-    """Mark and announce reminders still due under the lock; many in one message.
+    """Mark and announce reminders that are still due under the lock, many in one digest.
 
-    Failures to mark are added to `failures`, or raised without it.
+    Errors are appended to `failures`, or raised if it is None.
     """
     locked = (
         Episode.objects.select_for_update(skip_locked=True, of=("self",))
@@ -96,7 +96,7 @@ def _remind(pks: list[int], now: datetime, failures: list[Exception] | None = No
 
 
 def _claim(episode: Episode, now: datetime) -> Owed | None:
-    """Mark the episode's reminder as sent and return it, if it is still due."""
+    """Mark the episode's reminder as sent and return it, or None if it is no longer due."""
     ending = _ending(episode)
     notice = reminders.due_reminder(ending, now) if ending else None
     if ending is None or notice is None:

@@ -1,4 +1,4 @@
-"""Undoing one's own engage within 30 seconds."""
+"""Undo of one's own engage within 30 seconds."""
 
 from datetime import datetime, timedelta
 
@@ -24,9 +24,9 @@ AMBIGUOUS_WINDOW = timedelta(seconds=2)
 def undo(*, scope: str, key: str, actor: Actor, now: datetime, if_newest: bool = False) -> Switch:
     """Undo one's own engage within 30 seconds, if nothing changed since.
 
-    A safety rule refuses it only if another switch satisfied the rule and was released meanwhile.
-    With `if_newest` it must be the last switch that this person engaged. Raise :class:`Conflict`
-    with the condition that doesn't hold.
+    Safety rules refuse the undo only if another switch satisfied them before and was released
+    meanwhile. With `if_newest`, the switch must be the last that this person engaged. Raise
+    :class:`Conflict` with the unmet condition.
     """
     actor.require("switches:write")
     with transaction.atomic():
@@ -55,7 +55,7 @@ def undo(*, scope: str, key: str, actor: Actor, now: datetime, if_newest: bool =
 
 
 def _check_newest(episode: Episode) -> None:
-    """Raise :class:`Conflict` if the person's last engage was another, or can't be told."""
+    """Raise :class:`Conflict` if the person engaged another switch later or at the same time."""
     others = Episode.objects.filter(
         ended_at__isnull=True,
         engaged_by_identity=episode.engaged_by_identity,

@@ -1,4 +1,4 @@
-"""Template tags of ramps and jobs: states, verdicts, evidence and bars."""
+"""Template tags of ramps and jobs: states, verdicts, evidence and progress bars."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -57,13 +57,13 @@ NOT_FIGURES = frozenset(
 
 @register.filter
 def is_by_somebody(outcome: str) -> bool:
-    """Return True if the outcome says that the ramp was aborted, and by whom."""
+    """Return True if the outcome is an abort by a named person."""
     return descriptions.ABORTED_BY.match(outcome) is not None
 
 
 @register.filter
 def for_people(outcome: str) -> str:
-    """`Aborted by kim: INC-12`, as people are named elsewhere; any other outcome as it is."""
+    """Return an outcome for display, such as `Aborted by kim: INC-12`."""
     return descriptions.describe_outcome(outcome)
 
 
@@ -84,7 +84,7 @@ def verdict(name: str) -> SafeString:
 
 @register.filter
 def figures(evidence: Mapping[str, Any]) -> list[str]:
-    """Return the numbers and names of the evidence, without nested values."""
+    """Return the evidence's numbers and texts, without nested values."""
     found = []
     good, total = evidence.get("good"), evidence.get("total")
     if _is_number(good) and _is_number(total):
@@ -103,19 +103,19 @@ def figures(evidence: Mapping[str, Any]) -> list[str]:
 
 @register.filter
 def share(value: Any) -> str:
-    """`5 %`, whatever kind of number it is."""
+    """Return a share as text, such as `5 %`."""
     return descriptions.format_percent(value)
 
 
 @register.filter
 def gates_in_words(gates: Any) -> list[str]:
-    """The gates of a step of a plan, each as a clause."""
+    """Return the gates of a plan's step, each as text."""
     return [kinds.describe(gate) for gate in gates]
 
 
 @register.filter
 def for_seconds(seconds: Any) -> str:
-    """`5 min`: a dwell as people read it."""
+    """Return seconds as a readable duration, such as `5 min`."""
     return durations.readable(timedelta(seconds=float(seconds)))
 
 
@@ -126,7 +126,7 @@ def lasting(duration: timedelta) -> str:
 
 @register.simple_tag
 def rest(until: datetime, now: datetime) -> SafeString:
-    """Render the rest of a dwell as a countdown that stops at zero, without an alarm."""
+    """Render the remaining dwell as a countdown that stops at zero."""
     left = max(until - now, timedelta())
     return format_html(
         '<span class="digits nowrap" role="timer" data-until="{}" data-rest>{}</span>',
@@ -137,7 +137,7 @@ def rest(until: datetime, now: datetime) -> SafeString:
 
 @register.simple_tag
 def bar(part: Any, whole: Any = 100, tone: str = "ramp") -> SafeString:
-    """A thin bar; the figure stands beside it, so it is silent for screen readers."""
+    """Render a thin progress bar, hidden from screen readers; the number is shown beside it."""
     width = min(100.0, max(0.0, float(part) * 100 / float(whole))) if whole else 0.0
     return format_html(
         '<svg class="bar bar--{}" viewBox="0 0 100 4" preserveAspectRatio="none" '

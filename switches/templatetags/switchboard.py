@@ -30,7 +30,7 @@ def state(condition: str, detail: str = "") -> SafeString:
 
 @register.simple_tag
 def switch_name(switch_id: str, link: bool = True, **attributes: Any) -> SafeString:
-    """Render a switch's name, linked to its page, with the scope less prominent."""
+    """Render a switch's name with a less prominent scope, linked to its page."""
     scope, _, key = switch_id.partition(":")
     name = format_html('<span class="switch-name__scope">{}:</span>{}', scope, key)
     url = switch_url(switch_id)
@@ -45,25 +45,25 @@ def switch_name(switch_id: str, link: bool = True, **attributes: Any) -> SafeStr
 
 @register.filter
 def callers(blast: SwitchBlastRadius) -> str:
-    """Return counts of callers: `4 instances of 2 services and 1 token`."""
+    """Return the number of callers as text: `4 instances of 2 services and 1 token`."""
     return _with_tokens(blast, f" of {_counted(len(blast.services), 'service')}")
 
 
 @register.filter
 def callers_in_short(blast: SwitchBlastRadius) -> str:
-    """Return counts of callers without services: `4 instances and 1 token`."""
+    """Return the number of callers as text: `4 instances and 1 token`."""
     return _with_tokens(blast, "")
 
 
 @register.filter
 def beyond(found: Sequence[object], shown: int) -> int:
-    """Return how many items there are beyond the first `shown`."""
+    """Return the number of items after the first `shown`."""
     return max(0, len(found) - shown)
 
 
 @register.filter
 def per_second(rate: float) -> str:
-    """Format calls per second: `0/s`, `< 0.1/s`, `3.4/s`, `1,240/s`."""
+    """Return a rate as text: `0/s`, `< 0.1/s`, `3.4/s`, `1,240/s`."""
     if 0 < rate < 0.1:
         return "< 0.1/s"
     return f"{rate:.1f}/s" if 0 < rate < 9.95 else f"{round(rate):,}/s"
@@ -71,7 +71,7 @@ def per_second(rate: float) -> str:
 
 @register.filter
 def milliseconds(duration: int) -> str:
-    """Format a duration in milliseconds: `41 ms`, `1.2 s`, `3 min 5 s`."""
+    """Return milliseconds as text: `41 ms`, `1.2 s`, `3 min 5 s`."""
     if duration < 1000:
         return f"{duration} ms"
     if duration < 59_950:
@@ -82,7 +82,7 @@ def milliseconds(duration: int) -> str:
 
 @register.filter
 def switch_url(target: str) -> str:
-    """Return the page of an approval's or audit row's target, if it is a switch."""
+    """Return the page of a switch id, or an empty text for other approval or audit targets."""
     scope, _, key = target.partition(":")
     if scope not in SCOPES or not key or "/" in key:
         return ""
@@ -91,19 +91,19 @@ def switch_url(target: str) -> str:
 
 @register.filter
 def question_field(scope: str) -> str:
-    """Return the field of a question that names keys of this scope: `segments`."""
+    """Return the check request's field for keys of this scope, such as `segments`."""
     return SCOPES[scope].question_field
 
 
 @register.simple_tag
 def scope_names() -> str:
-    """Return `global, segment, feature and experiment`."""
+    """Return all scope names as text: `global, segment, feature and experiment`."""
     return conjoined(SCOPES.names)
 
 
 @register.simple_tag
 def scope_keys() -> str:
-    """Return the scopes for scripts: `global:all segment feature`, the only key behind a colon."""
+    """Return the scopes for scripts, with an only key after a colon: `global:all segment`."""
     return " ".join(
         scope.name + (f":{scope.only_key}" * bool(scope.only_key)) for scope in SCOPES.values()
     )

@@ -41,13 +41,13 @@ def outcome_word(name: str) -> str:
 
 @register.filter
 def minutes(count: int) -> str:
-    """Format minutes: `24 h`, `1 h 30 min`."""
+    """Return minutes as a readable duration: `24 h`, `1 h 30 min`."""
     return durations.readable(timedelta(minutes=count))
 
 
 @register.filter
 def evidence(found: Any) -> str:
-    """Format evidence as indented JSON, truncated if it is long."""
+    """Return evidence as indented JSON, truncated if long."""
     text = json.dumps(found, indent=2, ensure_ascii=False)
     if len(text) <= MAX_SHOWN_EVIDENCE_LENGTH:
         return text

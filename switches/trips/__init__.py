@@ -1,1 +1,1 @@
-"""Trips: machines that stop what they are allowed to stop, and leave the rest to people."""
+"""Trips: requests by machines to engage a switch, decided by policies or left to people."""

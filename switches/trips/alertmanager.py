@@ -1,7 +1,7 @@
-"""Parsing of Alertmanager's webhook (version 4) into requests to stop or resolve. Pure.
+"""Parser of Alertmanager's webhook payload (version 4) into trip requests.
 
-Only alerts with the label `switchgear_switch` count. `switchgear_expires_in` is the duration, and
-`switchgear_source` the policies' source if it isn't the alert's name.
+Only alerts with the label `switchgear_switch` count. The label `switchgear_expires_in` is the
+duration; `switchgear_source` replaces the alert's name as the source that policies match.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ KEPT_FIELDS = ("startsAt", "endsAt", "generatorURL")
 
 @dataclass(frozen=True)
 class AlertmanagerAlert:
-    """One alert about one switch; `switch` is empty if its labels name none."""
+    """An alert about one switch; `switch` is empty if the labels name none."""
 
     fingerprint: str
     switch: str
@@ -38,9 +38,9 @@ class AlertmanagerAlert:
 
 @dataclass
 class AlertmanagerMessage:
-    """The parsed message: `alerts` in its order, at most `MAX_ALERTS` with a switch.
+    """A parsed message: at most `MAX_ALERTS` alerts with a switch, in order.
 
-    `left_out` counts the requests beyond that, and `left_switches` names the first of them.
+    `left_out` counts the requests beyond that limit; `left_switches` names the first of them.
     """
 
     group: str
@@ -55,15 +55,15 @@ class AlertmanagerMessage:
 
 
 def truncated_alerts(payload: Mapping[str, Any]) -> int:
-    """Return how many alerts Alertmanager left out; 0 unless it says a positive whole number."""
+    """Return the number of alerts that Alertmanager truncated; 0 if absent or invalid."""
     said = payload.get("truncatedAlerts")
     return said if type(said) is int and said > 0 else 0
 
 
 def read_message(payload: Mapping[str, Any]) -> AlertmanagerMessage:
-    """Return the payload's alerts, once for each named switch, up to the limits.
+    """Return the payload's alerts, one for each named switch, up to the limits.
 
-    Raise ValueError if it isn't such a payload.
+    Raise ValueError for an invalid payload.
     """
     alerts = payload.get("alerts")
     if not isinstance(alerts, list) or not all(isinstance(alert, dict) for alert in alerts):
@@ -134,7 +134,7 @@ def _requests(
 
 
 def _reason(name: str, notes: Mapping[str, str]) -> str:
-    """Return `HighErrorRate: 12 % of payments fail. Since the deploy…`, each part shortened."""
+    """Return alert name, summary and description as one text, each part shortened."""
     parts = [
         texts.clean_text(notes.get(key, "")[:MAX_DETAIL_LENGTH])
         for key in ("summary", "description")

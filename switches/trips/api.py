@@ -1,4 +1,4 @@
-"""The API of trips: by monitors, and by counts of an experiment's arms."""
+"""REST API of trips and of sample ratio checks of experiments."""
 
 from datetime import datetime
 from typing import Any
@@ -38,9 +38,10 @@ class TripView(ApiView):
     @extend_schema(request=TripBody, responses=AskedShape)
     @mutation(TripBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Ask to stop a switch, as a machine; a refusal is an answer, not an error.
+        """Request a trip of a switch; a refusal by the policies is a normal response.
 
-        The policies decide; of the same fingerprint only the first stops anything.
+        Only the first request with a fingerprint can engage the switch; later ones are
+        repeats.
         """
         resolved = body.pop("status", "firing") == "resolved"
         if resolved:
@@ -63,7 +64,8 @@ class ArmsView(ApiView):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, key: str) -> Done:
         """Test the counts of an experiment's arms against their shares (chi-square).
 
-        A mismatch trips the experiment, by policy. Counts are totals since the experiment began.
+        A mismatch trips the experiment if the policies allow it. Counts are totals since
+        the experiment began.
         """
         switch = identify(EXPERIMENT.name, key)
         arms: list[srm.Arm] = body["arms"]
@@ -139,13 +141,16 @@ class PoliciesView(ApiView):
 
     @extend_schema(responses=PoliciesShape)
     def get(self, request: Request) -> Response:
-        """The trip policies; the first row that matches source and scope decides."""
+        """Return the trip policies; the first row that matches source and scope decides."""
         return Response(_policies())
 
     @extend_schema(request=PoliciesBody, responses=PoliciesShape, auth=BY_SESSION)
     @mutation(PoliciesBody)
     def put(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Replace all policies; admins only. The global switch is never automatic."""
+        """Replace all policies.
+
+        Admins only. A policy can't trip the global switch automatically.
+        """
         policies.replace_policies(rows=body["policies"], actor=actor, now=now)
         return Done(_policies())
 
@@ -191,7 +196,6 @@ def _numbers(arms: list[srm.Arm], verdict: srm.SrmResult) -> dict[str, Any]:
 
 
 def _srm_reason(verdict: srm.SrmResult, arms: list[srm.Arm]) -> str:
-    """Return the mismatch in words: counts by arm with planned shares, χ² and p-value."""
     shown = [
         f"{arm.name} {arm.count:,} ({verdict.shares[arm.name]:.4g} planned)" for arm in arms[:6]
     ]

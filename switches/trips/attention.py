@@ -1,4 +1,4 @@
-"""Attention items of trips that a person has to decide."""
+"""Attention items of trips that wait for a person's decision."""
 
 from datetime import datetime
 

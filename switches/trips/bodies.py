@@ -1,4 +1,4 @@
-"""Request and response shapes of trips."""
+"""Serializers of trips: request bodies, validation and OpenAPI responses."""
 
 from fractions import Fraction
 from typing import Any
@@ -35,7 +35,7 @@ class TripBody(MutationBody):
 
 @extend_schema_field({"type": "array", "items": {"type": "object"}})
 class _Alerts(serializers.JSONField):
-    """Alerts, which :mod:`switches.trips.alertmanager` validates as there may be very many."""
+    """Raw alerts; :mod:`switches.trips.alertmanager` validates them faster than serializers."""
 
 
 class AlertmanagerBody(MutationBody):
@@ -106,7 +106,7 @@ class ArmsBody(MutationBody):
 
 
 class PoliciesBody(MutationBody):
-    """All policies in order; `results` is accepted too, as the API returns it."""
+    """All policies in order, as `policies` or as `results` in the form the API returns."""
 
     policies = serializers.ListField(child=serializers.DictField(), required=False)
     results = serializers.ListField(child=serializers.DictField(), required=False)

@@ -1,7 +1,7 @@
-"""The decision on a machine's request to stop a switch. Pure.
+"""Rules that decide a machine's request to engage a switch.
 
-The first policy that matches source and scope decides, within limits by history; the global switch
-is always left to a person. `why` is for a reader at 3 a.m.
+The first policy that matches source and scope decides, within rate and flap limits. The global
+switch is always left to a person.
 """
 
 import unicodedata
@@ -35,7 +35,7 @@ RESOLVED_AFTER = timedelta(hours=24)
 
 @dataclass(frozen=True)
 class PolicyRow:
-    """The fields of a policy that the decision depends on."""
+    """The fields of a policy that a decision depends on."""
 
     trigger: str
     sources: Sequence[str]
@@ -46,10 +46,10 @@ class PolicyRow:
 
 @dataclass(frozen=True)
 class EarlierTrip:
-    """The latest trip of the same switch and fingerprint.
+    """The latest trip with the same switch and fingerprint.
 
-    `firing` until the alert resolves; `episode_open` while its episode lasts; `waits` while people
-    are being asked.
+    `firing` is True until the alert resolves, `episode_open` while its episode is open, and
+    `waits` while an escalation to people is open.
     """
 
     outcome: str
@@ -61,10 +61,10 @@ class EarlierTrip:
 
 @dataclass(frozen=True)
 class OpenEpisode:
-    """The switch's open episode: person, time, reason, and if it ramps.
+    """The switch's open episode: actor, time, reason, and whether it is ramping.
 
-    `by_machine`: a machine engaged it, for a while, and nobody has judged it. `ramped_by`: the
-    person who releases it by a ramp; empty if the ramp began at an expiry.
+    `by_machine` is True if a machine engaged it. `ramped_by` is the person who started the
+    ramp; empty if the ramp started at an expiry.
     """
 
     by: str
@@ -77,9 +77,9 @@ class OpenEpisode:
 
 @dataclass(frozen=True)
 class ReleaseByHand:
-    """A person's release of an episode that this fingerprint had a part in.
+    """A person's release of an episode to which this fingerprint contributed.
 
-    `resolved` once the alert was over, before or since.
+    `resolved` is True if the alert has resolved before or since.
     """
 
     by: str
@@ -89,10 +89,10 @@ class ReleaseByHand:
 
 @dataclass(frozen=True)
 class TripHistory:
-    """The past that the decision depends on.
+    """The past that a decision depends on.
 
-    `trips` are the switch's latest, newest first; `spent` counts the policy's trips within the last
-    hour, over all switches.
+    `trips` are the switch's latest trips, newest first. `spent` counts the policy's trips
+    within the last hour over all switches.
     """
 
     earlier: EarlierTrip | None = None
@@ -104,7 +104,7 @@ class TripHistory:
 
 @dataclass(frozen=True)
 class TripDecision:
-    """The outcome of a request; `escalate` is the key of the question to people, if any."""
+    """The outcome of a request; `escalate` is the key of an escalation to people, if any."""
 
     outcome: str
     why: str
@@ -112,10 +112,10 @@ class TripDecision:
 
 
 def first_policy(policies: Sequence[PolicyRow], source: str, scope: str) -> PolicyRow | None:
-    """Return the first policy that matches source and scope.
+    """Return the first policy that matches source and scope, or None.
 
-    In `alertmanager:LeakSuspected` the part after the colon is a name as well. Case, hyphens,
-    underscores, dots and spaces don't matter.
+    For a source such as `alertmanager:LeakSuspected`, patterns may match the part after the
+    colon. Case, hyphens, underscores, dots and spaces are ignored.
     """
     names = [_normalize(source), _normalize(source.partition(":")[2])]
     for policy in policies:
@@ -128,14 +128,14 @@ def first_policy(policies: Sequence[PolicyRow], source: str, scope: str) -> Poli
 
 
 def _normalize(name: str) -> str:
-    """Return one name for `Data-Leak scan`, `data_leak.scan` and `DataLeakScan`."""
+    """Return the same name for `Data-Leak scan`, `data_leak.scan` and `DataLeakScan`."""
     return unicodedata.normalize("NFKC", name).casefold().translate(_IGNORED_CHARACTERS)
 
 
 def decide(
     *, switch: str, source: str, policy: PolicyRow | None, history: TripHistory, now: datetime
 ) -> TripDecision:
-    """Return the outcome of a request to stop `switch` (`scope:key`) under `policy`."""
+    """Return the decision on a request to engage `switch` (`scope:key`) under `policy`."""
     scope = switch.partition(":")[0]
     found = _already_stopped(switch, history)
     if found is not None and not _is_stopped_by_machine(found, history, policy):
@@ -175,9 +175,10 @@ def _already_stopped(switch: str, history: TripHistory) -> TripDecision | None:
 def _known_during_ramp(
     switch: str, standing: OpenEpisode, earlier: EarlierTrip | None
 ) -> TripDecision | None:
-    """Return a duplicate if the alert was known when a person began the ramp.
+    """Return a duplicate if the alert was firing when a person started the ramp.
 
-    A new or recurring alert ends the ramp, and so does a known one if nobody began the ramp.
+    A new or recurring alert ends the ramp, and so does a known alert if no person started the
+    ramp.
     """
     known = earlier is not None and earlier.episode_open and earlier.firing
     if earlier is None or not known or not standing.ramped_by:
@@ -192,14 +193,14 @@ def _known_during_ramp(
 def _is_stopped_by_machine(
     found: TripDecision, history: TripHistory, policy: PolicyRow | None
 ) -> bool:
-    """Return True if only a machine stopped it, for a while, and people are to decide."""
+    """Return True if a machine engaged the switch and the policy leaves this alert to people."""
     by_machine = history.standing is not None and history.standing.by_machine
     for_people = policy is not None and policy.gate != AUTOMATIC
     return found.outcome == ENGAGED and by_machine and for_people
 
 
 def _overridden(switch: str, history: TripHistory, now: datetime) -> TripDecision | None:
-    """Return a refusal while a person's release holds: until resolved, and at least an hour."""
+    """Return a refusal until the alert has resolved and an hour has passed since the release."""
     let_flow = history.let_flow
     if let_flow is None:
         return None
@@ -239,7 +240,7 @@ def _repeated(history: TripHistory) -> TripDecision | None:
 
 
 def _for_a_person(switch: str, scope: str, policy: PolicyRow) -> TripDecision | None:
-    """Return the decision to ask a person; no policy stops everything automatically."""
+    """Return the decision to ask a person, or None if the policy is automatic."""
     if scope == GLOBAL.name:
         why = "Stopping everything is never automatic: a person decides."
     elif policy.gate != AUTOMATIC:

@@ -1,8 +1,7 @@
-"""The trip policies of a new installation.
+"""Trip policies of a new installation, for the migration and for tests.
 
-Plain data, for the migration and for tests that empty the tables. The global switch is never
-automatic whatever the rows say. The patterns for people are wide on purpose: it is better to ask
-about a memory leak than not to ask about a leak of data.
+Patterns of policies for people are wide on purpose: asking about a memory leak is better than
+missing a data leak.
 """
 
 from datetime import datetime
@@ -77,7 +76,7 @@ _POLICIES: tuple[dict[str, Any], ...] = (
 
 
 def install(apps: Any, now: datetime) -> None:
-    """Create the missing rows; `apps` is Django's registry or a migration's."""
+    """Create the missing policies; `apps` is Django's app registry or a migration's."""
     policy = apps.get_model("switches", "TripPolicy")
     for position, row in enumerate(default_policies()):
         policy.objects.get_or_create(
@@ -86,7 +85,7 @@ def install(apps: Any, now: datetime) -> None:
 
 
 def default_policies() -> list[dict[str, Any]]:
-    """Return the rows: people decide on every scope, machines on scopes that name the trigger."""
+    """Return the default policies with their scopes."""
     return [{**row, "scopes": _scopes(row)} for row in _POLICIES]
 
 

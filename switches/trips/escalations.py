@@ -1,7 +1,7 @@
-"""Escalations of trips to people: one question per matter, and limited in number.
+"""Escalations of trips to people, grouped and rate-limited.
 
-A trip that concerns an open question is added to it. Beyond its hourly limit, all trips of a
-program are one question with their number. The machines' lock must be held.
+A trip about an open question joins it. Beyond its hourly limit, all trips of a program share one
+question. Callers hold the trips lock.
 """
 
 from datetime import datetime, timedelta
@@ -22,9 +22,9 @@ SINGLE_SWITCH_QUESTIONS = ("person:", "locked:", "rule:")
 
 
 def ask_people(row: Trip, once: str, *, new: bool, now: datetime) -> None:
-    """Escalate until somebody engages the switch or dismisses the question `once`.
+    """Escalate a trip under the key `once` until a person engages the switch or dismisses it.
 
-    A new row is announced as well.
+    A new trip is also announced.
     """
     present = _open(once)
     if present is None and _was_asked_recently(row, once, now):
@@ -56,7 +56,7 @@ def first_trip(question: Escalation) -> int:
 
 
 def is_incomplete(question: Escalation) -> bool:
-    """Return True if the question is about more trips than it names, on unknown switches."""
+    """Return True if the question covers unnamed trips whose switches are unknown."""
     of_one = str(question.facts.get("once", "")).startswith(SINGLE_SWITCH_QUESTIONS)
     return bool(question.facts.get("more")) and not of_one
 
@@ -71,9 +71,9 @@ def _open(once: str) -> Escalation | None:
 
 
 def _was_asked_recently(row: Trip, once: str, now: datetime) -> bool:
-    """Return True if people were asked about the same refusal within the hour.
+    """Return True if people were asked about the same refusal within an hour.
 
-    What policies leave to people is asked about whenever no question is open.
+    Always False for trips that a policy leaves to people.
     """
     if row.outcome == Trip.Outcome.PERSON:
         return False
@@ -91,7 +91,7 @@ def _is_over_limit(row: Trip, now: datetime) -> bool:
 
 
 def _join(question: Escalation, row: Trip, *, new: bool, now: datetime) -> None:
-    """Add the trip to an open question; people see it with the next step."""
+    """Add the trip to an open question; people see the change with the next escalation step."""
     facts: dict[str, Any] = question.facts
     others = list(facts.get("others") or [])
     known = row.pk in member_trips(question)

@@ -1,4 +1,4 @@
-"""Forms of the trips page; services validate."""
+"""Forms of the trips page; services validate the fields."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ class DismissForm(ServiceForm):
 
 
 class PolicyForm(ServiceForm):
-    """One policy; sources are one pattern to a line."""
+    """Fields of one policy; `sources` has one pattern per line."""
 
     trigger = forms.CharField(max_length=200, required=False)
     title = forms.CharField(max_length=400, required=False)
@@ -29,7 +29,6 @@ class PolicyForm(ServiceForm):
     seen = forms.CharField(max_length=64, required=False)
 
     def service_arguments(self) -> dict[str, Any]:
-        """Return the row as the service takes it."""
         patterns = (line.strip() for line in self.given("sources").splitlines())
         return {
             "trigger": self.given("trigger").strip(),
@@ -44,7 +43,7 @@ class PolicyForm(ServiceForm):
 
 
 class TripSearch(forms.Form):
-    """Filters of the list of trips; invalid ones are ignored."""
+    """Filters of the list of trips; invalid filters are ignored."""
 
     q = forms.CharField(required=False, max_length=131)
     outcome = forms.CharField(required=False, max_length=10)

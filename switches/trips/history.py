@@ -1,4 +1,4 @@
-"""The history that decides on a request, read under the machines' lock."""
+"""Queries for the history that trip decisions depend on, under the trips lock."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ PEOPLE = ("user", "slack")
 
 @dataclass(frozen=True)
 class TripContext:
-    """The history to decide on, with the rows behind it."""
+    """The history of a request, with the database rows it was read from."""
 
     history: decision.TripHistory
     earlier: Trip | None
@@ -28,27 +28,26 @@ class TripContext:
 
 
 def list_policies() -> list[TripPolicy]:
-    """Return the policies in their order of evaluation."""
+    """Return the policies in evaluation order."""
     return list(TripPolicy.objects.order_by("position", "id"))
 
 
 def deciding_policy(rows: Sequence[TripPolicy], source: str, scope: str) -> TripPolicy | None:
-    """Return the row that decides on this source and scope, if any."""
+    """Return the policy that decides on this source and scope, or None."""
     found = decision.first_policy([to_policy_row(row) for row in rows], source, scope)
     return next((row for row in rows if found and row.trigger == found.trigger), None)
 
 
 def to_policy_row(row: TripPolicy) -> decision.PolicyRow:
-    """Return the row's fields that a decision depends on."""
     return decision.PolicyRow(row.trigger, row.sources, row.scopes, row.gate, row.budget_per_hour)
 
 
 def read_context(
     *, switch: str, fingerprint: str, policy: TripPolicy | None, now: datetime
 ) -> TripContext:
-    """Return all that a decision on this request depends on.
+    """Return the history that a decision on this request depends on.
 
-    An alert without a repeat for a day is marked as resolved.
+    An alert that did not repeat for a day is marked as resolved.
     """
     same = Trip.objects.filter(switch=switch, fingerprint=fingerprint)
     earlier = (
@@ -75,7 +74,7 @@ def read_context(
 
 
 def open_questions_about(row: Trip) -> QuerySet[Escalation]:
-    """Return the open questions that this trip is part of."""
+    """Return the open escalations that cover this trip."""
     return Escalation.objects.filter(
         Q(subject=f"{SUBJECT}{row.pk}")
         | Q(facts__others__contains=[{"trip": row.pk}])
@@ -86,7 +85,7 @@ def open_questions_about(row: Trip) -> QuerySet[Escalation]:
 
 
 def firing_alerts(fingerprints: Iterable[str]) -> set[tuple[str, str]]:
-    """Return switch and fingerprint of those of these alerts that are recorded and not resolved."""
+    """Return switch and fingerprint of the unresolved alerts among these fingerprints."""
     found = Trip.objects.filter(fingerprint__in=set(fingerprints), resolved_at__isnull=True)
     return set(found.values_list("switch", "fingerprint").distinct())
 
@@ -125,7 +124,7 @@ def _open_episode(episode: Episode | None) -> decision.OpenEpisode | None:
 
 
 def _released_by_hand(switch: str, fingerprint: str) -> decision.ReleaseByHand | None:
-    """Return the latest release by hand of an episode that this fingerprint had a part in."""
+    """Return the latest release by a person of an episode that this fingerprint tripped."""
     row = (
         Trip.objects.filter(switch=switch, fingerprint=fingerprint, episode__ended_how__in=BY_HAND)
         .select_related("episode")

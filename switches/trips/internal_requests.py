@@ -1,4 +1,4 @@
-"""Trip requests of other apps, decided like those of monitors."""
+"""Decision of trip requests that other apps store in the database."""
 
 from datetime import datetime
 
@@ -10,12 +10,12 @@ from . import resolution, services
 
 
 def decide_open_requests(now: datetime) -> int:
-    """Decide the open requests by the trip policies; return their number."""
+    """Decide the open requests by the trip policies and return how many were decided."""
     return trip_requests.answer_open(_decide, now)
 
 
 def _decide(request: TripRequest, now: datetime) -> tuple[bool, str]:
-    """Return True if the switch was stopped, and the reason."""
+    """Return True if the switch was engaged, and the reason."""
     actor = system(request.source)
     if request.is_over:
         return False, resolution.resolve(

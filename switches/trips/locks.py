@@ -1,6 +1,6 @@
-"""The machines' lock: requests are decided one by one, and people never wait for it.
+"""The advisory lock that serializes trips; people's actions never wait for it.
 
-It is taken first, before the publication row, which only a request that may publish locks.
+It is taken before the publication row, which only a request that may publish locks.
 """
 
 from django.db import connection
@@ -9,6 +9,6 @@ TRIPS_LOCK = 0x7219  # an advisory lock's key, used nowhere else
 
 
 def lock_machines() -> None:
-    """Take the machines' lock until the end of the transaction."""
+    """Take the trips lock until the end of the transaction."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [TRIPS_LOCK])

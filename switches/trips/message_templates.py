@@ -1,4 +1,4 @@
-"""Message templates of trips: programs that stop traffic, or ask a person to."""
+"""Message templates of trips."""
 
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
 

@@ -1,4 +1,4 @@
-"""Messages about trips: in the episode's thread, or to people who decide."""
+"""Messages about trips, in the episode's thread or to people who decide."""
 
 import hashlib
 from collections.abc import Mapping
@@ -26,9 +26,9 @@ MAX_LINK_BYTES = 900  # Slack takes 3000 for a whole part of a message.
 
 
 def announce(row: Trip, now: datetime, *, alone: bool = False) -> int:
-    """Announce a new trip, in the episode's thread if it has one; return the destinations' number.
+    """Announce a new trip in the episode's thread and return the number of destinations.
 
-    Repeated requests without an effect are announced once an hour, unless `alone`.
+    Requests without an effect are announced once an hour per switch and source, unless `alone`.
     """
     name = ACTIONS[Trip.Outcome(row.outcome)]
     event_key = f"trip:{row.pk}"
@@ -46,7 +46,7 @@ def announce(row: Trip, now: datetime, *, alone: bool = False) -> int:
 
 
 def announce_resolved(row: Trip, now: datetime) -> None:
-    """Announce in the thread that the alert resolved, which releases nothing."""
+    """Announce in the episode's thread that the alert resolved, which releases nothing."""
     outbox.announce(
         event="trip.resolved",
         event_key=f"trip:{row.pk}:resolved:{timestamp(now)}",
@@ -58,7 +58,7 @@ def announce_resolved(row: Trip, now: datetime) -> None:
 
 
 def escalate(row: Trip, more: Mapping[str, Any], *, announced: bool, now: datetime) -> None:
-    """Open an escalation until somebody engages the switch or dismisses the question."""
+    """Open an escalation that lasts until a person engages the switch or dismisses it."""
     escalation.open_escalation(
         subject=f"{SUBJECT}{row.pk}",
         event="trip.waits",
@@ -87,7 +87,7 @@ def message_facts(row: Trip) -> dict[str, Any]:
 
 
 def page_path(row: Trip) -> str:
-    """Return the page of the stopped switch, else the engage form with its fields filled in."""
+    """Return the page of the engaged switch, else the prefilled engage form."""
     scope, _, key = row.switch.partition(":")
     if row.episode_id:
         return f"/switches/{scope}/{key}/"
@@ -95,7 +95,7 @@ def page_path(row: Trip) -> str:
 
 
 def engage_path(row: Trip) -> str:
-    """Return the engage form's URL with switch and reason; the trips page without a switch."""
+    """Return the engage form's URL with switch and reason; the trips page for unknown scopes."""
     scope, _, key = row.switch.partition(":")
     if scope not in SCOPES:
         return "/trips/"
@@ -104,7 +104,7 @@ def engage_path(row: Trip) -> str:
 
 
 def _encode_within(text: str, most: int) -> str:
-    """Return as much of the text, URL-encoded, as fits; a character may be twelve bytes."""
+    """Return the text URL-encoded and cut to `most` bytes."""
     if len(encoded := quote_plus(text)) <= most:
         return encoded
     characters: list[str] = []

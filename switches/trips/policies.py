@@ -1,6 +1,6 @@
-"""Services of trip policies: changes by admins, with an audit row.
+"""Services that change trip policies, with audit rows.
 
-Locks are taken as for a trip, so that no request is decided on half a change.
+Locks are taken in the order of a trip, so that no trip is decided on a partial change.
 """
 
 import re
@@ -43,9 +43,9 @@ _TRIGGER = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 def replace_policies(
     *, rows: Sequence[Mapping[str, Any]], actor: Actor, now: datetime
 ) -> list[TripPolicy]:
-    """Replace all policies by these rows; raise :class:`InvalidInput` naming `rows.2.gate`.
+    """Replace all policies; raise :class:`InvalidInput` with paths such as `rows.2.gate`.
 
-    A row keeps its history by its trigger; rows not named are removed.
+    A row with the trigger of a present policy updates it; policies not listed are removed.
     """
     actor.require_power(Power.ADMINISTER)
     new_rows = [{**DEFAULTS, **row} for row in rows]
@@ -76,10 +76,10 @@ def put_policy(
     actor: Actor,
     now: datetime,
 ) -> None:
-    """Change one row, or add it if there is no such trigger; `position` counts from 1.
+    """Change the policy `trigger`, or add one if `trigger` is empty; `position` counts from 1.
 
-    `seen` is the :func:`policy_digest` of the row as shown. Raises :class:`Conflict` if
-    somebody else changed or moved it since.
+    `seen` is the :func:`policy_digest` of the displayed row. Raise :class:`Conflict` if the row
+    was changed or moved since.
     """
     actor.require_power(Power.ADMINISTER)
     with transaction.atomic():
@@ -119,12 +119,12 @@ def remove_policy(*, trigger: str, actor: Actor, now: datetime) -> None:
 
 
 def policy_fields(row: TripPolicy) -> dict[str, Any]:
-    """Return a row as plain values, for the API, the forms and the audit trail."""
+    """Return a policy as JSON values for the API, forms and audit trail."""
     return {name: getattr(row, name) for name in FIELDS}
 
 
 def policy_digest(fields: Mapping[str, Any], position: int) -> str:
-    """Return a digest of a row and its place: the first row that matches decides."""
+    """Return a digest of a policy and its position."""
     return canonical.digest({**fields, "position": position})
 
 
@@ -194,7 +194,7 @@ def _is_text(text: Any, least: int, most: int) -> bool:
 def _record_change(
     was: list[dict[str, Any]], is_now: list[dict[str, Any]], actor: Actor, now: datetime
 ) -> None:
-    """Announce and audit the rows that differ; nothing if none do."""
+    """Announce and audit the policies that differ, if any."""
     if was == is_now:
         return
     before = {row["trigger"]: row for row in was}

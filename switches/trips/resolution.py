@@ -1,4 +1,4 @@
-"""The end of trips: by a resolved alert, a person's engage, or a dismissal."""
+"""End of trip questions: by a resolved alert, a person's engage, or a dismissal."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -19,7 +19,7 @@ from . import escalations, history, locks, notifications, texts
 
 
 def resolve(*, switch: str, fingerprint: str, actor: Actor, now: datetime) -> str:
-    """Record that an alert resolved, and return a sentence on the effect; it releases nothing."""
+    """Record that an alert resolved and return a sentence on the effect; releases nothing."""
     actor.require("switches:trip")
     fingerprint = texts.clean_fingerprint(fingerprint)
     with transaction.atomic():
@@ -85,7 +85,7 @@ def dismiss(*, trip_id: int, reason: str, actor: Actor, now: datetime) -> Trip:
 
 
 def list_waiting() -> list[Trip]:
-    """Return the trips that wait for a person, oldest first, with all questions in `why`."""
+    """Return the trips that wait for a person, oldest first, with the full question in `why`."""
     questions = _list_questions()
     engaged = _engaged_since(_member_trips(questions), Q())
     found = [one for one in questions if not _is_settled(one, engaged)]
@@ -99,10 +99,7 @@ def list_waiting() -> list[Trip]:
 
 
 def close_engaged(now: datetime) -> int:
-    """Close trip questions whose switches a person has engaged and can no longer undo.
-
-    Return the number of closed questions.
-    """
+    """Close questions whose switches a person engaged beyond the undo window; return how many."""
     with transaction.atomic():
         locks.lock_machines()
         questions = _list_questions()
@@ -115,12 +112,11 @@ def close_engaged(now: datetime) -> int:
 
 
 def _list_questions() -> list[Escalation]:
-    """Return the open questions; their number is limited by the hourly limits."""
     return list(open_questions().order_by("id"))
 
 
 def open_questions() -> QuerySet[Escalation]:
-    """Return the open escalations about refused trips."""
+    """Return the open escalations of trips."""
     return Escalation.objects.filter(subject__startswith=history.SUBJECT, closed_at__isnull=True)
 
 
@@ -129,7 +125,7 @@ def _member_trips(questions: Iterable[Escalation]) -> set[int]:
 
 
 def _engaged_since(trips: set[int], which: Q) -> set[int]:
-    """Return the trips whose switch a person has engaged since, without undo or expiry."""
+    """Return the trips whose switch a person engaged later, without undo or expiry."""
     since = Episode.objects.filter(
         which,
         Q(engaged_at__gte=OuterRef("at")) | Q(ended_at__isnull=True, allow_percent=0),
@@ -147,7 +143,7 @@ def _is_settled(question: Escalation, engaged: set[int]) -> bool:
 
 
 def _close_resolved_refusals(over: list[Trip], now: datetime) -> None:
-    """Close questions about refusals once all their alerts are resolved.
+    """Close questions about refused trips once all their alerts have resolved.
 
     Questions that a policy leaves to people stay open.
     """

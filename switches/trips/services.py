@@ -1,8 +1,8 @@
-"""Services of trips: each request is decided, and recorded with its evidence.
+"""Services of trips: each request is decided and recorded with its evidence.
 
-The machines' lock is taken first, so of any number of equal requests one stops the switch and the
-rest are repeats. The publication row, which people wait for, is locked only by a request that is
-about to stop something; then it is decided once more.
+The trips lock is taken first, so one of several equal requests engages the switch and the rest are
+repeats. Only a request about to engage locks the publication row, for which people wait, and is
+then decided again.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ MAX_MINUTES_WITHOUT_POLICY = 60
 
 @dataclass(frozen=True)
 class TripResult:
-    """The result of a request: if it stopped the switch, the reason, and its row."""
+    """The result of a request: whether it engaged the switch, the reason, and the row."""
 
     tripped: bool
     why: str
@@ -47,9 +47,9 @@ def trip(
     actor: Actor,
     now: datetime,
 ) -> TripResult:
-    """Stop `switch` (`experiment:ranking-v2`) if the policies allow it, in one transaction.
+    """Engage `switch` (`experiment:ranking-v2`) if the policies allow it, in one transaction.
 
-    Raise :class:`InvalidInput` if the request can't be read; any other obstacle is recorded and
+    Raise :class:`InvalidInput` for an invalid request; any other refusal is recorded and
     returned.
     """
     actor.require("switches:trip")
@@ -102,9 +102,9 @@ def refuse(
     actor: Actor,
     now: datetime,
 ) -> TripResult:
-    """Record a request that can't be followed, as nobody reads a webhook's response.
+    """Record a refused request, since nobody reads a webhook's response.
 
-    `escalate` is the key of the question to people, if any.
+    `escalate` is the key of an escalation to people, if any.
     """
     actor.require("switches:trip")
     request = StopRequest(switch, source, fingerprint, reason, dict(evidence), DEFAULT_EXPIRY)
@@ -128,7 +128,7 @@ def _engage(
     actor: Actor,
     now: datetime,
 ) -> tuple[TripDecision, Episode | None]:
-    """Engage the switch; return a refusal as a decision, without a trace of the attempt."""
+    """Engage the switch; return a refusal as a decision and roll back the attempt."""
     scope, _, key = request.switch.partition(":")
     longest = policy.longest_minutes if policy else MAX_MINUTES_WITHOUT_POLICY
     expires_in = texts.cap_expiry(request.expires_in, longest)
@@ -148,7 +148,7 @@ def _engage(
 
 
 def _describe_conflict(conflict: Conflict, switch: str) -> TripDecision:
-    """Return the decision on a conflict; a refusing safety rule is escalated to a person."""
+    """Return the refusal for a conflict; a refusal by a safety rule escalates to a person."""
     rule = conflict.extra.get("rule")
     if rule is None:
         return TripDecision(Trip.Outcome.REFUSED, conflict.detail)
@@ -166,7 +166,7 @@ def _count_repeat(
     decision: TripDecision,
     now: datetime,
 ) -> Trip | None:
-    """Count a repeat with its first row, and keep its evidence; return None if it is none."""
+    """Count a repeat on the first trip's row and return the row; return None for a new trip."""
     same_refusal = (
         earlier is not None
         and decision.outcome == earlier.outcome == Trip.Outcome.REFUSED
@@ -186,7 +186,7 @@ def _count_repeat(
 
 
 def _keep_latest(first: Trip, request: StopRequest, decision: TripDecision, now: datetime) -> None:
-    """Write the latest evidence to one row beside the first, however often it repeats."""
+    """Store the latest evidence in a single row per fingerprint, beside the first trip."""
     fields = {
         "reason": request.reason,
         "evidence": request.evidence,
@@ -242,7 +242,7 @@ def _create_trip(
 
 
 def _record(row: Trip, decision: TripDecision, actor: Actor, now: datetime) -> None:
-    """Announce, then audit: the audit lock is taken last."""
+    """Announce the trip, then audit it; the audit lock is taken last."""
     if decision.escalate:
         escalations.ask_people(row, decision.escalate, new=True, now=now)
     else:

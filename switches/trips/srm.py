@@ -1,8 +1,7 @@
-"""Detection of a sample ratio mismatch in an experiment's arms. Pure.
+"""Sample ratio mismatch test of an experiment's arms.
 
-Pearson's chi-square test of the counts against the expected shares. The statistic is computed in
-exact fractions; its tail probability in closed form, as a sum of positive terms. If an arm's
-expected count is too small for that, each arm is tested alone with the binomial distribution.
+Pearson's chi-square test of the counts against the expected shares, computed in exact fractions. If
+an arm's expected count is too small, each arm is tested with the binomial distribution instead.
 """
 
 import math
@@ -26,7 +25,7 @@ OK, MISMATCH, INSUFFICIENT = "ok", "mismatch", "insufficient"
 
 @dataclass(frozen=True)
 class Arm:
-    """One arm: its planned share (or weight), and its count."""
+    """An experiment arm: its planned share or weight, and its count."""
 
     name: str
     expected: Fraction
@@ -35,7 +34,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class SrmResult:
-    """The result of a test; `shares` and `expected` are by arm, `p_value` is of the `test`."""
+    """The result of a test; `shares` and `expected` are by arm, `p_value` is of `test`."""
 
     verdict: str
     chi_square: float
@@ -53,9 +52,9 @@ class SrmResult:
 
 
 def describe_share_error(expected: Sequence[Fraction]) -> str:
-    """Return the reason that these can't be the arms' shares; empty if they can.
+    """Return why these shares are invalid, or an empty text.
 
-    All below 1 they are shares and add up to 1; otherwise they are weights, such as 1 : 1 : 2.
+    If all are below 1 they must sum to 1; otherwise they are weights such as 1 : 1 : 2.
     """
     if any(share >= 1 for share in expected):
         return ""
@@ -69,10 +68,10 @@ def describe_share_error(expected: Sequence[Fraction]) -> str:
 
 
 def evaluate_arms(arms: Sequence[Arm], alpha: float = ALPHA) -> SrmResult:
-    """Test whether the arms' counts fit their expected shares (sample ratio mismatch).
+    """Return the test of the arms' counts against their expected shares.
 
-    Takes two or more arms with positive expected shares, which need not sum to 1. Uses Pearson's
-    chi-square test, or the smallest binomial p-value of an arm if an expected count is too low.
+    Takes two or more arms with positive shares of any sum. Uses Pearson's chi-square test, or
+    the smallest binomial p-value of an arm if an expected count is too low.
     """
     weights = sum((arm.expected for arm in arms), Fraction())
     total = sum(arm.count for arm in arms)
@@ -101,9 +100,9 @@ def evaluate_arms(arms: Sequence[Arm], alpha: float = ALPHA) -> SrmResult:
 
 
 def _min_arm_p_value(total: int, counts: Sequence[int], expected: Sequence[Fraction]) -> float:
-    """Return the least two-sided binomial p-value of the arms, with Bonferroni's correction.
+    """Return the smallest two-sided binomial p-value of the arms, Bonferroni-corrected.
 
-    It is never below the true p-value. With two arms, both have the same.
+    Never below the true p-value.
     """
     looked_at = len(counts) if len(counts) > 2 else 1
     found = (
@@ -115,7 +114,7 @@ def _min_arm_p_value(total: int, counts: Sequence[int], expected: Sequence[Fract
 def binomial_tail(total: int, count: int, expected: Fraction) -> float:
     """Return P(X ≥ `count`), or P(X ≤ `count`) below `expected`, for X binomial of `total`.
 
-    Beyond `MAX_SUMMED` it returns Chernoff's bound, exp(-n·D), in terms that keep their digits.
+    Beyond `MAX_SUMMED`, return Chernoff's bound exp(-n·D) in a numerically stable form.
     """
     if not total or count == expected:
         return 1.0
@@ -144,7 +143,7 @@ def binomial_tail(total: int, count: int, expected: Fraction) -> float:
 
 
 def _divergence(expected: Fraction, off: Fraction) -> float:
-    """Return e·((1+d)·ln(1+d) - d) for d = off/e, by its series where that would cancel out."""
+    """Return e·((1+d)·ln(1+d) - d) for d = off/e; by its series for small d, to keep precision."""
     part = float(off / expected)
     if part <= -1:
         return float(expected)
@@ -156,9 +155,9 @@ def _divergence(expected: Fraction, off: Fraction) -> float:
 def chi_square_survival(chi_square: float, degrees_of_freedom: int) -> float:
     """Return P(X ≥ `chi_square`) for a chi-square variable of 1 or more degrees of freedom.
 
-    With h = x/2, for an even number k: e^-h · Σ h^i/i! for i < k/2; for an odd one: erfc(√h) + e^-h
-    · Σ h^(i-½)/Γ(i+½) for 1 ≤ i ≤ (k-1)/2 (Abramowitz and Stegun 26.4.4, 26.4.5). Each term is
-    computed from its logarithm, so none overflows, and as all are positive nothing cancels out.
+    With h = x/2, for an even number k: e^-h · Σ h^i/i! for i < k/2; for an odd one: erfc(√h) +
+    e^-h · Σ h^(i-½)/Γ(i+½) for 1 ≤ i ≤ (k-1)/2 (Abramowitz and Stegun 26.4.4, 26.4.5). Terms
+    are computed from logarithms to avoid overflow, and are all positive, so nothing cancels.
     """
     if degrees_of_freedom < 1:
         raise ValueError("There is at least one degree of freedom.")

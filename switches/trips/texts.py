@@ -1,7 +1,4 @@
-"""Texts of monitors made fit for an episode: reason, duration and bounded evidence. Pure.
-
-A trip is never lost because an alert's text is short: the source completes the reason.
-"""
+"""Normalization of monitors' texts for an episode: reason, duration and bounded evidence."""
 
 import unicodedata
 from collections.abc import Mapping
@@ -22,12 +19,12 @@ def clean_text(text: str) -> str:
 
 
 def clean_fingerprint(text: str) -> str:
-    """Return a fingerprint as it is stored and looked up."""
+    """Return a fingerprint as stored and looked up."""
     return clean_text(text)
 
 
 def complete_reason(raw: str, *, source: str, fingerprint: str) -> str:
-    """Return the reason if it will do, else completed by source and fingerprint."""
+    """Return a valid reason, completed by source and fingerprint if the text is too short."""
     text = clip(clean_text(raw), reasons.MAX_CHARACTERS)
     if not reasons.find_reason_problems(text):
         return text
@@ -36,7 +33,10 @@ def complete_reason(raw: str, *, source: str, fingerprint: str) -> str:
 
 
 def cap_expiry(expires_in: str, longest_minutes: int) -> str:
-    """Return `expires_in`, capped at the policy's limit; raise ValueError if it is no duration."""
+    """Return `expires_in` capped at the policy's limit.
+
+    Raise ValueError for an invalid duration.
+    """
     if expires_in.strip().casefold() == PERMANENT:
         raise ValueError("A machine never engages for good: give a duration such as 1h.")
     longest = timedelta(minutes=longest_minutes)
@@ -44,12 +44,11 @@ def cap_expiry(expires_in: str, longest_minutes: int) -> str:
 
 
 def evidence_bytes(evidence: Mapping[str, Any]) -> int:
-    """Return the size of the evidence as stored, in bytes."""
     return len(canonical.dumps(evidence))
 
 
 def fit_evidence(evidence: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the evidence with texts shortened until it fits; at worst its parts' names."""
+    """Return the evidence with texts shortened to fit the size limit; at worst its keys only."""
     if evidence_bytes(evidence) <= canonical.MAX_EVIDENCE_BYTES:
         return dict(evidence)
     for longest in MAX_TEXT_LENGTHS:

@@ -1,4 +1,4 @@
-"""Validation of a machine's request to stop a switch."""
+"""Validation of a machine's request to engage a switch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ def validate_request(
     evidence: Mapping[str, Any] | None,
     expires_in: str | None,
 ) -> StopRequest:
-    """Return the request with a complete reason; raise :class:`InvalidInput`."""
+    """Return the request with a complete reason. Raise :class:`InvalidInput`."""
     errors: dict[str, list[str]] = {}
     try:
         identify(*switch.partition(":")[::2])

@@ -1,4 +1,4 @@
-"""URLs of trips."""
+"""Page and API routes of trips."""
 
 from django.urls import URLPattern, path
 

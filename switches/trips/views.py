@@ -1,4 +1,4 @@
-"""The trips page: trips that wait for a person, policies, and all trips."""
+"""Trips page: waiting trips, policies and all trips."""
 
 from datetime import datetime
 from typing import Any
@@ -28,7 +28,7 @@ SHOWN_OF_SWITCH = 5
 @signed_in
 @require_GET
 def trips_page(request: PersonRequest) -> HttpResponse:
-    """Show the trips; `before` pages to older ones, stable while rows arrive."""
+    """Show the trips; `before` pages through older ones by id."""
     search = TripSearch(request.GET)
     search.is_valid()
     found = list(_matching(search.cleaned_data)[: SHOWN + 1])
@@ -49,7 +49,7 @@ def trips_page(request: PersonRequest) -> HttpResponse:
 
 
 def switch_context(switch_id: str) -> dict[str, Any]:
-    """Return the context of a switch's page: its latest trips, with their evidence."""
+    """Return the latest trips of a switch as context of its page."""
     rows = Trip.objects.filter(switch=switch_id).select_related("policy").order_by("-id")
     found = list(rows[: SHOWN_OF_SWITCH + 1])
     return {"trips": found[:SHOWN_OF_SWITCH], "more_trips": len(found) > SHOWN_OF_SWITCH}
@@ -116,7 +116,7 @@ def remove_policy(request: PersonRequest, trigger: str) -> HttpResponse:
 
 
 def _with_links(waiting: list[Trip]) -> list[tuple[Trip, str, bool]]:
-    """Return each trip with its engage form, and True if a machine has stopped the switch."""
+    """Return each trip with its engage form's path, and True if its switch is engaged."""
     switches = [trip.switch for trip in waiting]
     stopped = set(
         Episode.objects.filter(

@@ -1,7 +1,6 @@
-"""Alertmanager's webhook: each alert in its own transaction, within seconds.
+"""Alertmanager webhook; each alert is processed in its own transaction.
 
-A repeated alert changes nothing that is done already, so a message that failed half way can be sent
-again.
+Repeated alerts change nothing, so a message that failed half-way can be sent again.
 """
 
 import hashlib
@@ -40,9 +39,9 @@ _TOO_MANY = (
 
 
 class WebhookParser(StrictJSONParser):
-    """Parse JSON with null characters replaced by U+FFFD, as PostgreSQL can't store them.
+    """JSON parser that replaces null characters by U+FFFD, since PostgreSQL can't store them.
 
-    One in an annotation must not keep a whole group of alerts out.
+    A null character in one annotation must not reject a whole group of alerts.
     """
 
     def parse(
@@ -63,11 +62,13 @@ class AlertmanagerView(ApiView):
 
     @extend_schema(request=AlertmanagerBody, responses=AlertmanagerShape)
     def post(self, request: Request) -> Response:
-        """Receive Alertmanager's webhook; alerts with the label `switchgear_switch` trip it.
+        """Receive Alertmanager's webhook.
 
-        `switchgear_expires_in` is the duration (`1h`). A resolved alert releases nothing. Each
-        alert counts once for its fingerprint, so `Idempotency-Key` is ignored here; a dry run
-        answers for each alert as if it were alone.
+        alerts with the label `switchgear_switch` request a trip.
+
+        The label `switchgear_expires_in` is the duration (`1h`). A resolved alert releases
+        nothing. Alerts are deduplicated by fingerprint, so `Idempotency-Key` is ignored; a
+        dry run treats each alert separately.
         """
         fields = AlertmanagerBody(data=dict(request.data)).read()
         rehearsed, actor = fields.pop("dry_run", False), actor_of(request)
@@ -86,9 +87,9 @@ class AlertmanagerView(ApiView):
 def _process(message: AlertmanagerMessage, actor: Actor, rehearsed: bool) -> list[dict[str, Any]]:
     """Process the alerts and return their results in the message's order.
 
-    New requests go first, then repeats, and resolved alerts last, in case time runs out. A failure
-    doesn't keep the others; afterwards the message fails as a whole, and Alertmanager sends it
-    again.
+    New requests go first, then repeats, and resolved alerts last, in case time runs out. After
+    an error the other alerts are still processed; then the first error is raised, so that
+    Alertmanager sends the message again.
     """
     ends = time.monotonic() + MAX_SECONDS
     alerts, results, failures = message.alerts, dict[int, dict[str, Any]](), list[Exception]()
@@ -111,7 +112,7 @@ def _process(message: AlertmanagerMessage, actor: Actor, rehearsed: bool) -> lis
 
 
 def _process_alert(alert: AlertmanagerAlert, actor: Actor, rehearsed: bool) -> dict[str, Any]:
-    """Process one alert; errors in it are recorded, as Alertmanager would only repeat it."""
+    """Process one alert; invalid alerts are recorded as refused, since resending can't fix them."""
     if not alert.switch:
         return _answer(alert, _NO_LABEL)
     with transaction.atomic():
@@ -146,7 +147,7 @@ def _trip(alert: AlertmanagerAlert, actor: Actor) -> dict[str, Any]:
 
 
 def _record_left_out(message: AlertmanagerMessage, actor: Actor) -> None:
-    """Record the requests left out, and escalate them to a person."""
+    """Record the requests beyond the limits as refused, and escalate to a person."""
     named = message.left_switches
     rest = message.left_out - len(named)
     services.refuse(

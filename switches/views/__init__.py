@@ -1,1 +1,1 @@
-"""Pages of switches: the board, one switch, and the actions on it."""
+"""Pages of switches: the switchboard, one switch, and actions."""

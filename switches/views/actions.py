@@ -1,6 +1,6 @@
-"""Actions on a switch from its page or row: extend, re-confirm and others.
+"""Actions on a switch: extend, re-confirm, acknowledge, describe and undo.
 
-Each is a plain form at its own URL; a dialog shows the same form.
+Each form has its own URL and is shown as a page or in a dialog.
 """
 
 from datetime import datetime, timedelta

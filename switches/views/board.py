@@ -1,4 +1,4 @@
-"""The switchboard: stopped switches with reason, person and expiry."""
+"""Switchboard page: engaged and ramping switches first, with reason, person and expiry."""
 
 from datetime import datetime
 from typing import Any
@@ -25,7 +25,7 @@ def switchboard(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_GET
 def rows(request: PersonRequest) -> HttpResponse:
-    """Return the board's live part, or 204 while nothing changed since the page's `since`."""
+    """Render the board's live part, or 204 if nothing changed since the page's `since`."""
     head, now = polling.head_and_now()
     nothing_new = polling.unchanged(request, head, now)
     if nothing_new is not None:
@@ -45,7 +45,7 @@ def rows(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_GET
 def alarm(request: PersonRequest) -> HttpResponse:
-    """Return the alarm bar above every page, for pages that are not live themselves."""
+    """Render the alarm bar for pages without live updates."""
     return render(request, "_alarm_part.html", {"oob": True})
 
 

@@ -1,4 +1,4 @@
-"""Live parts of a switch's page: the effect of its last change, and its callers."""
+"""Live parts of a switch's page: the effect of the last change, and the callers."""
 
 from datetime import datetime
 from typing import Any
@@ -30,7 +30,7 @@ WATCHED_SECONDS = 600
 @signed_in
 @require_GET
 def effect(request: PersonRequest, scope: str, key: str) -> HttpResponse:
-    """Return the effect of the last change; `?in=dialog` for the dialog's panel."""
+    """Render the effect of the last change; `?in=dialog` selects the dialog's panel."""
     now = db_now()
     try:
         switch = board.find_or_new(scope, key)
@@ -46,7 +46,6 @@ def effect(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 @signed_in
 @require_GET
 def callers(request: PersonRequest, scope: str, key: str) -> HttpResponse:
-    """Return the callers of the switch."""
     now = db_now()
     try:
         switch_id = identify(scope, key)
@@ -57,7 +56,7 @@ def callers(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 
 
 def progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str, Any]:
-    """Return the context of the effect panel; `effect` is None before a publication."""
+    """Return the effect panel's context; `effect` is None before the first publication."""
     measured = effect_of(switch, now)
     if measured is None:
         return {"effect": None}
@@ -82,15 +81,15 @@ def progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str, Any]
 
 
 def _nobody(switch: Switch, now: datetime) -> dict[str, Any]:
-    """Return if it is engaged without callers, and switches with a similar key."""
+    """Return whether an engaged switch has no callers, and switches with a similar key."""
     found = find_similar_keys(switch.pk, now, known=True) if switch.state == State.ENGAGED else None
     return {"unchecked": found is not None, "similar_keys": found}
 
 
 def cells(applied: int, instances: int) -> list[bool]:
-    """Return the filled and all cells of the bar: one per instance, at most 40.
+    """Return the progress bar's cells, at most 40; True means filled.
 
-    It is full only if all instances apply the change.
+    The bar is full only if all instances apply the change.
     """
     count = min(instances, MAX_CELLS)
     if not count:

@@ -1,4 +1,4 @@
-"""Engaging from the screen: form, preview and result."""
+"""Engage page: form, preview and result."""
 
 from contextlib import nullcontext
 from datetime import datetime, timedelta
@@ -54,7 +54,7 @@ MAX_REASON_LENGTH = 2000  # Characters taken from the URL.
 @signed_in
 @require_http_methods(["GET", "POST"])
 def engage(request: PersonRequest) -> HttpResponse:
-    """Show or process the engage form; `?scope=segment&key=finance` names the target."""
+    """Show or process the engage form; `?scope=segment&key=finance` selects the switch."""
     actor = actor_of(request)
     actor.require("switches:write")
     now = db_now()
@@ -89,7 +89,7 @@ def engage(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_POST
 def preview(request: PersonRequest) -> HttpResponse:
-    """Preview the form's effect while it is being filled in."""
+    """Render a preview of the engage while the form is being filled in."""
     actor = actor_of(request)
     actor.require("switches:write")
     now = db_now()
@@ -109,7 +109,7 @@ def preview(request: PersonRequest) -> HttpResponse:
 
 
 def _refusals(form: EngageForm, conflict: Conflict | None) -> list[Refusal]:
-    """Return the safety rules that refused it, or that the person is about to override."""
+    """Return the safety rules that refused the engage or are about to be overridden."""
     if isinstance(conflict, SafetyRefused):
         return conflict.refusals
     if form.break_glass() is None:
@@ -122,7 +122,7 @@ def _refusals(form: EngageForm, conflict: Conflict | None) -> list[Refusal]:
 
 
 def _blast_context(scope: str, key: str, now: datetime) -> dict[str, Any]:
-    """Return the blast radius and other apps' previews; empty without a valid switch."""
+    """Return the blast radius and other apps' previews; None without a valid switch."""
     try:
         switch_id = identify(scope, GLOBAL.only_key if scope == GLOBAL.name else key.strip())
     except InvalidInput:
@@ -138,7 +138,7 @@ def _blast_context(scope: str, key: str, now: datetime) -> dict[str, Any]:
 
 
 def _aborted_ramp(scope: str, key: str) -> Ramp | None:
-    """Return the ramp that engaging would abort; one waiting for approval isn't."""
+    """Return the live ramp that engaging would abort, or None."""
     try:
         switch_id = identify(scope, GLOBAL.only_key if scope == GLOBAL.name else key.strip())
     except InvalidInput:
@@ -162,7 +162,7 @@ def _initial(request: PersonRequest) -> dict[str, str]:
 
 
 def _form_url(form: EngageForm) -> str:
-    """Return the form's URL with its target and reason, kept across a confirmation."""
+    """Return the form's URL with scope and reason, kept across an identity confirmation."""
     arguments = {"scope": form.given("scope"), "reason": form.given("reason")[:MAX_REASON_LENGTH]}
     return f"{reverse('engage')}?{urlencode(arguments)}"
 
@@ -189,9 +189,9 @@ def _context(
 
 
 def _show_engaged(request: PersonRequest, done: services.Engagement, now: datetime) -> HttpResponse:
-    """Show what is committed, its effect, and the undo button.
+    """Show the engaged switch, its effect and the undo button in the dialog.
 
-    Without a script it redirects to the switch's page.
+    Without JavaScript, redirect to the switch's page.
     """
     if not in_dialog(request):
         if done.approval:

@@ -1,4 +1,4 @@
-"""Releasing from the screen: by a ramp with an editable plan, or at once."""
+"""Release page: by a ramp with an editable plan, or immediately."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -41,7 +41,7 @@ PART = "plan-editor"
 @signed_in
 @require_http_methods(["GET", "POST"])
 def release(request: PersonRequest, scope: str, key: str) -> HttpResponse:
-    """Show or process the release form; an edit button shows the edited plan."""
+    """Show or process the release form; an edit button shows the changed plan."""
     switch = read_switch(scope, key)
     actor = actor_of(request)
     actor.require("switches:write")
@@ -94,7 +94,6 @@ def _carry_out(
 
 
 def _describe_release(switch: Switch, released: Release) -> str:
-    """Return a sentence or two about the result."""
     if released.approval:
         by_ramp = released.approval.diff.get("mode") == RAMP
         then = (
@@ -117,7 +116,7 @@ def _edited(
     button: str,
     now: datetime,
 ) -> HttpResponse:
-    """Show the plan after one of its edit buttons; nothing is carried out."""
+    """Show the plan after an edit button was pressed; nothing is released."""
     form.errors.clear()
     if button == plan_editor.CHECK:
         editor = _checked(editor)
@@ -145,7 +144,7 @@ def _checked(editor: Editor) -> Editor:
 
 
 def _assign_errors(form: ReleaseForm, editor: Editor, errors: Mapping[str, Any]) -> Editor:
-    """Assign errors to the plan's fields, others to the form's."""
+    """Return the editor with the plan's errors; other errors are added to the form."""
     of_plan = {name: texts for name, texts in errors.items() if name.startswith("plan")}
     form.add_service_errors({name: texts for name, texts in errors.items() if name not in of_plan})
     return editor.with_errors(of_plan)
@@ -190,7 +189,7 @@ def _show(
 def _in_the_way(
     request: PersonRequest, switch: Switch, rules: list[Refusal], *, at_once_asks: bool
 ) -> list[Refusal]:
-    """Return the rules that an approver would override by releasing at once."""
+    """Return the rules that an approver would override by an immediate release."""
     if not request.user.may_approve:
         return []
     return [*rules, two_person_refusal(switch)] if at_once_asks else rules

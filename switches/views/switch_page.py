@@ -1,4 +1,4 @@
-"""The page of one switch: its state, actions and history."""
+"""Page of one switch: state, actions and history."""
 
 from datetime import datetime
 from typing import Any
@@ -30,7 +30,7 @@ ENTRIES_SHOWN = 10
 @signed_in
 @require_GET
 def switch_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
-    """Show the switch; an unknown key is a released switch."""
+    """Show the switch; an unknown key is shown as a released switch."""
     head, now = polling.head_and_now()
     nothing_new = polling.unchanged(request, head, now)
     if nothing_new is not None:
@@ -69,7 +69,7 @@ def _context(request: PersonRequest, switch: Switch, now: datetime) -> dict[str,
 
 
 def _history(request: PersonRequest, switch: Switch) -> dict[str, Any]:
-    """Return a page of episodes and one of audit rows, each newest first, older by id."""
+    """Return a page of episodes and of audit rows, newest first, older ones by id."""
     episodes = Episode.objects.filter(switch_id=switch.pk).order_by("-id")
     entries = AuditEntry.objects.filter(target=switch.pk).order_by("-id")
     if before := _number(request.GET.get("episodes_before", "")):

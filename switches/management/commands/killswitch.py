@@ -1,4 +1,4 @@
-"""`manage.py killswitch`: break-glass on the server, when browser and API are out of reach."""
+"""Command `manage.py killswitch`: emergency control from the server's shell."""
 
 import json
 import shlex
@@ -111,7 +111,7 @@ class Command(ShellCommand):
         self.tell_of_the_rest(done, options)
 
     def release(self, scope: str, key: str, options: dict[str, Any]) -> None:
-        """Release without an approval; where one was required, a review is left."""
+        """Release without an approval; a review is opened if an approval was required."""
         with transaction.atomic(), _naming_the_option():
             done = services.release(
                 scope=scope,
@@ -131,7 +131,6 @@ class Command(ShellCommand):
             self.line(f"  to stop it again: {_abort_of(scope, key)}")
 
     def abort(self, scope: str, key: str, options: dict[str, Any]) -> None:
-        """Abort the live ramp; the switch is engaged again."""
         ramp = live_ramps.find_live_ramp(identify(scope, key))
         if ramp is None:
             raise CommandError(f"{scope}:{key} has no ramp under way.")
@@ -139,7 +138,7 @@ class Command(ShellCommand):
         self.status(scope, key, options)
 
     def name_unknown_rules(self, options: dict[str, Any]) -> None:
-        """Warn about unknown rules in --break-glass: a typo must not fail a kill."""
+        """Warn about unknown rules in --break-glass; a typo must not prevent an engage."""
         known = {rule.name for rule in guard.list_rules()} | {break_glass.TWO_PERSON}
         for name in options["break_glass"] or ():
             if name not in known:
@@ -166,7 +165,7 @@ class Command(ShellCommand):
         self.tell_of_the_rest(done, options)
 
     def tell_of_the_rest(self, done: services.Engagement, options: dict[str, Any]) -> None:
-        """Print what was asked for and is not in effect, or not yet."""
+        """Print a notice or pending approval of the request."""
         if options["json"]:
             return
         if done.notice:
@@ -222,7 +221,7 @@ def _break_glass(options: dict[str, Any]) -> dict[str, Any] | None:
 
 @contextmanager
 def _naming_the_option() -> Iterator[None]:
-    """Add the options that override a refusing rule to the error."""
+    """Convert a refusal by safety rules to an error that names the override options."""
     try:
         yield
     except SafetyRefused as refused:
@@ -244,7 +243,7 @@ def _which(options: dict[str, Any], *, required: bool = True) -> tuple[str, str]
 
 
 def _progress(effect: SwitchEffect) -> Iterator[str]:
-    """Yield lines about the effect of the last change, by reports of instances."""
+    """Yield lines about the effect of the last change."""
     yield f"version {effect.version} is committed{_applied(effect)}"
     if effect.silent_total:
         yield f"{effect.silent_total} fell silent within the last 5 minutes before saying so"
@@ -276,7 +275,7 @@ def _applied(effect: SwitchEffect) -> str:
 
 
 def _ramping(ramp: Ramp) -> str:
-    """Describe a live ramp: `ramp 12 running: step 1 of 3, 5 %, until 02:15:00 UTC`."""
+    """Return a live ramp as text: `ramp 12 running: step 1 of 3, 5 %, until 02:15:00 UTC`."""
     job, steps = ramp.job, len(ramp.plan)
     share = descriptions.format_percent(ramp.plan[job.step_index]["percent"])
     step = job.steps.filter(index=job.step_index, state=JobStep.State.RUNNING).first()

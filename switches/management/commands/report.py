@@ -1,4 +1,4 @@
-"""`manage.py report weekly`: make the weekly report and print it; with `--send`, tell it too."""
+"""Command `manage.py report weekly`: generate, print and optionally send the weekly report."""
 
 import json
 from argparse import ArgumentParser
@@ -60,7 +60,6 @@ class Command(ShellCommand):
 
 
 def _status_line(report: WeeklyReport, *, told_now: bool) -> str:
-    """Return what was done about the report by now."""
     signed = f"signed by {report.signed_by}" if report.signed_at else "not signed off"
     sent = "told now" if told_now else "told before" if report.sent_at else "kept, not told"
     return f"{sent}; {signed}; audit anchor {report.anchor_id}:{report.anchor_hash}"

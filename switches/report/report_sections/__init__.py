@@ -1,4 +1,4 @@
-"""The switches' sections of the weekly report."""
+"""Report sections about switches."""
 
 from . import decisions, engaged_switches, ramps, weekly_activity
 

@@ -1,4 +1,4 @@
-"""Sections about decisions: trips, approvals, break-glass and reviews."""
+"""Report sections about trips, approvals and break-glass reviews."""
 
 from collections import Counter
 from datetime import datetime
@@ -22,7 +22,7 @@ DECIDED = Case(When(PENDING, then=Value(0)), default=Value(1), output_field=Inte
 
 @REPORT_SECTIONS.add(90)
 def trips_section(start: datetime, end: datetime, _now: datetime) -> ReportSection:
-    """Return the trips that programs requested, by policy and outcome."""
+    """Return the week's trip requests by policy and outcome."""
     rows = (
         Trip.objects.filter(at__gte=start, at__lt=end)
         .values("policy__trigger", "outcome")
@@ -61,7 +61,7 @@ def trips_section(start: datetime, end: datetime, _now: datetime) -> ReportSecti
 
 @REPORT_SECTIONS.add(40)
 def reviews_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return break-glass reviews: the unsigned ones, oldest first, then those of the week."""
+    """Return break-glass reviews: unsigned ones, oldest first, then signed ones of the week."""
     about = Approval.objects.filter(kind=REVIEW, requested_at__lt=min(end, now))
     found = about.filter(PENDING | Q(requested_at__gte=start))
     rows, counts = first_rows(found.order_by(DECIDED, "requested_at", "pk"), unsigned=PENDING)
@@ -94,7 +94,7 @@ def reviews_section(start: datetime, end: datetime, now: datetime) -> ReportSect
 
 @REPORT_SECTIONS.add(80)
 def approvals_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return approval requests: those decided in the week, and pending ones."""
+    """Return approval requests: pending ones, and those decided in the week."""
     asked = Approval.objects.exclude(kind=REVIEW).filter(requested_at__lt=min(end, now))
     found = asked.filter(PENDING | Q(decided_at__gte=start, decided_at__lt=end))
     rows, counts = first_rows(
@@ -131,7 +131,7 @@ def approvals_section(start: datetime, end: datetime, now: datetime) -> ReportSe
 
 @REPORT_SECTIONS.add(70)
 def overridden_section(start: datetime, end: datetime, _now: datetime) -> ReportSection:
-    """Return the safety rules that break-glass overrode, the most often overridden first."""
+    """Return the overridden safety rules, the most often overridden first."""
     broken = Approval.objects.filter(kind=REVIEW, requested_at__gte=start, requested_at__lt=end)
     found = list(broken.order_by("-requested_at", "-pk").values_list("diff", "target"))
     times = Counter(rule for diff, _ in found for rule in _rules(diff))

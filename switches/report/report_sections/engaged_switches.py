@@ -1,7 +1,7 @@
-"""Sections about switches that were engaged at the end of the week.
+"""Report sections about switches that were engaged at the end of the week.
 
-A report generated after its week shows the state at the week's end. Episodes that have ended since
-are marked, and left out of sections that ask for action.
+Reports generated later show the state at the week's end. Episodes that have ended since are marked,
+and left out of sections that ask for action.
 """
 
 import functools
@@ -41,7 +41,7 @@ READ_AT_ONCE = 2000
 
 
 def standing(end: datetime, now: datetime) -> QuerySet[Episode]:
-    """Return the episodes open at the end of the week, or now if it is not over."""
+    """Return the episodes open at the end of the week, or now if the week is not over."""
     at = min(end, now)
     return Episode.objects.filter(engaged_at__lt=at).filter(
         Q(ended_at__isnull=True) | Q(ended_at__gte=at)
@@ -49,13 +49,13 @@ def standing(end: datetime, now: datetime) -> QuerySet[Episode]:
 
 
 def still(end: datetime, now: datetime) -> QuerySet[Episode]:
-    """Return those episodes that are open still, so that somebody can act on them."""
+    """Return the episodes that were open at the end of the week and are open now."""
     return standing(end, now).filter(ended_at__isnull=True)
 
 
 @REPORT_SECTIONS.add(10)
 def vague_section(_start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return the reasons with weaknesses, the weakest first."""
+    """Return engage reasons with weaknesses, the weakest first."""
     rows = still(end, now).values_list(
         "pk", "reason", "switch_id", "engaged_by_type", "engaged_by_name", "engaged_at", named=True
     )
@@ -101,7 +101,7 @@ def vague_section(_start: datetime, end: datetime, now: datetime) -> ReportSecti
 
 @REPORT_SECTIONS.add(20)
 def forgotten_section(_start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return switches with signs of being forgotten, those with the most signs first."""
+    """Return switches with signs of neglect, those with the most signs first."""
     often = _extends_of_open(still(end, now))
     signs = neglected_episodes.neglect_signs(now)
     shows_any = functools.reduce(operator.or_, signs.values())
@@ -208,7 +208,7 @@ def active_section(_start: datetime, end: datetime, now: datetime) -> ReportSect
 
 @REPORT_SECTIONS.add(60)
 def permanent_section(_start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return permanent engagements, those longest without confirmation first."""
+    """Return permanent episodes, the longest unconfirmed first."""
     found = standing(end, now).filter(permanent=True)
     rows, counts = first_rows(
         found.order_by(F("reconfirm_due_at").asc(nulls_first=True), "engaged_at"),
@@ -253,7 +253,7 @@ def _usual(episode: Episode) -> dict[str, Any]:
 
 
 def _now(episode: Episode) -> str:
-    """Return the present state in words."""
+    """Return the episode's present state as text."""
     if episode.ended_at is not None:
         return "released since"
     if episode.state == State.RAMPING:
@@ -277,7 +277,7 @@ def _why(episode: Any, often: Mapping[str, int], now: datetime) -> list[str]:
 
 
 def _extends_of_open(episodes: QuerySet[Episode]) -> dict[str, int]:
-    """Return how often the present episode of each switch was extended, where it was."""
+    """Return the number of extensions of open episodes by switch, if at least `MANY_EXTENDS`."""
     began = episodes.values("engaged_at")
     of_target = began.filter(switch_id=OuterRef("target"))[:1]
     extends = AuditEntry.objects.filter(

@@ -1,4 +1,4 @@
-"""The section about ramps of the week: their outcomes, and how long they held."""
+"""Report section about the week's ramps: outcomes and longest holds."""
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
@@ -37,7 +37,7 @@ _COMPENSATED = Exists(
 
 @REPORT_SECTIONS.add(45)
 def ramps_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return every ramp under way in the week, the worst outcome first."""
+    """Return every ramp in progress during the week, the worst outcome first."""
     at = min(end, now)
     not_over_before = Q(job__finished_at=None) | Q(job__finished_at__gte=start)
     touched = Ramp.objects.filter(not_over_before, job__started_at__lt=at).select_related("job")
@@ -81,10 +81,7 @@ def _row(ramp: Ramp, outcome: str, gates: str, held: timedelta | None, at: datet
 
 
 def _outcome(ramp: Any, at: datetime) -> str:
-    """Return the outcome of a ramp at a moment.
-
-    A replaced one ended by an engage or by an immediate release.
-    """
+    """Return the outcome of a ramp at a time; `replaced` means engaged or released otherwise."""
     job = ramp.job
     if job.finished_at is None or job.finished_at >= at:
         return "under way"
@@ -106,7 +103,7 @@ def _in_words(begun: int, counts: Mapping[str, int], longest: timedelta) -> str:
 
 
 def _gates_in_the_way(ramps: Sequence[Ramp]) -> Mapping[int, str]:
-    """Return the gates that failed or had no data at the last step of each ramp."""
+    """Return the gates that failed or had no data at each ramp's last step, by ramp."""
     found: dict[int, str] = {}
     if not ramps:
         return found

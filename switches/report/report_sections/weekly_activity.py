@@ -1,4 +1,4 @@
-"""Sections about the activity of the week: engagements, people, and extensions."""
+"""Report sections about engagements, actors and extensions in the week."""
 
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
@@ -74,7 +74,7 @@ def flow_section(start: datetime, end: datetime, now: datetime) -> ReportSection
 
 @REPORT_SECTIONS.add(120)
 def who_section(start: datetime, end: datetime, _now: datetime) -> ReportSection:
-    """Return everybody who changed a switch, the most active first."""
+    """Return the actors that changed switches, the most active first."""
     changing = Q(action__startswith="switch.") | Q(action__in=RAMPED)
     rows = (
         AuditEntry.objects.filter(changing, at__gte=start, at__lt=end)
@@ -122,7 +122,7 @@ def who_section(start: datetime, end: datetime, _now: datetime) -> ReportSection
 
 @REPORT_SECTIONS.add(100)
 def extends_section(start: datetime, end: datetime, _now: datetime) -> ReportSection:
-    """Return switches whose engagement was extended, the most often extended first."""
+    """Return extended switches, the most often extended first."""
     rows = (
         AuditEntry.objects.filter(action="switch.extended", at__gte=start, at__lt=end)
         .values("target")
@@ -168,7 +168,7 @@ def _flow_in_words(told: dict[str, Any]) -> str:
 
 
 def _of_days(days: Days) -> dict[str, Count]:
-    """Return the counts of the episodes that began and ended on each day."""
+    """Return aggregates of the episodes that began and ended on each day."""
     return {
         f"{field}_{number}": Count("pk", filter=_within(field, since, until))
         for field in ("engaged_at", "ended_at")
@@ -188,7 +188,7 @@ def _per_day(days: Days, counts: dict[str, Any]) -> tuple[Chart, ...]:
 
 
 def _hours(days: Days, now: datetime) -> tuple[Chart, ...]:
-    """Return charts of engaged hours per day and scope, by one query."""
+    """Return charts of engaged hours per day and scope, from one query."""
     so_far = [(since, max(since, min(until, now))) for _, since, until in days]
     stood = {
         f"day_{number}": Coalesce(
