@@ -7,5 +7,5 @@ class SwitchesConfig(AppConfig):
     name = "switches"
 
     def ready(self) -> None:
-        # Registers the actions that approvals carry out.
+        # Registers the handlers of approved requests.
         import_module("switches.services")

@@ -116,7 +116,7 @@ def _narrowed(filters: SwitchboardFilters) -> QuerySet[Switch]:
     if filters.scope:
         switches = switches.filter(scope=filters.scope)
     if filters.q:
-        # Search in everything the row shows; an id may be pasted whole.
+        # Search all displayed fields.
         switches = switches.filter(
             Q(id__icontains=filters.q)
             | Q(owner__icontains=filters.q)

@@ -11,7 +11,7 @@ from hashlib import sha256
 BUCKETS = 10_000
 
 Draw = Callable[[], int]
-"""Return a bucket, uniform in [0, 10000), drawn anew at every call."""
+"""Returns a random bucket, uniform in [0, 10000)."""
 
 
 def bucket(salt: str, targeting_key: str) -> int:

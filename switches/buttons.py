@@ -20,7 +20,7 @@ from .services.registration import lock_switch
 EXTEND_BY = "24h"
 EXTENSION = timedelta(hours=24)
 MIN_GAIN = timedelta(minutes=5)
-"""Minimum gain of an extension; with less the button was pressed twice."""
+"""Extensions that gain less time are treated as a repeated button press."""
 
 
 @button("acknowledge")

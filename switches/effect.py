@@ -11,7 +11,7 @@ from switches.evaluate import lapses_at
 from switches.models import Publication, Switch
 
 MAX_NAMED_STRAGGLERS = 20
-# Delays are computed per change and instance, the newest changes first.
+# Changes times instances whose delays are measured, newest changes first.
 MAX_DELAYS_AT_ONCE = 30_000
 NOT_MEASURED = Delays(p50_ms=None, p99_ms=None, measured=0)
 

@@ -18,7 +18,7 @@ from .services.registration import find_switch
 
 MAX_SHOWN = 6
 STOPPED_WITHIN = timedelta(days=90)
-MAX_REPEATED_REASON_LENGTH = 300  # characters of an earlier reason that still reads as a button
+MAX_REPEATED_REASON_LENGTH = 300  # Characters that fit on a button.
 REASON_TEMPLATES = (
     "Errors or timeouts seen at {at}; cause not found yet",
     "Wrong answers or wrong amounts, reported by users at {at}",

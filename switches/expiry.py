@@ -14,8 +14,8 @@ from switches.scopes import HOLD, RAMP, RELEASE, SCOPES, default_on_expiry
 PERMANENT = "permanent"
 MIN_DURATION = timedelta(seconds=1)
 MAX_DURATION = timedelta(days=30)
-# A permanent engage lasts this long until it is approved.
 UNTIL_APPROVED = timedelta(hours=24)
+"""Duration of a permanent engage until it is approved."""
 RECONFIRM_EVERY = timedelta(days=7)
 """Time after which a permanent episode has to be re-confirmed."""
 

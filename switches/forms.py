@@ -22,7 +22,7 @@ from switches.scopes import GLOBAL, SCOPES, SEGMENT, default_on_expiry, split_id
 
 DAY, WEEK, AT, PERMANENT = "24h", "7d", "at", "permanent"
 HOW_LONG = (DAY, WEEK, AT, PERMANENT)
-# What a browser's date field sends, with and without seconds.
+# Formats of a browser's date field.
 LOCAL_FORMATS = ["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"]
 
 
@@ -103,7 +103,7 @@ class EngageForm(_HowLongForm, _GlassForm):
         until = self.cleaned_data.get("expires_at")
         chosen = how_long == AT
         policy = self.given("on_expiry")
-        # The form always sends one. The scope's default was not chosen, so a rule may change it.
+        # The form always sends a policy. Omit the scope's default, so that a rule may replace it.
         usual = policy == default_on_expiry(self.given("scope"))
         return {
             "scope": self.given("scope"),

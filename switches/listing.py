@@ -47,7 +47,7 @@ COLUMNS = (
     "open__engaged_by_name", "open__engaged_at", "open__expires_at", "open__on_expiry",
     "open__permanent", "open__overdue_at", "live__job_id",
 )  # fmt: skip
-"""The columns of :class:`ListedSwitch`, in its order."""
+"""The columns of :class:`ListedSwitch`, in field order."""
 
 
 def with_episode_and_ramp() -> SwitchQuerySet:

@@ -19,7 +19,7 @@ from switches.models import Ramp, Switch
 from switches.scopes import SCOPES
 
 RELEASED_WITHIN = timedelta(minutes=15)
-"""Time for which a released switch keeps its series at 0, so that scrapes see the fall."""
+"""Time for which a released switch keeps its series at 0, so that scrapes see the change."""
 STATES = ("released", "engaged", "ramping")
 
 _KNOWN = "SELECT scope, count(*) FROM switches_switch GROUP BY scope"

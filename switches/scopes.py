@@ -38,7 +38,6 @@ class SwitchScope(scopes.Scope):
     on_expiry: tuple[str, ...] = (HOLD, RAMP, RELEASE)
     overdue_severity: str = "warning"
     immediate_release_needs_approval: bool = False
-    """A second person approves a release of all traffic at once."""
     trip_triggers: frozenset[str] = frozenset()
 
     @property
@@ -47,7 +46,7 @@ class SwitchScope(scopes.Scope):
 
 
 SCOPES = cast("KindRegistry[SwitchScope]", scopes.SCOPES)
-"""All scopes, in the order in which they decide."""
+"""All scopes, in decision order."""
 
 GLOBAL = SwitchScope(
     name="global",
@@ -115,7 +114,7 @@ def question_fields() -> Mapping[str, str]:
 
 @lru_cache(maxsize=8)
 def _question_fields_of(names: tuple[str, ...]) -> Mapping[str, str]:
-    # Cached, as the data plane reads the fields at every check.
+    # Cached because the data plane reads the fields at every check.
     found = [SCOPES[name] for name in names]
     return {scope.question_field: scope.name for scope in found if not scope.stops_everything}
 

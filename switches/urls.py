@@ -23,7 +23,7 @@ ACTIONS: dict[str, View] = {
 }
 
 api_urlpatterns: list[URLPattern] = [
-    # Before the resources, whose `<scope>/<key>/` would match them too.
+    # Before the switch routes, whose `<scope>/<key>/` also matches these paths.
     *trips.api_urlpatterns,
     *rules.api_urlpatterns,
     *report.api_urlpatterns,

@@ -10,7 +10,7 @@ from switches.services.release import MODES
 
 
 class EngageBody(MutationBody):
-    reason = Text(help_text="What is wrong, where or why: at least 10 columns, and not vague.")
+    reason = Text(help_text="What is wrong, and where or why: at least 10 columns, not vague.")
     expires_in = Text(required=False, help_text="`24h`, `7d`, … up to 30 days, or `permanent`.")
     expires_at = Text(required=False, help_text="An RFC 3339 time, or `permanent`.")
     on_expiry = Text(required=False, help_text=f"One of {', '.join(OnExpiry.values)}.")
@@ -18,12 +18,14 @@ class EngageBody(MutationBody):
     break_glass = serializers.DictField(
         required=False,
         help_text='`{"rule", "reason"}`: the safety rule, or a list of them, to override now. '
-        "It is engaged for at most 4 hours then, and somebody else has to review it.",
+        "The switch is then engaged for at most 4 hours, and another person must review it.",
     )
 
 
 class ExtendBody(MutationBody):
-    expires_in = Text(help_text="From now, later than the present expiry; or `permanent`.")
+    expires_in = Text(
+        help_text="Duration from now that ends after the present expiry, or `permanent`."
+    )
     reason = Text()
 
 
@@ -32,7 +34,7 @@ class AcknowledgeBody(MutationBody):
 
 
 class ReconfirmBody(MutationBody):
-    reason = Text(help_text="Why it still has to stay.")
+    reason = Text(help_text="Why the switch must stay engaged.")
 
 
 class ReleaseBody(MutationBody):
@@ -41,16 +43,16 @@ class ReleaseBody(MutationBody):
     plan = serializers.JSONField(
         required=False,
         help_text='`[{"percent": 5, "dwell_seconds": 300, "gates": [{"type": "external", "gate": '
-        '"smoke"}]}, …]`, growing, to 100. By default 5, 25 and 100 %, 5 minutes each.',
+        '"smoke"}]}, …]`: increasing shares up to 100. Default: 5, 25 and 100 %, 5 minutes each.',
     )
     max_hold_seconds = serializers.JSONField(
         required=False,
-        help_text="How long a step that names no `max_hold_seconds` waits for data: 1 h.",
+        help_text="Maximum wait for data of steps without `max_hold_seconds`. Default: 1 hour.",
     )
     break_glass = serializers.DictField(
         required=False,
-        help_text='`{"rule", "reason"}`: what a signed-in approver overrides to release at '
-        f"once, a safety rule or `{TWO_PERSON}`, or a list of them.",
+        help_text='`{"rule", "reason"}`: the safety rules that a signed-in approver overrides '
+        f"to release immediately: a name, `{TWO_PERSON}`, or a list.",
     )
 
 
@@ -69,5 +71,5 @@ class SwitchFilters(Filters):
     state = serializers.ChoiceField(State.values, required=False)
     overdue = serializers.BooleanField(required=False)
     q = serializers.CharField(
-        required=False, max_length=200, help_text="In the id, owner or description."
+        required=False, max_length=200, help_text="Text in the id, owner or description."
     )

@@ -62,7 +62,7 @@ class SnapshotView(ApiView):
 
 
 class CheckView(ApiView):
-    write_scope = "switches:read"  # A POST for its body's sake; it changes nothing.
+    write_scope = "switches:read"  # POST because of its body; changes nothing.
 
     @extend_schema(request=QuestionShape, responses=DecisionShape)
     def post(self, request: Request) -> Response:

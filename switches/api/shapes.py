@@ -19,7 +19,7 @@ ONE_SWITCH = (
         str,
         OpenApiParameter.PATH,
         pattern=f"^{KEY_PATTERN}$",
-        description="Any key may be engaged without being registered first. Of global it is `all`.",
+        description="Any key may be engaged without registration; global has the key `all`.",
     ),
 )
 
@@ -28,26 +28,29 @@ class EffectShape(serializers.Serializer[Any]):
     """The instances that applied the last published change, from their reports."""
 
     version = serializers.IntegerField()
-    applied = serializers.IntegerField(help_text="Instances that say they apply it.")
-    instances = serializers.IntegerField(help_text="Instances heard from within 30 seconds.")
+    applied = serializers.IntegerField(help_text="Instances that report applying the change.")
+    instances = serializers.IntegerField(help_text="Instances that reported within 30 seconds.")
     stragglers = serializers.ListField(
-        child=serializers.CharField(), help_text="At most 20, those furthest behind first."
+        child=serializers.CharField(),
+        help_text="Instances that have not applied it: at most 20, the furthest behind first.",
     )
     stragglers_total = serializers.IntegerField()
     silent_total = serializers.IntegerField(
-        help_text="Instances that fell silent within 5 minutes and never said they apply it; they "
-        "count neither as applying it nor as stragglers."
+        help_text="Instances that stopped reporting within 5 minutes without applying it; "
+        "counted neither as applied nor as stragglers."
     )
     measured = serializers.IntegerField(
-        help_text="Instances known before the commit that have said they apply it: those that "
-        "p50_ms and p99_ms are of."
+        help_text="Instances known before the commit that applied the change; the delays are "
+        "computed from them."
     )
     p50_ms = serializers.IntegerField(
         allow_null=True,
-        help_text="From the commit, of those `measured` only. Null: not measured; with hundreds of "
-        "instances a long list measures its newest changes only.",
+        help_text="Median delay from the commit, in milliseconds. Null if not measured: with "
+        "hundreds of instances, a long list measures its newest changes only.",
     )
-    p99_ms = serializers.IntegerField(allow_null=True, help_text="As p50_ms.")
+    p99_ms = serializers.IntegerField(
+        allow_null=True, help_text="99th percentile of the delay, in milliseconds."
+    )
     requested_at = serializers.DateTimeField(allow_null=True)
     committed_at = serializers.DateTimeField(allow_null=True)
 
@@ -65,15 +68,17 @@ class SwitchShape(serializers.Serializer[Switch]):
     on_expiry = serializers.ChoiceField(OnExpiry.values, allow_null=True)
     permanent = serializers.BooleanField()
     overdue = serializers.BooleanField()
-    version = serializers.IntegerField(help_text="Of its last published change; 0 before one.")
+    version = serializers.IntegerField(
+        help_text="Version of the last published change; 0 if never published."
+    )
     owner = serializers.CharField()
     description = serializers.CharField()
     runbook_url = serializers.CharField()
     last_proven_at = serializers.DateTimeField(allow_null=True)
     ramp = serializers.IntegerField(
-        allow_null=True, help_text="The ramp that is under way or waits for approval."
+        allow_null=True, help_text="Id of the ramp that is live or waits for approval."
     )
-    effect = EffectShape(allow_null=True, help_text="Null if never published.")
+    effect = EffectShape(allow_null=True, help_text="Null if the switch was never published.")
 
 
 class CallerShape(serializers.Serializer[Any]):
@@ -99,7 +104,7 @@ class OverlapShape(serializers.Serializer[Any]):
 
 
 class RefusalShape(serializers.Serializer[Any]):
-    action = serializers.ChoiceField(["engage", "release"], help_text="What it would refuse.")
+    action = serializers.ChoiceField(["engage", "release"], help_text="The refused action.")
     rule = serializers.CharField()
     detail = serializers.CharField()
     would_pass = serializers.CharField()
@@ -107,12 +112,12 @@ class RefusalShape(serializers.Serializer[Any]):
 
 class CallingShape(serializers.Serializer[Any]):
     service = serializers.CharField()
-    dependency = serializers.CharField(help_text="`canvas->core`.")
+    dependency = serializers.CharField(help_text="Such as `canvas->core`.")
     criticality = serializers.ChoiceField(["critical", "high", "medium", "low"])
 
 
 class DependentShape(serializers.Serializer[Any]):
-    service = serializers.CharField(help_text="One that checks the switch.")
+    service = serializers.CharField(help_text="A service that checks the switch.")
     callers_total = serializers.IntegerField()
     callers = CallingShape(many=True, help_text="At most 50, the most critical first.")
 
@@ -121,52 +126,53 @@ class PreviewShape(serializers.Serializer[Any]):
     """The blast radius: callers within the last hour, without clients that only poll."""
 
     switch = serializers.CharField()
-    instances = CallerShape(many=True, help_text="The 200 busiest callers, tokens among them.")
-    instances_total = serializers.IntegerField(help_text="All callers, tokens among them.")
+    instances = CallerShape(many=True, help_text="The 200 busiest callers, including API tokens.")
+    instances_total = serializers.IntegerField(help_text="Number of callers, including API tokens.")
     services = CallingServiceShape(many=True)
     tokens = serializers.IntegerField(
-        help_text="Callers known by their token alone; they are of no service."
+        help_text="Number of callers known by their token only, without a service."
     )
-    calls_per_second = serializers.FloatField(help_text="Of all callers together.")
+    calls_per_second = serializers.FloatField(help_text="Sum over all callers.")
     last_seen = serializers.DateTimeField(allow_null=True)
     overlapping = OverlapShape(
-        many=True, help_text="Switches not released that stop part of the same traffic; at most 50."
+        many=True, help_text="Unreleased switches that block part of the same traffic; at most 50."
     )
     rules = RefusalShape(
-        many=True, help_text="Safety rules that would refuse to engage it, or to release it."
+        many=True, help_text="Safety rules that would refuse to engage or release the switch."
     )
     dependents = DependentShape(
-        many=True, help_text="What calls the services that check it, as far as it is registered."
+        many=True, help_text="Registered callers of the services that check the switch."
     )
 
 
 class ActedShape(SwitchShape):
     """The switch after an action."""
 
-    approval = ApprovalShape(required=False, help_text="What waits for a second person.")
+    approval = ApprovalShape(required=False, help_text="Request that waits for a second person.")
     broke_glass = serializers.DictField(
-        required=False, help_text="The rules that were overridden, and why."
+        required=False, help_text="The overridden rules and the reason."
     )
     review = ApprovalShape(
-        required=False, help_text="What somebody else has to sign, if a rule was overridden."
+        required=False, help_text="Review that another person must sign if a rule was overridden."
     )
     notice = serializers.CharField(
-        required=False, help_text="What is otherwise than was asked, such as an earlier expiry."
+        required=False, help_text="Difference from the request, such as an earlier expiry."
     )
     acknowledged_at = serializers.DateTimeField(
-        required=False, help_text="When somebody said to know of it; of that action alone."
+        required=False,
+        help_text="Time of the acknowledgment; only in the response to `acknowledge`.",
     )
     acknowledged_by = serializers.CharField(required=False)
-    dry_run = serializers.BooleanField(required=False, help_text="True if nothing was done.")
+    dry_run = serializers.BooleanField(required=False, help_text="True if this was a dry run.")
 
 
 class PendingShape(serializers.Serializer[Any]):
     """A release in progress: a started ramp, or a request to a second person."""
 
-    ramp = RampShape(required=False, help_text="The ramp that has begun.")
-    approval = ApprovalShape(required=False, help_text="What waits for a second person.")
+    ramp = RampShape(required=False, help_text="The started ramp.")
+    approval = ApprovalShape(required=False, help_text="Request that waits for a second person.")
     review = ApprovalShape(
-        required=False, help_text="What somebody else has to sign, if a rule was overridden."
+        required=False, help_text="Review that another person must sign if a rule was overridden."
     )
 
 
@@ -182,7 +188,7 @@ class EpisodeShape(serializers.Serializer[Episode]):
     expires_at = serializers.DateTimeField(allow_null=True)
     permanent = serializers.BooleanField()
     reconfirm_due_at = serializers.DateTimeField(
-        allow_null=True, help_text="By when a permanent one has to be re-confirmed."
+        allow_null=True, help_text="Deadline for re-confirming a permanent episode."
     )
     on_expiry = serializers.ChoiceField(OnExpiry.values)
     overdue = serializers.BooleanField()

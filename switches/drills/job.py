@@ -109,7 +109,7 @@ def _applied(
     stopped_by = drill.measured.get(live_drills.MARKED, [])
     found = marked_instances.measure_effect(Marks.from_patterns(stopped_by), version, since)
     probe(f"drill.{part}.looked")
-    # `now` is before the commit in the turn that published. The time limit holds for any clock.
+    # `now` may precede the commit. abs() limits the wait even if the clock is set back.
     if abs(now - since) < APPLIED_WITHIN and (now < since or not found.by_everybody):
         return StepContinues(now + POLL_INTERVAL)
     with transaction.atomic():

@@ -9,7 +9,7 @@ from switches.models import Drill, Switch
 from switches.scopes import GLOBAL
 
 PROOF_DURATION = timedelta(days=90)
-"""A drill proves a switch for this long; then what it stops may have changed too much."""
+"""Time for which a passed drill proves a switch."""
 
 
 def drillable_switches() -> QuerySet[Switch]:

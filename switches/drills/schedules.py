@@ -17,7 +17,7 @@ from . import services, transitions
 
 ACTOR = system("drills")
 RETRY_AFTER = timedelta(days=1)
-"""Delay before a drill that could not begin is retried, unless its next round comes sooner."""
+"""Delay before retrying a drill that could not start, unless its next occurrence is sooner."""
 
 
 def begin_due(now: datetime) -> int:

@@ -21,14 +21,17 @@ ONE_SCHEDULE = (
 
 
 class DrillBody(MutationBody):
-    switch = Text(help_text="`segment:finance`: scope, colon, key. Not the global one.")
+    switch = Text(help_text="Switch id such as `segment:finance`; not the global switch.")
     mode = Text(
         required=False,
-        help_text="`live` (the default) really stops the marked instances for a moment; `dry` "
-        "only looks whom that would reach.",
+        help_text="`live` (the default) blocks the marked instances for a moment; `dry` only "
+        "counts them.",
     )
-    reason = Text(help_text="What it is for.")
-    every = Text(required=False, help_text="`7d`: let it come round, too; whole days.")
+    reason = Text(help_text="Purpose of the drill.")
+    every = Text(
+        required=False,
+        help_text="Also repeat the drill at this interval in whole days, such as `7d`.",
+    )
 
 
 class MarkBody(MutationBody):
@@ -54,17 +57,19 @@ class DrillStepShape(serializers.Serializer[Any]):
 
 
 class LookedShape(serializers.Serializer[Any]):
-    instances = serializers.IntegerField(help_text="Marked, and heard from within 30 seconds.")
-    names = serializers.ListField(child=serializers.CharField(), help_text="The first 20.")
+    instances = serializers.IntegerField(
+        help_text="Marked instances that reported within 30 seconds."
+    )
+    names = serializers.ListField(child=serializers.CharField(), help_text="Names of the first 20.")
 
 
 class DrillReachShape(serializers.Serializer[Any]):
     instances = serializers.IntegerField(
-        help_text="Marked, and heard from within 30 seconds before it, or since."
+        help_text="Marked instances that reported within 30 seconds before the change, or since."
     )
-    applied = serializers.IntegerField(help_text="Of them, those that said they apply it.")
-    p50_ms = serializers.IntegerField(allow_null=True, help_text="From the commit.")
-    p99_ms = serializers.IntegerField(allow_null=True, help_text="From the commit.")
+    applied = serializers.IntegerField(help_text="Those of them that applied the change.")
+    p50_ms = serializers.IntegerField(allow_null=True, help_text="Median delay from the commit.")
+    p99_ms = serializers.IntegerField(allow_null=True, help_text="99th percentile.")
     stragglers = serializers.ListField(child=serializers.CharField(), help_text="At most 20.")
 
 
@@ -79,9 +84,9 @@ class DrillShape(serializers.Serializer[Drill]):
     switch = serializers.CharField()
     mode = serializers.ChoiceField(live_drills.MODES)
     scheduled = serializers.BooleanField()
-    state = serializers.ChoiceField(Job.State.values, help_text="That of its job.")
-    passed = serializers.BooleanField(allow_null=True, help_text="Null before that is known.")
-    why = serializers.CharField(help_text="Why it has not passed, or empty.")
+    state = serializers.ChoiceField(Job.State.values, help_text="State of the drill's job.")
+    passed = serializers.BooleanField(allow_null=True, help_text="Null until the drill has ended.")
+    why = serializers.CharField(help_text="Why the drill has not passed, or empty.")
     steps = DrillStepShape(many=True)
     measured = MeasuredShape()
     reason = serializers.CharField()
@@ -89,7 +94,7 @@ class DrillShape(serializers.Serializer[Drill]):
     created_at = serializers.DateTimeField()
     engaged_at = serializers.DateTimeField(allow_null=True)
     ends_by = serializers.DateTimeField(
-        allow_null=True, help_text="When instances let traffic flow again by themselves."
+        allow_null=True, help_text="Time at which clients end the drill by themselves."
     )
     released_at = serializers.DateTimeField(allow_null=True)
     finished_at = serializers.DateTimeField(allow_null=True)
@@ -113,8 +118,8 @@ class DrillScheduleShape(serializers.Serializer[DrillSchedule]):
 
 class BegunShape(serializers.Serializer[Any]):
     drill = DrillShape()
-    schedule = DrillScheduleShape(required=False, help_text="If it comes round from now on.")
-    dry_run = serializers.BooleanField(required=False, help_text="True if nothing was begun.")
+    schedule = DrillScheduleShape(required=False, help_text="The schedule, if `every` was given.")
+    dry_run = serializers.BooleanField(required=False, help_text="True if this was a dry run.")
 
 
 class DrillMarkListShape(serializers.ListSerializer[DrillMark]):
@@ -130,7 +135,9 @@ class DrillMarkListShape(serializers.ListSerializer[DrillMark]):
 
 class DrillMarkShape(serializers.Serializer[DrillMark]):
     pattern = serializers.CharField()
-    instances = serializers.IntegerField(help_text="That match it and were heard within 30 s.")
+    instances = serializers.IntegerField(
+        help_text="Matching instances that reported within 30 seconds."
+    )
     created_at = serializers.DateTimeField()
     created_by = serializers.CharField()
 

@@ -16,13 +16,13 @@ from switches.models import Episode, OnExpiry
 
 MAX_NOTIFIED_SINGLY = 3
 MAX_NAMED = 10
-# With hundreds of episodes the next turn begins before this one ends, and finds the rest.
+# Ticks overlap with hundreds of episodes; the next one processes the rest.
 TURNS_OVERLAP = timedelta(minutes=10)
 RELEASED, RAMP_STARTED, EXPIRES_SOON = "switch.released", "ramp.started", "episode.expires_soon"
 WORST_FIRST = ("critical", "warning", "info")
 
 Single = Callable[[Episode], tuple[str, str]]
-"""Return the event and severity of the single message that the digest replaces."""
+"""Returns the event and severity of the single message that a digest replaces."""
 
 
 def notify_in_digest(

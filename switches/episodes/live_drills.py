@@ -12,11 +12,11 @@ KIND = "drill"
 LIVE, DRY = "live", "dry"
 MODES = (LIVE, DRY)
 MAX_DURATION = timedelta(minutes=5)
-"""A drill ends by itself this long after it engaged, whatever happened to its worker."""
+"""Clients end a drill this long after its engage, even if its worker died."""
 WHY = "why"
 """Key in `Drill.measured` of the reason that the drill can't pass."""
 MARKED = "marked"
-"""Key in `Drill.measured` of the marks when it engaged: the instances it stops."""
+"""Key in `Drill.measured` of the mark patterns at the engage."""
 
 
 def find_live_drill(switch_id: str) -> Drill | None:

@@ -29,7 +29,7 @@ class Ramp(models.Model):
     overridden = models.JSONField(default=list)
     blind_since = models.DateTimeField(null=True, blank=True)
     live = models.BooleanField(default=True)
-    """True until its job is over; unique with the switch, so only one is live at a time."""
+    """True until the job has finished; a switch has at most one live ramp."""
 
     class Meta:
         constraints = [

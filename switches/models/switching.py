@@ -34,7 +34,7 @@ class Publication(models.Model):
     version = models.BigIntegerField(default=0)
     published_at = models.DateTimeField()
     registrations = models.BigIntegerField(default=0, db_default=0)
-    """How many switches were ever registered; a change makes the data plane read their ids."""
+    """Number of registered switches; a change makes the data plane reload their ids."""
     began_version = models.BigIntegerField(default=0, db_default=0)
     """The first version of this epoch."""
 

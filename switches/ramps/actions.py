@@ -65,7 +65,7 @@ def _advance(
     found = _lock_live(ramp_id, now, "go on", {Job.State.RUNNING, Job.State.HOLDING})
     if step_index != found.index:
         raise _explain_advanced(found, now)
-    # What was kept is from the last evaluation of a worker: a gate may have failed since.
+    # Stored results are from a worker's last evaluation; a gate may have failed since.
     (evaluation,) = gate_evaluation.evaluate_ramps([LeasedJob(found.job)], now)
     _require_no_failure(evaluation)
     _check_skipping(found, evaluation, actor, now)
@@ -140,7 +140,7 @@ def _lock_live(ramp_id: int, now: datetime, to: str, states: set[Any]) -> Locked
 
 
 def _explain_advanced(found: LockedRamp, now: datetime) -> Conflict:
-    # This ramp only: an earlier ramp of the switch may have been advanced, too.
+    # Exclude earlier ramps of the switch.
     moves_on_record = AuditEntry.objects.filter(
         target=found.switch.pk, action="ramp.advanced", at__gte=found.job.started_at or now
     )
@@ -183,7 +183,7 @@ def _check_skipping(
         and all(gate["verdict"] == PASS for gate in evaluation.gates)
     ):
         return
-    # Skipping a dwell can make any plan hasty in the sense of :func:`plans.is_hasty`.
+    # Skipping a dwell can make any plan hasty (:func:`plans.is_hasty`).
     is_large = found.is_last or found.percent_of(found.index + 1) > plans.MAX_EARLY_PERCENT
     if is_large and guard.needs_second_person(found.switch, at_once=True):
         share = (
@@ -214,4 +214,4 @@ INTERVENTIONS: Mapping[str, Intervention] = {
     "resume": _as_intervention(resume),
     "cancel": _as_intervention(abort),
 }
-"""The same, for whoever knows a ramp as a job."""
+"""Actions on ramps under the names of job interventions."""

@@ -17,9 +17,9 @@ from . import transitions
 from .questions import build_questions
 
 AHEAD = timedelta(seconds=60)
-"""What is further ahead of us than this was written before the clock was set back."""
+"""Times further in the future were written before the clock was set back."""
 MAX_AT_ONCE = 100
-"""Each takes a transaction; the others are set right by the next evaluations."""
+"""Ramps corrected per evaluation, each in a transaction; later evaluations correct the rest."""
 
 log = structlog.get_logger(__name__)
 
@@ -64,7 +64,7 @@ def _correct_times(turn: LeasedJob, ramp: Ramp, step: JobStep, now: datetime) ->
     changes: dict[str, Any] = {"paused_at": job.paused_at}
     if job.paused_at is not None and job.paused_at > latest:
         changes["paused_at"] = now
-        if step.due_at is not None:  # What is left of the dwell stays.
+        if step.due_at is not None:  # Keep the remaining dwell.
             step.due_at -= job.paused_at - now
     if begins_anew and job.state == Job.State.HOLDING:
         changes |= {"state": Job.State.RUNNING, "hold_reason": ""}

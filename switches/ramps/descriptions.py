@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 ABORTED = "Aborted on the console"
-"""The reason of whoever gave none: one press aborts."""
+"""Default reason of an abort by button."""
 ABORTED_BY = re.compile(r"Aborted by [a-z]+:(\S+): (.*)", re.DOTALL)
 MAX_DETAILS = 4
 MAX_DETAIL_LENGTH = 60

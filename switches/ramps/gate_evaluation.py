@@ -26,7 +26,7 @@ from .questions import approval_target, build_questions
 
 STORE_INTERVAL = timedelta(seconds=5)
 MAX_HOLDS = 3
-"""Named as the reason why a ramp holds."""
+"""Holds listed in the reason why a ramp holds."""
 
 log = structlog.get_logger(__name__)
 
@@ -57,7 +57,7 @@ def evaluate_ramps(turns: Sequence[LeasedJob], now: datetime) -> list[RampEvalua
             job_id__in=jobs, index=F("job__step_index"), state=JobStep.State.RUNNING
         )
     }
-    # A ramp that ended since it was claimed has no step that runs.
+    # A ramp that ended since it was claimed has no running step.
     there = [turn for turn in turns if turn.job.pk in steps and turn.job.pk in ramps]
     clock_correction.correct_times(
         [(turn, ramps[turn.job.pk], steps[turn.job.pk]) for turn in there], now
@@ -169,7 +169,7 @@ def _evaluate(
         state=job.state,
         dwell_until=step.due_at or now,
         max_hold=timedelta(seconds=step.data["max_hold_seconds"]),
-        # How long a rule has been in the way is not how long data has been missing.
+        # While a rule blocks the step, `blind_since` is the start of that block.
         blind_since=None
         if step.data.get(transitions.HELD_FOR) == transitions.RULES
         else ramp.blind_since,

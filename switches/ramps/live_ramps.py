@@ -17,8 +17,6 @@ from switches.models import Ramp, Switch
 from . import manual_gates
 from .questions import build_questions
 
-EVERYTHING = 100  # per cent
-
 STATES: Mapping[str, str] = {
     Job.State.PENDING: "pending_approval",
     Job.State.RUNNING: "running",
@@ -28,7 +26,7 @@ STATES: Mapping[str, str] = {
     Job.State.CANCELLED: "aborted",
     Job.State.FAILED: "failed",
 }
-"""What the state of a ramp's job is called for a ramp."""
+"""Ramp states by job state."""
 
 
 def find_live_ramp(switch_id: str) -> Ramp | None:
@@ -90,4 +88,4 @@ def get_percent(ramp: Ramp) -> Any:
     if ramp.live:
         return ramp.episode.allow_percent
     is_through = ramp.job.state == Job.State.COMPLETED or was_released_at_once(ramp)
-    return EVERYTHING if is_through else 0
+    return 100 if is_through else 0

@@ -15,7 +15,7 @@ from switches.episodes import changes, facts
 from switches.models import Episode, Publication, Ramp, Switch
 
 Write = Callable[..., None]
-"""Writes the job's row: compared and set for a worker, with a new fence for a person."""
+"""Updates the job row: conditional on the fence for a worker, with a new fence for a person."""
 
 
 @dataclass

@@ -93,7 +93,7 @@ def find_answers(questions: Sequence[Question], now: datetime) -> list[Answer | 
     since: dict[int | None, datetime] = {}
     answers = {}
     for approval in found.order_by("id"):
-        # An edited request waits since the first one.
+        # An edited request has waited since the original request.
         since[approval.pk] = since.get(approval.replaces_id, approval.requested_at)
         answers[approval.target] = _read_approval(approval, since[approval.pk], now)
     return [answers.get(question.step) for question in questions]

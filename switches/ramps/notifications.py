@@ -24,9 +24,9 @@ from . import descriptions
 from .locked_ramp import LockedRamp
 
 MAX_NOTIFIED_SINGLY = 3
-"""So many ramps that began by themselves are told of one by one while they are under way."""
+"""Automatic ramps announced separately; further ones join the collecting message."""
 MAX_ALARMS = 10
-"""So many that hold, or that went back within ten minutes, are told of one by one."""
+"""Holds, or compensations within `LATELY`, announced separately; further ones are collected."""
 LATELY = timedelta(minutes=10)
 HELD, COMPENSATED, FAILED = "ramp.held", "ramp.compensated", "ramp.failed"
 ALARMS = (HELD, COMPENSATED)
@@ -43,7 +43,7 @@ class CollectingMessage:
 
 COLLECTED: Mapping[str, CollectingMessage | None] = {
     "ramp.started": CollectingMessage("ramps.started", timedelta(seconds=30), LATELY),
-    "ramp.advanced": None,  # Its start and its end are told; in between its thread is enough.
+    "ramp.advanced": None,  # The episode's thread is enough between start and end.
     "switch.released": CollectingMessage("ramps.released", timedelta(seconds=30), LATELY),
     HELD: CollectingMessage("ramps.held", timedelta(seconds=15), timedelta(minutes=5)),
     COMPENSATED: CollectingMessage(

@@ -28,7 +28,7 @@ STEP_STATES: Mapping[str, str] = {
     JobStep.State.FAILED: "failed",
     JobStep.State.COMPENSATED: "failed",
 }
-"""What the state of a job's step is called for a ramp."""
+"""Step states of a ramp by job step state."""
 
 ROWS = Ramp.objects.select_related("job", "episode").prefetch_related("job__steps", "job__effects")
 

@@ -30,14 +30,14 @@ class GateTypeField(serializers.ChoiceField):
 
     def __init__(self, **options: Any) -> None:
         passes = "; ".join(f"`{kind.name}`: {kind.passes_when}" for kind in GATE_KINDS.values())
-        super().__init__(list(GATE_KINDS), help_text=f"It passes when … {passes}.", **options)
+        super().__init__(list(GATE_KINDS), help_text=f"Passes when … {passes}.", **options)
 
 
 class GateShape(serializers.Serializer[Any]):
     """A gate of a plan and its latest result; further fields depend on the gate type."""
 
     type = GateTypeField()
-    summary = serializers.CharField(help_text="The gate in words.")
+    summary = serializers.CharField(help_text="Description of the gate.")
     verdict = serializers.ChoiceField(VERDICTS)
     evidence = serializers.DictField()
     checked_at = serializers.DateTimeField(allow_null=True)
@@ -62,7 +62,7 @@ class SideEffectShape(serializers.Serializer[Any]):
     key = serializers.CharField()
     name = serializers.CharField()
     attempted_at = serializers.DateTimeField(allow_null=True)
-    done_at = serializers.DateTimeField(allow_null=True, help_text="Null: not known to be done.")
+    done_at = serializers.DateTimeField(allow_null=True, help_text="Null until known to be done.")
 
 
 class RampShape(serializers.Serializer[Ramp]):
@@ -70,30 +70,34 @@ class RampShape(serializers.Serializer[Ramp]):
     switch = serializers.CharField()
     episode = serializers.IntegerField()
     state = serializers.ChoiceField(STATES)
-    automatic = serializers.BooleanField(help_text="It began at the expiry of its episode.")
+    automatic = serializers.BooleanField(
+        help_text="True if the ramp started at the expiry of its episode."
+    )
     requested_by = serializers.CharField()
     justification = serializers.CharField()
     overridden = serializers.ListField(
-        child=serializers.CharField(), help_text="Safety rules that whoever released it broke."
+        child=serializers.CharField(), help_text="Safety rules that the release overrode."
     )
-    plan = serializers.ListField(child=serializers.DictField(), help_text="With every default.")
-    step_index = serializers.IntegerField(help_text="Of the present step, from 0.")
+    plan = serializers.ListField(
+        child=serializers.DictField(), help_text="The plan with all defaults filled in."
+    )
+    step_index = serializers.IntegerField(help_text="Index of the current step, from 0.")
     allow_percent = serializers.FloatField(
-        min_value=0, max_value=100, help_text="In force now; of one that is over, what it left."
+        min_value=0, max_value=100, help_text="Share allowed now, or at the end of the ramp."
     )
     steps = RampStepShape(many=True)
     approval = serializers.IntegerField(
-        allow_null=True, help_text="Of its release, or of the manual gate that waits."
+        allow_null=True, help_text="Pending approval of the release or of the current manual gate."
     )
     hold_reason = serializers.CharField()
     blind_since = serializers.DateTimeField(
-        allow_null=True, help_text="Since when, past the dwell, something it needs is missing."
+        allow_null=True, help_text="Time since which a gate has had no data past the dwell."
     )
     heartbeat_at = serializers.DateTimeField(allow_null=True)
     stuck = serializers.BooleanField()
     attempts = serializers.IntegerField()
     duplicates_stopped = serializers.IntegerField(
-        help_text="Writes and side effects that came too late or twice; none took effect."
+        help_text="Late or repeated writes that the fence prevented."
     )
     effects = SideEffectShape(many=True)
     created_at = serializers.DateTimeField()
@@ -111,24 +115,24 @@ class RampShape(serializers.Serializer[Ramp]):
 class ActedRampShape(RampShape):
     """A ramp after an action."""
 
-    dry_run = serializers.BooleanField(required=False, help_text="True if nothing was done.")
+    dry_run = serializers.BooleanField(required=False, help_text="True if this was a dry run.")
 
 
 class RampFilters(Filters):
     state = serializers.ChoiceField(
-        [LIVE, *STATES], required=False, help_text="`live`: not over yet."
+        [LIVE, *STATES], required=False, help_text="`live` selects ramps that have not ended."
     )
     switch = serializers.CharField(required=False, max_length=131)
 
 
 class RampActionBody(MutationBody):
-    reason = Text(help_text="Why; it is kept in the audit trail.")
+    reason = Text(help_text="Reason, stored in the audit trail.")
 
 
 class AdvanceBody(RampActionBody):
     step_index = StrictIntegerField(
         min_value=0,
         required=False,
-        help_text="The step to leave, from 0, as you saw it; if the ramp is at another step, the "
-        "answer is 409. Send it, so that two people who advance at once advance one step.",
+        help_text="Index of the step to leave, from 0. The response is 409 if the ramp is at "
+        "another step. Send it, so that two simultaneous requests advance one step only.",
     )

@@ -24,10 +24,10 @@ from .decision import Decision, Next
 from .gate_evaluation import RampEvaluation
 
 MAX_ADVANCE_TIME = timedelta(seconds=2)
-"""After this time no further ramp advances in this tick, so that the next one sees gates that fail
-meanwhile. At least one ramp advances, however long the evaluation took."""
+"""Maximum time to advance ramps after an evaluation, as gates may fail meanwhile. At least one ramp
+advances per tick."""
 MAX_COMPENSATION_TIME = timedelta(seconds=8)
-"""Compensations may take longer, but less than a lease."""
+"""Maximum time to compensate ramps in a tick; shorter than a lease."""
 
 log = structlog.get_logger(__name__)
 
@@ -67,7 +67,7 @@ def _apply(evaluation: RampEvaluation, clock: Callable[[], datetime], probe: Pro
         return False
     if decision.next == Next.HOLD and _is_held_already(evaluation):
         return False
-    # What a move writes into the job is worth nothing if its transaction ends otherwise.
+    # Work on a copy: changes to the job are discarded if the transaction rolls back.
     turn = LeasedJob(copy.copy(job))
     try:
         with transaction.atomic():

@@ -18,7 +18,7 @@ from . import descriptions, live_ramps, manual_gates
 from .questions import approval_target
 
 SHOWN_AFTER_END = timedelta(hours=24)
-FAST_POLL_SECONDS, POLL_SECONDS = 1, 2  # seconds between two looks
+FAST_POLL_SECONDS, POLL_SECONDS = 1, 2
 FAST_POLL_BEFORE = timedelta(seconds=20)
 
 

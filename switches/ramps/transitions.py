@@ -29,8 +29,8 @@ from .questions import build_questions
 SYSTEM = system("ramps")
 MAX_EVIDENCE = 5
 HELD_FOR, DATA, RULES = "held_for", "data", "rules"
-"""What a step is held for, as its data keeps it: data or a person, or that no rule is in the way.
-It stays there while the ramp is paused."""
+"""Key in a step's data for the cause of a hold, and its values: missing data or approval, or a
+blocking safety rule. Kept while the ramp is paused."""
 
 
 def enter_step(locked: LockedRamp, index: int, now: datetime) -> None:

@@ -213,7 +213,7 @@ def _refused(
     request: PersonRequest, ramp: Ramp, heading: str, error: Conflict | Forbidden | InvalidInput
 ) -> HttpResponse:
     context = {"heading": heading, "detail": error.detail, "target": ramp.switch_id}
-    # 403 would show nothing in a dialog, where only what was refused by the state is expected.
+    # htmx dialogs show 409 responses, but not 403.
     status = 409 if isinstance(error, Forbidden) else error.status
     return show(request, "core/notice.html", context, status=status)
 

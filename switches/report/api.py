@@ -25,7 +25,7 @@ class SignBody(MutationBody):
     comment = Text(required=False, max_length=services.MAX_COMMENT_LENGTH)
     anchor_id = serializers.IntegerField(
         required=False,
-        help_text="`anchor.id` of the report you read: 409 if it was made anew since.",
+        help_text="`anchor.id` of the report you read; 409 if it was generated again since.",
     )
 
 
@@ -51,7 +51,7 @@ class ReportDetail(ApiView):
 
 class SignView(ApiView):
     path_parameters = ONE_WEEK
-    write_scope = "reports:read"  # Whoever may read it may come this far; signing takes a power.
+    write_scope = "reports:read"  # `services.sign` checks the power to sign.
     http_method_names = ["post"]
 
     @extend_schema(request=SignBody, responses=ReportShape, auth=BY_SESSION)

@@ -62,7 +62,7 @@ def _read(
 ) -> dict[str, Any]:
     slug = section.label.replace(" ", "_")
     try:
-        # In a transaction, a statement that fails would abort the other sections, too.
+        # A savepoint, so that a failing statement does not abort the other sections.
         with transaction.atomic() if connection.in_atomic_block else nullcontext():
             return _plain(section.function(start, end, now))
     except InterfaceError:

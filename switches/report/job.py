@@ -17,7 +17,7 @@ from switches.report.services import KIND
 from switches.report.weeks import Week
 
 LOOK_AGAIN = timedelta(minutes=1)
-MAX_ATTEMPTS = 12  # With the pauses between them, about an hour.
+MAX_ATTEMPTS = 12  # About an hour with pauses.
 AT_ONCE = 5
 RETENTION_DAYS = 90
 NOWHERE = "No route leads anywhere that can be reached; it is told as soon as one does."

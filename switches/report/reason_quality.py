@@ -12,15 +12,15 @@ from controlplane.core import reasons
 
 SHORT_COLUMNS = 28
 MIN_LISTED_POINTS = 50
-"""Points from which a reason is listed: any two weaknesses, or vague words."""
+"""Minimum points of a listed reason: any two weaknesses, or vague words."""
 
 _NUMBER = re.compile(r"\d")
 # OpenAI, INC, checkout-api, billing_db, api.example, k8s; not the capital that begins a sentence.
-# A quick test first: most of thousands of reasons have no character that could begin a name.
+# Quick test first: most reasons have no character that could begin a name.
 _HINT = re.compile(r"[-_./:0-9A-Z]")
 _NAME = re.compile(r"\B[A-Z]|[A-Za-z][-_./:]\w|\w[-_./:][A-Za-z]|[A-Za-z]\d|(?<=[^.!?\s])\s[A-Z]\w")
 _CASED = re.compile(r"[A-Za-z]{3}")
-# Arabic and its neighbours, India, South-East Asia, Japan and China, Korea.
+# Scripts without capitals: Arabic, Indic, South-East Asian, Chinese, Japanese, Korean.
 _UNCASED = re.compile(
     "[\u0590-\u08ff\u0900-\u0dff\u0e00-\u0fff\u1100-\u11ff\u3040-\u9fff\uac00-\ud7ff]"
 )
@@ -41,7 +41,7 @@ def assess_quickly(reason: str) -> ReasonWeakness:
         found.append((30, "no number: no count, rate, time or incident"))
     if not _names_something(reason) and _CASED.search(reason) and not _UNCASED.search(reason):
         found.append((30, "no component named"))
-    # Columns are never fewer than half of what a text of wide characters has.
+    # Test the length first; counting columns is slower.
     if len(reason) < SHORT_COLUMNS and (have := reasons.count_columns(reason)) < SHORT_COLUMNS:
         found.append((25, f"short: {have} columns"))
     return ReasonWeakness(sum(points for points, _ in found), tuple(why for _, why in found))

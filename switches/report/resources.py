@@ -55,17 +55,17 @@ def _stamp(moment: datetime | None) -> str | None:
 
 
 class AnchorShape(serializers.Serializer[Any]):
-    id = serializers.IntegerField(help_text="The audit row that the report was made with.")
+    id = serializers.IntegerField(help_text="Id of the audit row written with the report.")
     hash = serializers.CharField()
 
 
 class ReportShape(serializers.Serializer[WeeklyReport]):
-    week = serializers.CharField(help_text="As 2026-W47.")
+    week = serializers.CharField(help_text="ISO week such as 2026-W47.")
     starts_at = serializers.DateTimeField()
-    ends_at = serializers.DateTimeField(help_text="The first moment after it.")
+    ends_at = serializers.DateTimeField(help_text="Start of the next week.")
     generated_at = serializers.DateTimeField()
-    final = serializers.BooleanField(help_text="False while the week runs.")
-    anchor = AnchorShape(allow_null=True, help_text="Null if the report is not kept.")
+    final = serializers.BooleanField(help_text="False until the week has ended.")
+    anchor = AnchorShape(allow_null=True, help_text="Null if the report is not saved.")
     sent_at = serializers.DateTimeField(allow_null=True)
     signed_at = serializers.DateTimeField(allow_null=True)
     signed_by = serializers.CharField(allow_null=True)
@@ -81,16 +81,16 @@ class ChartShape(serializers.Serializer[Any]):
     alt = serializers.CharField()
     bars = serializers.ListField(
         child=serializers.ListField(child=serializers.JSONField()),
-        help_text="Each a label and a number.",
+        help_text="Pairs of a label and a number.",
     )
 
 
 class RowShape(serializers.Serializer[Any]):
     cells = serializers.DictField(
         child=serializers.JSONField(),
-        help_text="By column: `…_at` are times, `…_seconds` durations.",
+        help_text="Values by column; `…_at` are times, `…_seconds` durations.",
     )
-    path = serializers.CharField(help_text="The console's page about it.")
+    path = serializers.CharField(help_text="Path of the console page.")
 
 
 class SectionShape(serializers.Serializer[Any]):
@@ -100,9 +100,9 @@ class SectionShape(serializers.Serializer[Any]):
     tone = serializers.ChoiceField(WORST_FIRST)
     columns = serializers.ListField(child=serializers.CharField())
     rows = RowShape(many=True)
-    total = serializers.IntegerField(help_text="Of all rows; `rows` are the first of them.")
+    total = serializers.IntegerField(help_text="Number of all rows; `rows` lists the first.")
     charts = ChartShape(many=True)
-    unread = serializers.BooleanField(help_text="True if this part could not be read.")
+    unread = serializers.BooleanField(help_text="True if the section could not be read.")
 
 
 class FullReportShape(ReportShape):

@@ -71,7 +71,7 @@ def generate(*, week: Week, actor: Actor, now: datetime, patiently: bool = False
     report.content, report.final, report.generated_at = content, content["final"], now
     report.anchor_id, report.anchor_hash = entry.pk, entry.hash
     if report.final:
-        report.sent_at = None  # That of a report of the running week.
+        report.sent_at = None  # It was sent before the week ended.
     report.signed_at, report.signed_by, report.comment = None, "", ""
     report.save()
     return report

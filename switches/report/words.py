@@ -6,7 +6,7 @@ from urllib.parse import quote
 from controlplane.core.actors import label_of
 
 MAX_ROWS = 50
-"""Rows of a section; its total counts the others as well."""
+"""Maximum rows of a section; its total counts all rows."""
 MAX_REASON_LENGTH = 300
 
 

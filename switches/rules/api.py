@@ -34,14 +34,16 @@ class RuleShape(serializers.Serializer[Rule]):
     kind = serializers.ChoiceField(evaluation.KINDS)
     switches = serializers.ListField(child=serializers.CharField())
     n = serializers.IntegerField(allow_null=True)
-    sentence = serializers.CharField(help_text="The rule in words.")
+    sentence = serializers.CharField(help_text="Description of the rule.")
     engaged = serializers.ListField(
         child=serializers.CharField(),
-        help_text="Of its group, engaged or ramping now; the first 50.",
+        help_text="First 50 engaged or ramping switches of the rule's group.",
     )
-    engaged_total = serializers.IntegerField(help_text="All of them.")
+    engaged_total = serializers.IntegerField(
+        help_text="Number of engaged or ramping switches of the group."
+    )
     violated = serializers.BooleanField()
-    violation = serializers.CharField(help_text="What breaks it now, or empty.")
+    violation = serializers.CharField(help_text="How the rule is violated now, or empty.")
     at_limit = serializers.BooleanField()
     created_at = serializers.DateTimeField()
     created_by = serializers.CharField()
@@ -58,9 +60,10 @@ class RuleShape(serializers.Serializer[Rule]):
 class ProposedShape(serializers.Serializer[Any]):
     """A proposed change that waits for a second person."""
 
-    approval = ApprovalShape(required=False, help_text="What waits for a second person.")
+    approval = ApprovalShape(required=False, help_text="Request that waits for a second person.")
     outlook = serializers.DictField(
-        required=False, help_text="Of a dry run: who breaks it now and what it would refuse."
+        required=False,
+        help_text="Dry run only: present violations and changes that the rule would refuse.",
     )
 
 
@@ -78,7 +81,7 @@ class StrictInteger(serializers.IntegerField):
 class RuleBody(MutationBody):
     shown_as = RuleShape
 
-    name = Text(help_text="What refusals call it; at most 80 characters.")
+    name = Text(help_text="Name shown in refusals; at most 80 characters.")
     kind = Text(help_text=f"One of {', '.join(evaluation.KINDS)}.")
     switches = serializers.ListField(
         child=Text(), help_text="`segment:finance`, `segment:*`, `feature:checkout-*`, `*`."

@@ -21,9 +21,9 @@ from .errors import SafetyRefused
 from .evaluation import Refusal
 
 MAX_DURATION = timedelta(hours=4)
-"""Maximum duration of an episode that began against a rule."""
+"""Maximum duration of an episode that overrides a rule."""
 TWO_PERSON = "two-person"
-"""Name of the rule that a release takes two people; no safety rule may have it."""
+"""Reserved rule name for the second person of a release."""
 MAX_NAMED = 50
 
 

@@ -13,7 +13,7 @@ from switches.scopes import GLOBAL_ID, KEY_PATTERN, SCOPES
 AT_MOST, EXCLUSIVE, AT_LEAST_ONE, PROTECTED = "at_most", "exclusive", "at_least_one", "protected"
 KINDS = (AT_MOST, EXCLUSIVE, AT_LEAST_ONE, PROTECTED)
 ANY_SWITCH = "*"
-MAX_NAMED = 5  # Switches a sentence lists by name.
+MAX_NAMED = 5  # Switches named in a sentence.
 
 _KEY_PATTERN = re.compile(KEY_PATTERN.replace("[", "[*"))
 

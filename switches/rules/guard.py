@@ -15,7 +15,7 @@ from .evaluation import Refusal, SafetyRule
 
 __all__ = ["Refusal", "SafetyRule"]
 
-FULL_PERCENT = 100  # per cent
+FULL_PERCENT = 100
 
 
 def refusals_to_engage(switch_id: str) -> list[Refusal]:

@@ -94,7 +94,7 @@ def _expire(episode_id: int, now: datetime, *, notified: str | None) -> bool:
     if episode is None or episode.pk != episode_id or episode.overdue_at is not None:
         return False
     if episode.state != State.ENGAGED:
-        return False  # Its ramp decides about the expiry.
+        return False  # Its ramp handles the expiry.
     if episode.expires_at is None or episode.expires_at > now:
         return False
     in_the_way = _why_held(switch, episode)
@@ -137,7 +137,7 @@ def _why_held(switch: Switch, episode: Episode) -> str:
         )
     if episode.on_expiry == OnExpiry.RAMP and live_ramps.find_live_ramp(switch.pk) is not None:
         return "Its time is up while its release waits for approval: it is held until then."
-    return ""  # Disconnected clients release it too, whatever waits for approval here.
+    return ""  # Disconnected clients release it too, even if an approval is pending here.
 
 
 def _hold_overdue(

@@ -194,7 +194,7 @@ def _carry_out(
             actor=actor,
             now=now,
         )
-        if overtaken is not None:  # Nothing waits for a second person any more.
+        if overtaken is not None:  # The replaced ramp's approval is obsolete.
             kind = Approval.Kind.RELEASE
             approvals.void(kind=kind, target=switch.pk, actor=actor, now=now, why=why)
     review = (

@@ -43,7 +43,7 @@ def _due_ids(now: datetime) -> list[int]:
         Q(permanent=False, overdue_at__isnull=True, expires_at__gt=now, expires_at__lte=latest)
         | Q(permanent=True, reconfirm_due_at__gt=now, reconfirm_due_at__lte=latest),
         ended_at__isnull=True,
-        allow_percent=0,  # While it ramps, the expiry decides nothing.
+        allow_percent=0,  # A ramp handles the expiry.
     ).only("permanent", "expires_at", "reconfirm_due_at", "day_reminder_for", "hour_reminder_for")
     owed = [
         (ending.ends_at, episode.pk)

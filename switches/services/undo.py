@@ -17,7 +17,7 @@ from .registration import lock_engaged
 
 UNDO_WINDOW = timedelta(seconds=30)
 AMBIGUOUS_WINDOW = timedelta(seconds=2)
-"""Two engages within this time are too close to tell which was the last."""
+"""Two engages within this time count as simultaneous."""
 
 
 @retry_if_ended

@@ -31,7 +31,7 @@ RAMP_STATES = {
     "cancelled": ("close", "Cancelled", "quiet"),
     "failed": ("critical", "Failed", "overdue"),
 }
-"""Those of a ramp, and those that only other jobs have."""
+"""States of ramps and of other jobs."""
 STEP_STATES = {
     "pending": ("clock", "To come", "quiet"),
     "dwelling": ("ramping", "Dwelling", "ramping"),
@@ -49,7 +49,7 @@ VERDICTS = {
     "waiting": ("clock", "Waits", "pending"),
     "": ("clock", "Not asked yet", "quiet"),
 }
-# What is said elsewhere on the line, or means nothing to a reader.
+# Evidence shown elsewhere on the line, or internal.
 NOT_FIGURES = frozenset(
     {"why", "since", "observed_at", "approval", "waits_until", "good", "total", "seen", "needed"}
 )

@@ -18,18 +18,18 @@ MIN_SHARE, MAX_WEIGHT = Fraction(1, 10**9), 10**9
 
 
 class TripBody(MutationBody):
-    switch = Text(help_text="`experiment:ranking-v2`: scope, colon, key.")
+    switch = Text(help_text="Switch id such as `experiment:ranking-v2`.")
     source = Text(  # type: ignore[assignment]  # DRF's Field has such an attribute
-        help_text="Who asks, as the policies know it: `latency-monitor`, `srm`."
+        help_text="Source that the policies match, such as `latency-monitor` or `srm`."
     )
-    fingerprint = Text(help_text="What tells this alert from others; its repeats have the same.")
-    reason = Text(required=False, help_text="What is wrong; required unless it is resolved.")
+    fingerprint = Text(help_text="Identifier of the alert, equal for its repeats.")
+    reason = Text(required=False, help_text="What is wrong; required unless resolved.")
     evidence = serializers.DictField(required=False, help_text="Any JSON object, up to 32 KiB.")
-    expires_in = Text(required=False, help_text="`1h` if left out; capped by the policy.")
+    expires_in = Text(required=False, help_text="Duration, capped by the policy. Default: `1h`.")
     status = serializers.ChoiceField(
         ["firing", "resolved"],
         required=False,
-        help_text="`resolved` says that the alert is over; it releases nothing.",
+        help_text="`resolved` ends the alert; the switch stays engaged.",
     )
 
 
@@ -55,8 +55,8 @@ class AlertmanagerBody(MutationBody):
 
 
 class ArmBody(Body):
-    expected = serializers.JSONField(help_text="Its share of the whole, or a weight.")
-    count = serializers.JSONField(help_text=f"How many it got: 0 to {MAX_COUNT:,}.")
+    expected = serializers.JSONField(help_text="Planned share or weight of the arm.")
+    count = serializers.JSONField(help_text=f"Number of units in the arm: 0 to {MAX_COUNT:,}.")
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         if not isinstance(data, dict):
@@ -80,9 +80,11 @@ class ArmBody(Body):
 
 
 class ArmsBody(MutationBody):
-    arms = serializers.DictField(child=ArmBody(), help_text="By name; at least two.")
-    alpha = serializers.JSONField(required=False, help_text=f"{srm.ALPHA} if left out.")
-    expires_in = Text(required=False, help_text="Of a trip; `24h` if left out.")
+    arms = serializers.DictField(child=ArmBody(), help_text="At least two arms, by name.")
+    alpha = serializers.JSONField(
+        required=False, help_text=f"Significance level. Default: {srm.ALPHA}."
+    )
+    expires_in = Text(required=False, help_text="Duration of a trip. Default: `24h`.")
 
     def validate_arms(self, arms: dict[str, dict[str, Any]]) -> list[srm.Arm]:
         if not 2 <= len(arms) <= MAX_ARMS:
@@ -124,9 +126,9 @@ class TripFilters(Filters):
 
 
 class AskedShape(serializers.Serializer[Any]):
-    tripped = serializers.BooleanField(help_text="True if this very request engaged the switch.")
+    tripped = serializers.BooleanField(help_text="True if this request engaged the switch.")
     why = serializers.CharField()
-    trip = serializers.IntegerField(allow_null=True, help_text="The row that keeps it.")
+    trip = serializers.IntegerField(allow_null=True, help_text="Id of the trip.")
     switch = SwitchShape()
     dry_run = serializers.BooleanField(required=False)
 
@@ -141,24 +143,24 @@ class AlertResultShape(serializers.Serializer[Any]):
 
 class AlertmanagerShape(serializers.Serializer[Any]):
     results = AlertResultShape(many=True)
-    truncated = serializers.IntegerField(help_text="Alerts that Alertmanager left out.")
+    truncated = serializers.IntegerField(help_text="Number of alerts that Alertmanager truncated.")
     left_out = serializers.IntegerField(
-        help_text="Wishes beyond what is taken from one message; people are told of them."
+        help_text="Number of requests beyond the limit per message, which are escalated to people."
     )
     dry_run = serializers.BooleanField(required=False)
 
 
 class ArmShape(serializers.Serializer[Any]):
     count = serializers.IntegerField()
-    share = serializers.FloatField(help_text="What was planned, as a share of 1.")
-    expected = serializers.FloatField(help_text="The count that this share would be.")
+    share = serializers.FloatField(help_text="Planned share, from 0 to 1.")
+    expected = serializers.FloatField(help_text="Expected count for the planned share.")
 
 
 class ArmsShape(serializers.Serializer[Any]):
     verdict = serializers.ChoiceField([srm.OK, srm.MISMATCH, srm.INSUFFICIENT])
     test = serializers.ChoiceField(
         [srm.CHI_SQUARE, srm.BINOMIAL],
-        help_text="What `p_value` is of: binomial where an arm expects fewer than five.",
+        help_text="Test of `p_value`: binomial if an arm's expected count is below five.",
     )
     srm = serializers.BooleanField(help_text="True for a mismatch.")
     p_value = serializers.FloatField()

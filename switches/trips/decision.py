@@ -22,9 +22,8 @@ TRIPPED, DUPLICATE, ENGAGED, ASKED, REFUSED = (
 )
 _IGNORED_CHARACTERS = str.maketrans("", "", "-_. \u2010\u2011\u2012\u2013")
 
-# Limits on trips; `why` quotes them.
 MIN_RELEASE_HOLD = timedelta(hours=1)
-"""Minimum time after a person's release in which the same alert doesn't stop it again."""
+"""Time after a person's release during which the same alert can't engage the switch."""
 FLAP_TRIPS = 3
 FLAP_WITHIN = timedelta(hours=1)
 FLAP_LOCK = timedelta(hours=1)
@@ -119,7 +118,7 @@ def first_policy(policies: Sequence[PolicyRow], source: str, scope: str) -> Poli
     """
     names = [_normalize(source), _normalize(source.partition(":")[2])]
     for policy in policies:
-        # Only * and ? mean something in a pattern.
+        # Escape [: only * and ? are wildcards.
         patterns = [_normalize(pattern).replace("[", "[[]") for pattern in policy.sources]
         known = any(fnmatchcase(name, pattern) for name in names if name for pattern in patterns)
         if known and scope in policy.scopes:

@@ -15,10 +15,10 @@ from .history import SUBJECT
 
 WINDOW = timedelta(hours=1)
 MAX_PER_SOURCE, MAX_PER_PROGRAM = 10, 30
-"""Maximum questions within an hour: of one source, and of one program over all sources."""
+"""Maximum questions per hour: per source, and per program over all sources."""
 MAX_KEPT, MAX_NAMED = 50, 5
 SINGLE_SWITCH_QUESTIONS = ("person:", "locked:", "rule:")
-"""Prefixes of questions whose trips are all about the switch that ends their key."""
+"""Key prefixes of questions about a single switch, whose id ends the key."""
 
 
 def ask_people(row: Trip, once: str, *, new: bool, now: datetime) -> None:

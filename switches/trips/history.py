@@ -12,10 +12,10 @@ from switches.models import Episode, Ramp, Trip, TripPolicy
 from switches.trips import decision
 
 SUBJECT = "trip:"
-"""Prefix of the subject of an escalation about a trip; its id follows."""
+"""Prefix of an escalation subject, followed by the trip's id."""
 BY_HAND = (Episode.End.RELEASED, Episode.End.UNDONE)
 PEOPLE = ("user", "slack")
-"""Types of actors that are persons."""
+"""Actor types of persons."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ It is taken before the publication row, which only a request that may publish lo
 
 from django.db import connection
 
-TRIPS_LOCK = 0x7219  # an advisory lock's key, used nowhere else
+TRIPS_LOCK = 0x7219  # Key of the advisory lock, used nowhere else.
 
 
 def lock_machines() -> None:

@@ -14,7 +14,7 @@ from switches.scopes import SCOPES
 
 from .history import SUBJECT
 
-# outcome → name of its event and audit action
+# Suffix of event and audit action, by outcome.
 ACTIONS = {
     Trip.Outcome.TRIPPED: "tripped",
     Trip.Outcome.ENGAGED: "engaged",
@@ -22,7 +22,7 @@ ACTIONS = {
     Trip.Outcome.REFUSED: "refused",
 }
 SEVERITY = "critical"
-MAX_LINK_BYTES = 900  # Slack takes 3000 for a whole part of a message.
+MAX_LINK_BYTES = 900  # Slack limits a message section to 3000.
 
 
 def announce(row: Trip, now: datetime, *, alone: bool = False) -> int:

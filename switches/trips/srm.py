@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 ALPHA = 0.001
-"""Significance level: low, as the same experiment is tested repeatedly."""
+"""Significance level; low because an experiment is tested repeatedly."""
 MIN_EXPECTED = 5
 """Minimum expected count for the chi-square approximation (Cochran)."""
 SHARES_TOLERANCE = Fraction(1, 100)

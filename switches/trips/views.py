@@ -158,7 +158,7 @@ def _save(form: PolicyForm, trigger: str, actor: Actor, now: datetime) -> None:
     fields = form.service_arguments()
     position = form.cleaned_data.get("position") or 1
     if trigger:
-        fields["trigger"] = trigger  # Its history refers to its name.
+        fields["trigger"] = trigger  # The trigger identifies the row and can't change.
     policies.put_policy(
         trigger=trigger,
         fields=fields,

@@ -28,7 +28,7 @@ from .alertmanager import AlertmanagerAlert, AlertmanagerMessage
 from .bodies import AlertmanagerBody, AlertmanagerShape
 
 MAX_SECONDS = 5.0
-"""Time after which no further alert of a message is begun; Alertmanager waits 10 s."""
+"""Time limit for starting alerts of a message; Alertmanager's timeout is 10 s."""
 _NULL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 _NO_LABEL = f"The alert has no label {alertmanager.SWITCH}: nothing was asked for."
 _TOO_MANY = (

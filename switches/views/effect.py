@@ -22,8 +22,8 @@ STRAGGLERS_SHOWN = {PAGE: 20, DIALOG: 4}
 SILENT_SHOWN = 4
 MAX_CELLS = 40
 QUICKLY, LESS_QUICKLY, SLOWLY = 1, 3, 5  # Seconds between two polls.
-MANY_INSTANCES = 1000  # A poll reads a row of each.
-# An instance that hasn't applied the change by then won't soon.
+MANY_INSTANCES = 1000  # A poll reads a row per instance.
+# After this time a straggler is unlikely to apply the change soon.
 WATCHED_SECONDS = 600
 
 

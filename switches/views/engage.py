@@ -44,9 +44,9 @@ from switches.services.registration import find_switch, identify
 from switches.similar_keys import find_similar_keys
 from switches.views.effect import DIALOG, progress
 
-# Fields sent again to override a rule.
+# Fields resubmitted with an override.
 OVERRIDE_FIELDS = ("scope", "key", "reason", "how_long", "expires_at", "on_expiry", "confirm")
-# A second press of the button within this time is no second engage.
+# Repeated engages within this time are treated as a double press.
 REPEATED_WITHIN = timedelta(seconds=30)
 MAX_REASON_LENGTH = 2000  # Characters taken from the URL.
 

@@ -35,7 +35,7 @@ from .actions import read_switch, refused
 RAMP, IMMEDIATE = "ramp", "immediate"
 TEMPLATE, EDITOR = "switches/release.html", "switches/_plan_editor.html"
 PART = "plan-editor"
-"""The part of the form that the plan's edit buttons replace."""
+"""Id of the form part that the plan's edit buttons replace."""
 
 
 @signed_in

@@ -64,7 +64,7 @@ def vague_section(_start: datetime, end: datetime, now: datetime) -> ReportSecti
         for row in rows.iterator(chunk_size=READ_AT_ONCE)
     ]
     total = sum(points >= MIN_LISTED_POINTS for points, *_ in glanced)
-    # Reading word for word takes time, so only what may be shown is read like that.
+    # Word lookups are slow, so only candidates for the list are assessed fully.
     chosen = heapq.nlargest(2 * MAX_ROWS, glanced)
     judged = [(assess(episode.reason), episode) for *_, episode in chosen]
     judged = [(found, episode) for found, episode in judged if found.points >= MIN_LISTED_POINTS]

@@ -24,10 +24,10 @@ GOES_ON = (
     *("ramp.advanced", "ramp.compensated", "ramp.aborted", "ramp.paused"),
     *("switch.released", "switch.engaged", "switch.undone"),
 )
-"""Audit actions that end a hold, whichever comes first."""
+"""Audit actions that end a hold."""
 WORST_FIRST = ("failed", "compensated", "aborted", "replaced", "under way", "completed")
 NOTHING = timedelta()
-# A gate or a failure took the ramp back; an abort by a person leaves the step in another state.
+# Compensated by a gate or error; an abort by a person leaves the step in another state.
 _COMPENSATED = Exists(
     JobStep.objects.filter(
         job=OuterRef("job"), index=OuterRef("job__step_index"), state=JobStep.State.FAILED

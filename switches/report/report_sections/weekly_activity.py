@@ -23,7 +23,7 @@ from switches.scopes import SCOPES
 Days = Sequence[tuple[date, datetime, datetime]]
 NOTHING = timedelta()
 RAMPED = ("ramp.started", "ramp.advanced", "ramp.compensated", "ramp.aborted")
-"""Audit actions of ramps that services are informed of; the end of one is a release."""
+"""Audit actions of ramps that change the published share, except the final release."""
 
 
 class Median(Aggregate):
