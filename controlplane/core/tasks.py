@@ -11,7 +11,7 @@ from controlplane.core.idempotency import services as idempotency
 from controlplane.core.instances import services as instances
 from controlplane.core.jobs import alarms as job_alarms
 from controlplane.core.jobs import engine as jobs
-from controlplane.core.jobs import watch as job_watch
+from controlplane.core.jobs import stuck_jobs
 from controlplane.core.trip_requests import services as trip_requests
 
 from . import ticks
@@ -76,9 +76,9 @@ def go_on_with_jobs(now: datetime) -> int:
     return jobs.run_tick("jobs.turn", now)
 
 
-@ticks.tick(job_watch.TICK, seconds=15, queue="housekeeping")
+@ticks.tick(stuck_jobs.TICK, seconds=15, queue="housekeeping")
 def watch_jobs(now: datetime) -> int:
-    return job_watch.run_watch(now)
+    return stuck_jobs.check_stuck_jobs(now)
 
 
 @ticks.tick("jobs.alarms", seconds=60, queue="housekeeping")
@@ -88,7 +88,7 @@ def look_at_job_figures(now: datetime) -> int:
 
 @ticks.tick("jobs.purge", seconds=3600, queue="housekeeping")
 def purge_jobs(now: datetime) -> int:
-    return job_retention.purge(now, most=MAX_AT_ONCE)
+    return job_retention.purge_jobs(now, most=MAX_AT_ONCE)
 
 
 @ticks.tick("trip_requests.purge", seconds=3600, queue="housekeeping")

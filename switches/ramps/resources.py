@@ -13,7 +13,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.gates import kinds
 from controlplane.core.gates.kinds import GATE_KINDS
 from controlplane.core.gates.questions import NO_DATA
-from controlplane.core.jobs import watch
+from controlplane.core.jobs import stuck_jobs
 from controlplane.core.jobs.models import Job, JobEffect, JobStep
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from switches.models import Ramp
@@ -61,7 +61,7 @@ def ramp_resource(ramp: Ramp, around: RampRelations, now: datetime) -> dict[str,
         "hold_reason": job.hold_reason,
         "blind_since": _format_time(ramp.blind_since),
         "heartbeat_at": _format_time(job.heartbeat_at),
-        "stuck": watch.is_stuck(job, now),
+        "stuck": stuck_jobs.is_stuck(job, now),
         "attempts": job.attempts,
         "duplicates_stopped": job.duplicates_stopped,
         "effects": [

@@ -10,7 +10,7 @@ from django.db.models import F
 from controlplane.core.actors import Person
 from controlplane.core.approvals.models import Approval
 from controlplane.core.gates import kinds
-from controlplane.core.jobs import watch
+from controlplane.core.jobs import stuck_jobs
 from controlplane.core.jobs.models import Job, JobStep
 from switches.models import Episode, Ramp, Switch
 
@@ -117,7 +117,7 @@ def build_timeline(ramp: Ramp, now: datetime) -> Timeline:
         is_released_at_once=is_released_at_once,
         steps=steps,
         approval=_find_approval(ramp, now),
-        is_stuck=watch.is_stuck(job, now),
+        is_stuck=stuck_jobs.is_stuck(job, now),
         pace_seconds=_choose_poll_interval(rows[job.step_index], now),
     )
 

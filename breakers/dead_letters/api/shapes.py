@@ -8,7 +8,7 @@ from rest_framework import serializers
 from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.models import Departure, LetterStream
 from controlplane.core.approvals.api import ApprovalShape
-from controlplane.core.jobs.api import JobShape
+from controlplane.core.jobs.resources import JobShape
 from controlplane.notify.delivery.api import DeliveryShape
 
 SERVER = OpenApiParameter(

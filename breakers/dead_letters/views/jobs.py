@@ -13,7 +13,7 @@ from breakers.dead_letters.removals import settlement
 from breakers.views import live
 from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.jobs import watch
+from controlplane.core.jobs import stuck_jobs
 from controlplane.core.jobs.models import Job
 from controlplane.core.page_responses import PersonRequest, signed_in
 
@@ -53,7 +53,7 @@ def _context(request: PersonRequest, replay: Replay, now: datetime) -> dict[str,
         "why": [(name, number) for name, number in counts["why"].items() if number],
         "rate": _measure_rate(job, now),
         "left": _estimate_remaining(job, now),
-        "is_stuck": watch.is_stuck(job, now),
+        "is_stuck": stuck_jobs.is_stuck(job, now),
         "verbs": VERBS.get(Job.State(job.state), ()) if may_write else (),
         "narrowed_by": [(WORDS.get(name, name), said) for name, said in replay.chosen.items()],
         "waits_for": [(one, names.split_name(one)) for one in replay.waits_for],

@@ -1,1 +1,1 @@
-"""Long work that survives its workers: jobs, their steps, leases, checkpoints and side effects."""
+"""Jobs: persistent multi-step work with leases, checkpoints, retries and compensation."""

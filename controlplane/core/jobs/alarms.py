@@ -1,6 +1,6 @@
-"""Alarms about jobs: one for each figure beyond its limit, until it is well below it.
+"""Alarms for job durations, step failures, step attempts and checkpoint sizes.
 
-Stuck jobs and failed compensations call people at once, without figures.
+An alarm opens above a limit and closes below a second, lower limit.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,9 +26,9 @@ MAX_SUBJECT_LENGTH = 120
 
 @dataclass(frozen=True)
 class AlarmLimit:
-    """A limit: an alarm begins above `begins`, of at least `samples`, and ends below `ends`.
+    """The limits of a measured value: an alarm opens above `begins` and closes below `ends`.
 
-    In between, and with fewer samples, it stays as it is.
+    An alarm does not open or close with fewer than `samples` samples.
     """
 
     name: str
@@ -39,7 +39,7 @@ class AlarmLimit:
 
 
 DURATION = AlarmLimit("duration", 2.0, 1.5, "Look which of its steps is slow.", samples=20)
-"""Times the usual P95."""
+"""Ratio of the recent P95 duration to the usual P95 duration."""
 FAILURES = AlarmLimit(
     "failures", 0.30, 0.25, "Look at the errors of those that failed.", samples=10
 )
@@ -55,97 +55,101 @@ CHECKPOINT = AlarmLimit(
 
 
 @dataclass(frozen=True)
-class AlarmReading:
-    """A figure and its limit, of a kind of jobs or of one of its steps; `said` describes it."""
+class Measurement:
+    """A value measured for a job kind or one of its steps, with its alarm limit."""
 
     limit: AlarmLimit
     kind: str
     value: float
-    said: str
+    description: str
     samples: int = 1
     step: str = ""
 
     @property
     def subject(self) -> str:
-        """The subject of its alarm, such as `jobs:attempts:report:make`, URL-quoted."""
-        named = [self.limit.name, self.kind, *([quote(self.step, safe="")] if self.step else [])]
-        return (PREFIX + ":".join(named))[:MAX_SUBJECT_LENGTH]
+        """Alarm subject, such as `jobs:attempts:report:make`; the step name is URL-quoted."""
+        parts = [self.limit.name, self.kind, *([quote(self.step, safe="")] if self.step else [])]
+        return (PREFIX + ":".join(parts))[:MAX_SUBJECT_LENGTH]
 
     @property
-    def is_beyond(self) -> bool:
+    def is_above_begin(self) -> bool:
         return self.samples >= self.limit.samples and self.value > self.limit.begins
 
     @property
-    def is_well(self) -> bool:
+    def is_below_end(self) -> bool:
         return self.samples >= self.limit.samples and self.value < self.limit.ends
 
 
 @transaction.atomic
 def update_alarms(now: datetime) -> int:
-    """Begin and end alarms by the present figures; return the number of changes."""
-    readings = {reading.subject: reading for reading in list_readings(now)}
+    """Open and close alarms by the current measurements; return the number of changes."""
+    measurements = {measurement.subject: measurement for measurement in list_measurements(now)}
     open_alarms = Escalation.objects.filter(closed_at=None, event=EVENT)
-    ringing = {alarm.subject: alarm for alarm in open_alarms}
-    begun = [r for r in readings.values() if r.is_beyond and r.subject not in ringing]
-    ended = [
-        a for a in ringing.values() if a.subject not in readings or readings[a.subject].is_well
+    open_by_subject = {alarm.subject: alarm for alarm in open_alarms}
+    opening = [
+        r for r in measurements.values() if r.is_above_begin and r.subject not in open_by_subject
     ]
-    for reading in begun:
+    closing = [
+        a
+        for a in open_by_subject.values()
+        if a.subject not in measurements or measurements[a.subject].is_below_end
+    ]
+    for measurement in opening:
         escalation.open_escalation(
-            subject=reading.subject,
+            subject=measurement.subject,
             event=EVENT,
             severity="warning",
             facts={
-                "said": reading.said,
-                "to_do": reading.limit.to_do,
-                "path": f"/jobs/?kind={reading.kind}",
+                "said": measurement.description,
+                "to_do": measurement.limit.to_do,
+                "path": f"/jobs/?kind={measurement.kind}",
             },
             now=now,
         )
-    for alarm in ended:
-        _end_alarm(alarm, now)
-    return len(begun) + len(ended)
+    for alarm in closing:
+        _close_alarm(alarm, now)
+    return len(opening) + len(closing)
 
 
-def list_readings(now: datetime) -> list[AlarmReading]:
-    """Return every figure that has a limit; without recent jobs there is none."""
+def list_measurements(now: datetime) -> list[Measurement]:
+    """Return the current measurements of all values that have an alarm limit."""
     titles = {name: kind.title for name, kind in kinds.get_kinds().items()}
-    found = list(_read_durations(figures.measure_durations(now), titles))
+    measurements = list(_measure_durations(figures.measure_durations(now), titles))
     for step in figures.measure_steps(now):
-        found += _read_step(step, titles)
+        measurements += _measure_step(step, titles)
     for kind, size in figures.measure_checkpoints().items():
-        said = f"A checkpoint of {titles.get(kind, kind)} has {size:,} bytes (10 KB at most)"
-        found.append(AlarmReading(CHECKPOINT, kind, size, said))
-    return found
+        description = f"A checkpoint of {titles.get(kind, kind)} has {size:,} bytes (10 KB at most)"
+        measurements.append(Measurement(CHECKPOINT, kind, size, description))
+    return measurements
 
 
-def _read_durations(
+def _measure_durations(
     all_kinds: Iterable[Durations], titles: Mapping[str, str]
-) -> Iterable[AlarmReading]:
+) -> Iterable[Measurement]:
     for one in all_kinds:
         if not one.recent or not one.usual_seconds:
             continue
         ratio = one.recent_seconds / one.usual_seconds
-        said = (
+        description = (
             f"{titles.get(one.kind, one.kind)} takes {ratio:.1f} times as long as usual: "
             f"P95 {one.recent_seconds:,.1f} s, {one.usual_seconds:,.1f} s before"
         )
         samples = min(one.recent, one.usual)
-        yield AlarmReading(DURATION, one.kind, ratio, said, samples)
+        yield Measurement(DURATION, one.kind, ratio, description, samples)
 
 
-def _read_step(one: StepFigures, titles: Mapping[str, str]) -> list[AlarmReading]:
+def _measure_step(one: StepFigures, titles: Mapping[str, str]) -> list[Measurement]:
     named = f"The step {one.step} of {titles.get(one.kind, one.kind)}"
     failed = f"{named} failed {one.failed} of {one.ended} times in 24 h (30 % at most)"
     tried = f"{named} took {one.attempts:.1f} attempts on average in 24 h (2 at most)"
-    of_it: dict[str, Any] = {"kind": one.kind, "step": one.step, "samples": one.ended}
+    common: dict[str, Any] = {"kind": one.kind, "step": one.step, "samples": one.ended}
     return [
-        AlarmReading(FAILURES, value=one.failure_ratio, said=failed, **of_it),
-        AlarmReading(ATTEMPTS, value=one.attempts, said=tried, **of_it),
+        Measurement(FAILURES, value=one.failure_ratio, description=failed, **common),
+        Measurement(ATTEMPTS, value=one.attempts, description=tried, **common),
     ]
 
 
-def _end_alarm(alarm: Escalation, now: datetime) -> None:
+def _close_alarm(alarm: Escalation, now: datetime) -> None:
     escalation.close(subject=alarm.subject, now=now)
     outbox.announce(
         event=OVER,

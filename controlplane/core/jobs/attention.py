@@ -1,4 +1,4 @@
-"""Jobs that wait for a person because they can't go on by themselves."""
+"""Attention items for stuck jobs, failed compensations and forgotten paused jobs."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from django.db.models import QuerySet
 
 from controlplane.core.durations import readable
-from controlplane.core.jobs import endings, kinds, watch
+from controlplane.core.jobs import endings, kinds, stuck_jobs
 from controlplane.core.jobs.models import Job
 from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.page_registry import AttentionItem, attention_source
@@ -20,7 +20,7 @@ def _failed_compensations(_now: datetime) -> QuerySet[Job]:
 
 
 def _stuck_jobs(now: datetime) -> QuerySet[Job]:
-    return watch.filter_stuck_jobs(Job.objects.all(), now)
+    return stuck_jobs.filter_stuck_jobs(Job.objects.all(), now)
 
 
 def _paused_jobs(_now: datetime) -> QuerySet[Job]:
@@ -29,9 +29,9 @@ def _paused_jobs(_now: datetime) -> QuerySet[Job]:
 
 @attention_source(5, only_if=_failed_compensations)
 def list_failed_compensations(now: datetime) -> Sequence[AttentionItem]:
-    """Return failed jobs whose effects could not be taken back: always critical."""
+    """Return items for failed jobs whose compensation fails too."""
     rows = Job.objects.filter(
-        next_at__isnull=False,  # As it is tried again. There is an index of what is due.
+        next_at__isnull=False,  # Always true, as compensation is retried: uses the index `job_due`.
         state=Job.State.FAILED,
         compensation_failed_at__isnull=False,
         compensated_at=None,
@@ -40,9 +40,9 @@ def list_failed_compensations(now: datetime) -> Sequence[AttentionItem]:
         AttentionItem(
             kind="job_not_compensated",
             severity="critical",
-            title=f"{_named(job)} failed, and what it did could not be taken back",
+            title=f"{_name_job(job)} failed, and what it did could not be taken back",
             detail=f"{job.subject}: {job.error} It is tried again all the time.",
-            path=_path(job),
+            path=kinds.get_path(job),
             since=job.compensation_failed_at or now,
         )
         for job in rows.order_by("compensation_failed_at")[:MAX_ITEMS]
@@ -51,18 +51,20 @@ def list_failed_compensations(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(6, only_if=_stuck_jobs)
 def list_stuck_jobs(now: datetime) -> Sequence[AttentionItem]:
-    """Return jobs that no worker touches: critical until somebody acknowledges them."""
+    """Return items for stuck jobs: critical until a person acknowledges the escalation."""
     rows = list(
-        watch.filter_stuck_jobs(Job.objects.all(), now).order_by("heartbeat_at")[:MAX_ITEMS]
+        stuck_jobs.filter_stuck_jobs(Job.objects.all(), now).order_by("heartbeat_at")[:MAX_ITEMS]
     )
-    known = _acknowledged(rows)
+    acknowledged = _find_acknowledgments(rows)
     return [
         AttentionItem(
             kind="job_stuck",
-            severity="warning" if job.pk in known else "critical",
-            title=f"{_named(job)} is stuck",
-            detail=_detail(job, known.get(job.pk), now),
-            path=_path(job),
+            severity="warning" if job.pk in acknowledged else "critical",
+            title=f"{_name_job(job)} is stuck",
+            detail=f"{job.subject}: no sign of life for "
+            f"{readable(now - (job.heartbeat_at or job.created_at))}."
+            + (f" Acknowledged by {acknowledged[job.pk]}." if job.pk in acknowledged else ""),
+            path=kinds.get_path(job),
             since=job.heartbeat_at or job.created_at,
         )
         for job in rows
@@ -71,7 +73,7 @@ def list_stuck_jobs(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(40, only_if=_paused_jobs)
 def list_forgotten_jobs(now: datetime) -> Sequence[AttentionItem]:
-    """Return jobs that were paused more than a day ago."""
+    """Return items for jobs paused more than a day ago."""
     rows = Job.objects.filter(
         state=Job.State.PAUSED, finished_at=None, paused_at__lt=now - FORGOTTEN
     )
@@ -79,24 +81,18 @@ def list_forgotten_jobs(now: datetime) -> Sequence[AttentionItem]:
         AttentionItem(
             kind="job_paused",
             severity="warning",
-            title=f"{_named(job)} is paused",
+            title=f"{_name_job(job)} is paused",
             detail=f"{job.subject}, for {readable(now - (job.paused_at or now))}. "
             "Resume it, or cancel it.",
-            path=_path(job),
+            path=kinds.get_path(job),
             since=job.paused_at or now,
         )
         for job in rows.order_by("paused_at")[:MAX_ITEMS]
     ]
 
 
-def _detail(job: Job, known_by: str | None, now: datetime) -> str:
-    silent = readable(now - (job.heartbeat_at or job.created_at))
-    said = f"{job.subject}: no sign of life for {silent}."
-    return f"{said} Acknowledged by {known_by}." if known_by else said
-
-
-def _acknowledged(jobs: Iterable[Job]) -> dict[int, str]:
-    """Return who acknowledged, by job, where somebody has."""
+def _find_acknowledgments(jobs: Iterable[Job]) -> dict[int, str]:
+    """Return the label of the person who acknowledged each stuck job, by job id."""
     by_subject = {endings.get_subject(job): job.pk for job in jobs}
     rows = Escalation.objects.filter(
         subject__in=by_subject, closed_at=None, acknowledged_at__isnull=False
@@ -104,11 +100,5 @@ def _acknowledged(jobs: Iterable[Job]) -> dict[int, str]:
     return {by_subject[one.subject]: one.acknowledged_by for one in rows}
 
 
-def _named(job: Job) -> str:
-    kind = kinds.get_kinds().get(job.kind)
-    return f"{kind.title if kind else job.kind} {job.pk}"
-
-
-def _path(job: Job) -> str:
-    kind = kinds.get_kinds().get(job.kind)
-    return kind.path(job) if kind else "/jobs/"
+def _name_job(job: Job) -> str:
+    return f"{kinds.get_title(job)} {job.pk}"

@@ -1,7 +1,7 @@
-"""Leases of due jobs, and writes that only succeed while the lease is held.
+"""Leases of due jobs, and writes that require the lease.
 
-Each claim and each intervention of a person raises the fence. Every write of a worker compares
-fence, state and step, so that it changes no row once it lost its lease.
+Each claim and each intervention of a person increments the job's fence. A worker's write matches
+fence, state and step, so a worker that lost its lease changes no row.
 """
 
 import os
@@ -19,10 +19,10 @@ from django.db.models import F, QuerySet
 from controlplane.core.jobs.models import Job, JobStep
 
 LEASE = timedelta(seconds=15)
-MAX_CHECKPOINT_BYTES = 10 * 1024  # bytes; beyond it the design of the job is looked at again.
+MAX_CHECKPOINT_BYTES = 10 * 1024  # Above this an alarm opens; nothing is rejected.
 WORKER = f"{socket.gethostname()[:80]}:{os.getpid()}"
 
-# Materialized: a plan that looked again for each row of the table would take more than the most.
+# Materialized: a re-evaluated subquery could claim more rows than the limit.
 _CLAIM = """
     WITH due AS MATERIALIZED (
         SELECT id, lease_until IS NOT NULL AS inherited FROM core_job
@@ -60,27 +60,27 @@ _STORE_STEP_DATA = """
 
 
 class LeaseLost(Exception):
-    """Another worker or a person has taken the job over: nothing was written."""
+    """Another worker or a person has taken over the job; the write changed nothing."""
 
 
 @dataclass
 class LeasedJob:
-    """A leased job as it was last written.
+    """A leased job as last written by this worker.
 
-    `inherited` is True if the previous holder never gave its lease back: it may have died at any
-    line.
+    `inherited` is True if the previous worker never released its lease, so it may have died during
+    any operation.
     """
 
     job: Job
     inherited: bool = False
 
     def change(self, **fields: Any) -> None:
-        """Write the job's row if fence, state and step still match.
+        """Write fields of the job's row if its fence, state and step still match.
 
-        Raises :class:`LeaseLost` if they don't; the caller's transaction has to be rolled back
-        then.
+        Raises :class:`LeaseLost` if they don't match; the caller must then roll back its
+        transaction.
         """
-        if not self._held().update(**fields):
+        if not self._select_held().update(**fields):
             raise LeaseLost(str(self.job))
         for name, value in fields.items():
             setattr(self.job, name, value)
@@ -88,10 +88,11 @@ class LeasedJob:
     def checkpoint(
         self, data: Any, *, done: int, now: datetime, total: int | None = None, size: int
     ) -> None:
-        """Store where the current step goes on, and `done` of `total` items; renews the lease.
+        """Store the position in the current step and the progress, and renew the lease.
 
-        `size` is that of `data` in bytes of JSON. Call it every 50 to 200 items or 30 to 60
-        seconds. Raises :class:`LeaseLost`, also after a person has paused or cancelled the job.
+        `done` of `total` items are processed; `size` is the JSON size of `data` in bytes. Call this
+        every 50 to 200 items or 30 to 60 seconds. Raises :class:`LeaseLost`, also if a person has
+        paused or cancelled the job.
         """
         self.change(
             checkpoint=data,
@@ -109,7 +110,7 @@ class LeasedJob:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Open a transaction; if it is rolled back, the job object is restored like the row."""
+        """Open a transaction whose rollback also restores the job object."""
         before = dict(self.job.__dict__)
         try:
             with transaction.atomic():
@@ -118,45 +119,38 @@ class LeasedJob:
             self.job.__dict__.update(before)
             raise
 
-    def _held(self) -> QuerySet[Job]:
+    def _select_held(self) -> QuerySet[Job]:
         job = self.job
         return Job.objects.filter(
             pk=job.pk, fence=job.fence, state=job.state, step_index=job.step_index
         )
 
 
-def claim(kinds: Collection[str], now: datetime, *, most: int) -> list[LeasedJob]:
-    """Lease up to `most` due jobs, those left alone longest first.
+def claim_jobs(kinds: Collection[str], now: datetime, *, most: int) -> list[LeasedJob]:
+    """Lease up to `most` due jobs, those with the oldest heartbeat first.
 
-    Jobs that others hold are skipped. A lease longer than any was given before the clock was set
-    back, so it is over. A job that was last touched in the future, and was due soon after, is due
-    for the same reason, and stays due.
+    Jobs leased to other workers are skipped. If the clock was set back, leases and heartbeats may
+    lie in the future: leases beyond the maximum count as expired, and jobs that were due shortly
+    after such a heartbeat count as due.
     """
     with transaction.atomic():
-        found = Job.objects.raw(
-            _CLAIM,
-            {
-                "kinds": list(kinds),
-                "now": now,
-                "until": now + LEASE,
-                "worker": WORKER,
-                "most": most,
-            },
-        )
-        turns = [LeasedJob(job, job.__dict__["inherited"]) for job in found]
-    return sorted(turns, key=lambda turn: turn.job.pk)
+        lease = {"now": now, "until": now + LEASE, "worker": WORKER}
+        parameters = {"kinds": list(kinds), "most": most, **lease}
+        found = Job.objects.raw(_CLAIM, parameters)
+        leased_jobs = [LeasedJob(job, job.__dict__["inherited"]) for job in found]
+    return sorted(leased_jobs, key=lambda leased: leased.job.pk)
 
 
-def release_leases(turns: Iterable[LeasedJob]) -> None:
-    """End the leases that are still held, so that the next tick need not wait for them."""
-    held = {turn.job.pk: turn.job.fence for turn in turns}
+def release_leases(jobs: Iterable[LeasedJob]) -> None:
+    """Release the leases that are still held, so that the next tick can claim the jobs."""
+    held = {leased.job.pk: leased.job.fence for leased in jobs}
     with connection.cursor() as cursor:
         cursor.execute(_GIVE_BACK, [list(held), list(held.values())])
 
 
-def count_inherited_attempts(turns: Iterable[LeasedJob]) -> None:
-    """Count an attempt at the running step of jobs whose worker died; lost leases count nothing."""
-    died = [turn.job for turn in turns if turn.inherited]
+def count_inherited_attempts(jobs: Iterable[LeasedJob]) -> None:
+    """Increment the attempts of running steps whose previous worker died."""
+    died = [leased.job for leased in jobs if leased.inherited]
     if not died:
         return
     with connection.cursor() as cursor:
@@ -166,18 +160,18 @@ def count_inherited_attempts(turns: Iterable[LeasedJob]) -> None:
 
 
 def store_step_data(held: Sequence[tuple[LeasedJob, JobStep]]) -> None:
-    """Write the data of steps in one statement, for jobs whose fence still matches."""
+    """Write the data of many steps in one statement, for jobs whose fence still matches."""
     with connection.cursor() as cursor:
         cursor.execute(
             _STORE_STEP_DATA,
             [
                 [step.pk for _, step in held],
                 [orjson.dumps(step.data).decode() for _, step in held],
-                [turn.job.fence for turn, _ in held],
+                [leased.job.fence for leased, _ in held],
             ],
         )
 
 
 def count_stopped_write(job_id: int) -> None:
-    """Count a write that came too late, or a repeated side effect."""
+    """Count a rejected write of a stale worker, or a repeated side effect."""
     Job.objects.filter(pk=job_id).update(duplicates_stopped=F("duplicates_stopped") + 1)

@@ -1,4 +1,4 @@
-"""Creates jobs, and lets people pause, resume and cancel them."""
+"""Services that create, pause, resume and cancel jobs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,12 +14,10 @@ from controlplane.core.escalations import services as escalation
 from controlplane.core.jobs import endings, kinds
 from controlplane.core.jobs.models import Job, JobStep
 
-VERBS = ("pause", "resume", "cancel")
-
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """A step of a new job; `data` is stored for the handler of the job's kind."""
+    """A step of a new job; its kind's handler reads `data`."""
 
     name: str
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -38,9 +36,10 @@ def create_job(
     next_at: datetime | None = None,
     total: int = 0,
 ) -> Job | None:
-    """Create a job in the caller's transaction; return None if its `key` was used before.
+    """Create a job in the caller's transaction; return None if `key` was used before.
 
-    It is due at `next_at`, by default at once; a `pending` job is not due until it is started.
+    The job is due at `next_at`, by default immediately. A job with state `pending` is never due
+    until it is started.
     """
     pending = state == Job.State.PENDING
     job = Job(
@@ -68,7 +67,6 @@ def create_job(
 
 
 def get_job(job_id: int) -> Job:
-    """Return a job. Raise :class:`NotFound` if there is none."""
     job = Job.objects.filter(pk=job_id).first()
     if job is None:
         raise NotFound(f"There is no job {job_id}.")
@@ -76,72 +74,73 @@ def get_job(job_id: int) -> Job:
 
 
 def intervene(*, job_id: int, verb: str, reason: str, actor: Actor, now: datetime) -> Job:
-    """Pause, resume or cancel a job for a reason; its worker stops at its next write.
+    """Pause, resume or cancel a job; its worker stops at its next write.
 
-    Raises :class:`Conflict` if its state does not allow that, :class:`Forbidden`,
-    :class:`InvalidInput` without a reason.
+    Raises :class:`Conflict` if the job's state does not allow the action, :class:`Forbidden` if the
+    actor lacks the scope, and :class:`InvalidInput` without a reason.
     """
-    kind = kinds.get_kinds().get(get_job(job_id).kind)
-    actor.require(kind.scope if kind else "switches:write")
+    job = get_job(job_id)
+    actor.require(kinds.get_scope(job))
+    kind = kinds.get_kinds().get(job.kind)
     if not reason.strip():
         raise InvalidInput({"reason": ["Say why."]})
-    own = kind.interventions.get(verb) if kind else None
-    if own is not None:
-        own(get_job(job_id), reason.strip(), actor, now)
+    if kind and verb in kind.interventions:
+        kind.interventions[verb](job, reason.strip(), actor, now)
         return get_job(job_id)
     with transaction.atomic():
         job = Job.objects.select_for_update().get(pk=job_id)
-        _GENERAL[verb](job, reason.strip(), actor, now)
+        INTERVENTIONS[verb](job, reason.strip(), actor, now)
         return job
 
 
 def take_over(job: Job, now: datetime, **fields: Any) -> None:
-    """Write a locked job with a new fence, so that the holder of its lease writes nothing more."""
+    """Write a locked job with a new fence, so that its current worker loses the lease."""
     for name, value in {**fields, "fence": job.fence + 1, "lease_until": None}.items():
         setattr(job, name, value)
     job.save(update_fields=[*fields, "fence", "lease_until"])
 
 
 def build_conflict(job: Job, verb: str) -> Conflict:
-    """Return the error for a job whose state does not allow an action."""
     return Conflict(f"This is {job.state}; it can't {verb} now.", state=job.state)
 
 
 def _is_taken(key: str) -> bool:
-    """Return True if the key was used; a concurrent caller waits for this commit."""
+    """Return True if the key was used. A concurrent caller waits until this transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [key])
     return Job.objects.filter(key=key).exists()
 
 
-def _pause(job: Job, reason: str, actor: Actor, now: datetime) -> None:
+def _pause_job(job: Job, reason: str, actor: Actor, now: datetime) -> None:
     if job.state not in {Job.State.RUNNING, Job.State.HOLDING}:
         raise build_conflict(job, "pause")
     before = job.state
-    # Whoever was called about it, as nobody worked on it, has an answer: nobody is to.
+    # A paused job needs no worker, so an escalation about it being stuck is over.
     take_over(job, now, state=Job.State.PAUSED, paused_at=now, next_at=None, stuck_at=None)
     escalation.close(subject=endings.get_subject(job), now=now)
-    _note(job, "job.paused", before, reason, actor, now)
+    _record_audit(job, "job.paused", before, reason, actor, now)
 
 
-def _resume(job: Job, reason: str, actor: Actor, now: datetime) -> None:
+def _resume_job(job: Job, reason: str, actor: Actor, now: datetime) -> None:
     if job.state != Job.State.PAUSED:
         raise build_conflict(job, "resume")
     take_over(job, now, state=Job.State.RUNNING, paused_at=None, next_at=now, heartbeat_at=now)
-    _note(job, "job.resumed", Job.State.PAUSED, reason, actor, now)
+    _record_audit(job, "job.resumed", Job.State.PAUSED, reason, actor, now)
 
 
-def _cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
+def _cancel_job(job: Job, reason: str, actor: Actor, now: datetime) -> None:
     if not job.is_live:
         raise build_conflict(job, "be cancelled")
     before = job.state
     outcome = f"Cancelled by {actor.label}: {reason}"
     take_over(job, now, state=Job.State.CANCELLED, finished_at=now, next_at=None, outcome=outcome)
     escalation.close(subject=endings.get_subject(job), now=now)
-    _note(job, "job.cancelled", before, reason, actor, now)
+    _record_audit(job, "job.cancelled", before, reason, actor, now)
 
 
-def _note(job: Job, action: str, before: str, reason: str, actor: Actor, now: datetime) -> None:
+def _record_audit(
+    job: Job, action: str, before: str, reason: str, actor: Actor, now: datetime
+) -> None:
     audit.record(
         actor=actor,
         action=action,
@@ -153,8 +152,8 @@ def _note(job: Job, action: str, before: str, reason: str, actor: Actor, now: da
     )
 
 
-_GENERAL: Mapping[str, kinds.Intervention] = {
-    "pause": _pause,
-    "resume": _resume,
-    "cancel": _cancel,
+INTERVENTIONS: Mapping[str, kinds.Intervention] = {
+    "pause": _pause_job,
+    "resume": _resume_job,
+    "cancel": _cancel_job,
 }

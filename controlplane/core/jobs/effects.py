@@ -1,4 +1,4 @@
-"""Side effects of jobs, each once by its key; attempt and completion are recorded apart."""
+"""Side effects of jobs, recorded under unique keys so that each happens once."""
 
 from datetime import datetime
 
@@ -13,27 +13,27 @@ _INSERT = """
 
 
 class AlreadyDone(Exception):
-    """The effect happened before.
+    """The side effect was recorded by an earlier attempt.
 
-    A step that ends with this has passed: a worker that died had its effect. A step with several
-    effects handles it itself and goes on to the next.
+    A step that raises this counts as passed: a worker that died had completed it. A step with
+    several effects catches it and continues with the next effect.
     """
 
 
 def record_effect(job: Job, name: str, *, now: datetime) -> str:
-    """Record an effect of this very transaction (a publication, an outbox row); return its key.
+    """Record a side effect that happens in the current transaction; return its key.
 
-    Raises :class:`AlreadyDone` if the job had it in this step before; the caller's transaction has
-    to be rolled back then.
+    Raises :class:`AlreadyDone` if the job's step recorded it before; the caller must then roll back
+    its transaction.
     """
     return _write(job, name, now, done_at=now)
 
 
 def begin_effect(job: Job, name: str, *, now: datetime) -> str:
-    """Commit that an effect outside the database is about to happen; return its key.
+    """Commit the attempt of a side effect outside the database; return its key.
 
-    Raises :class:`AlreadyDone` if it is known to be done. An effect that was begun and never ended
-    has its key returned again; the key makes it idempotent there.
+    Raises :class:`AlreadyDone` if the effect was completed. If an earlier attempt never completed,
+    the same key is returned, so the external system can deduplicate by it.
     """
     key = build_key(job, name)
     known = JobEffect.objects.filter(key=key).first()
@@ -45,12 +45,11 @@ def begin_effect(job: Job, name: str, *, now: datetime) -> str:
 
 
 def end_effect(key: str, *, now: datetime) -> None:
-    """Record that the effect of this key happened."""
     JobEffect.objects.filter(key=key, done_at=None).update(done_at=now)
 
 
 def build_key(job: Job, name: str) -> str:
-    """Return the key of an effect, such as `ramp:12:1:advance`: kind, job, step, effect."""
+    """Return the key of a side effect: kind, job, step and name, such as `ramp:12:1:advance`."""
     return f"{job.kind}:{job.pk}:{job.step_index}:{name}"
 
 

@@ -1,6 +1,6 @@
-"""Messages and calls about jobs that end, or that only a person can end.
+"""Messages, escalations and audit rows for jobs that failed, are stuck, or recovered.
 
-Last in a transaction.
+Each function takes the audit lock or writes messages, so call it last in the transaction.
 """
 
 from datetime import datetime
@@ -19,34 +19,31 @@ STUCK, RECOVERED = "job.stuck", "job.recovered"
 
 
 def get_subject(job: Job) -> str:
-    """Return the subject that messages and escalations of a job share."""
     return f"job:{job.pk}"
 
 
 def message_facts(job: Job, **more: Any) -> dict[str, Any]:
-    """Return the facts of messages about a job."""
-    kind = kinds.get_kinds().get(job.kind)
+    """Return the facts of messages about a job, with `more` added."""
     return {
         "job": job.pk,
         "kind": job.kind,
-        "title": kind.title if kind else job.kind,
+        "title": kinds.get_title(job),
         "about": job.subject,
         "step": job.step_index + 1,
         "reason": job.reason,
         "error": job.error,
         "by": job.created_by,
-        "path": kind.path(job) if kind else "/jobs/",
+        "path": kinds.get_path(job),
         **more,
     }
 
 
 def close_call(job: Job, now: datetime) -> None:
-    """Close the call about a job that completed or was taken back."""
     escalation.close(subject=get_subject(job), now=now)
 
 
 def announce_failure(job: Job, now: datetime) -> None:
-    """Announce that a job was given up; its effects are being taken back."""
+    """Announce a failed job whose effects are being compensated."""
     kind = kinds.get_kinds().get(job.kind)
     if kind is None or not kind.tells_failures:
         announce(job, FAILED, "warning", now)
@@ -54,7 +51,7 @@ def announce_failure(job: Job, now: datetime) -> None:
 
 
 def call_failed_compensation(job: Job, why: str, now: datetime) -> None:
-    """Call a person, once, because effects of a job could not be taken back."""
+    """Escalate a job whose compensation failed, once per job."""
     if is_called(job, NOT_COMPENSATED):
         return
     escalation.close(subject=get_subject(job), now=now)  # That it was stuck: it is not, by now.
@@ -64,7 +61,7 @@ def call_failed_compensation(job: Job, why: str, now: datetime) -> None:
 
 
 def call_person(job: Job, event: str, now: datetime, **more: Any) -> None:
-    """Call a person: routes are notified at once, the steps of the escalation one by one."""
+    """Announce a critical event of a job to all routes and open its escalation."""
     told = announce(job, event, "critical", now, **more)
     escalation.open_escalation(
         subject=get_subject(job),
@@ -77,13 +74,12 @@ def call_person(job: Job, event: str, now: datetime, **more: Any) -> None:
 
 
 def is_called(job: Job, event: str) -> bool:
-    """Return True if an escalation of this event is open for the job."""
     calling = Escalation.objects.filter(subject=get_subject(job), closed_at=None, event=event)
     return calling.exists()
 
 
 def record_audit(job: Job, action: str, now: datetime, reason: str = "") -> None:
-    """Write the audit row of an automatic change; last in the transaction."""
+    """Write the audit row of a change that the job engine made."""
     audit.record(
         actor=system("jobs"),
         action=action,
@@ -95,7 +91,7 @@ def record_audit(job: Job, action: str, now: datetime, reason: str = "") -> None
 
 
 def announce(job: Job, event: str, severity: str, now: datetime, **more: Any) -> int:
-    """Notify the routes, once for a job, an event and a moment; return their number."""
+    """Send a message about a job to its routes; return the number of destinations."""
     return outbox.announce(
         event=event,
         event_key=f"job:{job.pk}:{event}:{now.isoformat()}",

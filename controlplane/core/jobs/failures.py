@@ -1,4 +1,4 @@
-"""Failures of jobs: told apart from an unreachable database, and worded."""
+"""Classification and text of job errors."""
 
 import time
 from collections.abc import Callable
@@ -10,20 +10,23 @@ MAX_LENGTH = 2000
 
 
 def is_database_away(error: BaseException) -> bool:
-    """Return True if nothing can be written at all. Call it outside of transactions.
+    """Return True if the database connection is broken. Call it outside of transactions.
 
-    Timeouts, lock timeouts and deadlocks are failures of one job; the others go on.
+    Timeouts and deadlocks fail one job only, so they return False.
     """
     return isinstance(error, (OperationalError, InterfaceError)) and not connection.is_usable()
 
 
 def describe_error(error: BaseException) -> str:
-    """Return an error as text in characters that PostgreSQL takes."""
+    """Return an error as text that PostgreSQL can store, at most 2,000 characters."""
     text = f"{type(error).__name__}: {error}".replace("\x00", "")
     return text.encode(errors="backslashreplace").decode()[:MAX_LENGTH]
 
 
 def start_clock(now: datetime) -> Callable[[], datetime]:
-    """Return a clock from `now` on in whole seconds, so that quick writes share a time."""
+    """Return a clock that starts at `now` and advances in whole seconds.
+
+    Writes within the same second share a time.
+    """
     began = time.monotonic()
     return lambda: now + timedelta(seconds=int(time.monotonic() - began))

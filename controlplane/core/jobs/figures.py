@@ -1,6 +1,5 @@
-"""Figures about jobs: durations, failures of steps, sizes of checkpoints."""
+"""Statistics of jobs: durations, step failures, checkpoint sizes."""
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,9 +9,9 @@ from django.db import connection
 RECENT = timedelta(days=1)
 USUALLY_FROM, USUALLY_UNTIL = timedelta(days=30), timedelta(days=7)
 MAX_STEPS = 200
-"""Maximum number of steps listed, the most frequent first; usually there are far fewer."""
+"""Maximum number of steps returned, the most frequent first."""
 
-# A step that failed is compensated afterwards, if it can be: it is the one its job failed at.
+# A failed step may have been compensated since; it is the step at which its job failed.
 _STEPS = """
     SELECT job.kind, step.name, count(*), avg(step.attempts)::float,
            count(*) FILTER (WHERE step.state = 'failed' OR (
@@ -41,7 +40,7 @@ _CHECKPOINTS = """
 
 @dataclass(frozen=True)
 class StepFigures:
-    """Steps of one name that ended in the last day."""
+    """Results of all steps with one name that ended in the last 24 hours."""
 
     kind: str
     step: str
@@ -56,7 +55,10 @@ class StepFigures:
 
 @dataclass(frozen=True)
 class Durations:
-    """P95 in seconds of completed jobs in the last day and 7 to 30 days ago, and their numbers."""
+    """P95 durations, in seconds, and counts of a kind's completed jobs.
+
+    `recent` is the last 24 hours, `usual` the time from 30 to 7 days ago.
+    """
 
     kind: str
     recent_seconds: float = 0.0
@@ -66,8 +68,8 @@ class Durations:
 
 
 def measure_steps(now: datetime) -> list[StepFigures]:
-    """Return the figures of the last day by kind and step, the busiest first."""
-    rows = _rows(_STEPS, {"since": now - RECENT, "most": MAX_STEPS})
+    """Return step results of the last 24 hours by kind and step name, most frequent first."""
+    rows = fetch_rows(_STEPS, {"since": now - RECENT, "most": MAX_STEPS})
     return [
         StepFigures(kind, step, ended, failed, attempts)
         for kind, step, ended, attempts, failed in rows
@@ -75,25 +77,21 @@ def measure_steps(now: datetime) -> list[StepFigures]:
 
 
 def measure_durations(now: datetime) -> list[Durations]:
-    """Return the durations of jobs by kind."""
-    given = {
-        "lately": now - RECENT,
-        "from": now - USUALLY_FROM,
-        "until": now - USUALLY_UNTIL,
-    }
-    found: dict[str, dict[str, Any]] = {}
-    for kind, is_recent, count, seconds in _rows(_DURATIONS, given):
+    """Return the P95 durations of completed jobs by kind."""
+    bounds = {"lately": now - RECENT, "from": now - USUALLY_FROM, "until": now - USUALLY_UNTIL}
+    by_kind: dict[str, dict[str, Any]] = {}
+    for kind, is_recent, count, seconds in fetch_rows(_DURATIONS, bounds):
         name = "recent" if is_recent else "usual"
-        found.setdefault(kind, {}).update({name: count, f"{name}_seconds": seconds})
-    return [Durations(kind, **each) for kind, each in sorted(found.items())]
+        by_kind.setdefault(kind, {}).update({name: count, f"{name}_seconds": seconds})
+    return [Durations(kind, **each) for kind, each in sorted(by_kind.items())]
 
 
 def measure_checkpoints() -> dict[str, int]:
-    """Return the bytes of the largest checkpoint of unfinished jobs, by kind."""
-    return {kind: size or 0 for kind, size in _rows(_CHECKPOINTS, {})}
+    """Return the size in bytes of the largest checkpoint of unfinished jobs, by kind."""
+    return {kind: size or 0 for kind, size in fetch_rows(_CHECKPOINTS)}
 
 
-def _rows(statement: str, given: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+def fetch_rows(statement: str, parameters: Any = None) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
-        cursor.execute(statement, given)
-        yield from cursor.fetchall()
+        cursor.execute(statement, parameters)
+        return list(cursor.fetchall())

@@ -1,4 +1,4 @@
-"""Registry of the kinds of jobs: their work, and the interventions of people."""
+"""Registry of job kinds."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -14,25 +14,26 @@ from controlplane.core.jobs.models import Job
 MAX_AT_ONCE = 2000
 
 Probe = Callable[[str], None]
-"""Called at each point where a worker may die, with the point's name. Tests die there."""
+"""Function that receives the name of each point where a worker may die; tests raise in it."""
 Work = Callable[[Sequence[LeasedJob], datetime, Probe], int]
-"""Go on with the claimed jobs of a kind; returns how many it moved. Leases are given back after."""
+"""Function that runs leased jobs of a kind and returns the number of jobs that progressed."""
 Intervention = Callable[[Job, str, Actor, datetime], None]
-"""Pause, resume or cancel a job, for a reason. It locks what it needs, in the order of its app."""
+"""Function that pauses, resumes or cancels a job, with a reason; it takes its own locks."""
 
 
 def no_probe(_point: str) -> None:
-    """Do nothing: the probe outside of tests."""
+    pass
 
 
 @dataclass(frozen=True)
 class JobKind:
-    """A kind of job; `tick` works on it, `path` is the page of one job.
+    """A kind of job.
 
-    `scope` is required to intervene. `interventions` (`pause`, `resume`, `cancel`) replace the
-    general ones where more than the job's row changes. `most` jobs are claimed at once: few if each
-    takes long, since all must be worked on within one lease. `kept_days` is the retention of ended
-    jobs; None keeps them for ever. With `tells_failures` the kind announces its failures itself.
+    `tick` runs its jobs; `path` returns the page of a job; `scope` is required to intervene.
+    `interventions` (`pause`, `resume`, `cancel`) replace the default actions. At most `most` jobs
+    are leased at once, so that all can run within one lease. Finished jobs are deleted after
+    `kept_days`; None keeps them permanently. With `tells_failures` the kind announces its own
+    failures.
     """
 
     name: str
@@ -51,21 +52,38 @@ _registered: dict[str, JobKind] = {}
 
 
 def register(kind: JobKind) -> JobKind:
-    """Register a kind, in the `jobs` module of its app."""
+    """Register a kind; called in the module `jobs` of its app."""
     _registered[kind.name] = kind
     return kind
 
 
 def get_kinds() -> Mapping[str, JobKind]:
-    """Return every kind by name."""
-    _discover()
+    _import_jobs_modules()
     return _registered
 
 
+# Cached: the search takes milliseconds, and ticks look kinds up often.
 @functools.cache
-def _discover() -> None:
-    """Import the `jobs` modules once: the search takes milliseconds, and ticks look up often."""
+def _import_jobs_modules() -> None:
     autodiscover_modules("jobs")
+
+
+def get_title(job: Job) -> str:
+    """Return the title of the job's kind; its name if no installed app has the kind."""
+    kind = get_kinds().get(job.kind)
+    return kind.title if kind else job.kind
+
+
+def get_path(job: Job) -> str:
+    """Return the path of the job's page; the list of jobs if no installed app has its kind."""
+    kind = get_kinds().get(job.kind)
+    return kind.path(job) if kind else "/jobs/"
+
+
+def get_scope(job: Job | None) -> str:
+    """Return the scope required to intervene in a job; the default one for an unknown job."""
+    kind = get_kinds().get(job.kind) if job else None
+    return kind.scope if kind else "switches:write"
 
 
 def get_kinds_of_tick(tick: str) -> list[JobKind]:

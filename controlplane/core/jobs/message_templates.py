@@ -1,4 +1,4 @@
-"""Message templates of jobs: stuck, failed, or slower and less reliable than they should be."""
+"""Message templates of job events and job alarms."""
 
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
 

@@ -1,17 +1,16 @@
-"""The tables of the job engine: jobs, steps and side effects."""
+"""Models of the job engine: jobs, steps and side effects."""
 
 from django.db import models
 from django.db.models import Q
 
 
 class Job(models.Model):
-    """Work that survives its worker.
+    """Multi-step work that survives the death of its worker.
 
-    It is due at `next_at`; null means never by itself. Its worker holds a lease and the `fence`
-    that came with it. Each claim and each intervention raises the fence, so a worker that lost its
-    lease changes nothing. `subject` is what it is about (`segment:finance`); a `key` creates at
-    most one job. `done` of `total` items are processed; `checkpoint` is where the current step goes
-    on.
+    The job is due at `next_at`; null means not due. `fence` increments with each claim and each
+    intervention, so that a worker that lost its lease can't write. `subject` is the object that the
+    job works on (`segment:finance`); at most one job is created per `key`. `done` of `total` items
+    are processed; `checkpoint` is the position in the current step.
     """
 
     class State(models.TextChoices):
@@ -55,7 +54,7 @@ class Job(models.Model):
     paused_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     duplicates_stopped = models.PositiveIntegerField(default=0)
-    """Writes of workers that had lost their lease, and repeated side effects: none took effect."""
+    """Number of rejected writes of stale workers and of repeated side effects."""
     compensation_failed_at = models.DateTimeField(null=True, blank=True)
     compensated_at = models.DateTimeField(null=True, blank=True)
 
@@ -97,7 +96,10 @@ class Job(models.Model):
 
 
 class JobStep(models.Model):
-    """A step of a job; `data` belongs to its kind, and it may end at `due_at`."""
+    """A step of a job; `data` belongs to the job's kind.
+
+    `due_at` is the time of its next attempt, or the end of its waiting time.
+    """
 
     class State(models.TextChoices):
         PENDING = "pending"
@@ -134,9 +136,9 @@ class JobStep(models.Model):
 
 
 class JobEffect(models.Model):
-    """A side effect of a job, unique by `key`, with its attempt and completion.
+    """A side effect of a job, unique by `key`.
 
-    One without `done_at` may have happened or not: a worker that resumes has to check.
+    An effect without `done_at` may or may not have happened: a resuming worker must check.
     """
 
     key = models.CharField(max_length=200, unique=True)

@@ -1,72 +1,87 @@
-"""The representation of jobs."""
+"""The API resource of a job."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from controlplane.core.canonical import timestamp
-from controlplane.core.jobs import kinds, watch
+from rest_framework import serializers
+
+from controlplane.core.http.resources import Resource, TimestampField
+from controlplane.core.jobs import kinds, stuck_jobs
 from controlplane.core.jobs.models import Job, JobStep
 
 
+class ProgressShape(Resource[Any]):
+    done = serializers.IntegerField()
+    total = serializers.IntegerField()
+    rate_per_second = serializers.FloatField(allow_null=True)
+
+
+class JobStepShape(Resource[JobStep]):
+    name = serializers.CharField()
+    state = serializers.ChoiceField(JobStep.State.values)
+    attempts = serializers.IntegerField()
+    started_at = TimestampField(allow_null=True)
+    finished_at = TimestampField(allow_null=True)
+    error = serializers.CharField()
+
+
+class JobShape(Resource[Any]):
+    id = serializers.IntegerField()
+    kind = serializers.CharField()
+    title = serializers.CharField()
+    subject = serializers.CharField(help_text="Object that the job works on: `segment:finance`.")
+    state = serializers.ChoiceField(Job.State.values)
+    step_index = serializers.IntegerField()
+    progress = ProgressShape()
+    checkpoint = serializers.JSONField(
+        help_text="Position at which the current step resumes, or null; the format is the kind's."
+    )
+    attempts = serializers.IntegerField()
+    heartbeat_at = TimestampField(allow_null=True)
+    stuck = serializers.BooleanField(
+        help_text="True if the job is due and sent no heartbeat for five minutes."
+    )
+    hold_reason = serializers.CharField()
+    error = serializers.CharField()
+    outcome = serializers.CharField()
+    reason = serializers.CharField()
+    created_by = serializers.CharField()
+    created_at = TimestampField()
+    started_at = TimestampField(allow_null=True)
+    paused_at = TimestampField(allow_null=True)
+    finished_at = TimestampField(allow_null=True)
+    compensated_at = TimestampField(allow_null=True)
+    compensation_failed_at = TimestampField(allow_null=True)
+    steps = JobStepShape(many=True)
+    path = serializers.CharField(help_text="Path of the job's page in the console.")
+
+
 def job_resource(job: Job, now: datetime) -> dict[str, Any]:
-    """Return a job with its steps; without a query if they were fetched."""
-    kind = kinds.get_kinds().get(job.kind)
+    """Return the API resource of a job at `now`; no query runs if `steps` were prefetched."""
+    return JobShape.render(describe_job(job, now))
+
+
+def describe_job(job: Job, now: datetime) -> Mapping[str, Any]:
+    """Return the values that :class:`JobShape` renders: the job's columns and computed ones."""
+    rate = measure_rate(job, now)
     return {
-        "id": job.pk,
-        "kind": job.kind,
-        "title": kind.title if kind else job.kind,
-        "subject": job.subject,
-        "state": job.state,
-        "step_index": job.step_index,
+        **vars(job),
+        "title": kinds.get_title(job),
         "progress": {
             "done": job.done,
             "total": job.total,
-            "rate_per_second": _rate(job, now),
+            "rate_per_second": None if rate is None else round(rate, 3),
         },
-        "checkpoint": job.checkpoint,
-        "attempts": job.attempts,
-        "heartbeat_at": _time(job.heartbeat_at),
-        "stuck": watch.is_stuck(job, now),
-        "hold_reason": job.hold_reason,
-        "error": job.error,
-        "outcome": job.outcome,
-        "reason": job.reason,
-        "created_by": job.created_by,
-        "created_at": timestamp(job.created_at),
-        "started_at": _time(job.started_at),
-        "paused_at": _time(job.paused_at),
-        "finished_at": _time(job.finished_at),
-        "compensated_at": _time(job.compensated_at),
-        "compensation_failed_at": _time(job.compensation_failed_at),
-        "steps": [_step(step) for step in list_steps(job)],
-        "path": kind.path(job) if kind else "/jobs/",
+        "stuck": stuck_jobs.is_stuck(job, now),
+        "steps": sorted(job.steps.all(), key=lambda step: step.index),
+        "path": kinds.get_path(job),
     }
 
 
-def list_steps(job: Job) -> list[JobStep]:
-    """Return the steps in order; without a query if they were fetched."""
-    return sorted(job.steps.all(), key=lambda step: step.index)
-
-
-def _step(step: JobStep) -> dict[str, Any]:
-    return {
-        "name": step.name,
-        "state": step.state,
-        "attempts": step.attempts,
-        "started_at": _time(step.started_at),
-        "finished_at": _time(step.finished_at),
-        "error": step.error,
-    }
-
-
-def _rate(job: Job, now: datetime) -> float | None:
-    """Return items per second since the start, until the end or the last count; None if unknown."""
+def measure_rate(job: Job, now: datetime) -> float | None:
+    """Return the items per second from the start to the end or last checkpoint, if known."""
     if job.started_at is None or not job.done:
         return None
-    until = job.finished_at or job.checkpoint_at or now
-    seconds = (until - job.started_at).total_seconds()
-    return round(job.done / seconds, 3) if seconds > 0 else None
-
-
-def _time(at: datetime | None) -> str | None:
-    return timestamp(at) if at else None
+    seconds = ((job.finished_at or job.checkpoint_at or now) - job.started_at).total_seconds()
+    return job.done / seconds if seconds > 0 else None

@@ -1,4 +1,4 @@
-"""Paths of jobs."""
+"""URLs of jobs."""
 
 from django.urls import URLPattern, path
 
@@ -15,7 +15,8 @@ api_urlpatterns: list[URLPattern] = [
 urlpatterns: list[URLPattern] = [
     path("jobs/", views.jobs_page, name="jobs_page"),
     path("jobs/rows/", views.jobs_rows, name="jobs_rows"),
-    path("jobs/<int:job_id>/pause/", views.pause, name="job_pause"),
-    path("jobs/<int:job_id>/resume/", views.resume, name="job_resume"),
-    path("jobs/<int:job_id>/cancel/", views.cancel, name="job_cancel"),
+    *(
+        path(f"jobs/<int:job_id>/{verb}/", views.intervene, {"verb": verb}, name=f"job_{verb}")
+        for verb in ("pause", "resume", "cancel")
+    ),
 ]

@@ -1,4 +1,4 @@
-"""The jobs page: progress, and pausing, resuming or cancelling a job."""
+"""Jobs page, and its forms to pause, resume or cancel a job."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,14 +17,16 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.jobs import control, kinds, watch
+from controlplane.core.jobs import control, kinds, stuck_jobs
 from controlplane.core.jobs.models import Job
+from controlplane.core.jobs.resources import measure_rate
 from controlplane.core.page_responses import PersonRequest, done, show, signed_in
 
 SHOWN = 50
 MAX_REASON_LENGTH = 2000
 LIVE = "live"
-FEW = 10
+MIN_ITEMS = 10
+"""Jobs with fewer items show no rate."""
 CHOICES = {
     LIVE: "Live",
     Job.State.COMPLETED.value: "Completed",
@@ -41,8 +43,8 @@ class ReasonForm(forms.Form):
 
 
 @dataclass(frozen=True)
-class Line:
-    """A job as a row: `rate` is items per second, `verbs` the allowed actions."""
+class JobRow:
+    """A row of the jobs page: `rate` is in items per second, `verbs` are the allowed actions."""
 
     job: Job
     title: str
@@ -56,41 +58,24 @@ class Line:
 @require_GET
 def jobs_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
-    return _stamped(render(request, "core/jobs.html", _context(request, now)), now)
+    return _add_server_time(render(request, "core/jobs.html", _build_context(request, now)), now)
 
 
 @signed_in
 @require_GET
 def jobs_rows(request: PersonRequest) -> HttpResponse:
-    """Render the live part. Progress writes no audit row, so it is read anew each time."""
+    """Render the table alone. Progress writes no audit row, so the page polls it."""
     now = db_now()
-    return _stamped(render(request, "core/_jobs.html", _context(request, now)), now)
+    return _add_server_time(render(request, "core/_jobs.html", _build_context(request, now)), now)
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def pause(request: PersonRequest, job_id: int) -> HttpResponse:
-    return _intervene(request, job_id, "pause")
-
-
-@signed_in
-@require_http_methods(["GET", "POST"])
-def resume(request: PersonRequest, job_id: int) -> HttpResponse:
-    return _intervene(request, job_id, "resume")
-
-
-@signed_in
-@require_http_methods(["GET", "POST"])
-def cancel(request: PersonRequest, job_id: int) -> HttpResponse:
-    return _intervene(request, job_id, "cancel")
-
-
-def _intervene(request: PersonRequest, job_id: int, verb: str) -> HttpResponse:
-    """Show the dialog that asks for a reason, or carry out the action."""
+def intervene(request: PersonRequest, job_id: int, verb: str) -> HttpResponse:
+    """Show the form for the reason, or pause, resume or cancel the job, by `verb`."""
     job, actor, now = control.get_job(job_id), actor_of(request), db_now()
-    kind = kinds.get_kinds().get(job.kind)
-    actor.require(kind.scope if kind else "switches:write")
-    title = f"{kind.title if kind else job.kind} {job.pk}"
+    actor.require(kinds.get_scope(job))
+    title = f"{kinds.get_title(job)} {job.pk}"
     form = ReasonForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         reason = form.cleaned_data["reason"].replace("\r\n", "\n")
@@ -99,8 +84,12 @@ def _intervene(request: PersonRequest, job_id: int, verb: str) -> HttpResponse:
         except InvalidInput as error:
             form.add_error("reason", [text for texts in error.errors.values() for text in texts])
         except Conflict as conflict:
-            told = {"heading": "Nothing was changed", "detail": conflict.detail}
-            return show(request, "core/notice.html", {**told, "back": "jobs_page"}, status=409)
+            notice = {
+                "heading": "Nothing was changed",
+                "detail": conflict.detail,
+                "back": "jobs_page",
+            }
+            return show(request, "core/notice.html", notice, status=409)
         else:
             return done(request, f"{title} {DONE[verb]}.", reverse("jobs_page"))
     context = {
@@ -113,27 +102,27 @@ def _intervene(request: PersonRequest, job_id: int, verb: str) -> HttpResponse:
     return show(request, "core/job_do.html", context, status=422 if form.is_bound else 200)
 
 
-def _context(request: PersonRequest, now: datetime) -> dict[str, Any]:
-    wanted = _read_filters(request)
-    found = list(_filter_jobs(wanted).order_by("-id")[: SHOWN + 1])
+def _build_context(request: PersonRequest, now: datetime) -> dict[str, Any]:
+    filters = _read_filters(request)
+    jobs = list(_filter_jobs(filters).order_by("-id")[: SHOWN + 1])
     actor = actor_of(request)
     return {
         "now": now,
-        "lines": [_line(job, actor, now) for job in found[:SHOWN]],
-        "older": found[SHOWN - 1].pk if len(found) > SHOWN else None,
-        "newest": not wanted["before"],
-        "wanted": wanted,
-        "narrowed": any(wanted[name] for name in ("state", "kind", "q")),
-        "asked": urlencode({name: value for name, value in wanted.items() if value}),
+        "lines": [_build_row(job, actor, now) for job in jobs[:SHOWN]],
+        "older": jobs[SHOWN - 1].pk if len(jobs) > SHOWN else None,
+        "newest": not filters["before"],
+        "wanted": filters,
+        "narrowed": any(filters[name] for name in ("state", "kind", "q")),
+        "asked": urlencode({name: value for name, value in filters.items() if value}),
         "choices": CHOICES.items(),
         "kinds": [(kind.name, kind.title) for kind in kinds.get_kinds().values()],
         "live_total": Job.objects.filter(finished_at=None).count(),
-        "stuck": watch.filter_stuck_jobs(Job.objects.all(), now).count(),
+        "stuck": stuck_jobs.filter_stuck_jobs(Job.objects.all(), now).count(),
     }
 
 
 def _read_filters(request: PersonRequest) -> dict[str, str]:
-    """Return the filters of the URL; invalid ones are ignored."""
+    """Return the filters in the query string; invalid values become empty."""
     state, kind = request.GET.get("state", ""), request.GET.get("kind", "")
     before = request.GET.get("before", "")
     return {
@@ -144,35 +133,36 @@ def _read_filters(request: PersonRequest) -> dict[str, str]:
     }
 
 
-def _filter_jobs(wanted: dict[str, str]) -> QuerySet[Job]:
+def _filter_jobs(filters: dict[str, str]) -> QuerySet[Job]:
     jobs = Job.objects.all()
-    if wanted["state"] == LIVE:
+    if filters["state"] == LIVE:
         jobs = jobs.filter(finished_at=None)
-    elif wanted["state"]:
-        jobs = jobs.filter(state=wanted["state"])
-    if wanted["kind"]:
-        jobs = jobs.filter(kind=wanted["kind"])
-    if wanted["q"]:
-        jobs = jobs.filter(Q(subject__icontains=wanted["q"]) | Q(created_by__icontains=wanted["q"]))
-    if wanted["before"]:
-        jobs = jobs.filter(pk__lt=int(wanted["before"]))
+    elif filters["state"]:
+        jobs = jobs.filter(state=filters["state"])
+    if filters["kind"]:
+        jobs = jobs.filter(kind=filters["kind"])
+    if filters["q"]:
+        jobs = jobs.filter(
+            Q(subject__icontains=filters["q"]) | Q(created_by__icontains=filters["q"])
+        )
+    if filters["before"]:
+        jobs = jobs.filter(pk__lt=int(filters["before"]))
     return jobs
 
 
-def _line(job: Job, actor: Actor, now: datetime) -> Line:
+def _build_row(job: Job, actor: Actor, now: datetime) -> JobRow:
     kind = kinds.get_kinds().get(job.kind)
-    may = actor.may(kind.scope if kind else "switches:write")
-    return Line(
+    return JobRow(
         job=job,
-        title=kind.title if kind else job.kind,
+        title=kinds.get_title(job),
         path=kind.path(job) if kind else "",
-        is_stuck=watch.is_stuck(job, now),
-        rate=_rate(job, now),
-        verbs=_list_actions(job) if may else (),
+        is_stuck=stuck_jobs.is_stuck(job, now),
+        rate=None if job.total < MIN_ITEMS else measure_rate(job, now),
+        verbs=_list_verbs(job) if actor.may(kinds.get_scope(job)) else (),
     )
 
 
-def _list_actions(job: Job) -> tuple[str, ...]:
+def _list_verbs(job: Job) -> tuple[str, ...]:
     if job.state in {Job.State.RUNNING, Job.State.HOLDING}:
         return ("pause", "cancel")
     if job.state == Job.State.PAUSED:
@@ -180,16 +170,7 @@ def _list_actions(job: Job) -> tuple[str, ...]:
     return ("cancel",) if job.is_live else ()
 
 
-def _rate(job: Job, now: datetime) -> float | None:
-    """Return items per second since the start; None if there are too few."""
-    if job.started_at is None or job.total < FEW or not job.done:
-        return None
-    until = job.finished_at or job.checkpoint_at or now
-    seconds = (until - job.started_at).total_seconds()
-    return job.done / seconds if seconds > 0 else None
-
-
-def _stamped(response: HttpResponse, now: datetime) -> HttpResponse:
-    """Add the server's time, for countdowns and `as of`."""
+def _add_server_time(response: HttpResponse, now: datetime) -> HttpResponse:
+    """Add the server's time in a header, for countdowns and relative times."""
     response["Switchgear-Now"] = timestamp(now)
     return response

@@ -86,9 +86,9 @@ def test_a_late_worker_that_followed_a_dead_one_counts_no_attempt():
     amir = approver()
     engage(amir, NOW)
     ramp = release(amir, NOW).ramp
-    claims.claim(["ramp"], NOW, most=1)
+    claims.claim_jobs(["ramp"], NOW, most=1)
     after = NOW + timedelta(seconds=16)
-    turns = claims.claim(["ramp"], after, most=1)
+    turns = claims.claim_jobs(["ramp"], after, most=1)
     actions.pause(ramp_id=ramp.pk, reason="we look at it first", actor=amir, now=after)
     before = Job.objects.get().attempts, JobStep.objects.first().attempts
 

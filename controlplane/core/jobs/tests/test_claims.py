@@ -17,7 +17,7 @@ HOUR = timedelta(hours=1)
 
 
 def claim(now=NOW, most=100):
-    return claims.claim([KIND], now, most=most)
+    return claims.claim_jobs([KIND], now, most=most)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -54,7 +54,7 @@ def test_it_is_on_record_who_did_it_to_what_and_why():
 
 def test_who_works_on_it_meanwhile_writes_nothing_any_more():
     job = begin()
-    (at_work,) = claims.claim([KIND], NOW, most=1)
+    (at_work,) = claims.claim_jobs([KIND], NOW, most=1)
 
     intervene(job, "pause", now=NOW + SECOND)
 
@@ -95,7 +95,7 @@ def test_only_what_its_state_allows_is_done(state, verbs):
     over = state in {"completed", "failed", "cancelled"}
     allowed = set()
 
-    for verb in control.VERBS:
+    for verb in control.INTERVENTIONS:
         job = begin()
         Job.objects.filter(pk=job.pk).update(state=state, finished_at=NOW if over else None)
         try:

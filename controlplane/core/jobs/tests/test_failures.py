@@ -4,7 +4,7 @@ import psycopg
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from controlplane.core.jobs import claims, control, effects, watch
+from controlplane.core.jobs import claims, control, effects, stuck_jobs
 from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.stepwise import StepContinues, StepKind, StepPassed
 from controlplane.core.jobs.tests.house import (
@@ -160,9 +160,9 @@ def test_one_that_nobody_takes_back_is_stuck_until_somebody_does(given):
     job = begin()
     Job.objects.filter(pk=job.pk).update(state="failed", finished_at=NOW - DAY)
 
-    assert watch.call_about_stuck_jobs(NOW + 6 * MINUTE) == 1
+    assert stuck_jobs.escalate_stuck_jobs(NOW + 6 * MINUTE) == 1
     turn(NOW + 6 * MINUTE)
-    watch.call_about_stuck_jobs(NOW + 7 * MINUTE)
+    stuck_jobs.escalate_stuck_jobs(NOW + 7 * MINUTE)
 
     job.refresh_from_db()
     assert (job.compensated_at, job.stuck_at) == (NOW + 6 * MINUTE, None)
@@ -174,7 +174,7 @@ def test_nobody_is_called_twice_about_one_that_could_not_be_taken_back(given):
     begin()
     turn()
 
-    watch.call_about_stuck_jobs(NOW + 6 * MINUTE)
+    stuck_jobs.escalate_stuck_jobs(NOW + 6 * MINUTE)
 
     assert [call.event for call in Escalation.objects.all()] == ["job.compensation_failed"]
     assert list_messages("job.stuck") == []
@@ -224,7 +224,7 @@ def test_an_error_of_half_a_character_is_kept_in_words(given):
 
 def test_a_transaction_that_is_rolled_back_leaves_the_job_at_hand_as_it_was(given):
     begin()
-    (held,) = claims.claim(["test"], NOW, most=1)
+    (held,) = claims.claim_jobs(["test"], NOW, most=1)
 
     with pytest.raises(ValueError, match="no"):
         _roll_back(held)
@@ -278,10 +278,10 @@ def test_pausing_a_stuck_job_ends_the_call_and_tells_of_no_recovery(given):
     given(StepKind("one", lambda *_: StepPassed()))
     job = begin()
     later = NOW + 6 * MINUTE
-    watch.call_about_stuck_jobs(later)
+    stuck_jobs.escalate_stuck_jobs(later)
 
     control.intervene(job_id=job.pk, verb="pause", reason="why", actor=ACTOR, now=later)
-    watch.call_about_stuck_jobs(later + SECOND)
+    stuck_jobs.escalate_stuck_jobs(later + SECOND)
 
     assert not Escalation.objects.filter(closed_at=None).exists()
     assert (list_messages("job.recovered"), audited()) == ([], ["job.stuck", "job.paused"])
@@ -300,7 +300,7 @@ def test_a_step_that_is_looked_at_late_holds_its_lease_from_then_on(given):
     given(StepKind("one", lambda *_: StepContinues(NOW + DAY)))
     job = begin()
     turn()
-    (held,) = claims.claim(["test"], NOW + 30 * SECOND, most=1)
+    (held,) = claims.claim_jobs(["test"], NOW + 30 * SECOND, most=1)
     later = NOW + 40 * SECOND
 
     given(StepKind("one", lambda *_: StepContinues(NOW + DAY))).work([held], later, lambda _: None)

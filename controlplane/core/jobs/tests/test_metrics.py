@@ -43,7 +43,7 @@ def _kind(given):
 def read_metrics(now=NOW):
     return {
         (sample.name, *sorted(sample.labels.items())): sample.value
-        for family in metrics.families(now)
+        for family in metrics.collect_job_metrics(now)
         for sample in family.samples
     }
 
@@ -170,17 +170,17 @@ def test_jobs_are_kept_for_as_long_as_their_kind_says(given):
         begin(now=old),
     ]
 
-    assert retention_rules.purge(NOW, most=100) == 1
+    assert retention_rules.purge_jobs(NOW, most=100) == 1
 
     assert set(Job.objects.values_list("pk", flat=True)) == {job.pk for job in stay}
     assert not JobEffect.objects.exists()
-    assert retention_rules.purge(NOW, most=100) == 0
+    assert retention_rules.purge_jobs(NOW, most=100) == 0
 
 
 def test_a_few_are_deleted_at_a_time():
     ended(5, at=NOW - 91 * DAY)
 
-    assert [retention_rules.purge(NOW, most=2) for _ in range(4)] == [2, 2, 1, 0]
+    assert [retention_rules.purge_jobs(NOW, most=2) for _ in range(4)] == [2, 2, 1, 0]
 
 
 def test_what_is_counted_for_ever_only_grows():
@@ -189,6 +189,6 @@ def test_what_is_counted_for_ever_only_grows():
     turn(NOW + SECOND)
     before = get_values("switchgear_job_duplicates_stopped_total")
 
-    retention_rules.purge(NOW, most=100)
+    retention_rules.purge_jobs(NOW, most=100)
 
     assert get_values("switchgear_job_duplicates_stopped_total") == before == 2

@@ -9,7 +9,7 @@ from controlplane.core import ticks
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.escalations import services as escalation
-from controlplane.core.jobs import attention, watch
+from controlplane.core.jobs import attention, stuck_jobs
 from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.resources import job_resource
 from controlplane.core.jobs.stepwise import StepKind, StepPassed
@@ -46,8 +46,8 @@ def silent(**more):
 def test_five_minutes_of_silence_is_not_stuck_and_more_is():
     job = silent()
 
-    assert watch.call_about_stuck_jobs(NOW + 5 * MINUTE) == 0
-    assert watch.call_about_stuck_jobs(LATER) == 1
+    assert stuck_jobs.escalate_stuck_jobs(NOW + 5 * MINUTE) == 0
+    assert stuck_jobs.escalate_stuck_jobs(LATER) == 1
 
     job.refresh_from_db()
     assert job.stuck_at == LATER
@@ -57,7 +57,7 @@ def test_it_is_told_once_with_where_it_stood():
     job = silent()
 
     for count in range(3):
-        watch.call_about_stuck_jobs(LATER + count * 15 * SECOND)
+        stuck_jobs.escalate_stuck_jobs(LATER + count * 15 * SECOND)
 
     (message,) = list_messages("job.stuck")
     notice = rendering.render(message.event, message.payload)
@@ -76,18 +76,18 @@ def test_without_anywhere_to_tell_it_the_escalation_knows_that(settings):
     silent()
     settings.SLACK = replace(settings.SLACK, webhook_url="")
 
-    watch.call_about_stuck_jobs(LATER)
+    stuck_jobs.escalate_stuck_jobs(LATER)
 
     assert Escalation.objects.get().notified_at is None
 
 
 def test_one_that_beats_again_is_well_and_that_is_told():
     job = silent()
-    watch.call_about_stuck_jobs(LATER)
+    stuck_jobs.escalate_stuck_jobs(LATER)
 
     turn(LATER + SECOND)
-    assert watch.call_about_stuck_jobs(LATER + 2 * SECOND) == 1
-    assert watch.call_about_stuck_jobs(LATER + 3 * SECOND) == 0
+    assert stuck_jobs.escalate_stuck_jobs(LATER + 2 * SECOND) == 1
+    assert stuck_jobs.escalate_stuck_jobs(LATER + 3 * SECOND) == 0
 
     job.refresh_from_db()
     assert job.stuck_at is None
@@ -98,11 +98,11 @@ def test_one_that_beats_again_is_well_and_that_is_told():
 
 def test_one_that_is_stuck_twice_is_told_twice():
     job = silent()
-    watch.call_about_stuck_jobs(LATER)
+    stuck_jobs.escalate_stuck_jobs(LATER)
     Job.objects.filter(pk=job.pk).update(heartbeat_at=LATER)
-    watch.call_about_stuck_jobs(LATER + SECOND)
+    stuck_jobs.escalate_stuck_jobs(LATER + SECOND)
 
-    watch.call_about_stuck_jobs(LATER + 6 * MINUTE)
+    stuck_jobs.escalate_stuck_jobs(LATER + 6 * MINUTE)
 
     assert len(list_messages("job.stuck")) == 2
     assert Escalation.objects.count() == 2
@@ -129,7 +129,7 @@ def test_one_that_is_stuck_twice_is_told_twice():
 def test_which_jobs_are_watched(fields, stuck):
     job = silent(**fields)
 
-    assert watch.call_about_stuck_jobs(LATER) == stuck
+    assert stuck_jobs.escalate_stuck_jobs(LATER) == stuck
 
     job.refresh_from_db()
     assert job_resource(job, LATER)["stuck"] == stuck
@@ -148,15 +148,15 @@ def test_of_many_ten_call_people_and_the_others_wait_on_the_page():
     for _ in range(13):
         silent()
 
-    assert watch.call_about_stuck_jobs(LATER) == 13
+    assert stuck_jobs.escalate_stuck_jobs(LATER) == 13
 
     assert len(list_messages("job.stuck")) == Escalation.objects.count() == 10
     assert audited() == ["job.stuck"] * 13
     assert len(attention.list_stuck_jobs(LATER)) == 13
     first = Escalation.objects.order_by("id").first()
     Job.objects.filter(pk=int(first.subject.partition(":")[2])).update(heartbeat_at=LATER)
-    watch.call_about_stuck_jobs(LATER + SECOND)
-    watch.call_about_stuck_jobs(LATER + 16 * SECOND)
+    stuck_jobs.escalate_stuck_jobs(LATER + SECOND)
+    stuck_jobs.escalate_stuck_jobs(LATER + 16 * SECOND)
     assert Escalation.objects.filter(closed_at=None).count() == 10
     assert len(list_messages("job.stuck")) == 11
 
@@ -175,11 +175,11 @@ def test_after_the_whole_house_was_away_the_jobs_get_a_turn_before_they_count_as
 
 def test_a_cancelled_one_is_not_told_to_go_on():
     job = silent()
-    watch.call_about_stuck_jobs(LATER)
+    stuck_jobs.escalate_stuck_jobs(LATER)
     Job.objects.filter(pk=job.pk).update(state="cancelled", finished_at=LATER, next_at=None)
     escalation.close(subject=f"job:{job.pk}", now=LATER)
 
-    watch.call_about_stuck_jobs(LATER + SECOND)
+    stuck_jobs.escalate_stuck_jobs(LATER + SECOND)
 
     assert list_messages("job.recovered") == []
     assert audited() == ["job.stuck"]
@@ -188,7 +188,7 @@ def test_a_cancelled_one_is_not_told_to_go_on():
 
 def test_on_the_page_it_is_critical_until_somebody_knows():
     job = silent()
-    watch.call_about_stuck_jobs(LATER)
+    stuck_jobs.escalate_stuck_jobs(LATER)
     (before,) = attention.list_stuck_jobs(LATER)
 
     escalation.acknowledge(subject=f"job:{job.pk}", actor=ACTOR, now=LATER)
@@ -213,7 +213,7 @@ def test_one_that_was_paused_for_more_than_a_day_waits_for_somebody():
 
 def test_what_is_on_record_is_plain_json():
     job = silent()
-    watch.call_about_stuck_jobs(LATER)
+    stuck_jobs.escalate_stuck_jobs(LATER)
 
     after = json.loads(AuditEntry.objects.get().after)
 

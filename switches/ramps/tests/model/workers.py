@@ -62,7 +62,7 @@ class Worker:
 
     def claim(self) -> None:
         """The first part of a turn only: it holds the leases, and stands still."""
-        self.turns = claims.claim(["ramp"], to_time(self.house.world.now), most=2000)
+        self.turns = claims.claim_jobs(["ramp"], to_time(self.house.world.now), most=2000)
         self._claimed()
         self.house.compare()
 

@@ -1,4 +1,4 @@
-"""Stuck jobs: those without a sign of life, as opposed to slow ones."""
+"""Detection of stuck jobs: due jobs without a heartbeat for five minutes."""
 
 from datetime import datetime, timedelta
 
@@ -15,7 +15,7 @@ from controlplane.core.process_models import Tick
 
 SILENT = timedelta(minutes=5)
 TO_BE_TAKEN_UP = timedelta(seconds=30)
-"""Time that a job may be due before it counts as not picked up."""
+"""Time that a job may be overdue before it counts as not picked up."""
 ENDED_LATELY = timedelta(hours=1)
 AWAY = timedelta(minutes=1)
 TO_BE_TAKEN_BACK = Q(state=Job.State.FAILED, next_at__isnull=False)
@@ -25,10 +25,10 @@ TICK = "jobs.watch"
 
 
 def filter_stuck_jobs(jobs: QuerySet[Job], now: datetime) -> QuerySet[Job]:
-    """Return jobs that should run or be taken back but showed no life for five minutes.
+    """Return due jobs, to run or to compensate, without a heartbeat for five minutes.
 
-    Jobs that wait for their time are not among them, nor those whose last sign of life is in the
-    future because the clock was set back.
+    Jobs that are not due yet are excluded, and jobs whose heartbeat is in the future because the
+    clock was set back.
     """
     at_work = Q(state__in=[Job.State.RUNNING, Job.State.HOLDING], finished_at=None)
     watched = Q(state=Job.State.PAUSED, next_at__isnull=False, finished_at=None)
@@ -40,7 +40,7 @@ def filter_stuck_jobs(jobs: QuerySet[Job], now: datetime) -> QuerySet[Job]:
 
 
 def is_stuck(job: Job, now: datetime) -> bool:
-    """Return whether a job is stuck, by the rules of :func:`filter_stuck_jobs`."""
+    """Return True if a job is stuck, by the conditions of :func:`filter_stuck_jobs`."""
     watched = job.state in {Job.State.RUNNING, Job.State.HOLDING} or (
         job.state in {Job.State.PAUSED, Job.State.FAILED} and job.next_at is not None
     )
@@ -48,21 +48,21 @@ def is_stuck(job: Job, now: datetime) -> bool:
     return watched and due and (job.heartbeat_at or job.created_at) < now - SILENT
 
 
-def run_watch(now: datetime) -> int:
-    """Notify about stuck jobs, unless the watch itself did not run for `AWAY`.
+def check_stuck_jobs(now: datetime) -> int:
+    """Escalate stuck jobs, unless this tick itself did not run for a minute.
 
-    After an outage of everything, jobs are silent until their workers have had a first tick.
+    After an outage of the whole system all jobs look stuck until their workers have run.
     """
     last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
     if last is None or now - last > AWAY:
         return 0
-    return call_about_stuck_jobs(now)
+    return escalate_stuck_jobs(now)
 
 
-def call_about_stuck_jobs(now: datetime) -> int:
-    """Call people about stuck jobs and announce recovered ones; return their number.
+def escalate_stuck_jobs(now: datetime) -> int:
+    """Escalate stuck jobs and announce recovered ones; return the number of both.
 
-    People are called about ten jobs at a time; the page shows the others.
+    At most `MAX_CALLED` escalations are open at once; the jobs page lists the rest.
     """
     open_calls = Escalation.objects.filter(closed_at=None, event=endings.STUCK)
     called = set(open_calls.values_list("subject", flat=True))
@@ -91,7 +91,7 @@ def call_about_stuck_jobs(now: datetime) -> int:
 
 @transaction.atomic
 def _mark_stuck(pk: int, room: bool, now: datetime) -> bool:
-    """Mark a stuck job. One that is being written is left to the next look."""
+    """Mark and escalate a stuck job; a job locked by a concurrent write is skipped."""
     job = Job.objects.select_for_update(skip_locked=True).filter(pk=pk).first()
     if job is None or not is_stuck(job, now):
         return False
