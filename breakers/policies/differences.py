@@ -9,7 +9,7 @@ from breakers.policies.parameters import ALIASES, PARAMETERS
 from breakers.policies.policy import hop_text, without_aliases
 from breakers.policies.values import number_text
 from controlplane.core.audit.differences import Change as Shown
-from controlplane.core.audit.differences import changes
+from controlplane.core.audit.differences import compare_texts
 
 __all__ = [
     "PolicyLine",
@@ -85,7 +85,9 @@ def compare_policies(before: Mapping[str, Any], after: Mapping[str, Any]) -> lis
 
     Aliases of a parameter don't count.
     """
-    found = changes(json.dumps(_flatten_editable(before)), json.dumps(_flatten_editable(after)))
+    found = compare_texts(
+        json.dumps(_flatten_editable(before)), json.dumps(_flatten_editable(after))
+    )
     return [change for change in found if change.changed]
 
 
@@ -93,8 +95,8 @@ def compare_audit_values(before: str, after: str) -> list[Shown]:
     """Return the changes of an audit row."""
     old, new = json.loads(before), json.loads(after)
     if not isinstance(old, dict | None) or not isinstance(new, dict | None):
-        return changes(before, after)
-    found = changes(json.dumps(flatten(old or {})), json.dumps(flatten(new or {})))
+        return compare_texts(before, after)
+    found = compare_texts(json.dumps(flatten(old or {})), json.dumps(flatten(new or {})))
     found = [change for change in found if change.field.replace(" ", "_") not in AUDIT_ONLY_FIELDS]
     return [change for change in found if change.changed and (change.before or change.after)]
 

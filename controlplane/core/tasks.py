@@ -38,12 +38,12 @@ def run_tick(name: str) -> None:
 
 @ticks.tick("approvals.expire", seconds=60, queue="switches")
 def expire_approvals(now: datetime) -> int:
-    return approvals.expire_due(now)
+    return approvals.expire_due_requests(now)
 
 
 @ticks.tick("reviews.reopen", seconds=300, queue="switches")
 def reopen_reviews(now: datetime) -> int:
-    return reviews.reopen_due(now)
+    return reviews.reopen_due_reviews(now)
 
 
 @ticks.tick(verification.TICK, seconds=60, queue="housekeeping")

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controlplane.core.actors import Actor
-from controlplane.core.approvals import notes, reviews, services
+from controlplane.core.approvals import announcements, reviews, services
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.escalations import services as escalations
 from controlplane.core.outbox.escalation import Escalation
@@ -40,7 +40,9 @@ def deny(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
     """Deny the request, or withdraw it if it is the actor's own."""
     pk = number(value, "approval")
     approval = services.deny(approval_id=pk, comment="", actor=actor, now=now)
-    word = "You have withdrawn" if notes.get_outcome(approval) == "withdrawn" else "You denied"
+    word = (
+        "You have withdrawn" if announcements.get_outcome(approval) == "withdrawn" else "You denied"
+    )
     return f"{word}: {approval.summary}"
 
 

@@ -10,7 +10,7 @@ from django.http import Http404, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from controlplane.core.audit.differences import Change, changes
+from controlplane.core.audit.differences import Change, compare_texts
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.page_responses import PersonRequest, signed_in
@@ -203,4 +203,4 @@ def _describe_entry(entry: AuditEntry) -> Sequence[Change]:
     after = json.loads(entry.after)
     if entry.action in WHOLE_DOCUMENT_ACTIONS and isinstance(after, dict):
         return descriptions.describe_changes(json.loads(entry.before), after)
-    return [one for one in changes(entry.before, entry.after) if one.changed]
+    return [one for one in compare_texts(entry.before, entry.after) if one.changed]

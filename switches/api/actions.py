@@ -7,7 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema
 
 from controlplane.core.actors import Actor
-from controlplane.core.approvals.api import approval_resource
+from controlplane.core.approvals.api import ApprovalShape
 from controlplane.core.canonical import timestamp
 from controlplane.core.http.views import ApiView, Done, mutation
 from switches import services
@@ -103,7 +103,7 @@ class ReleaseView(ActionView):
             return _ramping(done, scope, key, now)
         shown = resource(scope, key, now)
         if done.approval is not None:
-            waits = {"approval": approval_resource(done.approval)}
+            waits = {"approval": ApprovalShape.render(done.approval)}
             return Done(waits, status=202, would_be={**shown, **waits})
         return _published({**shown, **_review(done)}, scope, key, now)
 
@@ -122,12 +122,12 @@ class UndoView(ActionView):
 def _engaged(done: Engagement, scope: str, key: str, now: datetime) -> Done:
     shown = resource(scope, key, now)
     if done.approval is not None:
-        shown["approval"] = approval_resource(done.approval)
+        shown["approval"] = ApprovalShape.render(done.approval)
     if done.notice:
         shown["notice"] = done.notice
     if done.review is not None:
         shown["broke_glass"] = done.episode.broke_glass
-        shown["review"] = approval_resource(done.review)
+        shown["review"] = ApprovalShape.render(done.review)
     return _published(shown, scope, key, now)
 
 
@@ -142,7 +142,7 @@ def _ramping(done: Release, scope: str, key: str, now: datetime) -> Done:
 
 
 def _review(done: Release) -> dict[str, Any]:
-    return {"review": approval_resource(done.review)} if done.review is not None else {}
+    return {"review": ApprovalShape.render(done.review)} if done.review is not None else {}
 
 
 def _published(shown: dict[str, Any], scope: str, key: str, now: datetime) -> Done:

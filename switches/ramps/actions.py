@@ -116,7 +116,9 @@ def abort(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
     if found.job.state == Job.State.PENDING:
         live_ramps.supersede(found.switch, outcome, actor, now)
         kind = Approval.Kind.RELEASE
-        approvals.void(kind=kind, target=found.switch.pk, actor=actor, now=now, why=outcome)
+        approvals.void_requests(
+            kind=kind, target=found.switch.pk, actor=actor, now=now, why=outcome
+        )
         transitions.record_transition(found, "ramp.aborted", outcome, actor, now)
     else:
         transitions.compensate(found, outcome, now, actor=actor, action="ramp.aborted")

@@ -48,7 +48,7 @@ def end_episode(
     episode.save(update_fields=["ended_at", "ended_by", "ended_how", "justification"])
     publication.publish(head, switch, now)
     for kind in (Approval.Kind.RELEASE, Approval.Kind.PERMANENT):
-        approvals.void(
+        approvals.void_requests(
             kind=kind, target=switch.pk, actor=actor, now=now, why="The episode has ended."
         )
     return changes.record_change(

@@ -66,7 +66,7 @@ def close(ramp: Ramp, job: Job, step_state: str, said: str, actor: Actor, now: d
     leave_step(ramp, job.step_index, actor, now, said)
     if job.compensated_at is not None:
         kind, why = Approval.Kind.RELEASE, "The ramp was taken back."
-        approvals.void(kind=kind, target=ramp.switch_id, actor=actor, now=now, why=why)
+        approvals.void_requests(kind=kind, target=ramp.switch_id, actor=actor, now=now, why=why)
 
 
 def leave_step(ramp: Ramp, index: int, actor: Actor, now: datetime, why: str) -> None:

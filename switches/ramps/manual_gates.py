@@ -6,7 +6,7 @@ from typing import Any
 
 from controlplane.core import durations, reasons
 from controlplane.core.actors import Actor, system
-from controlplane.core.approvals import notes
+from controlplane.core.approvals import announcements
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.canonical import timestamp
@@ -46,7 +46,7 @@ def request_approval(ramp: Ramp, index: int, now: datetime) -> None:
         if last
         else f"go on to {descriptions.format_percent(ramp.plan[index + 1]['percent'])}"
     )
-    approvals.request(
+    approvals.request_approval(
         kind=Approval.Kind.RAMP_GATE,
         target=target,
         summary=f"Ramp of {ramp.switch_id}: {then}, after {share}",
@@ -81,9 +81,11 @@ def withdraw(ramp: Ramp, index: int, actor: Actor, now: datetime, why: str) -> N
     )
     for approval in late.select_for_update():
         expiry = system("approvals")
-        notes.record_decision(approval, Approval.State.EXPIRED, approvals.EXPIRED, expiry, now)
-        notes.announce_decision(approval, expiry, now)
-    approvals.void(kind=kind, target=target, actor=actor, now=now, why=why)
+        announcements.record_decision(
+            approval, Approval.State.EXPIRED, approvals.EXPIRED, expiry, now
+        )
+        announcements.announce_decision(approval, expiry, now)
+    approvals.void_requests(kind=kind, target=target, actor=actor, now=now, why=why)
 
 
 def find_answers(questions: Sequence[Question], now: datetime) -> list[Answer | None]:
@@ -147,12 +149,12 @@ def _read_approval(approval: Approval, asked_at: datetime, now: datetime) -> Ans
     return Answer(WAITING, {**evidence, "why": "was withdrawn and has to be asked for anew"})
 
 
-@approvals.carries_out(
+@approvals.on_approval(
     Approval.Kind.RAMP_GATE,
     lock_first=publication.lock,
     check_reason=reasons.find_text_problems,
-    prolongs=False,
-    reaches_far=lambda approval: approval.target.startswith(f"{GLOBAL_ID}#"),
+    restarts_lifetime=False,
+    requires_confirmation=lambda approval: approval.target.startswith(f"{GLOBAL_ID}#"),
 )
 def _check_step(approval: Approval, actor: Actor, now: datetime) -> None:
     """Raise :class:`Conflict` unless the ramp is still at the approved step.

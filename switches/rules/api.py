@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
-from controlplane.core.approvals.api import ApprovalShape, approval_resource
+from controlplane.core.approvals.api import ApprovalShape
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import NotFound
 from controlplane.core.http.fields import MutationBody, Text
@@ -167,7 +167,7 @@ def _propose(body: dict[str, Any], rule_id: int | None, actor: Actor, now: datet
 
 def _respond(proposed: RuleProposal) -> Done:
     """Return the response with the approval; a dry run adds a preview of the rule."""
-    pending = {"approval": approval_resource(proposed.approval)}
+    pending = {"approval": ApprovalShape.render(proposed.approval)}
     would_be = dict(pending)
     if proposed.after is not None:
         would_be["outlook"] = queries.preview_now(proposed.after.rule).as_dict()

@@ -93,7 +93,7 @@ def _request_approval(
 ) -> Approval:
     named = before or after
     assert named is not None  # noqa: S101 - they differ, so one of them is there
-    return approvals.request(
+    return approvals.request_approval(
         kind=Approval.Kind.RULE_CHANGE,
         target=f"rule:{named.name}",
         summary=_summary(before, after),
@@ -128,7 +128,7 @@ def _summary(before: Proposal | None, after: Proposal | None) -> str:
     return text if len(text) <= 300 else f"{text[:299]}…"
 
 
-@approvals.carries_out(
+@approvals.on_approval(
     Approval.Kind.RULE_CHANGE, lock_first=publication.lock, check_reason=reasons.find_text_problems
 )
 def _carry_out(approval: Approval, actor: Actor, now: datetime) -> None:

@@ -23,7 +23,7 @@ from switches.scopes import GLOBAL_ID
 def request_permanent(
     switch: Switch, episode: Episode, reason: str, actor: Actor, now: datetime
 ) -> Approval:
-    return approvals.request(
+    return approvals.request_approval(
         kind=Approval.Kind.PERMANENT,
         target=switch.pk,
         summary=f"Keep {switch.pk} engaged with no expiry",
@@ -45,12 +45,12 @@ def _format_expiry(at: datetime | None) -> str:
     return f"{timezone.localtime(at):%-d %b %Y %H:%M %Z}" if at else "at its end"
 
 
-@approvals.carries_out(
+@approvals.on_approval(
     Approval.Kind.PERMANENT,
     lock_first=publication.lock,
     check_reason=reasons.find_reason_problems,
-    reaches_far=lambda approval: approval.target == GLOBAL_ID,
-    in_words=_describe_changes,
+    requires_confirmation=lambda approval: approval.target == GLOBAL_ID,
+    describe_changes=_describe_changes,
 )
 def _make_permanent(approval: Approval, actor: Actor, now: datetime) -> None:
     head = publication.lock()

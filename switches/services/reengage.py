@@ -53,7 +53,7 @@ def reengage(
     publication.publish(head, switch, now)
     for kind in (Approval.Kind.RELEASE, Approval.Kind.PERMANENT):
         why = "The switch was engaged again."
-        approvals.void(kind=kind, target=switch.pk, actor=actor, now=now, why=why)
+        approvals.void_requests(kind=kind, target=switch.pk, actor=actor, now=now, why=why)
     entry = changes.record_change(
         "switch.engaged",
         switch,

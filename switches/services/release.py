@@ -196,7 +196,7 @@ def _carry_out(
         )
         if overtaken is not None:  # The replaced ramp's approval is obsolete.
             kind = Approval.Kind.RELEASE
-            approvals.void(kind=kind, target=switch.pk, actor=actor, now=now, why=why)
+            approvals.void_requests(kind=kind, target=switch.pk, actor=actor, now=now, why=why)
     review = (
         notify_break_glass(switch, episode, override_entry, entry, actor, now)
         if override_entry

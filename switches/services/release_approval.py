@@ -56,7 +56,7 @@ def request_approval(request: ReleaseRequest, actor: Actor, now: datetime) -> Ap
     kind = Approval.Kind.RELEASE
     waiting = Approval.objects.filter(kind=kind, target=switch.pk, state=Approval.State.PENDING)
     before = waiting.values_list("pk", flat=True).first()
-    approval = approvals.request(
+    approval = approvals.request_approval(
         kind=kind,
         target=switch.pk,
         summary=f"Release {switch.pk}{by}: services let all traffic flow again",
@@ -128,13 +128,13 @@ def _describe_changes(approvals: Sequence[Approval]) -> list[dict[str, Any]]:
     return [{"state": diff.get("state"), "how": how.get(diff.get("mode", ""))} for diff in diffs]
 
 
-@approvals.carries_out(
+@approvals.on_approval(
     Approval.Kind.RELEASE,
     lock_first=publication.lock,
     check_reason=reasons.find_text_problems,
-    ended=_end_unapproved,
-    reaches_far=lambda approval: approval.target == GLOBAL_ID,
-    in_words=_describe_changes,
+    on_end=_end_unapproved,
+    requires_confirmation=lambda approval: approval.target == GLOBAL_ID,
+    describe_changes=_describe_changes,
 )
 def _release_as_approved(approval: Approval, actor: Actor, now: datetime) -> None:
     head = publication.lock()

@@ -107,7 +107,7 @@ class Month:
             tasks.call_for_reconfirmation(now)
             escalation.advance(now)
         if now.minute == 0:
-            approvals.expire_due(now)
+            approvals.expire_due_requests(now)
         self._look_at_ramps(now)
         for term in self.terms:
             if not term.looked_after and term.ends_at <= now:

@@ -32,7 +32,7 @@ def test_running_out_waits_its_turn_behind_a_change_of_the_switch():
 
     def run_out():
         try:
-            closed.append(approvals.expire_due(later))
+            closed.append(approvals.expire_due_requests(later))
         finally:
             connection.close()
 

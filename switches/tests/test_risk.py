@@ -5,7 +5,7 @@ from math import inf
 
 import pytest
 
-from controlplane.core.approvals.risk import classify
+from controlplane.core.approvals.risk import classify_facts
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, signed_in
 from controlplane.core.instances import rates
@@ -35,18 +35,18 @@ def test_more_than_a_hundred_instances_are_a_high_risk():
     heard(50, now, ago=timedelta(hours=2))
 
     assert risk.risk_facts("feature:mail", now).recipients == 100
-    assert classify(risk.risk_facts("feature:mail", now)) == "low"
+    assert classify_facts(risk.risk_facts("feature:mail", now)) == "low"
     heard(1, now)
-    assert classify(risk.risk_facts("feature:mail", now)) == "high"
-    assert classify(risk.risk_facts("global:all", now)) == "high"
-    assert classify(risk.risk_facts("feature:unknown", now)) == "low"
+    assert classify_facts(risk.risk_facts("feature:mail", now)) == "high"
+    assert classify_facts(risk.risk_facts("global:all", now)) == "high"
+    assert classify_facts(risk.risk_facts("feature:unknown", now)) == "low"
 
 
 def test_what_stays_for_good_is_no_low_risk():
     facts = risk.risk_facts("feature:mail", db_now(), for_good=True)
 
     assert facts.duration_minutes == inf
-    assert classify(facts) == "medium"
+    assert classify_facts(facts) == "medium"
 
 
 def test_requests_have_a_risk_of_at_least_their_kind():

@@ -258,7 +258,7 @@ class TestRelease:
 
         with pytest.raises(Conflict, match="expired"):
             approvals.approve(approval_id=asked.approval.pk, comment="", actor=ada, now=later)
-        assert approvals.expire_due(later) == 1
+        assert approvals.expire_due_requests(later) == 1
         assert Approval.objects.get().state == "expired"
 
 

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_GET
 
 from controlplane.accounts.people.authority import approvers
 from controlplane.core.approvals.models import Approval
-from controlplane.core.audit.differences import changes
+from controlplane.core.audit.differences import compare_texts
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import InvalidInput
 from controlplane.core.page_responses import PersonRequest, signed_in
@@ -80,7 +80,9 @@ def _history(request: PersonRequest, switch: Switch) -> dict[str, Any]:
     return {
         "episodes": some[:EPISODES_SHOWN],
         "older_episodes": some[EPISODES_SHOWN - 1].pk if len(some) > EPISODES_SHOWN else None,
-        "entries": [(entry, changes(entry.before, entry.after)) for entry in rows[:ENTRIES_SHOWN]],
+        "entries": [
+            (entry, compare_texts(entry.before, entry.after)) for entry in rows[:ENTRIES_SHOWN]
+        ],
         "older_entries": rows[ENTRIES_SHOWN - 1].pk if len(rows) > ENTRIES_SHOWN else None,
     }
 

@@ -12,7 +12,7 @@ from breakers.dead_letters.bulk import eligibility, replays
 from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import LetterStream
 from controlplane.core.actors import Actor
-from controlplane.core.approvals.api import approval_resource
+from controlplane.core.approvals.api import ApprovalShape
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput, NotFound
@@ -116,7 +116,7 @@ class ReplayList(ListView[Job]):
             stream=stream, reason=body.get("reason", ""), actor=actor, now=now, **given
         )
         if isinstance(asked, Approval):
-            return Done({"approval": approval_resource(asked)}, status=202)
+            return Done({"approval": ApprovalShape.render(asked)}, status=202)
         return Done(replays.replay_resource(asked, now), status=202)
 
     def _parse_body(

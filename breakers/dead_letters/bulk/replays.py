@@ -198,7 +198,7 @@ def _request_purge_approval(
     meant = _count_candidates(wish)
     some = f"{_describe_count(chosen, is_counted)} {meant:,}"
     summary = f"Purge {stream}: {some} dead letters, kept in the archive for 30 days"
-    return approvals.request(
+    return approvals.request_approval(
         kind=Approval.Kind.PURGE,
         target=audit_target(stream),
         summary=summary[:MAX_SUMMARY_LENGTH],
@@ -231,7 +231,7 @@ def _reason_problems(reason: str) -> list[str]:
     return reasons.find_text_problems(reason, called="reason")
 
 
-@approvals.carries_out(Approval.Kind.PURGE, lock_first=_no_lock, check_reason=_reason_problems)
+@approvals.on_approval(Approval.Kind.PURGE, lock_first=_no_lock, check_reason=_reason_problems)
 def _purge_as_approved(approval: Approval, actor: Actor, now: datetime) -> None:
     asked = approval.diff
     stream = LetterStream.objects.get(server=asked["server"], name=asked["stream"])

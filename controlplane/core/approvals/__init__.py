@@ -1,1 +1,1 @@
-"""Requests that need a second person, and the decision of that person."""
+"""Approvals: requests that require a second person, and break-glass reviews."""

@@ -1,11 +1,11 @@
-"""Requests that wait for a second person, and unsigned reviews."""
+"""Attention items for pending approval requests and unsigned reviews."""
 
 from datetime import datetime
 
 from django.db.models import Q, QuerySet
 
+from controlplane.core.approvals.announcements import PAGE
 from controlplane.core.approvals.models import Approval
-from controlplane.core.approvals.notes import PAGE
 from controlplane.core.approvals.reviews import REOPEN_INTERVAL, REVIEW
 from controlplane.core.approvals.risk import Risk
 from controlplane.core.page_registry import AttentionItem, attention_source
@@ -19,18 +19,17 @@ SEVERITY = {
 }
 
 
-def _open_reviews(_now: datetime) -> QuerySet[Approval]:
+def _filter_open_reviews(_now: datetime) -> QuerySet[Approval]:
     return Approval.objects.filter(kind=REVIEW, state=Approval.State.PENDING)
 
 
-def _open_requests(_now: datetime) -> QuerySet[Approval]:
+def _filter_open_requests(_now: datetime) -> QuerySet[Approval]:
     return Approval.objects.filter(state=Approval.State.PENDING).exclude(kind=REVIEW)
 
 
-@attention_source(15, only_if=_open_reviews)
-def unsigned_reviews(now: datetime) -> list[AttentionItem]:
-    """Return unsigned reviews, the oldest first; one that was opened again is critical."""
-    found = Approval.objects.filter(kind=REVIEW, state=Approval.State.PENDING)
+@attention_source(15, only_if=_filter_open_reviews)
+def list_unsigned_reviews(now: datetime) -> list[AttentionItem]:
+    """Return items for unsigned reviews, oldest first; critical after a week."""
     return [
         AttentionItem(
             kind="review",
@@ -42,15 +41,14 @@ def unsigned_reviews(now: datetime) -> list[AttentionItem]:
             due_at=review.requested_at
             + REOPEN_INTERVAL * ((now - review.requested_at) // REOPEN_INTERVAL + 1),
         )
-        for review in found.order_by("id")[:MAX_ITEMS]
+        for review in _filter_open_reviews(now).order_by("id")[:MAX_ITEMS]
     ]
 
 
-@attention_source(25, only_if=_open_requests)
-def pending_requests(now: datetime) -> list[AttentionItem]:
-    """Return pending requests; those that expire first come first."""
+@attention_source(25, only_if=_filter_open_requests)
+def list_pending_requests(now: datetime) -> list[AttentionItem]:
+    """Return items for pending requests, those that expire first at the top."""
     live = Q(expires_at__gt=now) | Q(expires_at__isnull=True)
-    found = Approval.objects.filter(live, state=Approval.State.PENDING).exclude(kind=REVIEW)
     return [
         AttentionItem(
             kind="approval",
@@ -62,5 +60,7 @@ def pending_requests(now: datetime) -> list[AttentionItem]:
             since=approval.requested_at,
             due_at=approval.expires_at,
         )
-        for approval in found.order_by("expires_at", "id")[:MAX_ITEMS]
+        for approval in _filter_open_requests(now)
+        .filter(live)
+        .order_by("expires_at", "id")[:MAX_ITEMS]
     ]

@@ -1,4 +1,4 @@
-"""Registry of the kinds of requests: the action on approval, its lock, its rule for reasons."""
+"""Registry of the behavior of each kind of approval request."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,80 +10,49 @@ from controlplane.core.approvals.models import Approval
 
 CarryOut = Callable[[Approval, Actor, datetime], None]
 CheckReason = Callable[[str], Sequence[str]]
-"""Return the problems of a reason, in sentences."""
+"""Function that returns the problems of a reason, one sentence each."""
 
-InWords = Callable[[Sequence[Approval]], Sequence[Mapping[str, Any]]]
-"""The `diff` of each as people would say it, in the same order."""
-
-
-def _nothing() -> None:
-    """Take no lock before the approval's own."""
+DescribeChanges = Callable[[Sequence[Approval]], Sequence[Mapping[str, Any]]]
+"""Function that returns the readable `diff` of each approval, in the same order."""
 
 
-def _nothing_ends(_approval: Approval, _actor: Actor, _now: datetime) -> None:
-    """Do nothing when a request comes to nothing."""
-
-
-def _reaches_little(_approval: Approval) -> bool:
-    return False
-
-
-def _as_kept(approvals: Sequence[Approval]) -> Sequence[Mapping[str, Any]]:
+def _hide_episode(approvals: Sequence[Approval]) -> Sequence[Mapping[str, Any]]:
     return [{name: one.diff[name] for name in one.diff if name != "episode"} for one in approvals]
-
-
-def _any_reason(_reason: str) -> Sequence[str]:
-    return ()
 
 
 @dataclass(frozen=True)
 class ApprovalKind:
-    """The behavior of a kind; `carry_out` is None if no app here has the kind.
+    """The behavior of a kind of requests.
 
-    `prolongs` restarts the time of a request when it is edited. `reaches_far` decides if approvers
-    confirm their identity. `in_words` returns the changes that its page shows.
+    `carry_out` does what was approved; None if no installed app has the kind. `lock_first` takes
+    the locks that precede the approval's own in the lock order. `check_reason` validates an edited
+    reason. `on_end` is called when a request is denied, expires or is withdrawn. With
+    `restarts_lifetime` an edited request gets a new lifetime. If `requires_confirmation`, approvers
+    confirm their identity. `describe_changes` returns the changes that the approvals page shows.
     """
 
     carry_out: CarryOut | None = None
-    lock_first: Callable[[], object] = _nothing
-    check_reason: CheckReason = _any_reason
-    ended: CarryOut = _nothing_ends
-    prolongs: bool = True
-    reaches_far: Callable[[Approval], bool] = _reaches_little
-    in_words: InWords = _as_kept
+    lock_first: Callable[[], object] = lambda: None
+    check_reason: CheckReason = lambda _reason: ()
+    on_end: CarryOut = lambda _approval, _actor, _now: None
+    restarts_lifetime: bool = True
+    requires_confirmation: Callable[[Approval], bool] = lambda _approval: False
+    describe_changes: DescribeChanges = _hide_episode
 
 
-_registered: dict[str, ApprovalKind] = {}
+_kinds: dict[str, ApprovalKind] = {}
 
 
-def carries_out(
-    kind: str,
-    *,
-    lock_first: Callable[[], object],
-    check_reason: CheckReason = _any_reason,
-    ended: CarryOut = _nothing_ends,
-    prolongs: bool = True,
-    reaches_far: Callable[[Approval], bool] = _reaches_little,
-    in_words: InWords = _as_kept,
-) -> Callable[[CarryOut], CarryOut]:
-    """Register the function that does what an approval of this kind allows.
-
-    `lock_first` takes the lock that comes before the approval's own in the lock order.
-    `check_reason` returns the errors of an edited reason. `ended` is called when the request is
-    denied, expires or is withdrawn, and is not requested anew. Without `prolongs` an edited request
-    waits no longer than the one it replaces. `reaches_far` decides if approvers confirm their
-    identity. `in_words` returns the changes that its page shows.
-    """
+def on_approval(kind: str, **behavior: Any) -> Callable[[CarryOut], CarryOut]:
+    """Register a function as `carry_out` of this kind, with other fields of `ApprovalKind`."""
 
     def register(function: CarryOut) -> CarryOut:
-        _registered[kind] = ApprovalKind(
-            function, lock_first, check_reason, ended, prolongs, reaches_far, in_words
-        )
+        _kinds[kind] = ApprovalKind(function, **behavior)
         return function
 
     return register
 
 
 def get_kind(name: str) -> ApprovalKind:
-    """Return the behavior of a kind; an empty one if its app is gone."""
-    return _registered.get(name, ApprovalKind())
+    """Return the behavior of a kind; the default behavior if no installed app has it."""
+    return _kinds.get(name, ApprovalKind())

@@ -1,13 +1,14 @@
-"""The table of approvals: requests and their decisions."""
+"""Model of approval requests and their decisions."""
 
 from django.db import models
 from django.db.models import Q
 
 
 class Approval(models.Model):
-    """A request that waits for a second person; `target` is its subject (`global:all`).
+    """A request for a second person's approval, or a break-glass review.
 
-    A review never expires. Editing a request voids it; the new one `replaces` it.
+    `target` is the switch or rule that it concerns (`global:all`). Reviews never expire. An edited
+    request becomes void, and the new request refers to it by `replaces`.
     """
 
     class State(models.TextChoices):

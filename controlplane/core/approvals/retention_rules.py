@@ -1,4 +1,4 @@
-"""Retention of approvals: they are kept permanently."""
+"""Retention rule of approvals: they are kept permanently."""
 
 from controlplane.core.retention import keep_permanently
 

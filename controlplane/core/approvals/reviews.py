@@ -1,7 +1,7 @@
-"""Break-glass reviews: somebody overrode a safety rule, and a second person signs it.
+"""Break-glass reviews: a second person signs each override of a safety rule.
 
-A review is an approval that nobody can deny and that never expires. While it is unsigned it is
-opened again every week: announced again, also to those who acknowledged its escalation.
+A review is an approval request that can't be denied and never expires. An unsigned review is
+reopened every week: it is announced again, and its escalation restarts.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Any
 from django.db import transaction
 
 from controlplane.core.actors import Actor, system
-from controlplane.core.approvals import notes, services
+from controlplane.core.approvals import announcements, services
 from controlplane.core.approvals.models import Approval
 from controlplane.core.approvals.risk import Risk
 from controlplane.core.audit import services as audit
@@ -36,10 +36,11 @@ def open_review(
     actor: Actor,
     now: datetime,
 ) -> Approval:
-    """Create the review of a broken glass, last in its transaction: it takes the audit lock.
+    """Create the review of a broken glass, last in the transaction.
 
-    Each time the glass is broken has its own review, so `target` gets a number if an earlier one is
-    still unsigned. The caller holds a lock that serializes this.
+    `target` gets a number if an earlier review of it is still unsigned, because each override has
+    its own review. The caller must hold a lock that serializes this; the audit lock is held until
+    the transaction ends.
     """
     review = Approval.objects.create(
         kind=REVIEW,
@@ -53,8 +54,8 @@ def open_review(
         requested_at=now,
         expires_at=None,
     )
-    told = {**notes.message_facts(review), "rule": rule}
-    _escalate(review, told, now)
+    facts = {**announcements.message_facts(review), "rule": rule}
+    _open_escalation(review, facts, now)
     entry = audit.record(
         actor=actor,
         action="review.opened",
@@ -66,37 +67,37 @@ def open_review(
     outbox.announce(
         event="review.opened",
         event_key=f"audit:{entry.pk}",
-        facts=told,
+        facts=facts,
         now=now,
-        **notes.message_fields(review),
+        **announcements.message_fields(review),
     )
     return review
 
 
 def sign(*, review_id: int, comment: str, actor: Actor, now: datetime) -> Approval:
-    """Sign a review, never by the person who broke the glass or the owner of their token.
+    """Sign a review as a second person: not the person who broke the glass, nor their token.
 
-    Raises :class:`NotFound`, :class:`Forbidden`, or :class:`Conflict` if somebody else signed it.
+    Raises :class:`NotFound`, :class:`Forbidden`, or :class:`Conflict` if another person signed it.
     """
     if not Approval.objects.filter(pk=review_id, kind=REVIEW).exists():
         raise NotFound(f"There is no review {review_id}.")
     return services.approve(approval_id=review_id, comment=comment, actor=actor, now=now)
 
 
-def reopen_due(now: datetime) -> int:
-    """Open reviews again that were unsigned for another week; return their number.
+def reopen_due_reviews(now: datetime) -> int:
+    """Reopen reviews that were unsigned for another week; return their number.
 
-    Once for the last week boundary, however many went by.
+    A review is reopened once, even if several weeks have passed since the last run.
     """
     unsigned = Approval.objects.filter(
         kind=REVIEW, state=Approval.State.PENDING, requested_at__lte=now - REOPEN_INTERVAL
     )
     due = unsigned.order_by("id").values_list("pk", flat=True)
-    return sum(_reopen(pk, now) for pk in due[:MAX_AT_ONCE])
+    return sum(_reopen_review(pk, now) for pk in due[:MAX_AT_ONCE])
 
 
 @transaction.atomic
-def _reopen(review_id: int, now: datetime) -> bool:
+def _reopen_review(review_id: int, now: datetime) -> bool:
     review = (
         Approval.objects.select_for_update()
         .filter(pk=review_id, state=Approval.State.PENDING)
@@ -104,57 +105,57 @@ def _reopen(review_id: int, now: datetime) -> bool:
     )
     if review is None:
         return False
-    subject = notes.get_subject(review)
+    subject = announcements.get_subject(review)
     weeks = (now - review.requested_at) // REOPEN_INTERVAL
-    told = {
-        **notes.message_facts(review),
+    facts = {
+        **announcements.message_facts(review),
         "rule": review.diff.get("rule", ""),
         "weeks": weeks,
         "said": f"Unsigned for {weeks} week{'s' if weeks != 1 else ''}.",
     }
-    if _opened_in_week(subject) >= weeks:
+    if _get_escalation_week(subject) >= weeks:
         return False
     escalations.close(subject=subject, now=now)
-    _escalate(review, told, now)
+    _open_escalation(review, facts, now)
     entry = audit.record(
         actor=system("reviews"),
         action="review.reopened",
-        target=notes.get_target(review),
-        reason=told["said"],
+        target=announcements.get_target(review),
+        reason=facts["said"],
         after={"approval": review.pk, "weeks": weeks},
         now=now,
     )
     outbox.announce(
         event="review.reopened",
         event_key=f"audit:{entry.pk}",
-        facts=told,
+        facts=facts,
         now=now,
-        **notes.message_fields(review),
+        **announcements.message_fields(review),
     )
     return True
 
 
-def _escalate(review: Approval, told: Mapping[str, Any], now: datetime) -> None:
-    """Open the escalation, with the steps of a warning; routes are notified at once."""
+def _open_escalation(review: Approval, facts: Mapping[str, Any], now: datetime) -> None:
+    """Open the review's escalation; routes were notified by the review's own message."""
     escalations.open_escalation(
-        subject=notes.get_subject(review),
+        subject=announcements.get_subject(review),
         event="review.waiting",
         severity=SEVERITY,
-        scope=notes.message_fields(review)["scope"],
-        facts=told,
+        scope=announcements.message_fields(review)["scope"],
+        facts=facts,
         now=now,
         announced=True,
     )
 
 
-def _opened_in_week(subject: str) -> int:
-    """Return the week in which the open escalation began, from 0; -1 if there is none."""
-    present = Escalation.objects.filter(subject=subject, closed_at=None).first()
-    return -1 if present is None else int(present.facts.get("weeks", 0))
+def _get_escalation_week(subject: str) -> int:
+    """Return the week of the review in which its open escalation began; -1 without one."""
+    escalation = Escalation.objects.filter(subject=subject, closed_at=None).first()
+    return -1 if escalation is None else int(escalation.facts.get("weeks", 0))
 
 
 def _find_free_target(target: str) -> str:
-    """Return a target without an unsigned review: `segment:finance`, else `segment:finance#2`."""
+    """Return the target, with a number if it has an unsigned review: `segment:finance#2`."""
     taken = set(
         Approval.objects.filter(
             kind=REVIEW, state=Approval.State.PENDING, target__startswith=target
@@ -167,6 +168,6 @@ def _find_free_target(target: str) -> str:
     return name
 
 
-@services.carries_out(REVIEW, lock_first=lambda: None)
-def _signed(review: Approval, _actor: Actor, now: datetime) -> None:
-    escalations.close(subject=notes.get_subject(review), now=now)
+@services.on_approval(REVIEW)
+def _close_escalation(review: Approval, _actor: Actor, now: datetime) -> None:
+    escalations.close(subject=announcements.get_subject(review), now=now)

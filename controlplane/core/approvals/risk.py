@@ -1,4 +1,4 @@
-"""The risk of requests: a table of limits, and the lifetime of each class. Pure."""
+"""Risk classes of approval requests, and the lifetime of a request by risk. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ class Risk(StrEnum):
 
 
 CLASSES = tuple(Risk)
-"""In ascending order."""
+"""Risk classes in ascending order."""
 
-OF_TAG: Mapping[str, Risk] = {
+RISK_OF_TAG: Mapping[str, Risk] = {
     "financial": Risk.HIGH,
     "destructive": Risk.CRITICAL,
     "data_destructive": Risk.CRITICAL,
@@ -25,7 +25,7 @@ MAX_RECIPIENTS = 100
 MAX_COST_USD = 50.0
 MAX_MINUTES = 120.0
 
-OF_KIND: Mapping[str, Risk] = {
+RISK_OF_KIND: Mapping[str, Risk] = {
     "release": Risk.HIGH,
     "permanent": Risk.HIGH,
     "purge": Risk.CRITICAL,
@@ -33,7 +33,7 @@ OF_KIND: Mapping[str, Risk] = {
     "rule_change": Risk.HIGH,
     "break_glass_review": Risk.CRITICAL,
 }
-"""The least that each kind of request is, whatever else is known of it."""
+"""Minimum risk of each kind of request."""
 
 LIFETIME: Mapping[Risk, timedelta] = {
     Risk.LOW: timedelta(hours=24),
@@ -41,17 +41,17 @@ LIFETIME: Mapping[Risk, timedelta] = {
     Risk.HIGH: timedelta(hours=24),
     Risk.CRITICAL: timedelta(hours=2),
 }
-"""Lifetime of a request, by risk.
+"""Time until a request expires, by risk.
 
-Critical ones expire soon, because an approval half a day later would apply to another situation.
+Critical requests expire soon, because the situation changes within hours.
 """
 
 
 @dataclass(frozen=True)
 class RiskFacts:
-    """Facts about a request: tags, recipients, cost in USD, duration in minutes.
+    """Properties of a request that determine its risk.
 
-    `recipients` counts people, messages or instances.
+    `recipients` counts people, messages or instances; costs are in USD, durations in minutes.
     """
 
     tags: frozenset[str] = frozenset()
@@ -60,32 +60,32 @@ class RiskFacts:
     duration_minutes: float = 0.0
 
 
-def classify(facts: RiskFacts) -> Risk:
-    """Return the worst class that any of the facts calls for; NaN counts as too large.
+def classify_facts(facts: RiskFacts) -> Risk:
+    """Return the worst risk that any of the facts implies; NaN counts as too large.
 
-    After the risk classifier of "long-running autonomous agents", section 9, which returns at the
-    first rule that matches: there a financial and destructive step would be the milder of the two.
+    Source: the risk classifier of "long-running autonomous agents", section 9. That classifier
+    returns the first match, which would rate a financial and destructive step as only high.
     """
-    found = [OF_TAG.get(tag, Risk.LOW) for tag in facts.tags]
+    found = [RISK_OF_TAG.get(tag, Risk.LOW) for tag in facts.tags]
     if not facts.recipients <= MAX_RECIPIENTS:
         found.append(Risk.HIGH)
     if not facts.cost_usd <= MAX_COST_USD:
         found.append(Risk.HIGH)
     if not facts.duration_minutes <= MAX_MINUTES:
         found.append(Risk.MEDIUM)
-    return worst(*found)
+    return find_worst_risk(*found)
 
 
-def of_request(kind: str, facts: RiskFacts | None = None, at_least: str = "") -> Risk:
-    """Return the risk of a request of this kind; neither facts nor caller can make it milder."""
-    found = [OF_KIND.get(kind, Risk.HIGH)]
+def classify_request(kind: str, facts: RiskFacts | None = None, at_least: str = "") -> Risk:
+    """Return the risk of a request: the worst of its kind, its facts and `at_least`."""
+    found = [RISK_OF_KIND.get(kind, Risk.HIGH)]
     if facts is not None:
-        found.append(classify(facts))
+        found.append(classify_facts(facts))
     if at_least:
         found.append(Risk(at_least))
-    return worst(*found)
+    return find_worst_risk(*found)
 
 
-def worst(*risks: Risk) -> Risk:
-    """Return the worst risk; low if there are none."""
+def find_worst_risk(*risks: Risk) -> Risk:
+    """Return the worst of the risks; low without any."""
     return max(risks, key=CLASSES.index, default=Risk.LOW)

@@ -1,6 +1,6 @@
-"""Requests for a second person, and their decisions.
+"""Services that create, edit, approve, deny and expire approval requests.
 
-Apps register the action on approval with :func:`carries_out`; core never imports them.
+Other apps register the action of an approval with :func:`on_approval`.
 """
 
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ from django.db import connection, transaction
 
 from controlplane.core import canonical
 from controlplane.core.actors import Actor, system
-from controlplane.core.approvals import kinds, notes
+from controlplane.core.approvals import announcements, kinds
 from controlplane.core.approvals.models import Approval
-from controlplane.core.approvals.risk import LIFETIME, Risk, RiskFacts, of_request
+from controlplane.core.approvals.risk import LIFETIME, Risk, RiskFacts, classify_request
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.json_values import require_readable
@@ -27,10 +27,10 @@ EDITED = "Edited: the request that replaces it has to be looked at again."
 
 log = structlog.get_logger(__name__)
 
-carries_out = kinds.carries_out
+on_approval = kinds.on_approval
 
 
-def request(
+def request_approval(
     *,
     kind: str,
     target: str,
@@ -43,12 +43,12 @@ def request(
     actor: Actor,
     now: datetime,
 ) -> Approval:
-    """Create a request in the caller's transaction; return the pending one if it is the same.
+    """Create a request in the caller's transaction, or return an equal pending request.
 
-    `diff` maps fields to `[before, after]`, or to a value that only informs. The risk is that of
-    the kind, or worse if `facts` or `risk` say so. A different request for the same target by the
-    same requester is an edit, which voids the first; by others it is a :class:`Conflict`.
-    `lifetime` is by default that of the risk.
+    `diff` maps fields to `[before, after]`, or to a value for information. The risk is at least
+    that of the kind; `facts` and `risk` can raise it. `lifetime` is by default that of the risk. A
+    different request of the same requester voids the pending one. A different request of another
+    person raises :class:`Conflict`.
     """
     present = Approval.objects.select_for_update().filter(
         kind=kind, target=target, state=Approval.State.PENDING
@@ -67,16 +67,16 @@ def request(
             )
     if waiting is not None:
         _end_previous(waiting, actor, now)
-    found = of_request(kind, facts, risk)
-    return _create(
+    risk_class = classify_request(kind, facts, risk)
+    return _create_request(
         Approval(
             kind=kind,
             target=target,
             summary=summary,
             diff=dict(diff),
             reason=reason,
-            risk=found,
-            expires_at=now + (lifetime or LIFETIME[found]),
+            risk=risk_class,
+            expires_at=now + (lifetime or LIFETIME[risk_class]),
             replaces=waiting if waiting is not None and waiting.state == "void" else None,
         ),
         actor,
@@ -84,48 +84,47 @@ def request(
     )
 
 
-def find(approval_id: int) -> Approval:
-    """Return a request. Raise :class:`NotFound` if there is none."""
+def get_approval(approval_id: int) -> Approval:
     approval = Approval.objects.filter(pk=approval_id).first()
     if approval is None:
         raise NotFound(f"There is no approval {approval_id}.")
     return approval
 
 
-def reaches_far(approval: Approval) -> bool:
-    """Return True if approvers of this request have to confirm their identity."""
-    return kinds.get_kind(approval.kind).reaches_far(approval)
+def requires_confirmation(approval: Approval) -> bool:
+    """Return True if approvers of this request must confirm their identity."""
+    return kinds.get_kind(approval.kind).requires_confirmation(approval)
 
 
 def approve(*, approval_id: int, comment: str, actor: Actor, now: datetime) -> Approval:
-    """Approve and carry out, in one transaction. Never by the requester, never by a token.
+    """Approve a request and carry it out, in one transaction.
 
-    Repeating it changes nothing. Raises :class:`Conflict` that names what happened instead: decided
-    by somebody else, edited, expired.
+    Repeating it changes nothing. Raises :class:`Forbidden` for the requester and for tokens, and
+    :class:`Conflict` with the actual outcome if the request is no longer pending.
     """
     return _decide(approval_id, Approval.State.APPROVED, comment, actor, now)
 
 
 def deny(*, approval_id: int, comment: str, actor: Actor, now: datetime) -> Approval:
-    """Deny a request. Approvers may, and the requester to withdraw it.
+    """Deny a request as an approver, or withdraw it as its requester.
 
-    A review is never denied: it stays open until it is signed.
+    Raises :class:`Conflict` for a review, which stays open until it is signed.
     """
     return _decide(approval_id, Approval.State.DENIED, comment, actor, now)
 
 
-def edit(*, approval_id: int, reason: str, actor: Actor, now: datetime) -> Approval:
-    """Request anew with another reason; the earlier request can't be approved any more.
+def edit_request(*, approval_id: int, reason: str, actor: Actor, now: datetime) -> Approval:
+    """Void a pending request and create one with another reason; return the new request.
 
-    Only by the requester or the owner of its token. Returns the new request, whose time begins
-    again if its kind allows; the old one if the reason is the same. Raises :class:`Conflict` if it
-    was decided.
+    Only the requester, or the owner of the requesting token, may do this. The lifetime restarts if
+    the kind allows that. If the reason is the same, the old request is returned. Raises
+    :class:`Conflict` if the request was decided.
     """
     reason = reason.strip()
     if not reason or len(reason) > MAX_REASON_LENGTH:
         raise InvalidInput({"reason": [f"Say why, in at most {MAX_REASON_LENGTH} characters."]})
     with transaction.atomic():
-        old = _lock(approval_id)
+        old = _lock_request(approval_id)
         if not _is_requester(old, actor):
             raise Forbidden("Only whoever asked can edit a request; deny it and say why instead.")
         if old.kind == Approval.Kind.BREAK_GLASS_REVIEW:
@@ -136,8 +135,8 @@ def edit(*, approval_id: int, reason: str, actor: Actor, now: datetime) -> Appro
         kind = kinds.get_kind(old.kind)
         if problems := kind.check_reason(reason):
             raise InvalidInput({"reason": list(problems)})
-        notes.record_decision(old, Approval.State.VOID, EDITED, actor, now)
-        new = _create(
+        announcements.record_decision(old, Approval.State.VOID, EDITED, actor, now)
+        new = _create_request(
             Approval(
                 kind=old.kind,
                 target=old.target,
@@ -145,41 +144,41 @@ def edit(*, approval_id: int, reason: str, actor: Actor, now: datetime) -> Appro
                 diff=old.diff,
                 reason=reason,
                 risk=old.risk,
-                expires_at=now + _lifetime(old) if kind.prolongs else old.expires_at,
+                expires_at=now + _get_lifetime(old) if kind.restarts_lifetime else old.expires_at,
                 replaces=old,
             ),
             actor,
             now,
         )
-        notes.announce_decision(old, actor, now, replaced_by=new.pk)
+        announcements.announce_decision(old, actor, now, replaced_by=new.pk)
         return new
 
 
-def void(*, kind: str, target: str, actor: Actor, now: datetime, why: str) -> None:
-    """Void pending requests about a target, in the caller's transaction."""
+def void_requests(*, kind: str, target: str, actor: Actor, now: datetime, why: str) -> None:
+    """Void the pending requests for a target, in the caller's transaction."""
     pending = Approval.objects.select_for_update().filter(target=target, state="pending", kind=kind)
     for approval in pending:
-        notes.record_decision(approval, Approval.State.VOID, why, actor, now)
-        kinds.get_kind(kind).ended(approval, actor, now)
-        notes.announce_decision(approval, actor, now)
+        announcements.record_decision(approval, Approval.State.VOID, why, actor, now)
+        kinds.get_kind(kind).on_end(approval, actor, now)
+        announcements.announce_decision(approval, actor, now)
 
 
-def expire_due(now: datetime) -> int:
-    """Close requests that nobody decided in time; return their number."""
+def expire_due_requests(now: datetime) -> int:
+    """Expire requests that were not decided in time; return their number."""
     due = Approval.objects.filter(state="pending", expires_at__lte=now).order_by("id")
-    return sum(_expire(pk, now) for pk in due.values_list("pk", flat=True)[:MAX_AT_ONCE])
+    return sum(_expire_request(pk, now) for pk in due.values_list("pk", flat=True)[:MAX_AT_ONCE])
 
 
-def _expire(approval_id: int, now: datetime) -> bool:
+def _expire_request(approval_id: int, now: datetime) -> bool:
     try:
         with transaction.atomic():
-            waiting = _lock(approval_id)
+            waiting = _lock_request(approval_id)
             if waiting.state != Approval.State.PENDING:
                 return False
             actor = system("approvals")
-            notes.record_decision(waiting, Approval.State.EXPIRED, EXPIRED, actor, now)
-            kinds.get_kind(waiting.kind).ended(waiting, actor, now)
-            notes.announce_decision(waiting, actor, now)
+            announcements.record_decision(waiting, Approval.State.EXPIRED, EXPIRED, actor, now)
+            kinds.get_kind(waiting.kind).on_end(waiting, actor, now)
+            announcements.announce_decision(waiting, actor, now)
             return True
     except Exception:
         if not connection.is_usable():
@@ -188,47 +187,47 @@ def _expire(approval_id: int, now: datetime) -> bool:
         return False
 
 
-def _create(approval: Approval, actor: Actor, now: datetime) -> Approval:
+def _create_request(approval: Approval, actor: Actor, now: datetime) -> Approval:
     approval.requested_by, approval.requester_id = actor.label, actor.user_id
     approval.requested_at = now
     approval.save(force_insert=True)
-    notes.announce_request(approval, actor, now)
+    announcements.announce_request(approval, actor, now)
     return approval
 
 
 def _end_previous(waiting: Approval, actor: Actor, now: datetime) -> None:
     if _has_expired(waiting, now):
         actor = system("approvals")
-        notes.record_decision(waiting, Approval.State.EXPIRED, EXPIRED, actor, now)
+        announcements.record_decision(waiting, Approval.State.EXPIRED, EXPIRED, actor, now)
     else:
-        notes.record_decision(waiting, Approval.State.VOID, EDITED, actor, now)
-    notes.announce_decision(waiting, actor, now)
+        announcements.record_decision(waiting, Approval.State.VOID, EDITED, actor, now)
+    announcements.announce_decision(waiting, actor, now)
 
 
 @retry_if_ended
 def _decide(approval_id: int, verdict: str, comment: str, actor: Actor, now: datetime) -> Approval:
     require_readable(comment=comment)
     with transaction.atomic():
-        approval = _lock(approval_id)
+        approval = _lock_request(approval_id)
         _require_permission(approval, verdict, actor)
         if approval.state == verdict and _has_decided(approval, actor):
             return approval
         _require_pending(approval, now)
-        notes.record_decision(approval, verdict, comment, actor, now)
+        announcements.record_decision(approval, verdict, comment, actor, now)
         if verdict == Approval.State.APPROVED:
             carry_out = kinds.get_kind(approval.kind).carry_out
             if carry_out is None:
                 raise Conflict(f"Nobody here can carry out what is asked for: {approval.kind}.")
             carry_out(approval, actor, now)
         else:
-            kinds.get_kind(approval.kind).ended(approval, actor, now)
-        notes.announce_decision(approval, actor, now)
+            kinds.get_kind(approval.kind).on_end(approval, actor, now)
+        announcements.announce_decision(approval, actor, now)
         return approval
 
 
-def _lock(approval_id: int) -> Approval:
-    """Return the request, locked after the rows that come before it in the lock order."""
-    kinds.get_kind(find(approval_id).kind).lock_first()
+def _lock_request(approval_id: int) -> Approval:
+    """Lock a request after the rows that precede it in the lock order."""
+    kinds.get_kind(get_approval(approval_id).kind).lock_first()
     return Approval.objects.select_for_update().get(pk=approval_id)
 
 
@@ -249,7 +248,7 @@ def _require_permission(approval: Approval, verdict: str, actor: Actor) -> None:
 
 
 def _require_pending(approval: Approval, now: datetime) -> None:
-    """Raise :class:`Conflict` with the outcome unless the request is pending."""
+    """Raise :class:`Conflict` with the actual outcome unless the request is pending."""
     if (
         approval.state == Approval.State.VOID
         and (newest := _find_replacement(approval)) is not None
@@ -267,7 +266,7 @@ def _require_pending(approval: Approval, now: datetime) -> None:
 
 
 def _find_replacement(approval: Approval) -> Approval | None:
-    """Return the last request that replaced this one; None if there is none."""
+    """Return the newest request that replaced this one, directly or indirectly."""
     newest = None
     following = Approval.objects.filter(replaces=approval).first()
     while following is not None:
@@ -276,8 +275,7 @@ def _find_replacement(approval: Approval) -> Approval | None:
     return newest
 
 
-def _lifetime(approval: Approval) -> timedelta:
-    """Return the time that the request was to wait from its start."""
+def _get_lifetime(approval: Approval) -> timedelta:
     if approval.expires_at is None:
         return LIFETIME[Risk(approval.risk)]
     return approval.expires_at - approval.requested_at
@@ -288,12 +286,12 @@ def _has_expired(approval: Approval, now: datetime) -> bool:
 
 
 def _is_requester(approval: Approval, actor: Actor) -> bool:
-    """Return True if the actor is the requester; the system is known by its name."""
+    """Return True if the actor made the request. Requests of the system match by label."""
     if approval.requester_id is None:
         return approval.requested_by == actor.label
     return approval.requester_id == actor.user_id
 
 
 def _has_decided(approval: Approval, actor: Actor) -> bool:
-    """Return True if this person decided it, here or in Slack: user names never change."""
+    """Return True if this person decided the request, in the console or in Slack."""
     return actor.is_person and approval.decided_by.partition(":")[2] == actor.name

@@ -1,4 +1,4 @@
-"""Paths of approvals and reviews."""
+"""URLs of approvals and reviews."""
 
 from django.urls import URLPattern, path
 

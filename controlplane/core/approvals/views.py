@@ -1,7 +1,8 @@
-"""The approvals page: pending requests and reviews, and past decisions."""
+"""Approvals page: pending requests and reviews, and past decisions."""
 
+import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -10,9 +11,9 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_POST
 
-from controlplane.core.approvals import kinds, notes, reviews, services
-from controlplane.core.approvals.differences import list_changes
+from controlplane.core.approvals import announcements, kinds, reviews, services
 from controlplane.core.approvals.models import Approval
+from controlplane.core.audit.differences import Change, compare_texts
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.confirmation import require_fresh
@@ -33,7 +34,7 @@ STATE_LOOKS = {
 @signed_in
 @require_GET
 def approvals_page(request: PersonRequest) -> HttpResponse:
-    """List reviews and pending requests, then the latest decisions; older ones by `before`."""
+    """List reviews, pending requests and the latest decisions; `before` pages the decisions."""
     now = db_now()
     before = request.GET.get("before", "")
     decided = Approval.objects.exclude(state="pending").order_by("-id")
@@ -47,14 +48,14 @@ def approvals_page(request: PersonRequest) -> HttpResponse:
     page = Paginator(pending.order_by("-is_review", "id"), PENDING_SHOWN).get_page(
         request.GET.get("page")
     )
-    cards = _cards(page.object_list)
+    cards = _build_cards(list(page.object_list))
     context = {
         "now": now,
         "waiting": page.paginator.count,
         "page": page,
         "reviews": [card for card in cards if card["approval"].is_review],
         "pending": [card for card in cards if not card["approval"].is_review],
-        "decided": [_line(approval) for approval in found[:DECIDED_SHOWN]],
+        "decided": [_describe_decision(approval) for approval in found[:DECIDED_SHOWN]],
         "older": found[DECIDED_SHOWN - 1].pk if len(found) > DECIDED_SHOWN else None,
         "newest": not before,
     }
@@ -64,47 +65,45 @@ def approvals_page(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_POST
 def approve(request: PersonRequest, approval_id: int) -> HttpResponse:
-    if services.reaches_far(services.find(approval_id)):
-        require_fresh(request, db_now(), next_url=notes.PAGE)
+    if services.requires_confirmation(services.get_approval(approval_id)):
+        require_fresh(request, db_now(), next_url=announcements.PAGE)
     return _decide(request, approval_id, services.approve)
 
 
 @signed_in
 @require_POST
 def deny(request: PersonRequest, approval_id: int) -> HttpResponse:
-    """Deny a request. A reason is required, except to withdraw one's own request."""
-    approval = services.find(approval_id)
+    """Deny a request. A comment is required, except to withdraw one's own request."""
+    approval = services.get_approval(approval_id)
     review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
     waits = approval.state == Approval.State.PENDING and not review
     others = request.user.may_approve and approval.requester_id != request.user.pk
-    if waits and others and not _comment(request):
-        return _refused(request, "Not denied", DomainError(WHY_NOT), 422)
+    if waits and others and not _read_comment(request):
+        return _show_error(request, "Not denied", DomainError(WHY_NOT), 422)
     return _decide(request, approval_id, services.deny)
 
 
 @signed_in
 @require_POST
 def sign(request: PersonRequest, approval_id: int) -> HttpResponse:
-    """Sign a review."""
+    def sign_review(*, approval_id: int, **arguments: Any) -> Approval:
+        return reviews.sign(review_id=approval_id, **arguments)
 
-    def signed(*, approval_id: int, **given: Any) -> Approval:
-        return reviews.sign(review_id=approval_id, **given)
-
-    return _decide(request, approval_id, signed)
+    return _decide(request, approval_id, sign_review)
 
 
 @signed_in
 @require_POST
 def edit(request: PersonRequest, approval_id: int) -> HttpResponse:
-    """Change the reason of one's own request, which is requested anew."""
+    """Replace one's own request by one with another reason."""
     reason = request.POST.get("reason", "").replace("\x00", "")
     try:
-        approval = services.edit(
+        approval = services.edit_request(
             approval_id=approval_id, reason=reason, actor=actor_of(request), now=db_now()
         )
     except (Conflict, InvalidInput) as error:
-        return _refused(request, "Not changed", error)
-    return done(request, f"{approval.summary}: asked anew.", notes.PAGE)
+        return _show_error(request, "Not changed", error)
+    return done(request, f"{approval.summary}: asked anew.", announcements.PAGE)
 
 
 def _decide(
@@ -113,52 +112,85 @@ def _decide(
     try:
         approval = decide(
             approval_id=approval_id,
-            comment=_comment(request),
+            comment=_read_comment(request),
             actor=actor_of(request),
             now=db_now(),
         )
     except Conflict as conflict:
-        return _refused(request, "Not decided", conflict)
+        return _show_error(request, "Not decided", conflict)
     review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
-    word = "signed" if review else notes.get_outcome(approval)
-    return done(request, f"{approval.summary}: {word}.", notes.PAGE)
+    word = "signed" if review else announcements.get_outcome(approval)
+    return done(request, f"{approval.summary}: {word}.", announcements.PAGE)
 
 
-def _comment(request: PersonRequest) -> str:
+def _read_comment(request: PersonRequest) -> str:
     return request.POST.get("comment", "").replace("\x00", "").strip()[:2000]
 
 
-def _refused(
+def _show_error(
     request: PersonRequest, heading: str, error: DomainError, status: int | None = None
 ) -> HttpResponse:
     context = {"heading": heading, "detail": error.detail, "back": "approvals_page"}
     return show(request, "core/notice.html", context, status=status or error.status)
 
 
-def _cards(approvals: Iterable[Approval]) -> list[dict[str, Any]]:
+def _build_cards(approvals: Collection[Approval]) -> list[dict[str, Any]]:
     by_kind: dict[str, list[Approval]] = defaultdict(list)
-    for approval in (found := list(approvals)):
+    for approval in approvals:
         by_kind[approval.kind].append(approval)
     changes = {
-        one.pk: list_changes(kind, said)
-        for kind, them in by_kind.items()
-        for one, said in zip(them, kinds.get_kind(kind).in_words(them), strict=True)
+        approval.pk: list_changes(kind, diff)
+        for kind, group in by_kind.items()
+        for approval, diff in zip(group, kinds.get_kind(kind).describe_changes(group), strict=True)
     }
     return [
         {
             "approval": approval,
             "changes": changes[approval.pk],
-            "about": notes.get_target(approval),
+            "about": announcements.get_target(approval),
             "replaced": approval.replaces_id,
         }
-        for approval in found
+        for approval in approvals
     ]
 
 
-def _line(approval: Approval) -> dict[str, Any]:
+def _describe_decision(approval: Approval) -> dict[str, Any]:
     tone, icon, word = STATE_LOOKS[approval.state]
     if approval.kind == Approval.Kind.BREAK_GLASS_REVIEW:
         word = "Signed"
-    elif notes.get_outcome(approval) == "withdrawn":
+    elif announcements.get_outcome(approval) == "withdrawn":
         word = "Withdrawn"
     return {"approval": approval, "tone": tone, "icon": icon, "word": word}
+
+
+def list_changes(kind: str, diff: Mapping[str, Any]) -> list[Change]:
+    """Return the fields of a request's `diff` as changes.
+
+    A list of two values means before and after. Other values are unchanged, as are all fields of a
+    review.
+    """
+    if kind == "break_glass_review":
+        shown = json.dumps({name: _format_value(value) for name, value in diff.items()})
+        return compare_texts(shown, shown)
+    short = {name: value for name, value in diff.items() if not _is_table(value)}
+    pairs = {
+        name: value if isinstance(value, list) and len(value) == 2 else (value, value)
+        for name, value in short.items()
+    }
+    before = {name: _format_value(value) for name, (value, _) in pairs.items()}
+    after = {name: _format_value(value) for name, (_, value) in pairs.items()}
+    return compare_texts(json.dumps(before), json.dumps(after))
+
+
+def _is_table(value: Any) -> bool:
+    """Return True for a list of objects, such as a plan's steps; the page shows them itself."""
+    return isinstance(value, list) and any(isinstance(one, dict) for one in value)
+
+
+def _format_value(value: Any) -> Any:
+    """Return booleans as yes or no, and lists of texts as one text."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+        return ", ".join(value)
+    return value

@@ -15,7 +15,7 @@ class Change:
     changed: bool
 
 
-def changes(before: str, after: str) -> list[Change]:
+def compare_texts(before: str, after: str) -> list[Change]:
     """Return the differing fields of two canonical JSON texts, then the equal ones."""
     old, new = _fields(before), _fields(after)
     found = [

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from controlplane.core.audit import search, services
-from controlplane.core.audit.differences import changes
+from controlplane.core.audit.differences import compare_texts
 from controlplane.core.audit.models import AuditEntry, by_actor
 from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
@@ -85,7 +85,7 @@ def audit_page(request: PersonRequest) -> HttpResponse:
     context = {
         "filters": filters,
         "actions": services.actions(),
-        "rows": [(entry, changes(entry.before, entry.after)) for entry in entries],
+        "rows": [(entry, compare_texts(entry.before, entry.after)) for entry in entries],
         "older": entries[-1].pk if len(shown) > PAGE_SIZE else None,
         "newest": not request.GET.get("before"),
         "narrowed": filters.narrowed(),

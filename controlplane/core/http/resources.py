@@ -35,6 +35,16 @@ class PercentField(serializers.FloatField):
         return int(percent) if percent.is_integer() else percent
 
 
+class NullableTextField(serializers.CharField):
+    """A text that renders null if it is empty."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"allow_null": True, **options})
+
+    def to_representation(self, value: str) -> Any:
+        return value or None
+
+
 T = TypeVar("T")
 
 

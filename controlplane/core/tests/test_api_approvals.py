@@ -181,7 +181,7 @@ def test_what_was_decided_is_announced_once(by_bot, operator, waiting):
 def test_expired_request_is_announced(by_bot, operator, waiting):
     later = timezone.now() + timedelta(hours=3)
 
-    assert (services.expire_due(later), services.expire_due(later)) == (1, 0)
+    assert (services.expire_due_requests(later), services.expire_due_requests(later)) == (1, 0)
 
     (told,) = OutboxMessage.objects.filter(event="approval.decided")
     assert told.payload["outcome"] == "expired"

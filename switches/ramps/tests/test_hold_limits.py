@@ -169,7 +169,7 @@ class TestHowLongItMayHold:
         run_tick(now)
         first = Approval.objects.get(kind="ramp_gate")
 
-        again = approvals.edit(
+        again = approvals.edit_request(
             approval_id=first.pk,
             reason="seen in two regions",
             actor=get_person(),

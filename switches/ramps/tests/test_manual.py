@@ -118,7 +118,7 @@ def test_nobody_answers_within_two_hours_and_it_goes_back(swept):
     run_tick(before)
     assert get_ramp_state(ramp) == "holding"
     if swept:
-        approvals.expire_due(after)
+        approvals.expire_due_requests(after)
     run_tick(after)
 
     assert (get_ramp_state(ramp), get_share()) == ("aborted", 0)
@@ -161,7 +161,7 @@ def test_approved_before_data_comes_nobody_is_asked_again():
 def test_edited_it_is_the_new_request_that_counts():
     now = db_now()
     _, old = waiting(now)
-    new = approvals.edit(
+    new = approvals.edit_request(
         approval_id=old.pk, reason="seen in two regions", actor=get_person(), now=now + seconds(61)
     )
 

@@ -101,7 +101,7 @@ def test_nobody_decides_within_two_hours(after, left):
     now = db_now()
     ramp, _ = request_release(now)
 
-    approvals.expire_due(now + seconds(after))
+    approvals.expire_due_requests(now + seconds(after))
 
     assert (get_ramp_state(ramp), get_share(ALL)) == (left, 0)
 
@@ -110,7 +110,7 @@ def test_edited_it_begins_with_the_new_words():
     now = db_now()
     ramp, approval = request_release(now)
 
-    new = approvals.edit(
+    new = approvals.edit_request(
         approval_id=approval.pk, reason="vendor confirmed it", actor=get_person(), now=now
     )
     with pytest.raises(Conflict):

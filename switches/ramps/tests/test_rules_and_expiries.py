@@ -228,7 +228,7 @@ class TestPendingRampsEndOnRecord:
 
     def test_nobody_decided_in_time(self, now):
         ramp, _ = self.given(now)
-        approvals.expire_due(now + timedelta(days=9))
+        approvals.expire_due_requests(now + timedelta(days=9))
 
         ((recorded, _, reason),) = self.recorded()
         assert (recorded, get_ramp_state(ramp)) == (ramp.pk, "aborted")

@@ -38,7 +38,7 @@ def create_request(who, diff, **more):
         "actor": who.as_actor(),
         "now": db_now(),
     }
-    return services.request(**{**fields, **more})
+    return services.request_approval(**{**fields, **more})
 
 
 def test_edit_voids_the_old_request_and_asks_anew(kim, waiting):

@@ -29,7 +29,7 @@ def test_kind_that_nobody_registered_is_closed_like_any_other():
     create_request("purge", "data:logs", now)
     create_request("rule_change", "rule:a", now)
 
-    assert services.expire_due(now + timedelta(hours=1)) == 2
+    assert services.expire_due_requests(now + timedelta(hours=1)) == 2
     assert states() == ["expired", "expired"]
 
 
@@ -39,7 +39,7 @@ def test_one_that_fails_holds_up_none_of_the_others():
     create_request("rule_change", "rule:b", now, risk="odd")  # No message can be worded about it.
     create_request("rule_change", "rule:c", now)
 
-    assert services.expire_due(now + timedelta(hours=1)) == 2
+    assert services.expire_due_requests(now + timedelta(hours=1)) == 2
     assert states() == ["expired", "pending", "expired"]
 
 

@@ -52,7 +52,7 @@ def test_review_is_critical_loud_and_never_runs_out(by_bot, kim):
     escalation = Escalation.objects.get()
     assert (escalation.subject, escalation.severity) == (f"review:{review.pk}", "warning")
     assert AuditEntry.objects.get(action="review.opened").target == "segment:finance"
-    assert services.expire_due(db_now() + timedelta(days=400)) == 0
+    assert services.expire_due_requests(db_now() + timedelta(days=400)) == 0
 
 
 def test_somebody_else_signs_and_the_escalation_is_over(review):
@@ -141,9 +141,9 @@ def test_unsigned_review_is_opened_anew_every_week(by_bot, kim):
     subject = f"review:{review.pk}"
     escalations.acknowledge(subject=subject, actor=kim.as_actor(), now=now)
 
-    assert reviews.reopen_due(now + WEEK - timedelta(seconds=1)) == 0
-    assert reviews.reopen_due(now + WEEK) == 1
-    assert reviews.reopen_due(now + WEEK + timedelta(minutes=5)) == 0
+    assert reviews.reopen_due_reviews(now + WEEK - timedelta(seconds=1)) == 0
+    assert reviews.reopen_due_reviews(now + WEEK) == 1
+    assert reviews.reopen_due_reviews(now + WEEK + timedelta(minutes=5)) == 0
 
     open_one = Escalation.objects.get(subject=subject, closed_at=None)
     assert open_one.acknowledged_at is None
@@ -156,10 +156,10 @@ def test_unsigned_review_is_opened_anew_every_week(by_bot, kim):
 def test_acknowledgement_after_the_week_began_is_kept(kim):
     now = db_now()
     review = broken_by(kim.as_actor(), now)
-    reviews.reopen_due(now + WEEK)
+    reviews.reopen_due_reviews(now + WEEK)
     escalations.acknowledge(subject=f"review:{review.pk}", actor=kim.as_actor(), now=now + WEEK)
 
-    assert reviews.reopen_due(now + WEEK + timedelta(days=6)) == 0
+    assert reviews.reopen_due_reviews(now + WEEK + timedelta(days=6)) == 0
     assert Escalation.objects.get(closed_at=None).acknowledged_at is not None
 
 
@@ -167,9 +167,9 @@ def test_weeks_that_went_by_unseen_are_told_once(by_bot, kim):
     now = db_now()
     broken_by(kim.as_actor(), now)
 
-    assert reviews.reopen_due(now + 5 * WEEK + timedelta(days=3)) == 1
-    assert reviews.reopen_due(now + 5 * WEEK + timedelta(days=3)) == 0
-    assert reviews.reopen_due(now + 6 * WEEK) == 1
+    assert reviews.reopen_due_reviews(now + 5 * WEEK + timedelta(days=3)) == 1
+    assert reviews.reopen_due_reviews(now + 5 * WEEK + timedelta(days=3)) == 0
+    assert reviews.reopen_due_reviews(now + 6 * WEEK) == 1
 
     said = OutboxMessage.objects.filter(event="review.reopened").order_by("id")
     assert [one.payload["weeks"] for one in said] == [5, 6]
@@ -178,7 +178,7 @@ def test_weeks_that_went_by_unseen_are_told_once(by_bot, kim):
 def test_signed_review_is_left_alone(review):
     as_role("approver").post(f"/reviews/{review.pk}/sign", {})
 
-    assert reviews.reopen_due(db_now() + 3 * WEEK) == 0
+    assert reviews.reopen_due_reviews(db_now() + 3 * WEEK) == 0
 
 
 def test_review_and_request_wait_for_attention(kim, review):
@@ -186,11 +186,11 @@ def test_review_and_request_wait_for_attention(kim, review):
     operator.engage("feature:beta", expires_in="permanent")
     now = db_now()
 
-    (unsigned,) = attention.unsigned_reviews(now)
-    (asked,) = attention.pending_requests(now)
+    (unsigned,) = attention.list_unsigned_reviews(now)
+    (asked,) = attention.list_pending_requests(now)
 
     assert (unsigned.severity, unsigned.path) == ("warning", f"/approvals/#approval-{review.pk}")
     assert (asked.severity, asked.due_at > now) == ("warning", True)
-    (old,) = attention.unsigned_reviews(now + WEEK)
+    (old,) = attention.list_unsigned_reviews(now + WEEK)
     assert old.severity == "critical"
-    assert attention.pending_requests(now + timedelta(days=2)) == []
+    assert attention.list_pending_requests(now + timedelta(days=2)) == []

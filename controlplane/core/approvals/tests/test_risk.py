@@ -11,8 +11,8 @@ from controlplane.core.approvals.risk import (
     LIFETIME,
     Risk,
     RiskFacts,
-    classify,
-    of_request,
+    classify_facts,
+    classify_request,
 )
 
 LIMITS = [
@@ -42,7 +42,7 @@ FACTS = st.builds(
 
 @pytest.mark.parametrize(("facts", "expected"), LIMITS)
 def test_each_limit_has_its_class(facts, expected):
-    assert classify(facts) == expected
+    assert classify_facts(facts) == expected
 
 
 @given(FACTS, FACTS)
@@ -54,8 +54,8 @@ def test_more_never_makes_it_milder(one, other):
         duration_minutes=max(one.duration_minutes, other.duration_minutes),
     )
 
-    worst = max(CLASSES.index(classify(one)), CLASSES.index(classify(other)))
-    assert CLASSES.index(classify(both)) == worst
+    worst = max(CLASSES.index(classify_facts(one)), CLASSES.index(classify_facts(other)))
+    assert CLASSES.index(classify_facts(both)) == worst
 
 
 @pytest.mark.parametrize(
@@ -71,11 +71,11 @@ def test_more_never_makes_it_milder(one, other):
     ],
 )
 def test_kind_is_the_least_there_is(kind, at_least, expected):
-    assert of_request(kind, at_least=at_least) == expected
+    assert classify_request(kind, at_least=at_least) == expected
 
 
 def test_facts_make_a_request_worse():
-    assert of_request("rule_change", RiskFacts(tags=frozenset({"destructive"}))) == "critical"
+    assert classify_request("rule_change", RiskFacts(tags=frozenset({"destructive"}))) == "critical"
 
 
 def test_what_is_critical_lapses_after_two_hours():

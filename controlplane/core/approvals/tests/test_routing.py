@@ -92,7 +92,7 @@ def test_review_is_told_by_the_scope_of_its_switch_until_signed(routed):
     assert OutboxMessage.objects.filter(
         event="escalation.step", destination="slack:#global"
     ).exists()
-    reviews.reopen_due(now + timedelta(days=7))
+    reviews.reopen_due_reviews(now + timedelta(days=7))
     lee = person("approver", "lee").as_actor()
     reviews.sign(review_id=review.pk, comment="", actor=lee, now=now + timedelta(days=8))
 
@@ -103,7 +103,7 @@ def test_review_is_told_by_the_scope_of_its_switch_until_signed(routed):
 
 def test_request_about_a_rule_has_no_scope(routed):
     routed("#global", scope="global")
-    services.request(
+    services.request_approval(
         kind="rule_change",
         target="rule:payments",
         summary="Change the rule payments",

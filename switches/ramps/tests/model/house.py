@@ -148,7 +148,10 @@ class House:
         self.both(self.world.expire, lambda: services.expire_due(to_time(self.world.now)))
 
     def expire_requests(self) -> None:
-        self.both(self.world.expire_requests, lambda: approvals.expire_due(to_time(self.world.now)))
+        self.both(
+            self.world.expire_requests,
+            lambda: approvals.expire_due_requests(to_time(self.world.now)),
+        )
 
     def move_clock(self, seconds: int) -> None:
         self.world.now += seconds

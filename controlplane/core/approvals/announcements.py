@@ -1,4 +1,4 @@
-"""Records of requests: the decision on the row, the audit trail, messages."""
+"""Decisions of approval requests, with their audit rows and messages."""
 
 from datetime import datetime
 from typing import Any
@@ -19,25 +19,24 @@ SEVERITY = {
     Risk.HIGH: "warning",
     Risk.CRITICAL: "critical",
 }
-"""Severity of the messages about it."""
+"""Severity of the messages about a request, by its risk."""
 
 
 def get_subject(approval: Approval) -> str:
-    """Return the subject that messages and the escalation of a request share."""
     review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
     return f"{'review' if review else 'approval'}:{approval.pk}"
 
 
 def get_target(approval: Approval) -> str:
-    """Return the switch or rule that a request is about, without the number of a further review."""
+    """Return the switch or rule of a request, without the number of a repeated review."""
     return approval.target.partition("#")[0]
 
 
 def message_fields(approval: Approval) -> dict[str, Any]:
-    """Return the fields that every message about a request shares.
+    """Return the routing fields that all messages about a request share.
 
-    Scope and severity are those of its switch and its risk, so that a decision reaches every
-    destination of the request and removes the buttons there.
+    Scope and severity don't depend on the decision, so that its message reaches every destination
+    of the request and removes the buttons there.
     """
     scope = approval.target.partition(":")[0]
     return {
@@ -50,7 +49,7 @@ def message_fields(approval: Approval) -> dict[str, Any]:
 def record_decision(
     approval: Approval, state: str, comment: str, actor: Actor, now: datetime
 ) -> None:
-    """Write a decision on the locked row."""
+    """Store a decision in the locked row."""
     approval.state = state
     approval.comment = comment
     approval.decided_by = actor.label
@@ -59,7 +58,10 @@ def record_decision(
 
 
 def announce_request(approval: Approval, actor: Actor, now: datetime) -> None:
-    """Write the audit row and the messages of a new request. Last: it takes the audit lock."""
+    """Write the audit row and messages of a new request, last in the transaction.
+
+    The audit lock is held until the transaction ends.
+    """
     entry = audit.record(
         actor=actor,
         action="approval.requested",
@@ -84,9 +86,10 @@ def announce_request(approval: Approval, actor: Actor, now: datetime) -> None:
 
 
 def announce_decision(approval: Approval, actor: Actor, now: datetime, **more: Any) -> None:
-    """Write the audit row of a decision, and the messages that remove the buttons.
+    """Write the audit row and messages of a decision, last in the transaction.
 
-    Last in the transaction: it takes the audit lock.
+    The messages remove the buttons of the request's messages. The audit lock is held until the
+    transaction ends.
     """
     review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
     signed = review and approval.state == Approval.State.APPROVED
@@ -98,7 +101,7 @@ def announce_decision(approval: Approval, actor: Actor, now: datetime, **more: A
         after={"approval": approval.pk, "kind": approval.kind, **more},
         now=now,
     )
-    told = {
+    facts = {
         **message_facts(approval),
         "decided_by": approval.decided_by,
         "comment": approval.comment,
@@ -109,7 +112,7 @@ def announce_decision(approval: Approval, actor: Actor, now: datetime, **more: A
     message: dict[str, Any] = {
         "event": event,
         "event_key": f"audit:{entry.pk}",
-        "facts": told,
+        "facts": facts,
         "now": now,
     }
     outbox.announce(**message, **message_fields(approval))
@@ -118,15 +121,18 @@ def announce_decision(approval: Approval, actor: Actor, now: datetime, **more: A
 
 
 def get_outcome(approval: Approval) -> str:
-    """Return the outcome in one word: `withdrawn` for a denial by the requester, else the state."""
-    asked = approval.requester.username if approval.requester else None
-    if approval.state == Approval.State.DENIED and approval.decided_by.partition(":")[2] == asked:
+    """Return the state, or `withdrawn` if the requester denied their own request."""
+    requester = approval.requester.username if approval.requester else None
+    if (
+        approval.state == Approval.State.DENIED
+        and approval.decided_by.partition(":")[2] == requester
+    ):
         return "withdrawn"
     return str(approval.state)
 
 
 def message_facts(approval: Approval) -> dict[str, Any]:
-    """Return the facts of messages; their buttons carry `approval`."""
+    """Return the facts of messages about a request; buttons carry `approval`."""
     return {
         "id": approval.pk,
         "approval": approval.pk,
@@ -141,7 +147,7 @@ def message_facts(approval: Approval) -> dict[str, Any]:
 
 
 def _find_requester(approval: Approval, now: datetime) -> list[str]:
-    """Return the destinations of the requester in person, if a target names them."""
+    """Return the personal destinations of the requester, if they have a notification target."""
     if approval.requester_id is None:
         return []
     return router.get().destinations_of_user(approval.requester_id, now)
