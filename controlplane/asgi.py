@@ -109,7 +109,7 @@ async def _refuse(call: Call, error: DomainError) -> None:
         await call.answer(answers.refusal(error))
 
 
-_gate = Gate(TokenReads(_django), _state, _refuse, sockets=consumer.application(_hub))
+_gate = Gate(TokenReads(_django), _state, _refuse, sockets=consumer.build_application(_hub))
 metrics.PROCESS_METRICS.add()(_gate.metrics)
 metrics.PROCESS_METRICS.add()(lambda: dataplane_metrics.process_metrics(_state))
 application = Application(_plane, behind=_gate)

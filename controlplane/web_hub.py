@@ -18,7 +18,7 @@ from controlplane.dataplane.state import State
 from .accounts.authentication import socket_sessions as sessions
 from .core.degradation_levels import picture
 from .core.live import topics
-from .core.live.subscribers import Headers, Visitor
+from .core.live.subscribers import Headers, Subscriber
 from .dataplane.memory.credentials import authenticate
 
 GOODBYE_SECONDS = 1.5
@@ -30,7 +30,7 @@ CREDENTIALS = (b"authorization", b"x-api-key")
 log = structlog.get_logger(__name__)
 
 
-class Beside:
+class WebProcessState:
     """The hub's view of its process, answered from the data plane's memory."""
 
     def __init__(self, state: State) -> None:
@@ -42,30 +42,30 @@ class Beside:
     def wall(self) -> datetime:
         return self._state.wall()
 
-    def degradation(self, *, hears: bool) -> Mapping[str, Any]:
+    def degradation(self, *, is_subscribed: bool) -> Mapping[str, Any]:
         state = self._state
         return picture(
-            state.database_reachable, state.redis_reachable and hears, state.known_causes()
+            state.database_reachable, state.redis_reachable and is_subscribed, state.known_causes()
         )
 
-    def holder(self, headers: Headers) -> Visitor:
+    def authenticate_token(self, headers: Headers) -> Subscriber:
         """Return the visitor for a token; raise if it is invalid or may not listen to any topic."""
         state = self._state
-        scopes = {scope for topic in topics.known() for scope in topic.scopes}
-        found = authenticate(state.tokens, headers, *sorted(scopes), clock=state.unix)
-        state.used_tokens.add(found.token_id)
+        scopes = {scope for topic in topics.list_topics() for scope in topic.scopes}
+        token = authenticate(state.tokens, headers, *sorted(scopes), clock=state.unix)
+        state.used_tokens.add(token.token_id)
         carried = {name: headers[name] for name in CREDENTIALS if name in headers}
-        allowed = topics.allowed(found.scopes)
-        return Visitor(name=f"token:{found.token_id}", topics=allowed, headers=carried)
+        allowed = topics.find_allowed_topics(token.scopes)
+        return Subscriber(name=f"token:{token.token_id}", topics=allowed, headers=carried)
 
-    def token_stands(self, visitor: Visitor) -> bool:
+    def is_token_valid(self, subscriber: Subscriber) -> bool:
         try:
-            return self.holder(visitor.headers).topics >= visitor.topics
+            return self.authenticate_token(subscriber.headers).topics >= subscriber.topics
         except DomainError:
             return False
 
-    find_session = staticmethod(sessions.find)
-    ended_sessions = staticmethod(sessions.ended)
+    find_session = staticmethod(sessions.find_session)
+    find_ended_sessions = staticmethod(sessions.find_ended_sessions)
 
 
 class Web(Plane):
@@ -73,7 +73,7 @@ class Web(Plane):
 
     def __init__(self) -> None:
         super().__init__()
-        self.hub = Hub(Beside(self.state))
+        self.hub = Hub(WebProcessState(self.state))
         self._goodbye: asyncio.Task[None] | None = None
 
     async def start(self, config: Config) -> None:

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from controlplane.core.clock import db_now
-from controlplane.core.live.change_notices import changed
+from controlplane.core.live.change_notices import notify_changed
 from controlplane.core.wakeups import wake
 from switches.models import Publication, Switch
 
@@ -33,5 +33,5 @@ def publish(publication: Publication, switch: Switch, now: datetime) -> int:
     # Not the transaction's `now`, which is long past if it waited for the lock.
     switch.committed_at = db_now()
     switch.save(update_fields=["version", "requested_at", "committed_at"])
-    changed("switches", switch.pk)
+    notify_changed("switches", switch.pk)
     return publication.version

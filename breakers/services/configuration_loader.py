@@ -12,7 +12,7 @@ from breakers.policies import configuration
 from breakers.policies.documents import COLUMNS
 from controlplane.core.actors import Actor
 from controlplane.core.configuration.plans import REASON, Loaded
-from controlplane.core.live.change_notices import changed
+from controlplane.core.live.change_notices import notify_changed
 
 from . import catalog, registry
 from .load_plan import LoadPlan, PlannedWrite, build_plan
@@ -92,7 +92,7 @@ def _write_dependencies(
         update_fields=POLICY,
         batch_size=WRITTEN_AT_ONCE,
     )
-    changed("breakers", *(row.name for row in rows))
+    notify_changed("breakers", *(row.name for row in rows))
     return [
         {**registry.audit_change(row, one.before, one.after), "reason": REASON}
         for row, one in zip(rows, writes, strict=True)

@@ -11,7 +11,7 @@ from breakers.sql import fetch_all
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.instances.queries import HEARD_WITHIN
-from controlplane.core.live.change_notices import changed
+from controlplane.core.live.change_notices import notify_changed
 
 ACTOR = system("reports")
 MAX_AT_ONCE = 500
@@ -65,7 +65,7 @@ def rediscover(now: datetime) -> int:
             rows, [*COLUMNS, "document", "on_outage", "registered_at", "changed_at", "removed_at"]
         )
         publication.advance(registry, now, *rows)
-        changed("breakers", *(row.name for row in rows))
+        notify_changed("breakers", *(row.name for row in rows))
         targets = [f"dependency:{row.name}" for row in rows]
         what = {"actor": ACTOR, "action": "dependency.rediscovered", "now": now}
         audit.record_many([{**what, "target": target} for target in targets])
@@ -94,7 +94,7 @@ def _purge_some(now: datetime) -> int:
         named = [row.name for row in gone]
         gone.delete()
         if named:
-            changed("breakers", *named)
+            notify_changed("breakers", *named)
         return len(named)
 
 

@@ -17,7 +17,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import InvalidInput, NotFound
 from controlplane.core.instances.queries import HEARD_WITHIN
-from controlplane.core.live.change_notices import changed
+from controlplane.core.live.change_notices import notify_changed
 from controlplane.core.outbox import services as outbox
 from controlplane.core.reasons import find_reason_problems, find_text_problems
 
@@ -95,7 +95,7 @@ def set_override(
             expires_at=now + lasts,
             version=publication.advance(head, now, dependency),
         )
-        changed("breakers", dependency.name)
+        notify_changed("breakers", dependency.name)
         _record_set(override, replaced, actor, now)
         return override
 
@@ -119,7 +119,7 @@ def remove_override(
             raise NotFound(f"Nothing is forced upon {dependency.name}.")
         override_endings.end_override(override, override_endings.REMOVED, actor=actor, now=now)
         publication.advance(head, now, dependency)
-        changed("breakers", dependency.name)
+        notify_changed("breakers", dependency.name)
         override_endings.record_end(
             override, dependency, reason=reason.strip(), actor=actor, now=now
         )
@@ -196,7 +196,7 @@ def _expire(pk: int, now: datetime) -> bool:
         dependency = override.dependency
         override_endings.end_override(override, override_endings.EXPIRED, actor=EXPIRY, now=now)
         publication.advance(head, now, dependency)
-        changed("breakers", dependency.name)
+        notify_changed("breakers", dependency.name)
         override_endings.record_end(override, dependency, actor=EXPIRY, now=now)
         return True
 

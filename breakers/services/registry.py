@@ -13,7 +13,7 @@ from breakers.policies.documents import COLUMNS
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
-from controlplane.core.live.change_notices import changed
+from controlplane.core.live.change_notices import notify_changed
 
 from . import override_endings
 from .discovered import purge_discovered, rediscover
@@ -52,7 +52,7 @@ def put_dependency(
         apply_policy(dependency, wanted, now)
         dependency.save()
         publication.advance(registry, now, dependency)
-        changed("breakers", dependency.name)
+        notify_changed("breakers", dependency.name)
         audit.record(
             **audit_change(dependency, before, wanted), reason=reason.strip(), actor=actor, now=now
         )
@@ -98,7 +98,7 @@ def remove_dependency(
         dependency.changed_at = dependency.removed_at = now
         dependency.save(update_fields=["document", "on_outage", "changed_at", "removed_at"])
         publication.advance(registry, now, dependency)
-        changed("breakers", dependency.name)
+        notify_changed("breakers", dependency.name)
         override_endings.end_with_dependency(dependency, actor=actor, now=now)
         audit.record(
             actor=actor,

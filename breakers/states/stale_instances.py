@@ -47,7 +47,7 @@ def notify_stale(now: datetime) -> int:
     """
     last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
     if last is None or now - last > MAX_LOOKBACK:
-        change_notices.missed()
+        change_notices.notify_missed()
         return 0
     passed = max(now - last, timedelta()) + OVERLAP
     stale, gone = now - HEARD_WITHIN, now - GONE_AFTER
@@ -60,5 +60,5 @@ def notify_stale(now: datetime) -> int:
     with connection.cursor() as cursor:
         cursor.execute(_FADED, given)
         found = [name for (name,) in cursor]
-    change_notices.changed("breakers", *found)
+    change_notices.notify_changed("breakers", *found)
     return len(found)

@@ -12,7 +12,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.escalations import services as escalation
 from controlplane.core.json_values import require_readable
-from controlplane.core.live.change_notices import changed
+from controlplane.core.live.change_notices import notify_changed
 from slo.arithmetic.hysteresis import AlertKey, FiringRule, OpenAlert, plan_changes
 from slo.arithmetic.minutes import due_minute
 from slo.models import Alert, EvaluatedMinute
@@ -93,7 +93,7 @@ def update_alerts(
     _resolve_alerts(ended, now)
     if kind == Alert.Kind.BURN:
         over = (one.key[1] for one in open_alerts if one.id in ended)
-        changed("slo", *{*(one.subject for one in opened), *over})
+        notify_changed("slo", *{*(one.subject for one in opened), *over})
     return len(opened) + len(ended)
 
 
@@ -130,7 +130,7 @@ def acknowledge(*, alert_id: int, actor: Actor, now: datetime, comment: str = ""
     alert.save(update_fields=["acknowledged_at", "acknowledged_by", "acknowledged_because"])
     escalation.acknowledge(subject=notifications.alert_subject(alert), actor=actor, now=now)
     if alert.kind == Alert.Kind.BURN:
-        changed("slo", alert.subject)
+        notify_changed("slo", alert.subject)
     audit.record(
         actor=actor,
         action="alert.acknowledged",

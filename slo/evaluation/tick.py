@@ -10,7 +10,7 @@ from django.db.models import Exists, IntegerField, QuerySet, Value
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast, Extract, Floor
 
-from controlplane.core.live.change_notices import changed
+from controlplane.core.live.change_notices import notify_changed
 from slo.alerts import lifecycle, locks
 from slo.arithmetic.evaluate import FIRING, UNKNOWN
 from slo.arithmetic.hysteresis import AlertKey, FiringRule
@@ -102,7 +102,7 @@ def _evaluate_minute(minute: int, now: datetime, *, is_last: bool) -> bool | Non
     changed_names = [
         one.slo.name for one in evaluated if states.get(one.slo.pk) != one.evaluation.state
     ]
-    changed("slo", *changed_names)
+    notify_changed("slo", *changed_names)
     if minute % PURGE_EVERY_MINUTES == 0:
         EvaluatedMinute.objects.filter(minute__lt=minute - KEPT_MINUTES).delete()
     claimed.slos, claimed.took_ms = len(evaluated), (time.monotonic() - began) * 1000

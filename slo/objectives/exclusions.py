@@ -10,7 +10,7 @@ from controlplane.core import durations
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
-from controlplane.core.live.change_notices import changed
+from controlplane.core.live.change_notices import notify_changed
 from controlplane.core.reasons import find_text_problems
 from slo.arithmetic.minutes import due_minute, end_of, minute_of
 from slo.evaluation.evaluator import load_status
@@ -119,7 +119,7 @@ def _budget(slo: Slo, now: datetime) -> dict[str, Any]:
 def _record(
     action: str, slo: Slo, outcome: ExclusionOutcome, reason: str, actor: Actor, now: datetime
 ) -> None:
-    changed("slo", slo.name)
+    notify_changed("slo", slo.name)
     exclusion = outcome.exclusion
     span = {
         "id": exclusion.pk,

@@ -9,7 +9,7 @@ from django.db import transaction
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
-from controlplane.core.live.change_notices import changed
+from controlplane.core.live.change_notices import notify_changed
 from slo.counters import reader
 from slo.models import Series, Sli, Slo
 from slo.models.objective import PROMETHEUS
@@ -66,7 +66,7 @@ def write_slo(
     sli = reader.get_or_create_sli(slo)
     if before is not None and before["source"] != document["source"]:
         _reset_polling(sli)
-    changed("slo", slo.name)
+    notify_changed("slo", slo.name)
     return slo, audit_row(name, before, document)
 
 
@@ -82,7 +82,7 @@ def remove_slo(*, name: str, reason: str = "", actor: Actor, now: datetime) -> S
         before = documents.to_document(slo)
         slo.removed_at = slo.changed_at = now
         slo.save(update_fields=["removed_at", "changed_at"])
-        changed("slo", slo.name)
+        notify_changed("slo", slo.name)
         audit.record(
             actor=actor,
             action="slo.removed",

@@ -8,7 +8,7 @@ from typing import Any
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.live.change_notices import changed
+from controlplane.core.live.change_notices import notify_changed
 from controlplane.core.outbox import services as outbox
 from switches.models import Episode, Switch
 
@@ -63,5 +63,5 @@ def record_change(
         now=now,
         to=to,
     )
-    changed("switches", switch.pk)
+    notify_changed("switches", switch.pk)
     return entry

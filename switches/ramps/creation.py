@@ -11,7 +11,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.escalations import services as escalation
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
-from controlplane.core.live.change_notices import changed
+from controlplane.core.live.change_notices import notify_changed
 from switches.episodes import changes, facts
 from switches.models import Episode, Publication, Ramp, Switch
 
@@ -67,7 +67,7 @@ def request(
         after={"ramp": ramp.pk, "episode": episode.pk, "plan": shares},
         now=now,
     )
-    changed("ramps", str(ramp.pk))
+    notify_changed("ramps", str(ramp.pk))
     return ramp
 
 

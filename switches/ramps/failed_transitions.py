@@ -12,7 +12,7 @@ from django.db.models import F
 from controlplane.core.jobs import endings
 from controlplane.core.jobs.claims import LeasedJob
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.live.change_notices import changed
+from controlplane.core.live.change_notices import notify_changed
 
 from . import notifications
 
@@ -25,7 +25,7 @@ def count_failure(turn: LeasedJob, step: JobStep, error: str) -> bool:
     """Count a failed attempt and return True if it was the last. Raise :class:`LeaseLost`."""
     JobStep.objects.filter(pk=step.pk).update(attempts=F("attempts") + 1, error=error)
     turn.change(error=error, attempts=turn.job.attempts + 1)
-    changed("ramps", str(turn.job.pk))
+    notify_changed("ramps", str(turn.job.pk))
     return step.attempts + 1 >= MAX_ATTEMPTS
 
 
@@ -44,7 +44,7 @@ def record_failed_compensation(turn: LeasedJob, why: str, error: str, now: datet
         outcome=said,
         compensation_failed_at=now,
     )
-    changed("ramps", str(turn.job.pk))
+    notify_changed("ramps", str(turn.job.pk))
     if endings.is_called(job, endings.NOT_COMPENSATED):
         return
     with transaction.atomic():

@@ -17,7 +17,7 @@ from controlplane.core.gates.questions import NO_DATA, WAITING, Answer, Question
 from controlplane.core.jobs import claims
 from controlplane.core.jobs.claims import LeasedJob
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.live.change_notices import changed
+from controlplane.core.live.change_notices import notify_changed
 from switches.models import Ramp
 
 from . import clock_correction, descriptions, transitions
@@ -84,7 +84,7 @@ def store_results(evaluations: Sequence[RampEvaluation], now: datetime) -> None:
         evaluation.gates = [{**gate, "checked_at": checked_at} for gate in evaluation.gates]
         evaluation.step.data = {**evaluation.step.data, "gates": evaluation.gates}
     claims.store_step_data([(evaluation.turn, evaluation.step) for evaluation in evaluations])
-    changed("ramps", *(str(evaluation.ramp.pk) for evaluation in evaluations))
+    notify_changed("ramps", *(str(evaluation.ramp.pk) for evaluation in evaluations))
 
 
 def _evaluate_safely(

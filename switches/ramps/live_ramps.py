@@ -11,7 +11,7 @@ from controlplane.core.escalations import services as escalation
 from controlplane.core.gates import services as gates
 from controlplane.core.jobs import control, endings
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.live.change_notices import changed
+from controlplane.core.live.change_notices import notify_changed
 from switches.models import Ramp, Switch
 
 from . import manual_gates
@@ -62,7 +62,7 @@ def close(ramp: Ramp, job: Job, step_state: str, said: str, actor: Actor, now: d
     ramp.live, ramp.blind_since = False, None
     ramp.save(update_fields=["live", "blind_since"])
     escalation.close(subject=endings.get_subject(job), now=now)
-    changed("ramps", str(ramp.pk))
+    notify_changed("ramps", str(ramp.pk))
     leave_step(ramp, job.step_index, actor, now, said)
     if job.compensated_at is not None:
         kind, why = Approval.Kind.RELEASE, "The ramp was taken back."

@@ -16,7 +16,7 @@ from controlplane.core.gates.questions import FAIL
 from controlplane.core.jobs import effects
 from controlplane.core.jobs.kinds import Probe, no_probe
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.live.change_notices import changed
+from controlplane.core.live.change_notices import notify_changed
 from switches.episodes import changes, overdue
 from switches.models import Episode, OnExpiry
 from switches.rules import guard
@@ -99,7 +99,7 @@ def hold(
     locked.ramp.blind_since = blind_since
     locked.ramp.save(update_fields=["blind_since"])
     locked.remember(HELD_FOR, held_for)
-    changed("ramps", str(locked.ramp.pk))
+    notify_changed("ramps", str(locked.ramp.pk))
     if is_new:
         record_transition(locked, "ramp.held", why, SYSTEM, now, severity="warning")
         probe("hold.told")
@@ -159,7 +159,7 @@ def record_transition(
     """
     if to is None:
         to = notifications.route_transition(locked, action, severity, said, actor, now)
-    changed("ramps", str(locked.ramp.pk))
+    notify_changed("ramps", str(locked.ramp.pk))
     return changes.record_change(
         action,
         locked.switch,

@@ -10,7 +10,7 @@ from django.db.models import F
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput
-from controlplane.core.live.change_notices import changed
+from controlplane.core.live.change_notices import notify_changed
 from switches import publication
 from switches.episodes import changes
 from switches.models import Episode, Publication, Switch
@@ -73,7 +73,7 @@ def describe(
         for field, value in changes.items():
             setattr(switch, field, value)
         switch.save(update_fields=list(changes))
-        changed("switches", switch.pk)
+        notify_changed("switches", switch.pk)
         audit.record(
             actor=actor,
             action="registration.changed",

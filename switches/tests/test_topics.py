@@ -32,7 +32,7 @@ class Listening:
         ends = time.monotonic() + 1
         while time.monotonic() < ends:
             message = self._pubsub.get_message(ignore_subscribe_messages=True, timeout=0.2)
-            note = change_notices.read(message["data"]) if message else None
+            note = change_notices.decode_notice(message["data"]) if message else None
             if note and note[0] == topic and resource in note[1]:
                 return True
         return False

@@ -93,7 +93,7 @@ def _recent_outage(work: ReplaySlice) -> str:
 
 
 def _hold(work: ReplaySlice, pause: timedelta, why: str) -> StepContinues:
-    change_notices.changed("dlq", f"job:{work.turn.job.pk}")
+    change_notices.notify_changed("dlq", f"job:{work.turn.job.pk}")
     return StepContinues(work.now + pause, holding=why)
 
 
@@ -106,7 +106,7 @@ def _record_result(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe)
         turn.change(outcome=_describe_outcome(replay), heartbeat_at=now)
         breaker_gates.withdraw_gates(replay)
         _announce(replay, job, now)
-        change_notices.changed("dlq", f"job:{job.pk}", str(replay.stream))
+        change_notices.notify_changed("dlq", f"job:{job.pk}", str(replay.stream))
         audit.record(
             actor=ACTOR,
             action=f"dead_letters.{'purged' if replay.action == PURGE else 'replayed'}",
@@ -125,7 +125,7 @@ def _give_up(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
         turn.heartbeat(now)
         replay = tally.recount(turn.job.pk)
         breaker_gates.withdraw_gates(replay)
-        change_notices.changed("dlq", f"job:{turn.job.pk}", str(replay.stream))
+        change_notices.notify_changed("dlq", f"job:{turn.job.pk}", str(replay.stream))
 
 
 @transaction.atomic
@@ -149,7 +149,7 @@ def _cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
     control.take_over(row, now, **over, outcome=outcome)
     breaker_gates.withdraw_gates(replay)
     escalation.close(subject=endings.get_subject(row), now=now)
-    change_notices.changed("dlq", f"job:{row.pk}")
+    change_notices.notify_changed("dlq", f"job:{row.pk}")
     audit.record(
         actor=actor,
         action="job.cancelled",

@@ -164,7 +164,7 @@ def _start_job(
         approval_id=approval.pk if approval else None,
     )
     breaker_gates.ask_gates(replay, now)
-    change_notices.changed("dlq", f"job:{job.pk}")
+    change_notices.notify_changed("dlq", f"job:{job.pk}")
     audit.record(
         actor=actor,
         action="dead_letters.replay_asked",

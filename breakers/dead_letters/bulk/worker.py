@@ -280,4 +280,4 @@ def count_failed_try(work: ReplaySlice) -> None:
 def _notify_progress(work: ReplaySlice) -> None:
     if time.monotonic() - work.told_at >= NOTIFY_EVERY_SECONDS:
         work.told_at = time.monotonic()
-        change_notices.changed("dlq", f"job:{work.replay.pk}")
+        change_notices.notify_changed("dlq", f"job:{work.replay.pk}")

@@ -108,4 +108,4 @@ def _announce(
         facts=facts,
         now=now,
     )
-    live.changed(stream_state.TOPIC, str(stream))
+    live.notify_changed(stream_state.TOPIC, str(stream))

@@ -176,7 +176,7 @@ def _record_gap(stream: LetterStream, vanished: Sequence[str], now: datetime) ->
         latest.save(update_fields=["first", "last", "count"])
     else:
         Gap.objects.create(stream=stream, first=first, last=last, count=count, noticed_at=now)
-    live.changed(stream_state.TOPIC, str(stream))
+    live.notify_changed(stream_state.TOPIC, str(stream))
 
 
 def _has_letters_between(stream: LetterStream, gap: Gap, first: str, last: str) -> bool:

@@ -99,7 +99,7 @@ def _record_server(server: str, said: _ServerSample, now: datetime) -> bool:
         row = LetterServer.objects.select_for_update().get(pk=server)
         if row.is_away != is_away or row.since is None:
             row.is_away, row.since = is_away, now
-            live.changed(stream_state.TOPIC, f"server:{server}")
+            live.notify_changed(stream_state.TOPIC, f"server:{server}")
             log.info("dead_letters.server", server=server, is_away=is_away, said=said.error)
         if not is_away:
             row.asked_at, row.cursor = now, said.cursor

@@ -102,7 +102,7 @@ def record_outbox(
     locked.save()
     record_minute([locked.pk], now)
     if not is_same:
-        live.changed(TOPIC, str(locked))
+        live.notify_changed(TOPIC, str(locked))
     return locked
 
 
@@ -126,7 +126,7 @@ def record_unchanged(unchanged: Sequence[LetterStream], now: datetime) -> None:
     LetterStream.objects.filter(pk__in=mine).update(sampled_at=now)
     record_minute(mine, now)
     moving = {pk for pk, by in streams.growth_per_minute(unchanged, now - MINUTE).items() if by}
-    live.changed(TOPIC, *(str(one) for one in unchanged if one.pk in moving))
+    live.notify_changed(TOPIC, *(str(one) for one in unchanged if one.pk in moving))
 
 
 def record_minute(pks: Sequence[int], now: datetime) -> None:
@@ -166,7 +166,7 @@ def _write_samples(
         return []
     written = {pk for (pk,) in fetch_all(_STAND, {**columns, "now": now, "limit": ALARM_DEPTH})}
     record_minute(sorted(written), now)
-    live.changed(TOPIC, *(str(one) for one, _ in seen if one.pk in written))
+    live.notify_changed(TOPIC, *(str(one) for one, _ in seen if one.pk in written))
     return sorted(mine)
 
 

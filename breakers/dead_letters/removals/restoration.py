@@ -175,7 +175,7 @@ def _record(
     locked.save(update_fields=["state", "new_id"])
     stream = locked.stream
     type(stream).objects.filter(pk=stream.pk).update(depth=F("depth") + 1, gone_at=None)
-    change_notices.changed("dlq", str(stream))
+    change_notices.notify_changed("dlq", str(stream))
     audit.record(
         actor=audit_rows.acting(actor, locked.restored_by),
         action=RESTORED,

@@ -208,4 +208,4 @@ def _remove_from_index(
         retried_total=F("retried_total") + retried,
         vanished_total=F("vanished_total") + vanished,
     )
-    change_notices.changed("dlq", str(stream))
+    change_notices.notify_changed("dlq", str(stream))

@@ -1,4 +1,4 @@
-"""Sessions of sockets: looked up when a socket opens, and re-checked while it is open."""
+"""Sessions of WebSockets: looked up at the handshake, and re-checked while the socket is open."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -14,12 +14,12 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Forbidden, Unauthenticated
 from controlplane.core.http.requests import session_digest
 from controlplane.core.live import topics
-from controlplane.core.live.subscribers import Session, Visitor
+from controlplane.core.live.subscribers import Session, Subscriber
 from controlplane.core.roles import SCOPES_OF, Role
 
 from . import factors
 
-_STANDING = """
+_VALID_SESSIONS = """
     SELECT asked.key, s.session_data, u.password, u.role
     FROM unnest(%s::text[], %s::bigint[]) AS asked (key, user_id)
     JOIN core_browsersession s ON s.session_key = asked.key AND s.expire_date > clock_timestamp()
@@ -27,52 +27,54 @@ _STANDING = """
 """
 
 
-def find(key: str) -> Visitor:
-    """Return the visitor of a session.
+def find_session(key: str) -> Subscriber:
+    """Return the subscriber of a session key.
 
-    Raises :class:`Unauthenticated` if it has ended, and :class:`Forbidden` if the role requires a
-    second factor that isn't set up.
+    Raises :class:`Unauthenticated` if the session has ended, and :class:`Forbidden` if the role
+    requires a second factor that isn't set up.
     """
     row = BrowserSession.objects.open(db_now()).filter(pk=session_digest(key)).first()
     content = SessionStore().decode(row.session_data) if row else {}
-    user = _user(content.get(SESSION_KEY))
+    user = _find_user(content.get(SESSION_KEY))
     if row is None or user is None or not is_of(content, user.pk, user.password):
         raise Unauthenticated("Sign in first: this session has ended.")
     if factors.is_required(user) and not factors.has_any(user):
         raise Forbidden(factors.SET_UP_FIRST)
     found = Session(row.pk, user.pk, user.role, row.session_data, user.password)
-    topics_ = topics.allowed(SCOPES_OF[Role(user.role)])
-    return Visitor(name=f"user:{user.pk}", topics=topics_, session=found)
+    allowed = topics.find_allowed_topics(SCOPES_OF[Role(user.role)])
+    return Subscriber(name=f"user:{user.pk}", topics=allowed, session=found)
 
 
-def ended(sessions: Collection[Session]) -> set[Session]:
-    """Return the sessions that have ended.
+def find_ended_sessions(sessions: Collection[Session]) -> set[Session]:
+    """Return the sessions that have ended, in one query.
 
-    They were signed out, expired, or belong to somebody whose password or role changed or who was
-    deactivated. One query for any number.
+    A session has ended if it was signed out or expired, or if the person was deactivated or has
+    another password or role.
     """
-    asked = list(set(sessions))
-    if not asked:
+    unique = list(set(sessions))
+    if not unique:
         return set()
     with connection.cursor() as cursor:
-        cursor.execute(_STANDING, [[one.key for one in asked], [one.user_id for one in asked]])
-        standing = {row[0]: row[1:] for row in cursor.fetchall()}
-    return {one for one in asked if not _stands(one, standing.get(one.key))}
+        cursor.execute(
+            _VALID_SESSIONS, [[one.key for one in unique], [one.user_id for one in unique]]
+        )
+        rows = {row[0]: row[1:] for row in cursor.fetchall()}
+    return {one for one in unique if not _is_valid(one, rows.get(one.key))}
 
 
 def is_of(content: Mapping[str, Any], user_id: int, password: str) -> bool:
-    """Return True if a session is this person's, signed in with their current password."""
+    """Return True if a session belongs to this user and their current password."""
     user = User(pk=user_id, password=password)
     known = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
-    said = str(content.get(HASH_SESSION_KEY, ""))
+    value = str(content.get(HASH_SESSION_KEY, ""))
     return (
         str(content.get(SESSION_KEY)) == str(user_id)
         and content.get(BACKEND_SESSION_KEY) in settings.AUTHENTICATION_BACKENDS
-        and any(constant_time_compare(said, each) for each in known)
+        and any(constant_time_compare(value, each) for each in known)
     )
 
 
-def _stands(session: Session, row: tuple[str, str, str] | None) -> bool:
+def _is_valid(session: Session, row: tuple[str, str, str] | None) -> bool:
     if row is None:
         return False
     data, password, role = row
@@ -83,7 +85,7 @@ def _stands(session: Session, row: tuple[str, str, str] | None) -> bool:
     return is_of(SessionStore().decode(data), session.user_id, password)
 
 
-def _user(said: Any) -> User | None:
-    if not str(said).isdigit():
+def _find_user(value: Any) -> User | None:
+    if not str(value).isdigit():
         return None
-    return User.objects.filter(pk=int(said), is_active=True).first()
+    return User.objects.filter(pk=int(value), is_active=True).first()

@@ -93,7 +93,7 @@ def report(causes: Sequence[Cause], now: datetime) -> bool:
     row.since = row.since if row.level == before else now
     row.save()
     wake("degradation")
-    change_notices.changed("degradation", "installation")
+    change_notices.notify_changed("degradation", "installation")
     if row.level != before:
         _tell(row, before, now)
     return True

@@ -1,1 +1,1 @@
-"""Live updates for open sockets: notifications between processes, and a hub in each process."""
+"""Live updates over WebSockets: notifications between processes, and one hub per process."""

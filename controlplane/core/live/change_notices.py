@@ -1,7 +1,7 @@
-"""Notifications of changed resources through Redis, for processes with open sockets.
+"""Redis notifications of changed resources, for processes with open sockets.
 
-A notification only names the resource; the receiver reads it from the database. A loss costs a
-moment: a process that may have missed some makes its clients reload.
+A notification contains ids only; the receiver reads the resources from the database. If
+notifications may have been lost, the receiver tells its clients to reload.
 """
 
 from collections.abc import Iterable
@@ -12,39 +12,39 @@ from controlplane.core.protocol import LIVE_CHANNEL, MISSED_NOTE
 from controlplane.core.wakeups import publish_on_commit
 
 MAX_IDS = 200
-"""Maximum per notification; more ids are split."""
+"""Maximum number of ids in a notification; more ids are split into several."""
 
 
-def note(topic: str, ids: Iterable[str]) -> list[bytes]:
+def encode_notices(topic: str, ids: Iterable[str]) -> list[bytes]:
     """Return the encoded notifications for these resources."""
-    wanted = sorted(set(ids))
+    unique_ids = sorted(set(ids))
     return [
-        orjson.dumps({"topic": topic, "ids": wanted[start : start + MAX_IDS]})
-        for start in range(0, len(wanted), MAX_IDS)
+        orjson.dumps({"topic": topic, "ids": unique_ids[start : start + MAX_IDS]})
+        for start in range(0, len(unique_ids), MAX_IDS)
     ]
 
 
-def changed(topic: str, *ids: str) -> None:
-    """Notify open sockets of changed resources, after the current transaction commits.
+def notify_changed(topic: str, *ids: str) -> None:
+    """Notify open sockets of changed resources after the current transaction commits.
 
-    `topic` is one of the contract's: switches, ramps, breakers, dlq, slo, degradation.
+    `topic` is one of switches, ramps, breakers, dlq, slo and degradation.
     """
-    for text in note(topic, ids):
+    for text in encode_notices(topic, ids):
         publish_on_commit(LIVE_CHANNEL, text)
 
 
-def missed() -> None:
-    """Report that notifications may have been missed: all sockets reload."""
+def notify_missed() -> None:
+    """Tell all open sockets to reload, after the transaction commits."""
     publish_on_commit(LIVE_CHANNEL, MISSED_NOTE)
 
 
-def read(text: bytes) -> tuple[str, list[str]] | None:
+def decode_notice(text: bytes) -> tuple[str, list[str]] | None:
     """Return the topic and ids of a notification; None if it is invalid."""
     try:
-        said = orjson.loads(text)
-        topic, ids = said["topic"], said["ids"]
+        notice = orjson.loads(text)
+        topic, ids = notice["topic"], notice["ids"]
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return None
     if not isinstance(topic, str) or not isinstance(ids, list):
         return None
-    return topic, [one for one in ids if isinstance(one, str)]
+    return topic, [each for each in ids if isinstance(each, str)]

@@ -1,4 +1,4 @@
-"""Closes sockets whose credential has ended, or whose client doesn't read."""
+"""Periodic checks of open sockets: credentials, silent connections, clients that don't read."""
 
 import asyncio
 import time
@@ -8,40 +8,40 @@ from functools import partial
 import structlog
 
 from . import connections
-from .query_threads import AWAY, Desk
-from .sockets import Socket, Sockets
-from .subscribers import Session, Visitor
+from .query_threads import DATABASE_ERRORS, QueryPool
+from .sockets import Sockets
+from .subscribers import Session, Subscriber
 
-EVERY_SECONDS = 2.0
+CHECK_SECONDS = 2.0
 TRAFFIC_SECONDS = 0.25
-ANSWER_SECONDS = 2.0
+QUERY_SECONDS = 2.0
 QUIET_SECONDS = 20.0
-NOT_WELCOME = 4401
+UNAUTHENTICATED = 4401
 """Close code of a socket whose credential has ended."""
-ENDED = "The credential has ended: sign in, or use another token."
+CREDENTIAL_ENDED = "The credential has ended: sign in, or use another token."
 
 log = structlog.get_logger(__name__)
 
 
-class Guard:
-    """Closes sockets whose credential has ended, or whose client doesn't read.
+class ConnectionGuard:
+    """Closes sockets with an ended credential, and sockets whose client doesn't read.
 
-    `token_stands` returns whether a visitor's token is valid, without I/O; `ended_sessions` returns
-    the ended ones of the given sessions, by one query; `heartbeat` is the text for quiet sockets.
+    `is_token_valid` checks a subscriber's token without I/O, `find_ended_sessions` returns the
+    ended ones of the given sessions in one query, and `heartbeat` builds the text for idle sockets.
     """
 
     def __init__(
         self,
         sockets: Sockets,
-        desk: Desk,
-        token_stands: Callable[[Visitor], bool],
-        ended_sessions: Callable[[Collection[Session]], set[Session]],
+        query_pool: QueryPool,
+        is_token_valid: Callable[[Subscriber], bool],
+        find_ended_sessions: Callable[[Collection[Session]], set[Session]],
         heartbeat: Callable[[], str],
     ) -> None:
         self._sockets = sockets
-        self._desk = desk
-        self._token_stands = token_stands
-        self._ended_sessions = ended_sessions
+        self._query_pool = query_pool
+        self._is_token_valid = is_token_valid
+        self._find_ended_sessions = find_ended_sessions
         self._heartbeat = heartbeat
 
     async def run(self) -> None:
@@ -51,68 +51,65 @@ class Guard:
         while True:
             await asyncio.sleep(TRAFFIC_SECONDS)
             try:
-                self._look_at_traffic()
+                self._check_traffic()
             except Exception:
                 log.exception("live.traffic_check_failed")
 
-    def _look_at_traffic(self) -> None:
-        """Close sockets that send oversized messages or don't read.
+    def _check_traffic(self) -> None:
+        """Close sockets that send oversized messages or don't acknowledge output.
 
-        The server would buffer the former; the server and the kernel would buffer output for the
-        latter.
+        Otherwise the server would buffer both without limit.
         """
         new = {one.connection for one in self._sockets if one.connection and not one.descriptor}
-        found = connections.find(new) if new else {}
+        descriptors = connections.find_descriptors(new) if new else {}
         for socket in self._sockets:
             if socket.connection is None:
                 continue
-            socket.descriptor = socket.descriptor or found.get(socket.connection)
+            socket.descriptor = socket.descriptor or descriptors.get(socket.connection)
             if socket.descriptor is None:
                 continue
-            seen = connections.traffic(socket.descriptor, socket.connection)
-            if seen is None:
+            traffic = connections.read_traffic(socket.descriptor, socket.connection)
+            if traffic is None:
                 continue
-            if socket.floods(seen.received) or socket.stalls(seen, time.monotonic()):
-                log.info("live.socket_cut", visitor=socket.visitor.name)
+            if socket.is_flooding(traffic.received) or socket.is_stalled(traffic, time.monotonic()):
+                log.info("live.socket_cut", visitor=socket.subscriber.name)
                 socket.abandon()
-                self._sockets.leave(socket)
+                self._sockets.remove(socket)
 
     async def _watch_sockets(self) -> None:
         while True:
-            await asyncio.sleep(EVERY_SECONDS)
+            await asyncio.sleep(CHECK_SECONDS)
             try:
-                self._look_at_sockets()
-                self._look_at_tokens()
-                await self._look_at_sessions()
-            except AWAY as error:
-                # Keep them: messages sent meanwhile don't depend on the database.
+                self._check_sockets()
+                self._check_tokens()
+                await self._check_sessions()
+            except DATABASE_ERRORS as error:
+                # Keep the sockets open: an outage of the database must not close them.
                 log.info("live.sessions_unread", error=str(error))
             except Exception:
                 log.exception("live.guard_failed")
 
-    def _look_at_sockets(self) -> None:
-        now, quiet = time.monotonic(), self._heartbeat()
+    def _check_sockets(self) -> None:
+        now, heartbeat = time.monotonic(), self._heartbeat()
         for socket in self._sockets:
-            if socket.give_up(now):
-                # The task ends once the server notices; the place is free at once.
-                self._sockets.leave(socket)
-            elif now - socket.said_at >= QUIET_SECONDS:
-                socket.say(quiet)
+            if socket.abandon_if_stuck(now):
+                # Its task ends later, but its slot is free immediately.
+                self._sockets.remove(socket)
+            elif now - socket.sent_at >= QUIET_SECONDS:
+                socket.send(heartbeat)
 
-    def _look_at_tokens(self) -> None:
+    def _check_tokens(self) -> None:
         for socket in self._sockets:
-            if socket.visitor.session is None and not self._token_stands(socket.visitor):
-                _close(socket)
+            if socket.subscriber.session is None and not self._is_token_valid(socket.subscriber):
+                socket.end(UNAUTHENTICATED, CREDENTIAL_ENDED)
 
-    async def _look_at_sessions(self) -> None:
-        asked = {one.visitor.session for one in self._sockets if one.visitor.session}
-        if not asked:
+    async def _check_sessions(self) -> None:
+        sessions = {one.subscriber.session for one in self._sockets if one.subscriber.session}
+        if not sessions:
             return
-        over = await self._desk.ask(partial(self._ended_sessions, asked), ANSWER_SECONDS)
+        ended = await self._query_pool.run(
+            partial(self._find_ended_sessions, sessions), QUERY_SECONDS
+        )
         for socket in self._sockets:
-            if socket.visitor.session in over:
-                _close(socket)
-
-
-def _close(socket: Socket) -> None:
-    socket.end(NOT_WELCOME, ENDED)
+            if socket.subscriber.session in ended:
+                socket.end(UNAUTHENTICATED, CREDENTIAL_ENDED)

@@ -1,7 +1,7 @@
 """TCP connections of WebSockets, found by file descriptor.
 
-The server neither limits an unfinished message nor closes a connection whose client doesn't read;
-these functions allow both.
+The server neither limits incomplete messages nor closes connections whose client doesn't read.
+These functions provide the traffic counters and the abort that such limits need.
 """
 
 import os
@@ -19,26 +19,26 @@ _INFO = struct.Struct("@24xI92xQQ8xI")
 
 
 class Traffic(NamedTuple):
-    """Bytes received, bytes acknowledged, and whether some are unacknowledged or unsent."""
+    """Bytes received and acknowledged, and True if output is unacknowledged or unsent."""
 
     received: int
-    taken: int
-    waiting: bool
+    acknowledged: int
+    is_pending: bool
 
 
-def find(peers: Collection[Peer]) -> dict[Peer, int]:
+def find_descriptors(peers: Collection[Peer]) -> dict[Peer, int]:
     """Return this process's file descriptors of connections from these addresses and ports."""
     found: dict[Peer, int] = {}
     for name in os.listdir(DESCRIPTORS):
-        peer = _peer(int(name))
+        peer = _read_peer(int(name))
         if peer is not None and peer in peers:
             found[peer] = int(name)
     return found
 
 
-def traffic(descriptor: int, peer: Peer) -> Traffic | None:
-    """Return the traffic with `peer` so far; None if it is gone or the system has no counters."""
-    if not hasattr(socket, "TCP_INFO") or _peer(descriptor) != peer:
+def read_traffic(descriptor: int, peer: Peer) -> Traffic | None:
+    """Return the traffic with `peer`; None if it disconnected or the system has no counters."""
+    if not hasattr(socket, "TCP_INFO") or _read_peer(descriptor) != peer:
         return None
     connection = socket.socket(fileno=descriptor)
     try:
@@ -49,13 +49,13 @@ def traffic(descriptor: int, peer: Peer) -> Traffic | None:
         connection.detach()
     if len(info) < _INFO.size:
         return None
-    unacknowledged, taken, received, unsent = _INFO.unpack_from(info)
-    return Traffic(received, taken, waiting=bool(unacknowledged or unsent))
+    unacknowledged, acknowledged, received, unsent = _INFO.unpack_from(info)
+    return Traffic(received, acknowledged, is_pending=bool(unacknowledged or unsent))
 
 
-def cut(peer: Peer) -> bool:
-    """Close the connection from `peer` at once; return False if there is none."""
-    descriptor = find([peer]).get(peer)
+def abort_connection(peer: Peer) -> bool:
+    """Reset the connection from `peer`; return False if there is none."""
+    descriptor = find_descriptors([peer]).get(peer)
     if descriptor is None:
         return False
     try:
@@ -70,7 +70,7 @@ def cut(peer: Peer) -> bool:
     return True
 
 
-def _peer(descriptor: int) -> Peer | None:
+def _read_peer(descriptor: int) -> Peer | None:
     try:
         if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
             return None

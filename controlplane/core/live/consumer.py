@@ -1,4 +1,4 @@
-"""The Channels consumer at `/ws/live/`: authentication, subscriptions, and writing."""
+"""Channels consumer of `/ws/live/`: authentication, subscriptions, and writing."""
 
 import asyncio
 import time
@@ -28,10 +28,10 @@ from controlplane.core.live import stream
 from controlplane.core.live.hub import Hub
 from controlplane.core.live.sockets import Socket
 
-from .query_threads import AWAY
-from .subscribers import Visitor, carries_token, headers_of, is_own_page, session_key_of
+from .query_threads import DATABASE_ERRORS
+from .subscribers import Subscriber, carries_token, headers_of, is_own_page, session_key_of
 
-MAX_MESSAGE_BYTES = 4096  # bytes
+MAX_MESSAGE_BYTES = 4096
 SESSION_SECONDS = 3.0
 NOT_TEXT, TOO_MANY, TOO_LARGE = 1003, 1008, 1009
 
@@ -42,7 +42,7 @@ log = structlog.get_logger(__name__)
 
 
 class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
-    """Handles one socket from its handshake to its close."""
+    """A WebSocket connection from its handshake to its close."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -53,7 +53,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
         try:
             await super().__call__(scope, partial(self._receive, receive), send)
         except asyncio.CancelledError:
-            # The client doesn't read and was given up, so it can't be sent a close.
+            # An abandoned client doesn't read, so no close message can be sent.
             task = asyncio.current_task()
             if self._socket is None or not self._socket.stuck or task is None or task.uncancel():
                 raise
@@ -61,12 +61,12 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
             if self._writing is not None:
                 self._writing.cancel()
             if self._socket is not None:
-                self._hub.leave(self._socket)
+                self._hub.sockets.remove(self._socket)
 
     async def _receive(self, receive: Receive) -> Message:
-        """The next message, or the end once nothing is written any more.
+        """Return the next message, or a disconnect once the writer task has ended.
 
-        The server does not close a socket under a `receive` that waits, so that is ended first.
+        The server can't close a socket while `receive` is pending, so `receive` is canceled first.
         """
         if self._writing is None:
             return await receive()
@@ -79,13 +79,13 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
 
     async def websocket_connect(self, _message: Message) -> None:
         try:
-            socket = self._socket = self._hub.enter(await self._visitor())
+            socket = self._socket = self._hub.add(await self._authenticate())
         except DomainError as error:
             await self._refuse(error)
             raise StopConsumer from None
         socket.task = asyncio.current_task()
         client = self.scope.get("client")
-        # The server gives the port as text.
+        # The server passes the port as text.
         socket.connection = (client[0], int(client[1])) if client else None
         await self.send({"type": "websocket.accept"})
         self._writing = asyncio.create_task(socket.write(self._send_text))
@@ -95,14 +95,14 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
         if socket is None or socket.ending is not None:
             return
         socket.messages += 1
-        if not socket.asks.allows(time.monotonic()):
+        if not socket.message_limit.allows(time.monotonic()):
             socket.end(TOO_MANY, "Too many messages: one a second is enough.")
         elif text is None:
             socket.end(NOT_TEXT, "Messages are JSON, as text.")
         elif len(text.encode()) > MAX_MESSAGE_BYTES:
             socket.end(TOO_LARGE, f"A message may have at most {MAX_MESSAGE_BYTES // 1024} KiB.")
         else:
-            self._asked(socket, text)
+            self._handle_message(socket, text)
 
     async def websocket_disconnect(self, _message: Message) -> None:
         """Handle the end of the socket; if the server ended it, send the close reason."""
@@ -116,83 +116,88 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
                 log.debug("live.socket_lost", kind=type(error).__name__, error=str(error))
         raise StopConsumer
 
-    async def _visitor(self) -> Visitor:
-        """Return the visitor: a program by its token, or a person by their session."""
+    async def _authenticate(self) -> Subscriber:
+        """Return the subscriber: a program by its token, or a person by their session."""
         headers = headers_of(self.scope)
         if carries_token(headers):
-            return self._hub.around.holder(headers)
+            return self._hub.process.authenticate_token(headers)
         AllowedHosts(settings.ALLOWED_HOSTS).require(headers)
         key = session_key_of(headers, settings.SESSION_COOKIE_NAME)
         if key is None:
             raise Unauthenticated("Sign in first, or send `Authorization: Bearer sg_…`.")
-        if not is_own_page(headers, _trusted(), https_only=bool(settings.SESSION_COOKIE_SECURE)):
+        if not is_own_page(
+            headers, _list_trusted_origins(), https_only=bool(settings.SESSION_COOKIE_SECURE)
+        ):
             raise Forbidden("A socket is opened by a page of this console, or with a token.")
-        if not self._hub.around.database_reachable():
+        if not self._hub.process.database_reachable():
             raise Unavailable("Sessions can't be checked: the database does not answer.")
         try:
-            find = partial(self._hub.around.find_session, key)
-            return await self._hub.door.ask(find, SESSION_SECONDS)
-        except AWAY as error:
-            said = "Sessions can't be checked: the database does not answer."
-            raise Unavailable(said) from error
+            find = partial(self._hub.process.find_session, key)
+            return await self._hub.handshake_pool.run(find, SESSION_SECONDS)
+        except DATABASE_ERRORS as error:
+            detail = "Sessions can't be checked: the database does not answer."
+            raise Unavailable(detail) from error
 
     async def _refuse(self, error: DomainError) -> None:
-        """Before the handshake is done: an answer like any other, where the server can give it."""
+        """Reject the handshake, with a problem+json response if the server supports that."""
         if "websocket.http.response" not in (self.scope.get("extensions") or {}):
             await self.send({"type": "websocket.close"})
             return
         headers = {"Content-Type": problem.MEDIA_TYPE, **problem.headers(error)}
-        said = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-        start = {"type": "websocket.http.response.start", "status": error.status, "headers": said}
+        encoded = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        start = {
+            "type": "websocket.http.response.start",
+            "status": error.status,
+            "headers": encoded,
+        }
         body = orjson.dumps(problem.document(error))
         await self.send(start)
         await self.send({"type": "websocket.http.response.body", "body": body})
 
-    def _asked(self, socket: Socket, text: str) -> None:
+    def _handle_message(self, socket: Socket, text: str) -> None:
         try:
-            said = orjson.loads(text)
+            message = orjson.loads(text)
         except orjson.JSONDecodeError:
             socket.end(NOT_TEXT, "Messages are JSON.")
             return
         try:
-            socket.listen_to(_wanted(said, socket.visitor))
+            socket.subscribe(_read_topics(message, socket.subscriber))
         except DomainError as error:
-            socket.say(stream.refusal(error.detail))
+            socket.send(stream.build_refusal(error.detail))
 
     async def _send_text(self, text: str) -> None:
         await self.send({"type": "websocket.send", "text": text})
 
 
-class Nowhere(AsyncConsumer):  # type: ignore[misc]
-    """Any other path."""
+class UnknownPathConsumer(AsyncConsumer):  # type: ignore[misc]
+    """Closes sockets on any other path."""
 
     async def websocket_connect(self, _message: Message) -> None:
         await self.send({"type": "websocket.close"})
         raise StopConsumer
 
 
-def application(hub: Hub) -> Any:
-    """Return the ASGI application that serves sockets."""
+def build_application(hub: Hub) -> Any:
     routes = [
         path("ws/live/", LiveConsumer.as_asgi(hub=hub)),
         path("ws/live", LiveConsumer.as_asgi(hub=hub)),
-        re_path("", Nowhere.as_asgi()),
+        re_path("", UnknownPathConsumer.as_asgi()),
     ]
     return URLRouter(routes)
 
 
-def _wanted(said: Any, visitor: Visitor) -> frozenset[str]:
+def _read_topics(message: Any, subscriber: Subscriber) -> frozenset[str]:
     """Return the topics that a message subscribes to."""
-    names = said.get("subscribe") if isinstance(said, dict) else None
+    names = message.get("subscribe") if isinstance(message, dict) else None
     if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
         raise InvalidInput({"subscribe": ['send {"subscribe": ["switches"]}.']})
-    beyond = sorted(set(names) - visitor.topics)
-    if beyond:
-        heard = ", ".join(sorted(visitor.topics))
-        raise NotFound(f"You can't listen to {', '.join(beyond)}. You may: {heard}.")
+    refused = sorted(set(names) - subscriber.topics)
+    if refused:
+        allowed = ", ".join(sorted(subscriber.topics))
+        raise NotFound(f"You can't listen to {', '.join(refused)}. You may: {allowed}.")
     return frozenset(names)
 
 
-def _trusted() -> list[str]:
+def _list_trusted_origins() -> list[str]:
     own = [settings.PUBLIC_URL] if settings.PUBLIC_URL else []
     return [*settings.CSRF_TRUSTED_ORIGINS, *own]

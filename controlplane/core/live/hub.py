@@ -1,8 +1,8 @@
-"""Sends changes to the open sockets of this process: one stream, shared texts.
+"""Hub that sends changes to the open sockets of this process.
 
-It receives notifications and reads the resources they name; it also watches the data plane's view
-of PostgreSQL and Redis, since an outage can't be notified. Everything but the reads runs on the
-event loop of the web process.
+It receives notifications and sends the changed resources to the sockets. It also polls the data
+plane's state of PostgreSQL and Redis, because an outage can't be notified. Everything except
+database queries runs on the event loop of the web process.
 """
 
 import asyncio
@@ -15,16 +15,16 @@ import structlog
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import Unavailable
 from controlplane.core.live.sockets import Socket, Sockets
-from controlplane.core.live.stream import Stream
+from controlplane.core.live.stream import EventStream
 from controlplane.core.live.topics import DEGRADATION
 from controlplane.core.protocol import LIVE_CHANNEL, MISSED_NOTE
 from controlplane.core.redis_subscriber import Ear, Pace
 
 from . import change_notices, stream, topics
-from .connection_guard import Guard
-from .query_threads import Desk
-from .subscribers import Headers, Session, Visitor
-from .topic_publisher import Lane
+from .connection_guard import ConnectionGuard
+from .query_threads import QueryPool
+from .subscribers import Headers, Session, Subscriber
+from .topic_publisher import TopicPublisher
 
 PACE = Pace(connect_seconds=1.0, silence_seconds=1.0, longest_pause_seconds=2.0)
 WATCH_SECONDS = 0.1
@@ -36,76 +36,83 @@ GOING_AWAY = 1012
 log = structlog.get_logger(__name__)
 
 
-class Surroundings(Protocol):
-    """State of the surrounding process, answered from memory, as the hub needs it."""
+class ProcessState(Protocol):
+    """State of the web process that the hub needs; answered from memory unless noted."""
 
     def database_reachable(self) -> bool: ...
 
     def wall(self) -> datetime:
-        """Now, by the database's clock."""
+        """Return the current time of the database's clock."""
 
-    def degradation(self, *, hears: bool) -> Mapping[str, Any]:
-        """Return the installation's degradation, given whether notifications are received."""
+    def degradation(self, *, is_subscribed: bool) -> Mapping[str, Any]:
+        """Return the installation's degradation; `is_subscribed` is False without notifications."""
 
-    def holder(self, headers: Headers) -> Visitor:
-        """Return the visitor for the token in these headers; raise if the token is invalid."""
+    def authenticate_token(self, headers: Headers) -> Subscriber:
+        """Return the subscriber of the token in these headers; raise if the token is invalid."""
 
-    def token_stands(self, visitor: Visitor) -> bool:
-        """Return True if the visitor's token is still valid."""
+    def is_token_valid(self, subscriber: Subscriber) -> bool:
+        """Return True if the subscriber's token is still valid."""
 
-    def find_session(self, key: str) -> Visitor:
-        """Return the visitor of a session key, by the database.
+    def find_session(self, key: str) -> Subscriber:
+        """Return the subscriber of a session key, from the database.
 
-        Raises :class:`Unauthenticated` if the session is over, :class:`Forbidden` if its person
-        has yet to set up a second factor.
+        Raises :class:`Unauthenticated` if the session has ended, and :class:`Forbidden` if the
+        person must set up a second factor first.
         """
 
-    def ended_sessions(self, sessions: Collection[Session]) -> set[Session]:
-        """Return the ended ones of these sessions, by one query."""
+    def find_ended_sessions(self, sessions: Collection[Session]) -> set[Session]:
+        """Return the ended ones of these sessions, in one database query."""
 
 
 class Hub:
-    """The live sockets of this process; created once, started and stopped with the server."""
+    """The live sockets of this process; started and stopped with the server."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self.around = surroundings
+    def __init__(self, process: ProcessState) -> None:
+        self.process = process
         self.sockets = Sockets()
-        self.desk = Desk()
-        self.door = Desk(HANDSHAKE_THREADS, MAX_HANDSHAKES)
-        """Authenticates handshakes in threads of its own, so strangers don't delay open sockets."""
-        self.stream = Stream(topic.name for topic in topics.known())
-        self.hears = False
+        self.query_pool = QueryPool()
+        self.handshake_pool = QueryPool(HANDSHAKE_THREADS, MAX_HANDSHAKES)
+        """Separate threads for handshakes, so that strangers can't delay open sockets."""
+        self.stream = EventStream(topic.name for topic in topics.list_topics())
+        self.is_subscribed = False
         """True while notifications are received."""
-        self._deaf = False
+        self._is_disconnected = False
         """True after a failed attempt to receive them."""
         self.closing = False
-        self._lanes: dict[str, Lane] = {}
+        self._publishers: dict[str, TopicPublisher] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self, redis_url: str) -> None:
-        """Begin to listen, on the event loop that runs."""
-        around = self.around
-        self._lanes = {
-            topic.name: Lane(topic, self.stream, self.sockets, self.desk, around.database_reachable)
-            for topic in topics.known()
+        """Start all tasks on the running event loop."""
+        process = self.process
+        self._publishers = {
+            topic.name: TopicPublisher(
+                topic, self.stream, self.sockets, self.query_pool, process.database_reachable
+            )
+            for topic in topics.list_topics()
             if topic.read is not None
         }
         ear = Ear(
             redis_url,
             LIVE_CHANNEL,
             PACE,
-            on_message=self.hear,
-            on_begin=self._begin,
-            on_lost=self._lose,
+            on_message=self.handle_notice,
+            on_begin=self._handle_subscribed,
+            on_lost=self._handle_lost,
         )
-        guard = Guard(
+        guard = ConnectionGuard(
             self.sockets,
-            self.desk,
-            around.token_stands,
-            around.ended_sessions,
+            self.query_pool,
+            process.is_token_valid,
+            process.find_ended_sessions,
             self._heartbeat,
         )
-        work = [ear.run(), guard.run(), self._watch(), *(one.run() for one in self._lanes.values())]
+        work = [
+            ear.run(),
+            guard.run(),
+            self._watch_degradation(),
+            *(one.run() for one in self._publishers.values()),
+        ]
         self._tasks = [asyncio.create_task(each) for each in work]
 
     async def stop(self) -> None:
@@ -114,83 +121,80 @@ class Hub:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
-        self.desk.close()
-        self.door.close()
+        self.query_pool.close()
+        self.handshake_pool.close()
 
     def close(self) -> None:
-        """Let every socket go, now and from now on."""
+        """Close every socket and refuse new ones."""
         self.closing = True
         for socket in self.sockets:
             socket.end(GOING_AWAY, "The server is about to end; connect again in a moment.")
 
-    def enter(self, visitor: Visitor) -> Socket:
-        """Add a socket for this visitor, until :meth:`leave`.
+    def add(self, subscriber: Subscriber) -> Socket:
+        """Add a socket of this subscriber, until it is removed from `sockets`.
 
-        Its first message contains each topic's current position; it receives every later change.
-        Raises :class:`Unavailable` and :class:`TooManyRequests`.
+        Its first message contains the current position in each topic; it receives every later
+        change. Raises :class:`Unavailable` and :class:`TooManyRequests`.
         """
         if self.closing:
             raise Unavailable("This server is about to end; connect again.", retry_after=2)
-        socket = Socket(visitor, self._hello(visitor.topics))
-        self.sockets.enter(socket)
+        socket = Socket(subscriber, self._hello(subscriber.topics))
+        self.sockets.add(socket)
         return socket
 
-    def leave(self, socket: Socket) -> None:
-        self.sockets.leave(socket)
-
     def _hello(self, names: Collection[str]) -> str:
-        return self.stream.hello(names, hears=self.hears)
+        return self.stream.hello(names, is_subscribed=self.is_subscribed)
 
-    def hear(self, text: bytes) -> None:
-        """Handle a notification; invalid ones are ignored."""
+    def handle_notice(self, text: bytes) -> None:
+        """Pass a notification to its topic's publisher; ignore invalid notifications."""
         if text == MISSED_NOTE:
-            self._begin()
+            self._handle_subscribed()
             return
-        note = change_notices.read(text)
-        lane = self._lanes.get(note[0]) if note else None
-        if note is not None and lane is not None:
-            lane.note(note[1])
+        note = change_notices.decode_notice(text)
+        publisher = self._publishers.get(note[0]) if note else None
+        if note is not None and publisher is not None:
+            publisher.note(note[1])
 
-    def _begin(self) -> None:
-        """Start a new stream once notifications arrive, because earlier ones may be missing."""
-        self.hears, self._deaf = True, False
-        self.stream.begin_anew()
-        for lane in self._lanes.values():
-            lane.forget()
+    def _handle_subscribed(self) -> None:
+        """Start a new stream, because notifications may have been missed."""
+        self.is_subscribed, self._is_disconnected = True, False
+        self.stream.restart()
+        for publisher in self._publishers.values():
+            publisher.forget()
         for socket in self.sockets:
-            socket.begin_anew(self._hello(socket.topics))
+            socket.restart(self._hello(socket.topics))
 
-    def _lose(self) -> None:
-        """Notify all clients once that notifications are being missed."""
-        if self._deaf:
+    def _handle_lost(self) -> None:
+        """Tell all clients, once, that notifications are being missed."""
+        if self._is_disconnected:
             return
-        self.hears, self._deaf = False, True
-        said = self._heartbeat()
+        self.is_subscribed, self._is_disconnected = False, True
+        text = self._heartbeat()
         for socket in self.sockets:
-            socket.say(said)
+            socket.send(text)
 
-    async def _watch(self) -> None:
+    async def _watch_degradation(self) -> None:
         """Send the degradation to clients whenever it changes."""
-        told = self.around.degradation(hears=not self._deaf)
+        previous = self.process.degradation(is_subscribed=not self._is_disconnected)
         while True:
             await asyncio.sleep(WATCH_SECONDS)
             try:
-                present = self.around.degradation(hears=not self._deaf)
+                current = self.process.degradation(is_subscribed=not self._is_disconnected)
             except Exception:
                 log.exception("live.degradation_unknown")
                 continue
-            if present != told:
-                told = present
-                self._tell_degradation(present)
+            if current != previous:
+                previous = current
+                self._send_degradation(current)
 
-    def _tell_degradation(self, present: Mapping[str, Any]) -> None:
+    def _send_degradation(self, current: Mapping[str, Any]) -> None:
         name = DEGRADATION.name
-        text = self.stream.number(name, DEGRADATION.event, self._at(), present)
+        text = self.stream.number_event(name, DEGRADATION.event, self._format_now(), current)
         for socket in self.sockets:
-            socket.tell(name, [text])
+            socket.send_changes(name, [text])
 
     def _heartbeat(self) -> str:
-        return stream.heartbeat(self._at(), hears=self.hears)
+        return stream.build_heartbeat(self._format_now(), is_subscribed=self.is_subscribed)
 
-    def _at(self) -> str:
-        return timestamp(self.around.wall())
+    def _format_now(self) -> str:
+        return timestamp(self.process.wall())

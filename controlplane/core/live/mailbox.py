@@ -1,6 +1,6 @@
-"""A bounded, ordered queue of messages for one socket that records omissions. Pure.
+"""Bounded message queue of one socket. Pure.
 
-Texts are shared between sockets, so each queued message costs one reference.
+Messages are shared between sockets, so each queued message costs one reference.
 """
 
 from collections import deque
@@ -11,16 +11,16 @@ MAX_MESSAGES = 256
 
 
 class Mailbox:
-    """A FIFO of texts for one socket.
+    """A FIFO queue of texts for one socket.
 
-    When it is full, the topic that doesn't fit is skipped until the rest has been read; then one
-    message tells the client to reload it.
+    When it is full, messages are dropped, and the client is told to reload their topics once the
+    queue is empty.
     """
 
     def __init__(self, most: int = MAX_MESSAGES) -> None:
         self._most = most
         self._texts: deque[str] = deque()
-        self._left_out: dict[str, None] = {}
+        self._reloads: dict[str, None] = {}
 
     @property
     def room(self) -> int:
@@ -28,35 +28,34 @@ class Mailbox:
         return self._most - len(self._texts)
 
     def put(self, topic: str, text: str) -> None:
-        """Queue a numbered message; a skipped topic stays skipped."""
-        if topic in self._left_out:
+        """Queue a numbered message, or drop it if its topic must be reloaded anyway."""
+        if topic in self._reloads:
             return
         if len(self._texts) < self._most:
             self._texts.append(text)
         else:
-            self._left_out[topic] = None
+            self._reloads[topic] = None
 
-    def leave_out(self, topic: str) -> None:
-        """Make the client reload the topic, without a message."""
-        self._left_out[topic] = None
+    def mark_for_reload(self, topic: str) -> None:
+        self._reloads[topic] = None
 
-    def say(self, text: str) -> None:
-        """Queue a text without a number; it is dropped if the mailbox is full."""
+    def put_unnumbered(self, text: str) -> None:
+        """Queue a text without a number, or drop it if the queue is full."""
         if len(self._texts) < self._most:
             self._texts.append(text)
 
-    def begin_anew(self, hello: str) -> None:
-        """Discard all waiting texts; the client reloads everything."""
+    def restart(self, hello: str) -> None:
+        """Discard all queued texts; `hello` makes the client reload everything."""
         self._texts.clear()
-        self._left_out.clear()
+        self._reloads.clear()
         self._texts.append(hello)
 
     def take(self) -> str | None:
-        """Return the next text to write; None if there is none."""
+        """Remove and return the next text; None if there is none."""
         if self._texts:
             return self._texts.popleft()
-        if self._left_out:
-            topic = next(iter(self._left_out))
-            del self._left_out[topic]
-            return stream.resync(topic)
+        if self._reloads:
+            topic = next(iter(self._reloads))
+            del self._reloads[topic]
+            return stream.build_resync(topic)
         return None

@@ -1,4 +1,4 @@
-"""Asking the database from the event loop: in threads of its own, and never waiting for long."""
+"""Thread pool that runs database queries for the event loop."""
 
 import asyncio
 import math
@@ -12,45 +12,45 @@ from controlplane.core.errors import Unavailable
 
 THREADS = 6
 RETRY_AFTER_SECONDS = 2
-AWAY = (TimeoutError, DatabaseError, InterfaceError)
-"""Errors of queries while the database is down, or slow."""
+DATABASE_ERRORS = (TimeoutError, DatabaseError, InterfaceError)
+"""Errors of queries while the database is down or slow."""
 
 T = TypeVar("T")
 
 
-class Desk:
-    """A small thread pool for queries, in which a hanging query delays no other caller.
+class QueryPool:
+    """A small thread pool for queries; a hanging query does not delay its caller beyond a timeout.
 
-    It accepts at most `most` queries at once, waiting ones included.
+    It accepts at most `most` queries at once, including queued ones.
     """
 
     def __init__(self, threads: int = THREADS, most: float = math.inf) -> None:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="live")
         self._most = most
-        self._asking = 0
+        self._running = 0
 
-    async def ask(self, question: Callable[[], T], seconds: float) -> T:
-        """Return the result; raise TimeoutError after `seconds` and discard a later result.
+    async def run(self, query: Callable[[], T], seconds: float) -> T:
+        """Return the query's result; raise TimeoutError after `seconds`.
 
-        Raises :class:`Unavailable` above the limit of concurrent queries.
+        Raises :class:`Unavailable` if the pool has reached its limit.
         """
-        if self._asking >= self._most:
-            said = "Too many ask at the same moment; try again."
-            raise Unavailable(said, retry_after=RETRY_AFTER_SECONDS)
+        if self._running >= self._most:
+            message = "Too many ask at the same moment; try again."
+            raise Unavailable(message, retry_after=RETRY_AFTER_SECONDS)
         loop = asyncio.get_running_loop()
-        self._asking += 1
+        self._running += 1
         try:
-            asked = loop.run_in_executor(self._threads, _asked, question)
-            return await asyncio.wait_for(asked, timeout=seconds)
+            future = loop.run_in_executor(self._threads, _run_and_release, query)
+            return await asyncio.wait_for(future, timeout=seconds)
         finally:
-            self._asking -= 1
+            self._running -= 1
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _asked(question: Callable[[], T]) -> T:
+def _run_and_release(query: Callable[[], T]) -> T:
     try:
-        return question()
+        return query()
     finally:
         connection.close()  # Back to the pool, like a request's.

@@ -1,4 +1,4 @@
-"""The open sockets of this process, their queues, and their limits."""
+"""Open sockets of this process, with their queues and limits."""
 
 import asyncio
 import time
@@ -10,19 +10,19 @@ from controlplane.core.live import connections
 from controlplane.core.live.connections import Peer, Traffic
 from controlplane.core.live.mailbox import Mailbox
 
-from .subscribers import Visitor
+from .subscribers import Subscriber
 from .token_bucket import Pace
 
 MAX_SOCKETS = 5_000
 MAX_EACH = 50
 STUCK_SECONDS = 20.0
 SLOW_SECONDS = 0.5
-"""A socket that hasn't taken a message for this long is not waited for."""
+"""Duration of a pending write after which publishers don't wait for the socket."""
 MAX_UNFINISHED_BYTES = 64 * 1024
-"""Limit for an unfinished message, including the opening handshake."""
+"""Limit for an incomplete message, including the opening handshake."""
 BYTES_EACH_LOOK = 256
 MAX_SILENT_BYTES = 1024 * 1024
-"""Limit for all bytes since the last complete message, however slowly they arrive."""
+"""Limit for all bytes since the last complete message."""
 ASKS_PER_SECOND, ASKS_AT_ONCE = 1.0, 20.0
 RETRY_AFTER_SECONDS = 10
 
@@ -30,16 +30,16 @@ SendText = Callable[[str], Awaitable[None]]
 
 
 class Socket:
-    """An open socket, with a writer task of its own so that a slow client delays no other."""
+    """An open socket with its own writer task, so that a slow client delays no other socket."""
 
-    def __init__(self, visitor: Visitor, hello: str) -> None:
-        self.visitor = visitor
-        self.topics: Collection[str] = visitor.topics
+    def __init__(self, subscriber: Subscriber, hello: str) -> None:
+        self.subscriber = subscriber
+        self.topics: Collection[str] = subscriber.topics
         self.mailbox = Mailbox()
-        self.mailbox.begin_anew(hello)
+        self.mailbox.restart(hello)
         self.ending: tuple[int, str] | None = None
         """The code and reason of the pending close."""
-        self.said_at = time.monotonic()
+        self.sent_at = time.monotonic()
         self.task: asyncio.Task[None] | None = None
         """The task that serves it, to be cancelled if the client stops reading."""
         self.stuck = False
@@ -49,75 +49,75 @@ class Socket:
         self.messages = 0
         """Number of complete messages received."""
         self._counted = (0, 0, 0)
-        self._taken = (-1, 0.0)
-        self.asks = Pace(ASKS_PER_SECOND, ASKS_AT_ONCE)
+        self._acknowledged = (-1, 0.0)
+        self.message_limit = Pace(ASKS_PER_SECOND, ASKS_AT_ONCE)
         """Rate limit of the client's messages."""
-        self._sending_since = 0.0
-        self._news = asyncio.Event()
+        self._write_began = 0.0
+        self._has_output = asyncio.Event()
 
-    def tell(self, topic: str, texts: Sequence[str]) -> None:
-        """Have numbered messages written, if their topic is listened to."""
+    def send_changes(self, topic: str, texts: Sequence[str]) -> None:
+        """Queue numbered messages if the socket is subscribed to the topic."""
         if topic in self.topics:
             for text in texts:
                 self.mailbox.put(topic, text)
-            self._news.set()
+            self._has_output.set()
 
-    def listen_to(self, topics: Collection[str]) -> None:
-        """Replace the socket's topics; the client is told to load each new one."""
+    def subscribe(self, topics: Collection[str]) -> None:
+        """Replace the subscribed topics; the client is told to load each new topic."""
         for topic in sorted(set(topics).difference(self.topics)):
-            self.mailbox.leave_out(topic)
+            self.mailbox.mark_for_reload(topic)
         self.topics = topics
-        self._news.set()
+        self._has_output.set()
 
-    def leave_out(self, topic: str) -> None:
+    def mark_for_reload(self, topic: str) -> None:
         if topic in self.topics:
-            self.mailbox.leave_out(topic)
-            self._news.set()
+            self.mailbox.mark_for_reload(topic)
+            self._has_output.set()
 
-    def say(self, text: str) -> None:
-        self.mailbox.say(text)
-        self._news.set()
+    def send(self, text: str) -> None:
+        self.mailbox.put_unnumbered(text)
+        self._has_output.set()
 
-    def begin_anew(self, hello: str) -> None:
-        self.mailbox.begin_anew(hello)
-        self._news.set()
+    def restart(self, hello: str) -> None:
+        self.mailbox.restart(hello)
+        self._has_output.set()
 
     def end(self, code: int, reason: str) -> None:
-        """Close the socket after the current write; the first reason counts."""
+        """Close the socket after the current write; only the first call sets the reason."""
         self.ending = self.ending or (code, reason)
-        self._news.set()
+        self._has_output.set()
 
-    def takes(self, now: float) -> bool:
+    def is_writable(self, now: float) -> bool:
         """Return True unless a write has been pending for too long."""
-        return self._sending_since == 0 or now - self._sending_since < SLOW_SECONDS
+        return self._write_began == 0 or now - self._write_began < SLOW_SECONDS
 
-    def give_up(self, now: float) -> bool:
-        """Abandon the socket if a write has been stuck for too long; return True if so."""
-        stuck = self._sending_since > 0 and now - self._sending_since > STUCK_SECONDS
+    def abandon_if_stuck(self, now: float) -> bool:
+        """Abandon the socket if a write is stuck; return True if so."""
+        stuck = self._write_began > 0 and now - self._write_began > STUCK_SECONDS
         if not stuck or self.stuck:
             return False
         self.abandon()
         return True
 
     def abandon(self) -> None:
-        """Cancel its task and close its connection without a closing handshake."""
+        """Cancel the socket's task and reset its connection without a closing handshake."""
         self.stuck = True
         if self.connection is not None:
-            connections.cut(self.connection)
+            connections.abort_connection(self.connection)
         if self.task is not None:
             self.task.cancel()
 
-    def stalls(self, traffic: Traffic, now: float) -> bool:
-        """Return True if the peer has not acknowledged pending output for too long."""
-        if not traffic.waiting or traffic.taken != self._taken[0]:
-            self._taken = traffic.taken, now
-        return now - self._taken[1] > STUCK_SECONDS
+    def is_stalled(self, traffic: Traffic, now: float) -> bool:
+        """Return True if the client has not acknowledged pending output for too long."""
+        if not traffic.is_pending or traffic.acknowledged != self._acknowledged[0]:
+            self._acknowledged = traffic.acknowledged, now
+        return now - self._acknowledged[1] > STUCK_SECONDS
 
-    def floods(self, received: int) -> bool:
-        """Return True if one message is too long, given all bytes `received` so far.
+    def is_flooding(self, received: int) -> bool:
+        """Return True if an incomplete message is too long; `received` counts all bytes so far.
 
-        `BYTES_EACH_LOOK` are allowed for pings and other control frames between messages, but at
-        most `MAX_SILENT_BYTES` in all: they can't be told from a message that comes slowly.
+        Control frames such as pings also count as bytes of an incomplete message, so each check
+        allows `BYTES_EACH_LOOK` for them, at most `MAX_SILENT_BYTES` in total.
         """
         messages, completed_at, base = self._counted
         if messages != self.messages:
@@ -128,16 +128,16 @@ class Socket:
         return received - base > MAX_UNFINISHED_BYTES or received - completed_at > MAX_SILENT_BYTES
 
     async def write(self, send: SendText) -> tuple[int, str]:
-        """Write waiting texts until the socket is to be closed; return the code and reason."""
+        """Write queued texts until the socket is to be closed; return the close code and reason."""
         while self.ending is None:
             text = self.mailbox.take()
             if text is None:
-                self._news.clear()
-                await self._news.wait()
+                self._has_output.clear()
+                await self._has_output.wait()
                 continue
-            self._sending_since = time.monotonic()
+            self._write_began = time.monotonic()
             await send(text)
-            self.said_at, self._sending_since = time.monotonic(), 0.0
+            self.sent_at, self._write_began = time.monotonic(), 0.0
         return self.ending
 
 
@@ -156,14 +156,14 @@ class Sockets:
     def __len__(self) -> int:
         return len(self._open)
 
-    def enter(self, socket: Socket) -> None:
-        """Raises :class:`Unavailable` or :class:`TooManyRequests` if it is one too many."""
+    def add(self, socket: Socket) -> None:
+        """Add a socket. Raise :class:`Unavailable` or :class:`TooManyRequests` above the limits."""
         if len(self._open) >= self._most:
             raise Unavailable(
                 "Too many sockets are open here; poll, and try later.",
                 retry_after=RETRY_AFTER_SECONDS,
             )
-        name = socket.visitor.name
+        name = socket.subscriber.name
         if self._by_name[name] >= self._most_each:
             raise TooManyRequests(
                 f"{self._most_each} sockets are open for you already; close some.",
@@ -172,22 +172,22 @@ class Sockets:
         self._open[socket] = None
         self._by_name[name] += 1
 
-    def leave(self, socket: Socket) -> None:
+    def remove(self, socket: Socket) -> None:
         if self._open.pop(socket, socket) is None:
-            name = socket.visitor.name
+            name = socket.subscriber.name
             self._by_name[name] -= 1
             if not self._by_name[name]:
                 del self._by_name[name]
 
-    def listen_to(self, topic: str) -> bool:
+    def has_subscriber(self, topic: str) -> bool:
         return any(topic in socket.topics for socket in self._open)
 
-    def are_behind(self, topic: str, texts: int) -> bool:
-        """Return True if most readable sockets lack room for this many texts.
+    def are_backlogged(self, topic: str, texts: int) -> bool:
+        """Return True if most writable subscribers lack room for `texts` messages.
 
-        Then the server or the network is slow, not a single client.
+        In that case the server or the network is slow, not a single client.
         """
         now = time.monotonic()
-        taking = [one for one in self._open if topic in one.topics and one.takes(now)]
+        taking = [one for one in self._open if topic in one.topics and one.is_writable(now)]
         full = sum(one.mailbox.room < texts for one in taking)
         return 2 * full > len(taking)

@@ -1,4 +1,4 @@
-"""The numbers of one process's stream, and the words that go out. Pure: no clock, no sockets."""
+"""Encoding and numbering of the messages that sockets receive. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -6,58 +6,54 @@ from uuid import uuid4
 
 import orjson
 
-Text = str
 
+class EventStream:
+    """Numbers the messages of each topic consecutively within a stream id.
 
-def _new_id() -> str:
-    return uuid4().hex
-
-
-class Stream:
-    """Numbers the messages of each topic consecutively within a stream's id.
-
-    A new stream begins whenever messages may have been missed.
+    A new stream starts whenever messages may have been missed.
     """
 
-    def __init__(self, topics: Iterable[str], new_id: Callable[[], str] = _new_id) -> None:
+    def __init__(
+        self, topics: Iterable[str], new_id: Callable[[], str] = lambda: uuid4().hex
+    ) -> None:
         self._new_id = new_id
         self._last = dict.fromkeys(topics, 0)
         self.id = new_id()
 
-    def begin_anew(self) -> None:
-        """Another id, and every topic from its beginning."""
+    def restart(self) -> None:
+        """Start a new stream: a new id, and all topics numbered from 1 again."""
         self.id = self._new_id()
         self._last = dict.fromkeys(self._last, 0)
 
-    def hello(self, topics: Iterable[str], *, hears: bool) -> Text:
-        """Return the first message to a socket, with the current number of each of its topics.
+    def hello(self, topics: Iterable[str], *, is_subscribed: bool) -> str:
+        """Return a socket's first message, with the current number of each of its topics.
 
-        `live` is False while this process receives no notifications.
+        `live` in it is False while this process receives no notifications.
         """
         numbers = {name: self._last[name] for name in sorted(topics)}
-        return _text({"topic": "hello", "stream": self.id, "seq": numbers, "live": hears})
+        return _encode({"topic": "hello", "stream": self.id, "seq": numbers, "live": is_subscribed})
 
-    def number(self, topic: str, event: str, at: str, data: Mapping[str, Any]) -> Text:
+    def number_event(self, topic: str, event: str, at: str, data: Mapping[str, Any]) -> str:
         """Return the next message of a topic; `at` is RFC 3339."""
         self._last[topic] += 1
         seq = self._last[topic]
-        return _text({"topic": topic, "seq": seq, "event": event, "at": at, "data": data})
+        return _encode({"topic": topic, "seq": seq, "event": event, "at": at, "data": data})
 
 
-def resync(topic: str) -> Text:
-    """Return the event that tells a client to reload the topic, because messages were dropped."""
-    return _text({"topic": topic, "event": "resync"})
+def build_resync(topic: str) -> str:
+    """Return the event that tells a client to reload a topic after dropped messages."""
+    return _encode({"topic": topic, "event": "resync"})
 
 
-def heartbeat(at: str, *, hears: bool) -> Text:
-    """Return a heartbeat; `live` as in the first message."""
-    return _text({"topic": "heartbeat", "at": at, "live": hears})
+def build_heartbeat(at: str, *, is_subscribed: bool) -> str:
+    """Return a heartbeat; `live` in it is False while no notifications are received."""
+    return _encode({"topic": "heartbeat", "at": at, "live": is_subscribed})
 
 
-def refusal(detail: str) -> Text:
-    """Return the event for a rejected request of a client."""
-    return _text({"topic": "error", "event": "error", "detail": detail})
+def build_refusal(detail: str) -> str:
+    """Return the event that rejects a client's message."""
+    return _encode({"topic": "error", "event": "error", "detail": detail})
 
 
-def _text(document: Mapping[str, Any]) -> Text:
+def _encode(document: Mapping[str, Any]) -> str:
     return orjson.dumps(document).decode()

@@ -1,4 +1,4 @@
-"""Credentials of a socket's client, and the origin check of its page. Pure."""
+"""Subscribers of live updates: their credentials, and the origin check of their page. Pure."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -15,7 +15,7 @@ _SESSION_KEY = re.compile(r"[a-z0-9]{32}")
 
 @dataclass(frozen=True)
 class Session:
-    """A person's session with the values that were valid when it was checked."""
+    """A person's session, with the values that were valid when it was checked."""
 
     key: str = field(repr=False)
     user_id: int
@@ -25,8 +25,8 @@ class Session:
 
 
 @dataclass(frozen=True)
-class Visitor:
-    """The client of a socket; `name` is shared by all sockets of a person, or of a token.
+class Subscriber:
+    """The client of a socket; all sockets of a person or token share its `name`.
 
     A program has `headers` with its token; a person has a `session`.
     """
@@ -42,13 +42,13 @@ def headers_of(scope: Mapping[str, Any]) -> dict[bytes, bytes]:
 
 
 def carries_token(headers: Headers) -> bool:
-    """Return True if a token is present: `Authorization: Bearer`, or `X-API-Key`."""
+    """Return True if the headers have a token: `Authorization: Bearer` or `X-API-Key`."""
     kind, _, token = headers.get(b"authorization", b"").partition(b" ")
     return (kind.lower() == b"bearer" and token.strip() != b"") or b"x-api-key" in headers
 
 
 def session_key_of(headers: Headers, cookie_name: str) -> str | None:
-    """Return the session key in the cookies; None without one, or if it can't be one."""
+    """Return the session key in the cookies; None if it is missing or malformed."""
     cookies = parse_cookie(headers.get(b"cookie", b"").decode("latin-1"))
     key = cookies.get(cookie_name, "")
     return key if _SESSION_KEY.fullmatch(key) else None
@@ -58,7 +58,7 @@ def is_own_page(headers: Headers, trusted: Collection[str], *, https_only: bool)
     """Return True if `Origin` is the requested host or one of `trusted`.
 
     `trusted` entries are `https://a.example`, or `https://.a.example` for all its subdomains.
-    Browsers send the cookie with sockets opened by any page, so the page's origin must be checked.
+    Browsers send cookies with sockets opened by any site's page, so the origin must be checked.
     """
     origin = _split(headers.get(b"origin", b"").decode("latin-1"))
     if origin is None:

@@ -1,4 +1,4 @@
-"""Publishes one topic: collects notifications, reads the resources once, numbers and sends them."""
+"""Publisher of one topic: buffers changed ids, reads the resources, sends them to sockets."""
 
 import asyncio
 import time
@@ -11,110 +11,146 @@ import structlog
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 
-from .change_buffer import MAX_AT_ONCE, Gathering
-from .query_threads import AWAY, Desk
+from .query_threads import DATABASE_ERRORS, QueryPool
 from .sockets import Sockets
-from .stream import Stream
+from .stream import EventStream
 from .topics import Read, Topic
 
 GATHER_SECONDS = 0.05
 READ_SECONDS = 5.0
 PAUSE_SECONDS = 0.5
 TEXTS_AT_ONCE = 2_000
-"""Texts queued before other tasks of the loop run: about a millisecond's work."""
+"""Texts queued before the event loop runs other tasks: about a millisecond's work."""
 PATIENCE_SECONDS = 5.0
-"""Longest wait of a batch until most sockets have room for it."""
+"""Maximum time that a batch waits for room in the sockets' mailboxes."""
 LOOK_SECONDS = 0.02
+
+MAX_BUFFERED_IDS = 5_000
+BATCH_SIZE = 100
+"""Ids per query: fewer than a mailbox holds, so that a client that keeps up receives all."""
 
 log = structlog.get_logger(__name__)
 
 
-class Lane:
-    """A queue that reads one batch after the other, so a socket never gets an older state later."""
+class ChangeBuffer:
+    """Unique ids of changed resources, in the order they were first added.
+
+    Above `most` ids the buffer discards them and sets `overflowed`.
+    """
+
+    def __init__(self, most: int = MAX_BUFFERED_IDS, batch_size: int = BATCH_SIZE) -> None:
+        self._most = most
+        self._batch_size = batch_size
+        self._ids: dict[str, None] = {}
+        self.overflowed = False
+        """True if ids were lost since :meth:`clear`."""
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def note(self, ids: Iterable[str]) -> None:
+        self._ids.update(dict.fromkeys(ids))
+        if len(self._ids) > self._most:
+            self._ids.clear()
+            self.overflowed = True
+
+    def take(self) -> list[str]:
+        """Remove and return the next ids, oldest first."""
+        taken = list(self._ids)[: self._batch_size]
+        for each in taken:
+            del self._ids[each]
+        return taken
+
+    def clear(self) -> None:
+        self._ids.clear()
+        self.overflowed = False
+
+
+class TopicPublisher:
+    """Publishes a topic's changes in sequential batches, so that states arrive in order."""
 
     def __init__(
         self,
         topic: Topic,
-        stream: Stream,
+        stream: EventStream,
         sockets: Sockets,
-        desk: Desk,
+        query_pool: QueryPool,
         database_reachable: Callable[[], bool],
     ) -> None:
         self.topic = topic
         self._stream = stream
         self._sockets = sockets
-        self._desk = desk
+        self._query_pool = query_pool
         self._database_reachable = database_reachable
-        self._gathering = Gathering()
-        self._noted = asyncio.Event()
+        self._changes = ChangeBuffer()
+        self._has_changes = asyncio.Event()
 
     def note(self, ids: Iterable[str]) -> None:
-        self._gathering.note(ids)
-        self._noted.set()
+        self._changes.note(ids)
+        self._has_changes.set()
 
     def forget(self) -> None:
         """Discard pending changes, because all clients are about to reload."""
-        self._gathering.clear()
+        self._changes.clear()
 
     async def run(self) -> None:
         while True:
-            await self._noted.wait()
+            await self._has_changes.wait()
             await asyncio.sleep(GATHER_SECONDS)
-            self._noted.clear()
+            self._has_changes.clear()
             try:
-                await self._turn()
+                await self._publish_changes()
             except Exception:
                 # The content can't be sent, but the fact that it changed can.
                 log.exception("live.topic_unread", topic=self.topic.name)
                 self._resync()
                 await asyncio.sleep(PAUSE_SECONDS)
 
-    async def _turn(self) -> None:
-        if not self._sockets.listen_to(self.topic.name):
-            self._gathering.clear()
+    async def _publish_changes(self) -> None:
+        if not self._sockets.has_subscriber(self.topic.name):
+            self._changes.clear()
         while ids := await self._next():
             stream_id = self._stream.id
             try:
                 at, found = await self._read(ids)
-            except AWAY as error:
+            except DATABASE_ERRORS as error:
                 log.info("live.database_away", topic=self.topic.name, error=str(error))
                 self.note(ids)
                 await self._wait_for_database()
                 return
             # Data read for an ended stream may be older than the clients' reloaded state.
             if self._stream.id == stream_id:
-                await self._tell(ids, at, found)
+                await self._send(ids, at, found)
 
     async def _next(self) -> list[str]:
-        """Return the ids to read next, after waiting for room in the sockets' mailboxes.
+        """Wait for room in the sockets' mailboxes, then return the next ids.
 
         A burst is sent in batches, so that a client that keeps up misses nothing.
         """
         ends = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < ends and self._sockets.are_behind(
-            self.topic.name, min(len(self._gathering), MAX_AT_ONCE)
+        while time.monotonic() < ends and self._sockets.are_backlogged(
+            self.topic.name, min(len(self._changes), BATCH_SIZE)
         ):
             await asyncio.sleep(LOOK_SECONDS)
-        if self._gathering.overflowed:
-            self._gathering.clear()
+        if self._changes.overflowed:
+            self._changes.clear()
             self._resync()
-        return self._gathering.take()
+        return self._changes.take()
 
     async def _read(self, ids: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
         assert self.topic.read is not None  # noqa: S101 - a lane is made for topics that have one
-        return await self._desk.ask(partial(_read, self.topic.read, ids), READ_SECONDS)
+        return await self._query_pool.run(partial(_read, self.topic.read, ids), READ_SECONDS)
 
-    async def _tell(self, ids: Sequence[str], at: str, found: Mapping[str, Any]) -> None:
-        """Send the changes to all sockets open now.
+    async def _send(self, ids: Sequence[str], at: str, found: Mapping[str, Any]) -> None:
+        """Send the changes to all open sockets.
 
-        A socket opened meanwhile is greeted with the numbers assigned here, and loads the state
-        itself.
+        A socket opened meanwhile starts at the numbers assigned here and loads the state itself.
         """
         stream_id, name = self._stream.id, self.topic.name
         texts = [self._number(each, at, found.get(each)) for each in ids]
         put = 0
         for socket in self._sockets:
-            socket.tell(name, texts)
+            socket.send_changes(name, texts)
             put += len(texts)
             if put >= TEXTS_AT_ONCE:
                 put = 0
@@ -125,12 +161,12 @@ class Lane:
     def _number(self, name: str, at: str, resource: Mapping[str, Any] | None) -> str:
         topic = self.topic
         if resource is None:
-            return self._stream.number(topic.name, topic.event_of_removal, at, {"id": name})
-        return self._stream.number(topic.name, topic.event, at, resource)
+            return self._stream.number_event(topic.name, topic.event_of_removal, at, {"id": name})
+        return self._stream.number_event(topic.name, topic.event, at, resource)
 
     def _resync(self) -> None:
         for socket in self._sockets:
-            socket.leave_out(self.topic.name)
+            socket.mark_for_reload(self.topic.name)
 
     async def _wait_for_database(self) -> None:
         await asyncio.sleep(PAUSE_SECONDS)

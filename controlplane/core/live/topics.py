@@ -1,6 +1,6 @@
-"""The topics of the contract: the required scopes and the reader of each one's resources.
+"""Registry of live topics: required scopes, and functions that read their resources.
 
-An app registers its topics' readers in its module `topics`, which the web process imports.
+An app registers its topics in its module `topics`, which the web process imports.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -10,14 +10,14 @@ from typing import Any
 
 Resource = Mapping[str, Any]
 Read = Callable[[Sequence[str], datetime], Mapping[str, Resource]]
-"""Returns the present resources of these ids, without deleted ones."""
+"""Function that returns the current resources of these ids, without deleted ones."""
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A live topic; any one of `scopes` is enough to listen.
+    """A live topic; any one of `scopes` permits subscribing.
 
-    `event` is the name of a change; `read` is None for a topic without notifications.
+    `event` names a change; `read` is None for a topic without notifications.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Topic:
 DEGRADATION = Topic(
     "degradation", frozenset({"breakers:read", "switches:read"}), "degradation.changed"
 )
-"""Sent by each process from its own state, also while the database is down."""
+"""Sent by each process from its own state, even while the database is down."""
 
 _topics: dict[str, Topic] = {
     topic.name: topic
@@ -45,15 +45,15 @@ _topics: dict[str, Topic] = {
 
 
 def register(name: str, *, scope: str, event: str, read: Read) -> None:
-    """Register a topic: `event` is sent with the result of `read` for each notified id."""
+    """Register a topic whose `event` carries the result of `read` for each changed id."""
     _topics[name] = Topic(name, frozenset({scope}), event, read)
 
 
-def known() -> Collection[Topic]:
+def list_topics() -> Collection[Topic]:
     """Return all topics, sorted by name."""
     return [_topics[name] for name in sorted(_topics)]
 
 
-def allowed(scopes: Collection[str]) -> frozenset[str]:
-    """Return the names of the topics that these scopes may listen to."""
-    return frozenset(topic.name for topic in known() if not topic.scopes.isdisjoint(scopes))
+def find_allowed_topics(scopes: Collection[str]) -> frozenset[str]:
+    """Return the names of the topics that these scopes permit."""
+    return frozenset(topic.name for topic in list_topics() if not topic.scopes.isdisjoint(scopes))

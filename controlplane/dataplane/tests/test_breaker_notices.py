@@ -48,7 +48,9 @@ def hear(caller: str) -> Iterator[Hear]:
                 continue
             if message["data"] == MISSED_NOTE:
                 return [None]
-            names = [name for name in change_notices.read(message["data"])[1] if caller in name]
+            names = [
+                name for name in change_notices.decode_notice(message["data"])[1] if caller in name
+            ]
             if names:
                 return [names]
         return []

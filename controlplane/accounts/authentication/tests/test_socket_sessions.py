@@ -29,17 +29,17 @@ def signed_in(user) -> tuple[Client, str]:
 
 def is_over(key: str, change) -> bool:
     """Return True if `change` ends the socket's session."""
-    session = sessions.find(key).session
-    assert sessions.ended([session]) == set()
+    session = sessions.find_session(key).session
+    assert sessions.find_ended_sessions([session]) == set()
     change()
-    return sessions.ended([session]) == {session}
+    return sessions.find_ended_sessions([session]) == {session}
 
 
 def test_signed_in_person_is_found_with_their_topics():
     user = person("viewer")
     _, key = signed_in(user)
 
-    found = sessions.find(key)
+    found = sessions.find_session(key)
 
     assert found.name == f"user:{user.pk}"
     assert found.topics >= {"degradation", "slo"}
@@ -48,7 +48,7 @@ def test_signed_in_person_is_found_with_their_topics():
 @pytest.mark.parametrize("key", ["", "unheard-of", "x" * 500])
 def test_unknown_session_is_nobodys(key):
     with pytest.raises(Unauthenticated):
-        sessions.find(key)
+        sessions.find_session(key)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_session_of_somebody_deactivated_is_nobodys():
     user.save()
 
     with pytest.raises(Unauthenticated):
-        sessions.find(key)
+        sessions.find_session(key)
 
 
 def test_who_has_yet_to_set_up_the_second_factor_of_their_role_gets_no_socket(settings):
@@ -90,11 +90,11 @@ def test_who_has_yet_to_set_up_the_second_factor_of_their_role_gets_no_socket(se
     _, key = signed_in(user)
 
     with pytest.raises(Forbidden, match="/preferences/security/"):
-        sessions.find(key)
+        sessions.find_session(key)
 
-    assert sessions.find(signed_in(other)[1]).name == f"user:{other.pk}"
+    assert sessions.find_session(signed_in(other)[1]).name == f"user:{other.pk}"
     with_app(user)
-    assert sessions.find(key).name == f"user:{user.pk}"
+    assert sessions.find_session(key).name == f"user:{user.pk}"
 
 
 def test_session_ends_by_signing_out():
@@ -153,7 +153,9 @@ def test_session_goes_on_whatever_else_it_is_made_to_hold():
 
 
 def test_any_number_is_looked_after_by_one_query(django_assert_num_queries):
-    found = [sessions.find(signed_in(person("viewer", f"p{n}"))[1]).session for n in range(20)]
+    found = [
+        sessions.find_session(signed_in(person("viewer", f"p{n}"))[1]).session for n in range(20)
+    ]
 
     with django_assert_num_queries(1):
-        assert sessions.ended(found) == set()
+        assert sessions.find_ended_sessions(found) == set()

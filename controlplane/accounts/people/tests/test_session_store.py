@@ -191,11 +191,11 @@ def test_what_was_saved_after_the_end_brings_nothing_back(kim):
 
 def test_socket_obeys_the_same_end(kim):
     client = browser(kim)
-    session = sockets.find(key_of(client)).session
+    session = sockets.find_session(key_of(client)).session
 
-    assert sockets.ended([session]) == set()
+    assert sockets.find_ended_sessions([session]) == set()
     BrowserSession.objects.update(expire_date=db_now() - timedelta(seconds=1))
-    assert sockets.ended([session]) == {session}
+    assert sockets.find_ended_sessions([session]) == {session}
 
 
 def test_purge_deletes_what_has_ended_and_nothing_else(kim):

@@ -1,10 +1,10 @@
 """Bursts become one reading of each resource."""
 
-from controlplane.core.live.change_buffer import Gathering
+from controlplane.core.live.topic_publisher import ChangeBuffer
 
 
 def test_resource_that_is_noted_often_is_read_once():
-    gathering = Gathering()
+    gathering = ChangeBuffer()
 
     gathering.note(["a", "b"])
     gathering.note(["a", "c", "a"])
@@ -14,7 +14,7 @@ def test_resource_that_is_noted_often_is_read_once():
 
 
 def test_many_are_taken_in_turns_the_first_first():
-    gathering = Gathering(at_once=2)
+    gathering = ChangeBuffer(batch_size=2)
 
     gathering.note("abcde")
 
@@ -22,7 +22,7 @@ def test_many_are_taken_in_turns_the_first_first():
 
 
 def test_too_many_are_forgotten_and_that_is_known():
-    gathering = Gathering(most=3)
+    gathering = ChangeBuffer(most=3)
 
     gathering.note("abcd")
 
@@ -31,7 +31,7 @@ def test_too_many_are_forgotten_and_that_is_known():
 
 
 def test_clear_begins_anew():
-    gathering = Gathering(most=3)
+    gathering = ChangeBuffer(most=3)
     gathering.note("abcd")
 
     gathering.clear()

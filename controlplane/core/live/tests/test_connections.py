@@ -16,7 +16,7 @@ from controlplane.core.live.sockets import (
     STUCK_SECONDS,
     Socket,
 )
-from controlplane.core.live.subscribers import Visitor
+from controlplane.core.live.subscribers import Subscriber
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def pair():
 def test_connection_is_found_by_the_address_of_its_peer(pair):
     server, client = pair
 
-    found = connections.find([client.getsockname(), ("127.0.0.1", 1)])
+    found = connections.find_descriptors([client.getsockname(), ("127.0.0.1", 1)])
 
     assert found == {client.getsockname(): server.fileno()}
 
@@ -44,7 +44,7 @@ def test_bytes_that_came_are_counted_although_nobody_read_them(pair):
     client.sendall(b"x" * 1000)
     server.recv(1, socket.MSG_PEEK)
 
-    assert connections.traffic(server.fileno(), client.getsockname()) == (1000, 0, False)
+    assert connections.read_traffic(server.fileno(), client.getsockname()) == (1000, 0, False)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what was taken")
@@ -55,41 +55,41 @@ def test_bytes_that_nobody_takes_are_told_apart_from_those_that_were_taken(pair)
         while True:
             server.send(b"x" * 65_536)
 
-    seen = connections.traffic(server.fileno(), client.getsockname())
+    seen = connections.read_traffic(server.fileno(), client.getsockname())
 
-    assert seen.taken > 0
-    assert seen.waiting
+    assert seen.acknowledged > 0
+    assert seen.is_pending
 
 
 def test_descriptor_that_belongs_to_another_peer_by_now_tells_nothing(pair):
     server, client = pair
 
-    assert connections.traffic(server.fileno(), ("127.0.0.1", 1)) is None
-    assert connections.traffic(client.fileno(), client.getsockname()) is None
+    assert connections.read_traffic(server.fileno(), ("127.0.0.1", 1)) is None
+    assert connections.read_traffic(client.fileno(), client.getsockname()) is None
 
 
 def test_connection_that_is_cut_ends_for_both_sides_and_keeps_its_descriptor(pair):
     server, client = pair
 
-    assert connections.cut(client.getsockname())
+    assert connections.abort_connection(client.getsockname())
 
     client.settimeout(2)
     with suppress(ConnectionResetError):
         assert client.recv(1) == b""
     assert os.fstat(server.fileno())
-    assert not connections.cut(("127.0.0.1", 1))
+    assert not connections.abort_connection(("127.0.0.1", 1))
 
 
 def test_message_without_an_end_floods_and_whole_messages_do_not():
-    whole, endless, quiet = (Socket(Visitor("token:1", frozenset()), "hello") for _ in range(3))
+    whole, endless, quiet = (Socket(Subscriber("token:1", frozenset()), "hello") for _ in range(3))
     looks = range(0, 4 * MAX_UNFINISHED_BYTES, MAX_UNFINISHED_BYTES)
 
     told_whole = []
     for received in looks:
         whole.messages += 1
-        told_whole.append(whole.floods(received))
-    told_endless = [endless.floods(received) for received in looks]
-    told_quiet = [quiet.floods(20 * look) for look in range(10_000)]
+        told_whole.append(whole.is_flooding(received))
+    told_endless = [endless.is_flooding(received) for received in looks]
+    told_quiet = [quiet.is_flooding(20 * look) for look in range(10_000)]
 
     assert not any(told_whole)
     assert told_endless == [False, False, True, True]
@@ -97,23 +97,27 @@ def test_message_without_an_end_floods_and_whole_messages_do_not():
 
 
 def test_message_without_an_end_floods_however_slowly_it_comes():
-    endless, talking = (Socket(Visitor("token:1", frozenset()), "hello") for _ in range(2))
+    endless, talking = (Socket(Subscriber("token:1", frozenset()), "hello") for _ in range(2))
     looks = range(0, 2 * MAX_SILENT_BYTES, BYTES_EACH_LOOK)
 
-    told_endless = [endless.floods(received) for received in looks]
+    told_endless = [endless.is_flooding(received) for received in looks]
     told_talking = []
     for number, received in enumerate(looks):
         talking.messages += number % 1000 == 0
-        told_talking.append(talking.floods(received))
+        told_talking.append(talking.is_flooding(received))
 
     assert told_endless.index(True) == MAX_SILENT_BYTES // BYTES_EACH_LOOK + 1
     assert not any(told_talking)
 
 
 def test_socket_whose_reader_takes_nothing_of_what_waits_stalls():
-    slow, idle, stuck = (Socket(Visitor("token:1", frozenset()), "hello") for _ in range(3))
+    slow, idle, stuck = (Socket(Subscriber("token:1", frozenset()), "hello") for _ in range(3))
     times = [0.0, STUCK_SECONDS * 0.9, STUCK_SECONDS * 1.8]
 
-    assert not any(slow.stalls(Traffic(0, int(at), waiting=True), at) for at in times)
-    assert not any(idle.stalls(Traffic(0, 0, waiting=False), at) for at in times)
-    assert [stuck.stalls(Traffic(0, 0, waiting=True), at) for at in times] == [False, False, True]
+    assert not any(slow.is_stalled(Traffic(0, int(at), is_pending=True), at) for at in times)
+    assert not any(idle.is_stalled(Traffic(0, 0, is_pending=False), at) for at in times)
+    assert [stuck.is_stalled(Traffic(0, 0, is_pending=True), at) for at in times] == [
+        False,
+        False,
+        True,
+    ]

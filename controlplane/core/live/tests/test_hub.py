@@ -10,7 +10,7 @@ import pytest
 
 from controlplane.core.errors import Unauthenticated, Unavailable
 from controlplane.core.live.hub import Hub
-from controlplane.core.live.subscribers import Session, Visitor
+from controlplane.core.live.subscribers import Session, Subscriber
 from controlplane.core.protocol import MISSED_NOTE
 
 TOPICS = frozenset({"degradation", "slo"})
@@ -25,24 +25,24 @@ class Around:
     def wall(self) -> datetime:
         return datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 
-    def degradation(self, *, hears: bool) -> Mapping[str, Any]:
-        return {"level": 0 if hears else 2}
+    def degradation(self, *, is_subscribed: bool) -> Mapping[str, Any]:
+        return {"level": 0 if is_subscribed else 2}
 
-    def holder(self, headers: Mapping[bytes, bytes]) -> Visitor:
-        return Visitor(name="token:1", topics=TOPICS, headers=headers)
+    def authenticate_token(self, headers: Mapping[bytes, bytes]) -> Subscriber:
+        return Subscriber(name="token:1", topics=TOPICS, headers=headers)
 
-    def token_stands(self, visitor: Visitor) -> bool:
+    def is_token_valid(self, subscriber: Subscriber) -> bool:
         return True
 
-    def find_session(self, key: str) -> Visitor:
+    def find_session(self, key: str) -> Subscriber:
         raise Unauthenticated("There are no sessions here.")
 
-    def ended_sessions(self, sessions: Collection[Session]) -> set[Session]:
+    def find_ended_sessions(self, sessions: Collection[Session]) -> set[Session]:
         return set()
 
 
 def entered(hub: Hub):
-    return hub.enter(hub.around.holder({}))
+    return hub.add(hub.process.authenticate_token({}))
 
 
 def waiting(socket) -> list[dict[str, Any]]:
@@ -54,7 +54,7 @@ def test_socket_without_degradation_is_told_that_notes_are_missed():
     async def run() -> list[dict[str, Any]]:
         hub = Hub(Around())
         socket = entered(hub)
-        socket.listen_to({"slo"})
+        socket.subscribe({"slo"})
         hub.start("redis://127.0.0.1:1/0")
         await asyncio.sleep(0.5)
         await hub.stop()
@@ -70,7 +70,7 @@ def test_publisher_that_missed_a_note_has_everybody_begin_anew():
     socket = entered(hub)
     (first,) = waiting(socket)
 
-    hub.hear(MISSED_NOTE)
+    hub.handle_notice(MISSED_NOTE)
 
     (second,) = waiting(socket)
     assert second["topic"] == "hello"
@@ -83,7 +83,7 @@ def test_new_stream_says_where_those_topics_stand_that_were_narrowed_to():
     waiting(socket)
     socket.topics = {"slo"}
 
-    hub.hear(MISSED_NOTE)
+    hub.handle_notice(MISSED_NOTE)
 
     assert waiting(socket)[0]["seq"] == {"slo": 0}
 
@@ -94,7 +94,7 @@ def test_what_is_no_note_changes_nothing(text):
     socket = entered(hub)
     waiting(socket)
 
-    hub.hear(text)
+    hub.handle_notice(text)
 
     assert waiting(socket) == []
 

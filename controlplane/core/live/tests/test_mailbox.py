@@ -27,7 +27,7 @@ def test_full_mailbox_keeps_what_it_has_and_says_once_that_the_rest_is_to_be_rea
     for each in "abcd":
         mailbox.put("switches", each)
 
-    assert emptied(mailbox) == ["a", "b", stream.resync("switches")]
+    assert emptied(mailbox) == ["a", "b", stream.build_resync("switches")]
 
 
 def test_room_does_not_let_a_topic_go_on_before_its_resync():
@@ -39,7 +39,7 @@ def test_room_does_not_let_a_topic_go_on_before_its_resync():
     mailbox.put("switches", "d")
     mailbox.put("ramps", "e")
 
-    assert emptied(mailbox) == ["b", "e", stream.resync("switches")]
+    assert emptied(mailbox) == ["b", "e", stream.build_resync("switches")]
 
 
 def test_after_the_resync_the_topic_goes_on():
@@ -58,7 +58,7 @@ def test_new_stream_forgets_what_waits_and_what_was_left_out():
     mailbox.put("switches", "a")
     mailbox.put("switches", "b")
 
-    mailbox.begin_anew("hello")
+    mailbox.restart("hello")
 
     assert emptied(mailbox) == ["hello"]
 
@@ -67,7 +67,7 @@ def test_word_without_a_number_is_dropped_where_there_is_no_room():
     mailbox = Mailbox(most=1)
     mailbox.put("switches", "a")
 
-    mailbox.say("heartbeat")
+    mailbox.put_unnumbered("heartbeat")
 
     assert emptied(mailbox) == ["a"]
 

@@ -6,23 +6,23 @@ import threading
 import pytest
 
 from controlplane.core.errors import Unavailable
-from controlplane.core.live.query_threads import Desk
+from controlplane.core.live.query_threads import QueryPool
 
 
 def test_desk_that_is_full_refuses_at_once_and_takes_again_later():
     async def run() -> int:
-        desk, go_on = Desk(threads=1, most=2), threading.Event()
-        asked = [asyncio.create_task(desk.ask(go_on.wait, 5)) for _ in range(2)]
+        query_pool, go_on = QueryPool(threads=1, most=2), threading.Event()
+        asked = [asyncio.create_task(query_pool.run(go_on.wait, 5)) for _ in range(2)]
         await asyncio.sleep(0)
 
         with pytest.raises(Unavailable) as refused:
-            await desk.ask(lambda: 1, 5)
+            await query_pool.run(lambda: 1, 5)
 
         assert refused.value.retry_after
         go_on.set()
         await asyncio.gather(*asked)
-        answer = await desk.ask(lambda: 1, 5)
-        desk.close()
+        answer = await query_pool.run(lambda: 1, 5)
+        query_pool.close()
         return answer
 
     assert asyncio.run(run()) == 1
@@ -30,14 +30,14 @@ def test_desk_that_is_full_refuses_at_once_and_takes_again_later():
 
 def test_question_that_was_given_up_takes_no_place():
     async def run() -> int:
-        desk, go_on = Desk(threads=2, most=1), threading.Event()
+        query_pool, go_on = QueryPool(threads=2, most=1), threading.Event()
         with pytest.raises(TimeoutError):
-            await desk.ask(go_on.wait, 0.05)
+            await query_pool.run(go_on.wait, 0.05)
 
-        answer = await desk.ask(lambda: 1, 5)
+        answer = await query_pool.run(lambda: 1, 5)
 
         go_on.set()
-        desk.close()
+        query_pool.close()
         return answer
 
     assert asyncio.run(run()) == 1

@@ -7,11 +7,11 @@ import pytest
 from controlplane.core.errors import TooManyRequests, Unavailable
 from controlplane.core.live import stream
 from controlplane.core.live.sockets import Socket, Sockets
-from controlplane.core.live.subscribers import Visitor
+from controlplane.core.live.subscribers import Subscriber
 
 
 def socket(name: str = "token:1", topics: str = "switches") -> Socket:
-    return Socket(Visitor(name=name, topics=frozenset(topics.split())), "hello")
+    return Socket(Subscriber(name=name, topics=frozenset(topics.split())), "hello")
 
 
 def written(one: Socket, *, until: int) -> list[str]:
@@ -35,69 +35,69 @@ def test_person_may_have_so_many_sockets_and_others_theirs():
     sockets = Sockets(most_each=2)
     mine = [socket("user:1"), socket("user:1")]
     for one in mine:
-        sockets.enter(one)
+        sockets.add(one)
 
     with pytest.raises(TooManyRequests):
-        sockets.enter(socket("user:1"))
+        sockets.add(socket("user:1"))
 
-    sockets.enter(socket("token:1"))
-    sockets.leave(mine[0])
-    sockets.enter(socket("user:1"))
+    sockets.add(socket("token:1"))
+    sockets.remove(mine[0])
+    sockets.add(socket("user:1"))
     assert len(sockets) == 3
 
 
 def test_process_has_room_for_so_many():
     sockets = Sockets(most=1)
-    sockets.enter(socket("user:1"))
+    sockets.add(socket("user:1"))
 
     with pytest.raises(Unavailable):
-        sockets.enter(socket("user:2"))
+        sockets.add(socket("user:2"))
 
 
 def test_leaving_twice_frees_one_place():
     sockets = Sockets(most_each=1)
     one, other = socket(), socket("token:2")
-    sockets.enter(one)
-    sockets.enter(other)
+    sockets.add(one)
+    sockets.add(other)
 
-    sockets.leave(one)
-    sockets.leave(one)
+    sockets.remove(one)
+    sockets.remove(one)
 
     assert len(sockets) == 1
-    sockets.enter(socket())
+    sockets.add(socket())
     with pytest.raises(TooManyRequests):
-        sockets.enter(socket())
+        sockets.add(socket())
 
 
 def test_first_word_is_hello_and_other_topics_are_not_told():
     one = socket(topics="switches")
 
-    one.tell("ramps", ["a ramp"])
-    one.tell("switches", ["a switch"])
+    one.send_changes("ramps", ["a ramp"])
+    one.send_changes("switches", ["a switch"])
 
     assert written(one, until=2) == ["hello", "a switch"]
 
 
 def test_nobody_listens_to_a_topic_that_all_have_narrowed_away():
     sockets, one = Sockets(), socket(topics="switches ramps")
-    sockets.enter(one)
-    assert sockets.listen_to("ramps")
+    sockets.add(one)
+    assert sockets.has_subscriber("ramps")
 
     one.topics = {"switches"}
 
-    assert not sockets.listen_to("ramps")
+    assert not sockets.has_subscriber("ramps")
 
 
 def test_topic_that_is_listened_to_again_is_read_anew_and_others_go_on():
     one = socket(topics="ramps switches")
-    one.listen_to({"switches"})
-    one.tell("ramps", ["missed"])
+    one.subscribe({"switches"})
+    one.send_changes("ramps", ["missed"])
 
-    one.listen_to({"switches", "ramps"})
-    one.tell("switches", ["a switch"])
+    one.subscribe({"switches", "ramps"})
+    one.send_changes("switches", ["a switch"])
 
-    assert written(one, until=3) == ["hello", "a switch", stream.resync("ramps")]
-    one.tell("ramps", ["a ramp"])
+    assert written(one, until=3) == ["hello", "a switch", stream.build_resync("ramps")]
+    one.send_changes("ramps", ["a ramp"])
     assert one.mailbox.take() == "a ramp"
 
 
@@ -105,7 +105,7 @@ def test_narrowing_asks_for_nothing_anew():
     one = socket(topics="ramps switches")
     one.mailbox.take()
 
-    one.listen_to({"switches"})
+    one.subscribe({"switches"})
 
     assert one.mailbox.take() is None
 
@@ -114,13 +114,13 @@ def test_socket_that_nobody_reads_is_not_waited_for():
     async def run(sending: float) -> bool:
         sockets, one, other = Sockets(), socket("token:1"), socket("token:2")
         for each in (one, other):
-            sockets.enter(each)
-        one.tell("switches", ["x"] * 300)
+            sockets.add(each)
+        one.send_changes("switches", ["x"] * 300)
         writing = asyncio.create_task(one.write(lambda _text: asyncio.sleep(10)))
         await asyncio.sleep(sending)
-        sockets.leave(other)
+        sockets.remove(other)
         writing.cancel()
-        return sockets.are_behind("switches", 100)
+        return sockets.are_backlogged("switches", 100)
 
     assert asyncio.run(run(sending=0.01))
     assert not asyncio.run(run(sending=0.6))
@@ -129,13 +129,13 @@ def test_socket_that_nobody_reads_is_not_waited_for():
 def test_one_of_three_is_not_waited_for_but_two_are():
     sockets, three = Sockets(), [socket(f"token:{n}") for n in range(3)]
     for each in three:
-        sockets.enter(each)
+        sockets.add(each)
 
-    three[0].tell("switches", ["x"] * 200)
-    assert not sockets.are_behind("switches", 100)
-    three[1].tell("switches", ["x"] * 200)
-    assert sockets.are_behind("switches", 100)
-    assert not sockets.are_behind("ramps", 100)
+    three[0].send_changes("switches", ["x"] * 200)
+    assert not sockets.are_backlogged("switches", 100)
+    three[1].send_changes("switches", ["x"] * 200)
+    assert sockets.are_backlogged("switches", 100)
+    assert not sockets.are_backlogged("ramps", 100)
 
 
 def test_first_reason_to_end_counts():
@@ -156,7 +156,7 @@ def test_socket_that_nobody_reads_is_given_up_and_one_that_is_read_is_not():
 
         one.task = asyncio.create_task(serve())
         await asyncio.sleep(0.01)
-        one.give_up(asyncio.get_running_loop().time() + now_ahead)
+        one.abandon_if_stuck(asyncio.get_running_loop().time() + now_ahead)
         await asyncio.sleep(0.01)
         was_cancelled = one.task.cancelled()
         one.task.cancel()

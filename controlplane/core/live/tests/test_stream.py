@@ -3,14 +3,14 @@
 import orjson
 
 from controlplane.core.live import stream
-from controlplane.core.live.stream import Stream
+from controlplane.core.live.stream import EventStream
 
 AT = "2026-11-21T02:00:00.000000Z"
 
 
-def made() -> Stream:
+def made() -> EventStream:
     ids = iter(("first", "second"))
-    return Stream(["switches", "breakers"], new_id=lambda: next(ids))
+    return EventStream(["switches", "breakers"], new_id=lambda: next(ids))
 
 
 def said(text: str) -> dict[str, object]:
@@ -21,7 +21,7 @@ def test_each_topic_counts_for_itself_from_one():
     one = made()
 
     numbers = [
-        said(one.number(topic, "x.changed", AT, {}))["seq"]
+        said(one.number_event(topic, "x.changed", AT, {}))["seq"]
         for topic in ("switches", "switches", "breakers", "switches")
     ]
 
@@ -29,7 +29,7 @@ def test_each_topic_counts_for_itself_from_one():
 
 
 def test_message_has_the_shape_of_the_contract():
-    text = made().number("breakers", "breaker.changed", AT, {"state": "open"})
+    text = made().number_event("breakers", "breaker.changed", AT, {"state": "open"})
 
     assert said(text) == {
         "topic": "breakers",
@@ -42,22 +42,22 @@ def test_message_has_the_shape_of_the_contract():
 
 def test_hello_says_where_the_topics_stand_that_are_listened_to():
     one = made()
-    one.number("switches", "switch.changed", AT, {})
+    one.number_event("switches", "switch.changed", AT, {})
 
-    hello = said(one.hello(["switches"], hears=True))
+    hello = said(one.hello(["switches"], is_subscribed=True))
 
     assert hello == {"topic": "hello", "stream": "first", "seq": {"switches": 1}, "live": True}
 
 
 def test_new_stream_has_another_id_and_counts_anew():
     one = made()
-    one.number("switches", "switch.changed", AT, {})
+    one.number_event("switches", "switch.changed", AT, {})
 
-    one.begin_anew()
+    one.restart()
 
-    assert said(one.hello(["switches"], hears=True))["stream"] == "second"
-    assert said(one.number("switches", "switch.changed", AT, {}))["seq"] == 1
+    assert said(one.hello(["switches"], is_subscribed=True))["stream"] == "second"
+    assert said(one.number_event("switches", "switch.changed", AT, {}))["seq"] == 1
 
 
 def test_resync_has_no_number():
-    assert said(stream.resync("switches")) == {"topic": "switches", "event": "resync"}
+    assert said(stream.build_resync("switches")) == {"topic": "switches", "event": "resync"}

@@ -8,11 +8,11 @@ from typing import Any
 import orjson
 import pytest
 
-from controlplane.core.live.query_threads import Desk
+from controlplane.core.live.query_threads import QueryPool
 from controlplane.core.live.sockets import Socket, Sockets
-from controlplane.core.live.stream import Stream
-from controlplane.core.live.subscribers import Visitor
-from controlplane.core.live.topic_publisher import TEXTS_AT_ONCE, Lane
+from controlplane.core.live.stream import EventStream
+from controlplane.core.live.subscribers import Subscriber
+from controlplane.core.live.topic_publisher import TEXTS_AT_ONCE, TopicPublisher
 from controlplane.core.live.topics import Topic
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,26 +27,28 @@ class House:
     """A lane and so many sockets, without a server around them."""
 
     def __init__(self, count: int) -> None:
-        self.stream, self.sockets, self.desk = Stream([NAME]), Sockets(), Desk()
+        self.stream, self.sockets, self.query_pool = EventStream([NAME]), Sockets(), QueryPool()
         topic = Topic(NAME, frozenset(), "switch.changed", read)
-        self.lane = Lane(topic, self.stream, self.sockets, self.desk, lambda: True)
-        self.all = [Socket(Visitor(f"token:{n}", frozenset({NAME})), "") for n in range(count)]
+        self.publisher = TopicPublisher(
+            topic, self.stream, self.sockets, self.query_pool, lambda: True
+        )
+        self.all = [Socket(Subscriber(f"token:{n}", frozenset({NAME})), "") for n in range(count)]
         for each in self.all:
             each.mailbox.take()
-            self.sockets.enter(each)
+            self.sockets.add(each)
 
     def told(self) -> int:
         """Number of texts waiting in all mailboxes together."""
         return sum(256 - each.mailbox.room for each in self.all)
 
     async def during(self, *others: Coroutine[Any, Any, Any], until: Coroutine[Any, Any, Any]):
-        work = [asyncio.create_task(each) for each in (self.lane.run(), *others)]
+        work = [asyncio.create_task(each) for each in (self.publisher.run(), *others)]
         try:
             await asyncio.wait_for(until, 10)
         finally:
             for each in work:
                 each.cancel()
-            self.desk.close()
+            self.query_pool.close()
 
 
 def names(count: int) -> list[str]:
@@ -70,7 +72,7 @@ def test_burst_of_a_thousand_reaches_sockets_that_read_without_a_gap():
 
             return house.all[number].write(send)
 
-        house.lane.note(names(1_000))
+        house.publisher.note(names(1_000))
         await house.during(reader(0), reader(1), until=all_seen())
 
     asyncio.run(run())
@@ -93,7 +95,7 @@ def test_others_have_their_turn_while_a_crowd_is_told():
                 before = now
                 await asyncio.sleep(0)
 
-        house.lane.note(names(100))
+        house.publisher.note(names(100))
         await house.during(until=look())
 
     asyncio.run(run())
@@ -110,13 +112,13 @@ def test_nobody_is_told_of_a_stream_that_has_ended_meanwhile():
         async def begin_anew_in_the_middle() -> None:
             while not house.told():
                 await asyncio.sleep(0)
-            house.stream.begin_anew()
+            house.stream.restart()
             for each in house.all:
-                each.begin_anew("hello")
+                each.restart("hello")
             await asyncio.sleep(0.1)
             left.extend(list(iter(each.mailbox.take, None)) for each in house.all)
 
-        house.lane.note(names(100))
+        house.publisher.note(names(100))
         await house.during(until=begin_anew_in_the_middle())
 
     asyncio.run(run())
@@ -127,21 +129,21 @@ def test_nobody_is_told_of_a_stream_that_has_ended_meanwhile():
 def test_socket_that_comes_meanwhile_is_greeted_with_the_numbers_it_is_not_told():
     async def run() -> tuple[Any, int]:
         house = House(200)
-        late = Socket(Visitor("token:late", frozenset({NAME})), "")
+        late = Socket(Subscriber("token:late", frozenset({NAME})), "")
         late.mailbox.take()
 
         async def enter_in_the_middle() -> Any:
             while not house.told():
                 await asyncio.sleep(0)
             assert house.told() < 200 * 100
-            hello = orjson.loads(house.stream.hello([NAME], hears=True))
-            house.sockets.enter(late)
+            hello = orjson.loads(house.stream.hello([NAME], is_subscribed=True))
+            house.sockets.add(late)
             while house.told() < 200 * 100:
                 await asyncio.sleep(0)
             heard.append(hello["seq"])
 
         heard: list[Any] = []
-        house.lane.note(names(100))
+        house.publisher.note(names(100))
         await house.during(until=enter_in_the_middle())
         return heard[0], late.mailbox.room
 
