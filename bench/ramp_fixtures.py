@@ -183,11 +183,11 @@ def _step(job: Any, index: int, data: dict[str, Any], now: datetime) -> Any:
 
 def _create_gates(jobs: list[Any], plans: list[list[dict[str, Any]]], now: datetime) -> None:
     from controlplane.core.gates import services as gates
-    from controlplane.core.gates.questions import Question
+    from controlplane.core.gates.questions import GateQuestion
 
     gates.store_questions(
         [
-            Question(f"ramp:{job.pk}:0:{number}", spec, now)
+            GateQuestion(f"ramp:{job.pk}:0:{number}", spec, now)
             for job, plan in zip(jobs, plans, strict=True)
             for number, spec in enumerate(plan[0]["gates"])
         ]

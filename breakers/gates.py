@@ -10,11 +10,11 @@ from breakers import names
 from breakers.sql import fetch_all
 from controlplane.core.canonical import timestamp
 from controlplane.core.gates import services as gates
-from controlplane.core.gates.fields import Field, text
+from controlplane.core.gates.fields import GateField, check_text
 from controlplane.core.gates.kinds import GateKind
 from controlplane.core.gates.models import Gate
-from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Answer
-from controlplane.core.gates.verdicts import judge_observation
+from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, GateAnswer
+from controlplane.core.gates.verdicts import evaluate_observation
 from controlplane.core.instances.queries import HEARD_WITHIN
 
 TYPE = "breaker"
@@ -82,7 +82,7 @@ def read_fresh_breakers(wanted: Collection[str], now: datetime) -> dict[str, Fre
     return {name: _parse_row(*figures) for name, *figures in rows}
 
 
-def judge_gate(name: str, seen: FreshBreakers | None, since: datetime) -> Answer:
+def judge_gate(name: str, seen: FreshBreakers | None, since: datetime) -> GateAnswer:
     """Return the verdict about a dependency.
 
     It is FAIL while a fresh breaker is open, PASS once all are closed in normal mode by reports
@@ -90,11 +90,11 @@ def judge_gate(name: str, seen: FreshBreakers | None, since: datetime) -> Answer
     """
     if seen is None:
         why = f"no instance has reported {name} within {HEARD_WITHIN.seconds} s"
-        return Answer(NO_DATA, {"dependency": name, "instances": 0, "why": why})
+        return GateAnswer(NO_DATA, {"dependency": name, "instances": 0, "why": why})
     evidence = _evidence(name, seen)
     if seen.open:
         why = f"it is open in {seen.open:,} of {_count_instances(seen.instances)}"
-        return Answer(FAIL, {**evidence, "open_in": [*seen.open_in], "why": why})
+        return GateAnswer(FAIL, {**evidence, "open_in": [*seen.open_in], "why": why})
     if seen.blinded:
         why = f"an override blinds {seen.blinded:,} of {_count_instances(seen.instances)}"
     elif seen.half_open:
@@ -102,8 +102,8 @@ def judge_gate(name: str, seen: FreshBreakers | None, since: datetime) -> Answer
     elif seen.oldest < since:
         why = f"not all of {_count_instances(seen.instances)} have reported since the step began"
     else:
-        return Answer(PASS, evidence)
-    return Answer(NO_DATA, {**evidence, "why": why})
+        return GateAnswer(PASS, evidence)
+    return GateAnswer(NO_DATA, {**evidence, "why": why})
 
 
 def _parse_row(*columns: Any) -> FreshBreakers:
@@ -132,7 +132,7 @@ def _answer(gate: Gate, seen: FreshBreakers | None, now: datetime) -> bool:
     )
 
 
-def _is_unchanged(gate: Gate, given: Answer, now: datetime) -> bool:
+def _is_unchanged(gate: Gate, given: GateAnswer, now: datetime) -> bool:
     """Return True if the same answer was written a moment ago.
 
     Thousands of ramps may ask each second.
@@ -153,7 +153,7 @@ def _count_instances(count: int) -> str:
 
 def check_dependency(value: Any) -> str:
     """Check the name of a dependency, such as `core->oracle`."""
-    caller, arrow, callee = text(value).partition("->")
+    caller, arrow, callee = check_text(value).partition("->")
     if not arrow or not caller.strip() or not callee.strip():
         raise ValueError("Must be a dependency such as `core->oracle`.")
     return f"{caller.strip()}->{callee.strip()}"
@@ -164,9 +164,11 @@ KIND = GateKind(
     label="Breaker",
     summary="breaker {dependency}",
     passes_when="every fresh instance's breaker is closed",
-    fields=(Field("dependency", "Dependency", check_dependency, placeholder="core->oracle"),),
+    fields=(GateField("dependency", "Dependency", check_dependency, placeholder="core->oracle"),),
     look_up=gates.find_observations,
-    judge=functools.partial(judge_observation, missing="nobody has looked at this breaker yet"),
+    evaluate=functools.partial(
+        evaluate_observation, missing="nobody has looked at this breaker yet"
+    ),
     position=20,
     is_stored=True,
 )

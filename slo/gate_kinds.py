@@ -4,16 +4,22 @@ from datetime import datetime
 from typing import Any
 
 from controlplane.core.gates import services as gates
-from controlplane.core.gates.fields import NUMBER, Field, duration, number, whole_number
+from controlplane.core.gates.fields import (
+    NUMBER,
+    GateField,
+    check_duration,
+    number_between,
+    whole_number_between,
+)
 from controlplane.core.gates.kinds import GATE_KINDS, GateKind
-from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Answer, Question
+from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, GateAnswer, GateQuestion
 from controlplane.core.gates.samples import MIN_EVENTS, MIN_EVENTS_FIELD, SLO_FIELD
 from controlplane.core.gates.verdicts import (
     Observation,
+    build_no_data,
     explain_staleness,
     explain_too_few,
     format_count,
-    no_data,
     read_limit,
     repeat_verdict,
     show_evidence,
@@ -23,31 +29,31 @@ from slo.evaluation.gates import TYPE
 MIN_BAD = 3
 
 
-def judge(question: Question, observation: Observation | None, now: datetime) -> Answer:
+def evaluate(question: GateQuestion, observation: Observation | None, now: datetime) -> GateAnswer:
     """Return the verdict of the evaluation, if it rests on enough events: `good` of `total`.
 
     Fewer than `min_events` are no data, whatever the verdict. A `fail` on fewer than `min_bad` bad
     events is a pass, because a burn rate means nothing on so few.
     """
     if observation is None:
-        return no_data(question, "nobody has evaluated this SLO yet", {})
+        return build_no_data(question, "nobody has evaluated this SLO yet", {})
     evidence = show_evidence(observation)
     if why := explain_staleness(question, observation, now):
-        return no_data(question, why, evidence)
+        return build_no_data(question, why, evidence)
     if observation.verdict == NO_DATA:
         return repeat_verdict(question, observation)
     good, total = _read_count(evidence.get("good")), _read_count(evidence.get("total"))
     if good is None or total is None or good > total:
         why = "the answer does not say how many events it stands on"
-        return no_data(question, why, evidence)
+        return build_no_data(question, why, evidence)
     min_events = read_limit(question, "min_events", MIN_EVENTS)
     if total < min_events:
-        return no_data(question, explain_too_few(total, min_events), evidence)
+        return build_no_data(question, explain_too_few(total, min_events), evidence)
     min_bad = read_limit(question, "min_bad", MIN_BAD)
     if observation.verdict == FAIL and total - good < min_bad:
         bad = format_count(total - good)
         why = f"{bad} bad events are too few to fail on; it takes {min_bad:,}"
-        return Answer(PASS, {**evidence, "why": why})
+        return GateAnswer(PASS, {**evidence, "why": why})
     return repeat_verdict(question, observation)
 
 
@@ -58,13 +64,15 @@ KIND = GateKind(
     passes_when="the budget burns slowly since the step began",
     fields=(
         SLO_FIELD,
-        Field("window", "Window", duration, "5m"),
-        Field("max_burn_rate", "Highest burn rate", number(0, 10**6), 1, input=NUMBER),
+        GateField("window", "Window", check_duration, "5m"),
+        GateField("max_burn_rate", "Highest burn rate", number_between(0, 10**6), 1, input=NUMBER),
         MIN_EVENTS_FIELD,
-        Field("min_bad", "Least bad events", whole_number(1, 10**9), MIN_BAD, input=NUMBER),
+        GateField(
+            "min_bad", "Least bad events", whole_number_between(1, 10**9), MIN_BAD, input=NUMBER
+        ),
     ),
     look_up=gates.find_observations,
-    judge=judge,
+    evaluate=evaluate,
     position=10,
     is_stored=True,
 )

@@ -6,14 +6,14 @@ from breakers import gates
 from breakers.tests.fleet import NOW, ORACLE, SECOND, dependency, reports
 from controlplane.core.gates import services
 from controlplane.core.gates.models import Gate
-from controlplane.core.gates.questions import Question
+from controlplane.core.gates.questions import GateQuestion
 
 pytestmark = pytest.mark.django_db
 BEGAN = NOW - 10 * SECOND
 
 
 def asked(name=ORACLE, since=BEGAN, key="ramp:1:0:0"):
-    question = Question(key, {"type": "breaker", "dependency": name}, since)
+    question = GateQuestion(key, {"type": "breaker", "dependency": name}, since)
     services.store_questions([question])
     return question
 
@@ -21,7 +21,7 @@ def asked(name=ORACLE, since=BEGAN, key="ramp:1:0:0"):
 def verdict(question, now=NOW):
     """Return the verdict after a run, as a ramp reads it."""
     gates.answer_open(now)
-    (answer,) = services.evaluate([question], now)
+    (answer,) = services.evaluate_questions([question], now)
     return answer.verdict, answer.evidence.get("why", "")
 
 

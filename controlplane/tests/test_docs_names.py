@@ -58,7 +58,7 @@ def test_gate_kinds() -> None:
     page = (DOCS / "operate.md").read_text(encoding="utf-8")
     _, _, table = page.partition("| gate | passes when |\n|---|---|\n")
 
-    assert table.partition("\n\n")[0].splitlines() == kinds.document()
+    assert table.partition("\n\n")[0].splitlines() == kinds.document_kinds()
 
 
 def test_retention_rules() -> None:

@@ -7,10 +7,10 @@ import pytest
 
 from controlplane.core.clock import db_now
 from controlplane.core.gates import kinds
-from controlplane.core.gates.fields import NUMBER, Field, text, whole_number
+from controlplane.core.gates.fields import NUMBER, GateField, check_text, whole_number_between
 from controlplane.core.gates.kinds import GATE_KINDS
-from controlplane.core.gates.questions import FAIL, PASS, Answer
-from controlplane.core.gates.verdicts import no_data
+from controlplane.core.gates.questions import FAIL, PASS, GateAnswer
+from controlplane.core.gates.verdicts import build_no_data
 from controlplane.core.http.tests.callers import as_role
 from switches.models import Ramp
 from switches.ramps.shapes import GateShape
@@ -31,9 +31,9 @@ WIND: dict[str, int] = {}
 
 def judge(question, wind, _now):
     if wind is None:
-        return no_data(question, "nobody has measured the wind", {})
+        return build_no_data(question, "nobody has measured the wind", {})
     is_calm = wind <= question.spec["max_wind"]
-    return Answer(PASS if is_calm else FAIL, {"wind": wind, "why": f"the wind is {wind} km/h"})
+    return GateAnswer(PASS if is_calm else FAIL, {"wind": wind, "why": f"the wind is {wind} km/h"})
 
 
 WEATHER = kinds.GateKind(
@@ -42,11 +42,11 @@ WEATHER = kinds.GateKind(
     summary="calm in {place}, up to {max_wind} km/h",
     passes_when="the wind is low",
     fields=(
-        Field("place", "Place", text, placeholder="Lisbon"),
-        Field("max_wind", "Most wind, km/h", whole_number(0, 200), 30, input=NUMBER),
+        GateField("place", "Place", check_text, placeholder="Lisbon"),
+        GateField("max_wind", "Most wind, km/h", whole_number_between(0, 200), 30, input=NUMBER),
     ),
     look_up=lambda questions, _now: [WIND.get(one.spec["place"]) for one in questions],
-    judge=judge,
+    evaluate=judge,
     position=60,
 )
 
@@ -60,7 +60,7 @@ def weather():
 
 def test_documentation_lists_every_other_kind():
     rows = re.findall(r"^\| `[a-z]+` \| .*(?:$)", OPERATE.read_text(), re.MULTILINE)
-    table = [row for row in kinds.document() if row not in rows]
+    table = [row for row in kinds.document_kinds() if row not in rows]
 
     assert table == ["| `weather` | the wind is low |"]
 

@@ -20,7 +20,7 @@ from controlplane.core.gates import event_counts
 from controlplane.core.gates import services as gates
 from controlplane.core.gates.event_counts import EdgeSpan
 from controlplane.core.gates.models import Gate
-from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Answer
+from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, GateAnswer
 from slo.arithmetic.budget import round_ratio
 from slo.arithmetic.minutes import due_minute, end_of, minute_of
 from slo.counters import reader
@@ -71,21 +71,21 @@ def answer_open_gates(now: datetime) -> int:
 
 def evaluate_gate(
     spec: Mapping[str, Any], gate_window: GateWindow, events: EventTotals, now: datetime
-) -> Answer:
+) -> GateAnswer:
     """Return the answer: pass while the burn rate is at most the gate's."""
     seconds = (now - gate_window.start).total_seconds()
     window = durations.readable(now - gate_window.start) if seconds >= 1 else "0 s"
     evidence: dict[str, Any] = {"slo": gate_window.slo, "window": window}
     if gate_window.sli is None:
-        return Answer(NO_DATA, {**evidence, "why": f"there is no SLO {gate_window.slo}"})
+        return GateAnswer(NO_DATA, {**evidence, "why": f"there is no SLO {gate_window.slo}"})
     evidence |= {"good": _plain(events.good), "total": _plain(events.total)}
     if events.total <= 0:
-        return Answer(NO_DATA, {**evidence, "why": "no events since the step began"})
+        return GateAnswer(NO_DATA, {**evidence, "why": "no events since the step began"})
     most = Decimal(str(spec.get("max_burn_rate", 1)))
     bad, total = Fraction(events.total) - Fraction(events.good), Fraction(events.total)
     rate = round_ratio(float(bad / (total * Fraction(gate_window.budget))))
     verdict = FAIL if bad > Fraction(most) * Fraction(gate_window.budget) * total else PASS
-    return Answer(verdict, {**evidence, "burn_rate": rate})
+    return GateAnswer(verdict, {**evidence, "burn_rate": rate})
 
 
 def _load_budgets(names: set[str]) -> dict[str, tuple[int, Decimal]]:
@@ -145,7 +145,7 @@ def _boundary(minute: int, of: GateWindow, now: datetime) -> datetime:
     return end_of(minute) if of.last > of.first else now
 
 
-def _write_answer(gate: Gate, given: Answer, now: datetime) -> bool:
+def _write_answer(gate: Gate, given: GateAnswer, now: datetime) -> bool:
     if _is_unchanged(gate, given, now):
         return False
     evidence = {**given.evidence, "looked_at": timestamp(now)}
@@ -154,7 +154,7 @@ def _write_answer(gate: Gate, given: Answer, now: datetime) -> bool:
     )
 
 
-def _is_unchanged(gate: Gate, given: Answer, now: datetime) -> bool:
+def _is_unchanged(gate: Gate, given: GateAnswer, now: datetime) -> bool:
     """Return whether the same answer was just written: thousands of ramps may ask every second."""
     if gate.observed_at is None or gate.verdict != given.verdict:
         return False

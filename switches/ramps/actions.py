@@ -166,7 +166,7 @@ def _require_no_failure(evaluation: RampEvaluation) -> None:
     for gate in (*evaluation.gates, *evaluation.step.data["gates"]):
         if gate.get("verdict") == FAIL:
             raise Conflict(
-                f"A gate fails: {kinds.describe(gate)}. The ramp is about to be taken back.",
+                f"A gate fails: {kinds.describe_gate(gate)}. The ramp is about to be taken back.",
                 gate=gate,
             )
 

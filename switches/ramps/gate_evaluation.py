@@ -13,7 +13,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.gates import holds, kinds
 from controlplane.core.gates import services as gates
 from controlplane.core.gates.models import Hold
-from controlplane.core.gates.questions import NO_DATA, WAITING, Answer, Question
+from controlplane.core.gates.questions import NO_DATA, WAITING, GateAnswer, GateQuestion
 from controlplane.core.jobs import claims
 from controlplane.core.jobs.claims import LeasedJob
 from controlplane.core.jobs.models import Job, JobStep
@@ -91,7 +91,7 @@ def _evaluate_safely(
     turn: LeasedJob,
     ramp: Ramp,
     step: JobStep,
-    said: Mapping[str, Sequence[Answer]],
+    said: Mapping[str, Sequence[GateAnswer]],
     held: Mapping[str, Sequence[Hold]],
     now: datetime,
 ) -> RampEvaluation:
@@ -109,7 +109,7 @@ def _answer_gates(
     ramps: Mapping[int, Ramp],
     steps: Mapping[int, JobStep],
     now: datetime,
-) -> dict[str, list[Answer]]:
+) -> dict[str, list[GateAnswer]]:
     """Return the gate answers of every step, by the step's approval target."""
     questions = []
     for turn in turns:
@@ -117,22 +117,22 @@ def _answer_gates(
         since = step.started_at or now
         questions += build_questions(ramp, step.index, step.data["gates"], since)
     answers = _evaluate_questions(questions, now) if questions else []
-    found: dict[str, list[Answer]] = {}
+    found: dict[str, list[GateAnswer]] = {}
     for question, answer in zip(questions, answers, strict=True):
         found.setdefault(question.step, []).append(answer)
     return found
 
 
-def _evaluate_questions(questions: Sequence[Question], now: datetime) -> list[Answer]:
+def _evaluate_questions(questions: Sequence[GateQuestion], now: datetime) -> list[GateAnswer]:
     """Return the gates' answers; NO_DATA for all if evaluating raises, so that ramps hold."""
     try:
-        return gates.evaluate(questions, now)
+        return gates.evaluate_questions(questions, now)
     except (OperationalError, InterfaceError):
         raise
     except Exception as error:
         log.exception("ramp.gates_unread")
         why = f"the gates can't be read: {type(error).__name__}: {error}"
-        return [Answer(NO_DATA, {"why": why}) for _ in questions]
+        return [GateAnswer(NO_DATA, {"why": why}) for _ in questions]
 
 
 def _find_holds(ramps: Collection[int], now: datetime) -> Mapping[str, Sequence[Hold]]:
@@ -153,7 +153,7 @@ def _evaluate(
     turn: LeasedJob,
     ramp: Ramp,
     step: JobStep,
-    said: Mapping[str, Sequence[Answer]],
+    said: Mapping[str, Sequence[GateAnswer]],
     held: Sequence[Hold],
     now: datetime,
 ) -> RampEvaluation:
@@ -175,7 +175,9 @@ def _evaluate(
         else ramp.blind_since,
         held=[one.why for one in held[:MAX_HOLDS]],
     )
-    seen = [GateResult(kinds.describe(gate), gate["verdict"], _explain(gate)) for gate in found]
+    seen = [
+        GateResult(kinds.describe_gate(gate), gate["verdict"], _explain(gate)) for gate in found
+    ]
     return RampEvaluation(turn, ramp, step, found, decide(standing, seen, now), is_held=bool(held))
 
 

@@ -11,9 +11,9 @@ from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import Conflict
-from controlplane.core.gates.fields import DURATION, Field, whole_number
+from controlplane.core.gates.fields import DURATION, GateField, whole_number_between
 from controlplane.core.gates.kinds import GateKind
-from controlplane.core.gates.questions import FAIL, PASS, WAITING, Answer, Question
+from controlplane.core.gates.questions import FAIL, PASS, WAITING, GateAnswer, GateQuestion
 from switches import publication, risk
 from switches.models import Ramp
 from switches.scopes import GLOBAL_ID
@@ -23,7 +23,7 @@ from .plan import MAX_DWELL_SECONDS
 from .questions import approval_target
 
 APPROVAL_SECONDS = 2 * 3600
-NOT_YET = Answer(WAITING, {"why": "a person is asked when the dwell is over"})
+NOT_YET = GateAnswer(WAITING, {"why": "a person is asked when the dwell is over"})
 
 
 def request_approval(ramp: Ramp, index: int, now: datetime) -> None:
@@ -88,7 +88,7 @@ def withdraw(ramp: Ramp, index: int, actor: Actor, now: datetime, why: str) -> N
     approvals.void_requests(kind=kind, target=target, actor=actor, now=now, why=why)
 
 
-def find_answers(questions: Sequence[Question], now: datetime) -> list[Answer | None]:
+def find_answers(questions: Sequence[GateQuestion], now: datetime) -> list[GateAnswer | None]:
     """Return the answer of each question from approvals; None if no approval was requested yet."""
     targets = {question.step for question in questions}
     found = Approval.objects.filter(kind=Approval.Kind.RAMP_GATE, target__in=targets)
@@ -101,7 +101,7 @@ def find_answers(questions: Sequence[Question], now: datetime) -> list[Answer | 
     return [answers.get(question.step) for question in questions]
 
 
-def judge(_question: Question, answer: Answer | None, _now: datetime) -> Answer:
+def judge(_question: GateQuestion, answer: GateAnswer | None, _now: datetime) -> GateAnswer:
     return answer or NOT_YET
 
 
@@ -112,16 +112,16 @@ KIND = GateKind(
     passes_when="somebody approved: when the step's time is over, it is asked for under "
     "*Approvals*",
     fields=(
-        Field(
+        GateField(
             "timeout_seconds",
             "Waits for a person at most",
-            whole_number(1, MAX_DWELL_SECONDS),
+            whole_number_between(1, MAX_DWELL_SECONDS),
             APPROVAL_SECONDS,
             input=DURATION,
         ),
     ),
     look_up=find_answers,
-    judge=judge,
+    evaluate=judge,
     position=30,
     can_fail=False,
     is_unique=True,
@@ -129,24 +129,24 @@ KIND = GateKind(
 )
 
 
-def _read_approval(approval: Approval, asked_at: datetime, now: datetime) -> Answer:
+def _read_approval(approval: Approval, asked_at: datetime, now: datetime) -> GateAnswer:
     evidence: dict[str, Any] = {"approval": approval.pk}
     if approval.state == Approval.State.APPROVED:
         evidence |= {"approved_by": approval.decided_by, "comment": approval.comment}
-        return Answer(PASS, evidence)
+        return GateAnswer(PASS, evidence)
     if approval.state == Approval.State.PENDING:
         evidence["waits_until"] = timestamp(approval.expires_at) if approval.expires_at else None
         if approval.expires_at is None or approval.expires_at > now:
-            return Answer(WAITING, {**evidence, "why": "waits for an approver"})
+            return GateAnswer(WAITING, {**evidence, "why": "waits for an approver"})
     if approval.state == Approval.State.DENIED:
         said = f"{approval.decided_by} said no" + (
             f": {approval.comment}" if approval.comment else ""
         )
-        return Answer(FAIL, {**evidence, "why": said})
+        return GateAnswer(FAIL, {**evidence, "why": said})
     if approval.expires_at is not None and approval.state != Approval.State.VOID:
         waited = durations.readable(approval.expires_at - asked_at)
-        return Answer(FAIL, {**evidence, "why": f"nobody approved within {waited}"})
-    return Answer(WAITING, {**evidence, "why": "was withdrawn and has to be asked for anew"})
+        return GateAnswer(FAIL, {**evidence, "why": f"nobody approved within {waited}"})
+    return GateAnswer(WAITING, {**evidence, "why": "was withdrawn and has to be asked for anew"})
 
 
 @approvals.on_approval(

@@ -6,10 +6,10 @@ from controlplane.core.errors import InvalidInput
 from controlplane.core.gates.fields import (
     DURATION,
     NUMBER,
-    Field,
+    GateField,
     check_fields,
     check_value,
-    number,
+    number_between,
 )
 from controlplane.core.gates.kinds import GATE_KINDS
 
@@ -27,26 +27,26 @@ MIN_EARLY_SECONDS = 60
 
 
 def _check_percent(value: Any) -> Any:
-    percent = number(0.01, EVERYTHING)(value)
+    percent = number_between(0.01, EVERYTHING)(value)
     if round(percent, 2) != percent:
         raise ValueError("Must have at most two decimals.")
     return percent
 
 
 STEP_FIELDS = (
-    Field("percent", "Share, %", _check_percent, input=NUMBER, placeholder="25"),
-    Field(
+    GateField("percent", "Share, %", _check_percent, input=NUMBER, placeholder="25"),
+    GateField(
         "dwell_seconds",
         "Dwell",
-        number(0, MAX_DWELL_SECONDS),
+        number_between(0, MAX_DWELL_SECONDS),
         DWELL_SECONDS,
         input=DURATION,
         placeholder="5m",
     ),
-    Field(
+    GateField(
         "max_hold_seconds",
         "Without data, hold at most",
-        number(0, MAX_HOLD_LIMIT_SECONDS),
+        number_between(0, MAX_HOLD_LIMIT_SECONDS),
         MAX_HOLD_SECONDS,
         input=DURATION,
         placeholder="1h",

@@ -10,7 +10,7 @@ from typing import Any
 
 from controlplane.core.errors import InvalidInput
 from controlplane.core.gates import kinds
-from controlplane.core.gates.fields import Field, format_values, parse_number, parse_texts
+from controlplane.core.gates.fields import GateField, format_values, parse_number, parse_texts
 from controlplane.core.gates.kinds import GATE_KINDS
 
 from . import descriptions
@@ -149,7 +149,7 @@ class Editor:
         }
 
     def _field(
-        self, one: Field, name: str, where: str, values: Mapping[str, str]
+        self, one: GateField, name: str, where: str, values: Mapping[str, str]
     ) -> dict[str, Any]:
         return {
             "name": f"{name}-{one.input_name}",
@@ -244,7 +244,9 @@ def _halve(sum_: float) -> float:
     return sum_ // 2 if sum_ >= 4 else round(sum_ / 2, 2)
 
 
-def _read_fields(given: Mapping[str, str], name: str, fields: Iterable[Field]) -> dict[str, str]:
+def _read_fields(
+    given: Mapping[str, str], name: str, fields: Iterable[GateField]
+) -> dict[str, str]:
     return {
         one.input_name: str(given.get(f"{name}-{one.input_name}", "")).strip()[:MAX_TEXT_LENGTH]
         for one in fields
@@ -259,7 +261,7 @@ def _read_gate(given: Mapping[str, str], name: str) -> TypedGate:
 def _find_invalid_durations(steps: Iterable[TypedStep]) -> dict[str, list[str]]:
     found = {}
     for index, step in enumerate(steps):
-        places: list[tuple[str, tuple[Field, ...], Mapping[str, str]]] = [
+        places: list[tuple[str, tuple[GateField, ...], Mapping[str, str]]] = [
             (f"plan[{index}]", STEP_FIELDS, step.values)
         ]
         places += [

@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from controlplane.core.gates.questions import Question
+from controlplane.core.gates.questions import GateQuestion
 from switches.models import Ramp
 
 
 def build_questions(
     ramp: Ramp, index: int, gates: Sequence[Mapping[str, Any]], since: datetime
-) -> list[Question]:
+) -> list[GateQuestion]:
     """Return the questions of a step's gates in order; `since` is the step's start."""
     step = approval_target(ramp, index)
     return [
-        Question(f"ramp:{ramp.pk}:{index}:{number}", gate, since, step)
+        GateQuestion(f"ramp:{ramp.pk}:{index}:{number}", gate, since, step)
         for number, gate in enumerate(gates)
     ]
 

@@ -130,7 +130,7 @@ def _gate(gate: Mapping[str, Any]) -> dict[str, Any]:
         "evidence": {},
         "checked_at": None,
         **gate,
-        "summary": kinds.describe(gate),
+        "summary": kinds.describe_gate(gate),
     }
 
 

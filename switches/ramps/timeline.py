@@ -211,7 +211,7 @@ def _gate(ramp: Ramp, index: int, number: int, gate: Mapping[str, Any]) -> GateL
     checked_at = gate.get("checked_at")
     return GateLine(
         pk=f"gate-{ramp.pk}-{index}-{number}",
-        name=kinds.describe(gate),
+        name=kinds.describe_gate(gate),
         verdict=gate.get("verdict", ""),
         why=descriptions.get_explanation(evidence),
         evidence=evidence,

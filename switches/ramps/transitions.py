@@ -239,6 +239,10 @@ def _select_evidence(seen: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return up to five gates with their evidence, failing ones first."""
     ordered = sorted(seen, key=lambda gate: gate["verdict"] != FAIL)
     return [
-        {"gate": kinds.describe(gate), "verdict": gate["verdict"], "evidence": gate["evidence"]}
+        {
+            "gate": kinds.describe_gate(gate),
+            "verdict": gate["verdict"],
+            "evidence": gate["evidence"],
+        }
         for gate in ordered[:MAX_EVIDENCE]
     ]

@@ -110,7 +110,7 @@ def share(value: Any) -> str:
 @register.filter
 def gates_in_words(gates: Any) -> list[str]:
     """Return the gates of a plan's step, each as text."""
-    return [kinds.describe(gate) for gate in gates]
+    return [kinds.describe_gate(gate) for gate in gates]
 
 
 @register.filter

@@ -12,7 +12,7 @@ from breakers.dead_letters.models import Letter, LetterStream, Replay
 from breakers.models import Channel, Dependency
 from controlplane.core.errors import InvalidInput
 from controlplane.core.gates import services as gates
-from controlplane.core.gates.questions import FAIL, Answer, Question
+from controlplane.core.gates.questions import FAIL, GateAnswer, GateQuestion
 from controlplane.core.gates.verdicts import FRESH
 from controlplane.core.jobs.models import Job
 
@@ -59,23 +59,25 @@ def withdraw_gates(replay: Replay) -> None:
 def describe_hold(replay: Replay, now: datetime) -> str:
     """Return what holds the replay, as a sentence; empty if nothing does."""
     questions = _build_questions(replay.job, replay.waits_for, None)
-    for question, answer in zip(questions, gates.evaluate(questions, now), strict=True):
+    for question, answer in zip(questions, gates.evaluate_questions(questions, now), strict=True):
         is_known = _is_known(answer, question.since, now)
         if said := _describe_answer(str(question.spec["dependency"]), answer, is_known):
             return said
     return ""
 
 
-def _build_questions(job: Job, waits_for: Sequence[str], now: datetime | None) -> list[Question]:
+def _build_questions(
+    job: Job, waits_for: Sequence[str], now: datetime | None
+) -> list[GateQuestion]:
     """Return the questions of the job, the same ones each time: `since` is the job's beginning."""
     since = now or job.created_at
     return [
-        Question(f"job:{job.pk}:{number}", {"type": TYPE, "dependency": name}, since)
+        GateQuestion(f"job:{job.pk}:{number}", {"type": TYPE, "dependency": name}, since)
         for number, name in enumerate(waits_for)
     ]
 
 
-def _describe_answer(name: str, answer: Answer, is_known: bool) -> str:
+def _describe_answer(name: str, answer: GateAnswer, is_known: bool) -> str:
     """Describe what holds the replay.
 
     A breaker that nobody reports holds nothing: there may be none.
@@ -88,7 +90,7 @@ def _describe_answer(name: str, answer: Answer, is_known: bool) -> str:
     return ""
 
 
-def _is_known(answer: Answer, since: datetime, now: datetime) -> bool:
+def _is_known(answer: GateAnswer, since: datetime, now: datetime) -> bool:
     """Return True if the gate was answered since the job began, and recently."""
     said = answer.evidence.get("observed_at")
     if not isinstance(said, str):

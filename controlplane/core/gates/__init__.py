@@ -1,1 +1,1 @@
-"""Gates: conditions that a step must pass before the next. Kinds, questions, verdicts, holds."""
+"""Gates: conditions that a ramp step must pass before the next one; also holds on ramps."""

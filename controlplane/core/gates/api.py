@@ -1,4 +1,4 @@
-"""External gates over HTTP: report a verdict, and read the latest ones."""
+"""API of external gates: report a verdict, read the latest verdicts."""
 
 from datetime import datetime
 from typing import Any
@@ -9,48 +9,35 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
-from controlplane.core.canonical import timestamp
 from controlplane.core.http.fields import Instant, MutationBody, Text
+from controlplane.core.http.resources import Resource, TimestampField
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 
 from . import external
 from .models import ExternalVerdict
-
-ONE_GATE = (
-    OpenApiParameter("name", str, OpenApiParameter.PATH, pattern=f"^{external.NAME.pattern}$"),
-)
 
 
 class VerdictBody(MutationBody):
     verdict = Text(help_text=f"One of {', '.join(external.VERDICTS)}.")
     evidence = serializers.DictField(required=False, help_text="Any JSON object, up to 32 KiB.")
     observed_at = Instant(
-        required=False, help_text="Now, if left out; at most 60 s ahead of our clock."
+        required=False,
+        help_text="Time of the observation, by default now; at most 60 s ahead of the server.",
     )
 
 
-class VerdictShape(serializers.Serializer[ExternalVerdict]):
+class VerdictShape(Resource[ExternalVerdict]):
     name = serializers.CharField()
     verdict = serializers.ChoiceField(external.VERDICTS)
     evidence = serializers.DictField()
-    observed_at = serializers.DateTimeField()
-    received_at = serializers.DateTimeField()
+    observed_at = TimestampField()
+    received_at = TimestampField()
     by = serializers.CharField()
-
-    def to_representation(self, verdict: ExternalVerdict) -> dict[str, Any]:
-        return {
-            "name": verdict.name,
-            "verdict": verdict.verdict,
-            "evidence": verdict.evidence,
-            "observed_at": timestamp(verdict.observed_at),
-            "received_at": timestamp(verdict.received_at),
-            "by": verdict.by,
-        }
 
 
 class ReportedShape(VerdictShape):
     accepted = serializers.BooleanField(
-        help_text="False if a later observation stands already; it is the one that is shown."
+        help_text="False if a later observation was stored before; it is the one returned."
     )
     dry_run = serializers.BooleanField(required=False)
 
@@ -66,21 +53,23 @@ class GateList(ListView[ExternalVerdict]):
 
 
 class GateView(ApiView):
-    path_parameters = ONE_GATE
+    path_parameters = (
+        OpenApiParameter("name", str, OpenApiParameter.PATH, pattern=f"^{external.NAME.pattern}$"),
+    )
     read_scope = "switches:read"
     write_scope = "gates:write"
 
     @extend_schema(responses=VerdictShape)
     def get(self, request: Request, name: str) -> Response:
         """Return the latest verdict of a gate, with its evidence and who reported it."""
-        return Response(VerdictShape(external.get_verdict(name)).data)
+        return Response(VerdictShape.render(external.get_verdict(name)))
 
     @extend_schema(request=VerdictBody, responses=ReportedShape)
     @mutation(VerdictBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
-        """Report the verdict of a gate. It counts for 60 s, and for steps that began before.
+        """Report the verdict of a gate; it counts for 60 s, for steps that began before it.
 
-        A `fail` ends such a step whatever is reported after it.
+        A `fail` fails such a step even if an `ok` follows.
         """
         reported = external.record_verdict(
             name=name,
@@ -90,4 +79,4 @@ class GateView(ApiView):
             actor=actor,
             now=now,
         )
-        return Done({**VerdictShape(reported.verdict).data, "accepted": reported.accepted})
+        return Done({**VerdictShape.render(reported.verdict), "accepted": reported.accepted})

@@ -1,4 +1,4 @@
-"""Events of SLOs over short spans, which the gates of ramps read: written by apps, summed here."""
+"""Event counts of SLOs over short spans, summed for the gates of ramps."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import orjson
 from django.db import connection
 
 INSERT = "INSERT INTO core_eventcount (slo, instance, began_at, ended_at, good, total)"
-"""The head of an INSERT, for statements that write event counts along with rows of their own."""
+"""Start of an INSERT statement, for callers that write event counts along with other rows."""
 BATCH_SIZE = 20_000
 _INSERT_ROWS = f"""
     {INSERT}
@@ -56,9 +56,10 @@ class EdgeSpan:
 
 
 def record(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write event counts.
+    """Insert event counts.
 
-    Each row has `slo`, `instance`, `began` and `ended` (microseconds since 1970), `good`, `total`.
+    Each row has `slo`, `instance`, `began` and `ended` (microseconds since 1970), `good` and
+    `total`.
     """
     with connection.cursor() as cursor:
         for start in range(0, len(rows), BATCH_SIZE):
@@ -71,7 +72,7 @@ def sum_edges(
 ) -> list[tuple[int, int]]:
     """Return the good and total events at both ends of each span, up to now.
 
-    A count over more than `longest` is ignored where it crosses an end.
+    A count that crosses the end of a span is ignored if it covers more than `longest`.
     """
     spans = list(spans)
     arguments: dict[str, Any] = {

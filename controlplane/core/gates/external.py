@@ -1,7 +1,7 @@
-"""External gates: external programs (smoke tests, pipelines) report their results.
+"""External gates: verdicts that smoke tests, pipelines and other programs report.
 
-The latest observation counts, in whatever order reports arrive. A `fail` since the step began
-counts even if an `ok` follows, since reports may change twice between two evaluations.
+The observation with the latest time counts, in whatever order reports arrive. A `fail` since the
+step began counts even if an `ok` follows, because both may arrive between two evaluations.
 """
 
 import re
@@ -18,17 +18,17 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import InvalidInput, NotFound
 
-from .fields import Field
+from .fields import GateField
 from .kinds import GateKind
 from .models import ExternalVerdict
-from .questions import FAIL, PASS, Answer, Question
+from .questions import FAIL, PASS, GateAnswer, GateQuestion
 from .verdicts import (
     FRESH,
     MAX_KEPT_BYTES,
     Observation,
+    build_no_data,
     explain_staleness,
     format_time,
-    no_data,
     truncate_evidence,
 )
 
@@ -38,8 +38,8 @@ NAME = re.compile(r"[A-Za-z0-9._-]{1,120}")
 WRONG_NAME = "Must be 1 to 120 letters, digits, `.`, `_` or `-`."
 MAX_LABEL_LENGTH = 200
 
-# Evidence is read for each gate every second, so long evidence is only known to be there. Values
-# that are stored long are not even unpacked.
+# Evidence is read for each gate every second, so long evidence is left out. Values that are large
+# in storage are not even decompressed.
 _OBSERVATIONS = """
     SELECT name, verdict, observed_at, "by", failed_at,
            CASE WHEN length(written.text) <= %(longest)s THEN written.text END
@@ -53,7 +53,7 @@ _OBSERVATIONS = """
 
 @dataclass(frozen=True)
 class RecordedVerdict:
-    """The stored verdict after a report; `accepted` is False if a later observation was stored."""
+    """The stored verdict after a report; `accepted` is False if a later one was stored before."""
 
     verdict: ExternalVerdict
     accepted: bool
@@ -69,10 +69,10 @@ def record_verdict(
     actor: Actor,
     now: datetime,
 ) -> RecordedVerdict:
-    """Record what a program observed of its gate, `ok` or `fail`; `observed_at` is now by default.
+    """Store the verdict `ok` or `fail` of an external gate, observed now by default.
 
-    Audited when it differs from the verdict before. Raises :class:`InvalidInput`,
-    :class:`Forbidden`.
+    Writes an audit row if the verdict changes. Raises :class:`InvalidInput` for invalid values and
+    :class:`Forbidden` without the scope `gates:write`.
     """
     actor.require("gates:write")
     seen_at = _check_report(name, verdict, evidence, observed_at, now)
@@ -91,16 +91,16 @@ def record_verdict(
         failed_at = _latest_failure(verdict, seen_at, row.failed_at, now)
         if seen_at < row.observed_at <= now + FRESH:
             if failed_at == seen_at != row.failed_at:
-                row.failed_at = seen_at  # The failure counts, though a later verdict stands.
+                row.failed_at = seen_at  # Record the failure, though a later verdict is stored.
                 row.save(update_fields=["failed_at"])
-                _audit(row.name, row.verdict, verdict, seen_at, evidence, actor, now)
+                _record_audit(row.name, row.verdict, verdict, seen_at, evidence, actor, now)
             return RecordedVerdict(row, accepted=False)
         fields["failed_at"] = failed_at
         for field, value in fields.items():
             setattr(row, field, value)
         row.save()
     if before != verdict:
-        _audit(row.name, before, verdict, seen_at, evidence, actor, now)
+        _record_audit(row.name, before, verdict, seen_at, evidence, actor, now)
     return RecordedVerdict(row, accepted=True)
 
 
@@ -113,34 +113,36 @@ def get_verdict(name: str) -> ExternalVerdict:
 
 
 def check_name(value: Any) -> str:
-    """Check the name of a gate as a plan has it."""
+    """Return the gate's name. Raise ValueError if it is invalid."""
     if not isinstance(value, str) or not NAME.fullmatch(value):
         raise ValueError(WRONG_NAME)
     return value
 
 
-def find_observations(questions: Sequence[Question], _now: datetime) -> list[Observation | None]:
+def find_observations(
+    questions: Sequence[GateQuestion], _now: datetime
+) -> list[Observation | None]:
     """Return the latest observation of each gate, in one query."""
     names = [str(one.spec.get("gate", "")) for one in questions]
     with connection.cursor() as cursor:
         cursor.execute(_OBSERVATIONS, {"names": sorted(set(names)), "longest": MAX_KEPT_BYTES})
         rows = cursor.fetchall()
-    found = {}
+    observations = {}
     for name, verdict, observed_at, by, failed_at, text in rows:
         evidence = {"left_out": f"it is long; GET /api/v1/gates/{name} has it"}
         if text is not None:
             evidence = orjson.loads(text)
-        found[name] = Observation(verdict, observed_at, evidence, by, failed_at)
-    return [found.get(name) for name in names]
+        observations[name] = Observation(verdict, observed_at, evidence, by, failed_at)
+    return [observations.get(name) for name in names]
 
 
-def judge(question: Question, observation: Observation | None, now: datetime) -> Answer:
-    """Return a pass for a fresh `ok`, and a fail for a `fail` or any failure since the step began.
+def evaluate(question: GateQuestion, observation: Observation | None, now: datetime) -> GateAnswer:
+    """Return a pass for a fresh `ok`; a fail for a fresh `fail` or a failure since the step began.
 
-    A failure counts however old it has become by now, since no evaluation may have seen it.
+    A failure since then counts at any age, because no evaluation may have read it in time.
     """
     if observation is None:
-        return no_data(question, f"nobody has reported {question.spec.get('gate')} yet", {})
+        return build_no_data(question, f"nobody has reported {question.spec.get('gate')} yet", {})
     evidence = {
         "said": observation.verdict,
         "by": observation.by,
@@ -149,12 +151,12 @@ def judge(question: Question, observation: Observation | None, now: datetime) ->
     }
     failed_at = observation.failed_at
     if failed_at is not None and question.since <= failed_at <= now + FRESH:
-        return Answer(FAIL, {**evidence, **_explain_failure(observation, failed_at)})
+        return GateAnswer(FAIL, {**evidence, **_explain_failure(observation, failed_at)})
     if why := explain_staleness(question, observation, now):
-        return no_data(question, why, evidence)
+        return build_no_data(question, why, evidence)
     if observation.verdict == OK:
-        return Answer(PASS, evidence)
-    return Answer(FAIL, {**evidence, "why": f"{observation.by} said {observation.verdict}"})
+        return GateAnswer(PASS, evidence)
+    return GateAnswer(FAIL, {**evidence, "why": f"{observation.by} said {observation.verdict}"})
 
 
 KIND = GateKind(
@@ -162,15 +164,15 @@ KIND = GateKind(
     label="External gate",
     summary="external gate {gate}",
     passes_when="a program of yours said ok (`POST /api/v1/gates/{name}`)",
-    fields=(Field("gate", "Name", check_name, placeholder="smoke-tests"),),
+    fields=(GateField("gate", "Name", check_name, placeholder="smoke-tests"),),
     look_up=find_observations,
-    judge=judge,
+    evaluate=evaluate,
     position=50,
 )
 
 
 def _explain_failure(observation: Observation, at: datetime) -> dict[str, Any]:
-    """Return evidence of a failure at that time, which another verdict may have followed."""
+    """Return evidence of a failure at `at`, which a later verdict may have replaced."""
     if (observation.verdict, observation.observed_at) == (FAIL, at):
         return {"why": f"{observation.by} said {observation.verdict}"}
     why = f"a fail was observed at {format_time(at)}, since the step began; no later word undoes it"
@@ -182,8 +184,7 @@ def _latest_failure(
 ) -> datetime | None:
     """Return the time of the latest failure, including this report.
 
-    A failure that was too old when it was reported is left out: no evaluation could have seen it
-    in time.
+    A failure reported more than 60 s late is ignored: it was stale when it arrived.
     """
     if before is not None and before > now + FRESH:
         before = None  # From before the clock was set back.
@@ -192,7 +193,7 @@ def _latest_failure(
     return seen_at if before is None else max(before, seen_at)
 
 
-def _audit(
+def _record_audit(
     name: str,
     before: str | None,
     verdict: str,
@@ -222,7 +223,7 @@ def _check_report(
     observed_at: datetime | None,
     now: datetime,
 ) -> datetime:
-    """Return the time of the observation in UTC, at most now. Raise :class:`InvalidInput`."""
+    """Return the observation's time in UTC, at most now. Raise :class:`InvalidInput`."""
     errors: dict[str, list[str]] = {}
     if not NAME.fullmatch(name):
         errors["name"] = [WRONG_NAME]

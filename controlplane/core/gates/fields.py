@@ -1,4 +1,4 @@
-"""Fields of plans and gates: checked as JSON, and typed as text in the plan editor. Pure."""
+"""Fields of plans and gates: validation of JSON values, and conversion from form texts. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -9,7 +9,7 @@ from typing import Any
 from controlplane.core import durations
 
 Check = Callable[[Any], Any]
-"""Return the value to store, or raise ValueError with a sentence that says what it must be."""
+"""Function that returns the value to store, or raises ValueError with a message for the user."""
 
 REQUIRED = object()
 TEXT, NUMBER, DURATION = "text", "number", "duration"
@@ -19,10 +19,11 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 @dataclass(frozen=True)
-class Field:
-    """A field: `check` and `default` are those of the JSON value, the others those of the form.
+class GateField:
+    """A field of a plan or gate: `check` validates its JSON value.
 
-    `input` is the form's type: `text`, `number`, or `duration` (typed as `5m`, stored in seconds).
+    `input` is the type of its form input: `text`, `number`, or `duration` (typed as `5m`, stored in
+    seconds). Without `default` the field is required.
     """
 
     name: str
@@ -37,13 +38,13 @@ class Field:
         return self.name.removesuffix("_seconds")
 
     def parse(self, text: str) -> Any:
-        """Return the JSON value of a typed text; a text that can't be read is returned as it is."""
+        """Return the JSON value of a typed text; an unreadable text is returned unchanged."""
         if self.input == TEXT:
             return text
         return parse_number(text) if self.input == NUMBER else parse_seconds(text)
 
     def format(self, value: Any) -> str:
-        """Return the text that would be typed for a JSON value."""
+        """Return a JSON value as the text that a person would type."""
         if self.input != DURATION:
             return str(value)
         if isinstance(value, int) and value > 0:
@@ -55,11 +56,11 @@ class Field:
 
 
 def check_fields(
-    fields: Iterable[Field], given: Mapping[str, Any], path: str, errors: dict[str, list[str]]
+    fields: Iterable[GateField], given: Mapping[str, Any], path: str, errors: dict[str, list[str]]
 ) -> dict[str, Any]:
-    """Return the stored values of a JSON object, with defaults filled in.
+    """Return the validated values of a JSON object, with defaults filled in.
 
-    Errors are added by path (`plan[1].gates[0].slo`); a wrong value is stored as None.
+    Errors are added to `errors` by path (`plan[1].gates[0].slo`); an invalid value becomes None.
     """
     known = {field.name: field for field in fields}
     for name in given:
@@ -78,7 +79,7 @@ def check_fields(
 
 
 def check_value(check: Check, value: Any, path: str, errors: dict[str, list[str]]) -> Any:
-    """Return the stored value; None, with an error at `path`, if it is wrong."""
+    """Return the validated value, or add an error at `path` and return None."""
     try:
         return check(value)
     except ValueError as error:
@@ -86,15 +87,15 @@ def check_value(check: Check, value: Any, path: str, errors: dict[str, list[str]
         return None
 
 
-def parse_texts(fields: Iterable[Field], texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return JSON values by field name for typed texts by input name; blank ones are left out."""
+def parse_texts(fields: Iterable[GateField], texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return JSON values by field name from typed texts by input name; blank texts are left out."""
     return {
         field.name: field.parse(text) for field in fields if (text := texts.get(field.input_name))
     }
 
 
-def format_values(fields: Iterable[Field], values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the texts by input name that would be typed for stored values."""
+def format_values(fields: Iterable[GateField], values: Mapping[str, Any]) -> dict[str, str]:
+    """Return form texts by input name from stored values by field name."""
     return {
         field.input_name: field.format(values[field.name])
         for field in fields
@@ -102,7 +103,7 @@ def format_values(fields: Iterable[Field], values: Mapping[str, Any]) -> dict[st
     }
 
 
-def number(lowest: float, highest: float) -> Check:
+def number_between(lowest: float, highest: float) -> Check:
     """Return a check for numbers within these limits."""
 
     def check(value: Any) -> Any:
@@ -114,7 +115,7 @@ def number(lowest: float, highest: float) -> Check:
     return check
 
 
-def whole_number(lowest: int, highest: int) -> Check:
+def whole_number_between(lowest: int, highest: int) -> Check:
     """Return a check for whole numbers within these limits."""
 
     def check(value: Any) -> Any:
@@ -125,8 +126,8 @@ def whole_number(lowest: int, highest: int) -> Check:
     return check
 
 
-def text(value: Any) -> str:
-    """Check a name of 1 to 200 characters."""
+def check_text(value: Any) -> str:
+    """Return the stripped text. Raise ValueError unless it has 1 to 200 characters."""
     if (
         not isinstance(value, str)
         or not value.strip()
@@ -137,8 +138,8 @@ def text(value: Any) -> str:
     return value.strip()
 
 
-def duration(value: Any) -> str:
-    """Check a duration such as `5m`; it is stored as it is written."""
+def check_duration(value: Any) -> str:
+    """Return a duration such as `5m` unchanged. Raise ValueError if it is invalid."""
     if not isinstance(value, str):
         raise ValueError("Must be a duration such as `5m`.")
     durations.parse(value)
@@ -146,7 +147,7 @@ def duration(value: Any) -> str:
 
 
 def parse_number(text: str) -> Any:
-    """Return the number that was typed, or the text: the field's check says what is wrong."""
+    """Return the typed number, or the text itself if it is no number."""
     typed = text.removesuffix("%").strip()
     if not _NUMBER.fullmatch(typed):  # Python also reads `1_0`, `٥` and `nan`.
         return text
@@ -155,7 +156,7 @@ def parse_number(text: str) -> Any:
 
 
 def parse_seconds(text: str) -> Any:
-    """Return the seconds of a typed duration, or the text."""
+    """Return the typed number or duration in seconds, or the text itself if it is neither."""
     value = parse_number(text)
     if not isinstance(value, str):
         return value

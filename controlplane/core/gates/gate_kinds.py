@@ -1,4 +1,4 @@
-"""The kinds of gates that core answers."""
+"""Registration of the gate kinds of core: external gates and event counts."""
 
 from . import external, samples
 from .kinds import GATE_KINDS

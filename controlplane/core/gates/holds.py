@@ -1,4 +1,4 @@
-"""Holds: ramps stay at their step while something is wrong with a service behind their switch."""
+"""Holds: they keep ramps at their step while a service of their switch has a problem."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,10 +10,9 @@ from django.db import connection
 from .models import Hold
 
 CHECKED_WITHIN = timedelta(hours=1)
-"""An instance that was last heard from longer ago checks no switch any more."""
+"""Instances without a report for longer than this are ignored."""
 MAX_TEXT_LENGTH = 500
 
-# The switches among these that instances of these services check.
 _CHECKED = """
     SELECT DISTINCT asked.switch, i.service
     FROM core_instance i, unnest(%(switches)s::text[]) AS asked (switch)
@@ -23,7 +22,7 @@ _CHECKED = """
 
 @dataclass(frozen=True)
 class HoldTarget:
-    """The part of a ramp that holds apply to: its switch, and the SLOs that its gates name."""
+    """A ramp's switch, and the SLOs in its gates, to match against holds."""
 
     switch: str
     slos: frozenset[str] = frozenset()
@@ -32,7 +31,10 @@ class HoldTarget:
 def place_hold(
     *, key: str, service: str, slos: Collection[str], why: str, path: str, now: datetime
 ) -> None:
-    """Hold the ramps of a service, in the caller's transaction; a hold of the same `key` stays."""
+    """Hold the ramps of a service, in the caller's transaction.
+
+    An existing hold with the same `key` stays unchanged.
+    """
     row = Hold(
         key=key,
         service=service,
@@ -45,39 +47,34 @@ def place_hold(
 
 
 def release_holds(keys: Collection[str]) -> int:
-    """Delete the holds of these keys, in the caller's transaction; return their number."""
+    """Delete the holds with these keys, in the caller's transaction; return their number."""
     return Hold.objects.filter(key__in=list(keys)).delete()[0]
 
 
 def list_holds() -> list[Hold]:
-    """Return every hold, the oldest first."""
+    """Return all holds, oldest first."""
     return list(Hold.objects.order_by("since", "pk"))
 
 
 def find_blocking_holds(
     holds: Sequence[Hold], targets: Sequence[HoldTarget], now: datetime
 ) -> Mapping[str, list[Hold]]:
-    """Return by switch the holds that apply to each target.
+    """Return the holds that apply to each target, by switch.
 
-    A hold applies if its service checks the switch or has an SLO that the plan is gated on.
+    A hold applies if an instance of its service checks the switch, or if it has an SLO of the
+    target.
     """
-    checked = _find_checked({one.switch for one in targets}, {one.service for one in holds}, now)
-    found: dict[str, list[Hold]] = {}
-    for target in targets:
-        for hold in holds:
-            if (target.switch, hold.service) in checked or target.slos.intersection(hold.slos):
-                found.setdefault(target.switch, []).append(hold)
-    return found
-
-
-def _find_checked(
-    switches: Collection[str], services: Collection[str], now: datetime
-) -> set[tuple[str, str]]:
-    given: dict[str, Any] = {
-        "switches": sorted(switches),
-        "services": sorted(services),
+    parameters: dict[str, Any] = {
+        "switches": sorted({target.switch for target in targets}),
+        "services": sorted({hold.service for hold in holds}),
         "since": now - CHECKED_WITHIN,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_CHECKED, given)
-        return set(cursor.fetchall())
+        cursor.execute(_CHECKED, parameters)
+        checked = set(cursor.fetchall())
+    blocking: dict[str, list[Hold]] = {}
+    for target in targets:
+        for hold in holds:
+            if (target.switch, hold.service) in checked or target.slos.intersection(hold.slos):
+                blocking.setdefault(target.switch, []).append(hold)
+    return blocking

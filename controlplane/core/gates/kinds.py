@@ -1,7 +1,7 @@
-"""Registry of the kinds of gates.
+"""Registry of gate kinds.
 
-A kind is one object. The app that answers it registers it in its module `gate_kinds`; plans, the
-plan editor, the API, messages and the command line find everything they need on that object.
+An app registers its kinds in its module `gate_kinds`. Plans, the plan editor, the API, messages and
+the command line read everything about a kind from its object.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,42 +12,38 @@ from typing import Any
 
 from controlplane.core.registry import KindRegistry
 
-from .fields import Field
-from .questions import NO_DATA, Answer, Question
+from .fields import GateField
+from .questions import NO_DATA, GateAnswer, GateQuestion
 
-LookUp = Callable[[Sequence[Question], datetime], Sequence[Any]]
-"""Return what is known of each question at that moment, in their order, in one query."""
-Judge = Callable[[Question, Any, datetime], Answer]
-"""Return the answer to a question from what its kind's look-up found."""
+LookUp = Callable[[Sequence[GateQuestion], datetime], Sequence[Any]]
+"""Function that fetches the data for each question, in the same order, in one query."""
+Evaluate = Callable[[GateQuestion, Any, datetime], GateAnswer]
+"""Function that returns the answer to a question from the fetched data at a time."""
 
 
 @dataclass(frozen=True)
 class GateKind:
-    """A kind of gate: its fields, its words, and its evaluation.
+    """A kind of gate: its fields, its texts, and its evaluation.
 
     `summary` is a format string over the gate's fields (`breaker {dependency}`); `passes_when`
-    completes "The gate passes when …" for the documentation. Kinds are listed by `position`.
+    completes "The gate passes when …" for the documentation. Kinds are sorted by `position`.
     """
 
     name: str
     label: str
     summary: str
     passes_when: str
-    fields: tuple[Field, ...]
+    fields: tuple[GateField, ...]
     look_up: LookUp
-    judge: Judge
+    evaluate: Evaluate
     position: int
     can_fail: bool = True
-    """True if it can find that something is wrong; other kinds only wait."""
+    """True if the gate can fail a step; other kinds only delay it."""
     is_unique: bool = False
-    """True if a step has at most one of it."""
+    """True if a step can have at most one gate of the kind."""
     is_stored: bool = False
     """True if its questions are rows of :class:`Gate`, which an app answers."""
     initial_verdict: str = NO_DATA
-
-    def describe(self, spec: Mapping[str, Any]) -> str:
-        """Return a gate of this kind in words, such as `breaker core->oracle`."""
-        return self.summary.format_map(spec)
 
     def __str__(self) -> str:
         return self.name
@@ -56,18 +52,18 @@ class GateKind:
 GATE_KINDS: KindRegistry[GateKind] = KindRegistry("gate_kinds", order=attrgetter("position"))
 
 
-def get_fields(name: str) -> tuple[Field, ...]:
-    """Return the fields of a kind; none if no app here has it."""
+def get_fields(name: str) -> tuple[GateField, ...]:
+    """Return the fields of a kind; empty if no installed app has it."""
     kind = GATE_KINDS.get(name)
     return kind.fields if kind else ()
 
 
-def describe(spec: Mapping[str, Any]) -> str:
-    """Return a gate in words; its type alone if no app here has the kind."""
+def describe_gate(spec: Mapping[str, Any]) -> str:
+    """Return the summary of a gate; its type if no installed app has the kind."""
     kind = GATE_KINDS.get(spec["type"])
-    return kind.describe(spec) if kind else str(spec["type"])
+    return kind.summary.format_map(spec) if kind else str(spec["type"])
 
 
-def document() -> list[str]:
-    """Return a Markdown table row for each kind, as docs/operate.md has them."""
+def document_kinds() -> list[str]:
+    """Return a Markdown table row for each kind, for docs/operate.md."""
     return [f"| `{kind.name}` | {kind.passes_when} |" for kind in GATE_KINDS.values()]

@@ -1,15 +1,14 @@
-"""Tables of gates: stored questions, external verdicts, holds, and event counts."""
+"""Models of gates: stored questions, external verdicts, holds, and event counts."""
 
 from django.db import models
 from django.db.models import Q
 
 
 class Gate(models.Model):
-    """A question that an app answers while a step needs it, such as that of an SLO or a breaker.
+    """A gate that an app evaluates while a step needs it, such as that of an SLO or a breaker.
 
-    `key` identifies it (`ramp:12:1:0`), `spec` is the gate as the plan has it, and only
-    observations since `since` count. `verdict` and `evidence` are the latest answer, observed at
-    `observed_at`.
+    `key` identifies it (`ramp:12:1:0`), `spec` is the gate as in the plan, and only observations
+    since `since` count. `verdict` and `evidence` are the latest answer, observed at `observed_at`.
     """
 
     key = models.CharField(max_length=120, unique=True)
@@ -33,9 +32,9 @@ class Gate(models.Model):
 
 
 class ExternalVerdict(models.Model):
-    """The latest verdict that an outside program (a smoke test, a pipeline) reported for a gate.
+    """The latest verdict that a program, such as a smoke test, reported for an external gate.
 
-    `failed_at` is the time of its latest failure, which later verdicts don't undo.
+    `failed_at` is the time of its latest failure; later verdicts don't clear it.
     """
 
     name = models.CharField(primary_key=True, max_length=120, db_collation="C")
@@ -58,10 +57,10 @@ class ExternalVerdict(models.Model):
 
 
 class Hold(models.Model):
-    """A hold on the ramps of `service`, while something is wrong with it.
+    """A hold on the ramps of `service` while the service has a problem.
 
-    `key` identifies its cause (`alert:12`), `why` states it in a sentence without a full stop, and
-    `path` is its page. `slos` are the names of the SLOs of the service.
+    `key` identifies the cause (`alert:12`), `why` states it without a full stop, and `path` is its
+    page. `slos` are the names of the service's SLOs.
     """
 
     key = models.CharField(max_length=200, unique=True)
@@ -76,7 +75,7 @@ class Hold(models.Model):
 
 
 class EventCount(models.Model):
-    """Events of an SLO, `good` of `total`, that one instance counted between two reports."""
+    """Good and total events of an SLO that one instance counted between two reports."""
 
     slo = models.CharField(max_length=1000)
     instance = models.CharField(max_length=250)

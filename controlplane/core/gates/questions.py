@@ -1,4 +1,4 @@
-"""The request for a gate's evaluation, and its result. Pure."""
+"""Questions of gate evaluation and their answers. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ PASS, FAIL, NO_DATA, WAITING = "pass", "fail", "no_data", "waiting"
 
 
 @dataclass(frozen=True)
-class Question:
-    """A gate to evaluate, with the start of its step.
+class GateQuestion:
+    """A gate to evaluate.
 
     `key` identifies it (`ramp:12:1:0`), `spec` is the gate as in the plan, and only observations
-    since `since` count. `step` identifies the step for approvals (`feature:nl2sql#ramp-12-1`); it
-    is empty where approvals are not possible.
+    since `since`, the start of the step, count. `step` identifies the step for approvals
+    (`feature:nl2sql#ramp-12-1`); it is empty if approvals are not possible.
     """
 
     key: str
@@ -28,7 +28,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class GateAnswer:
     """A verdict (`pass`, `fail`, `no_data`, `waiting`), and JSON values that explain it."""
 
     verdict: str

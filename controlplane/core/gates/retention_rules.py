@@ -1,4 +1,4 @@
-"""Retention of gate events and external verdicts."""
+"""Retention rules of event counts and external verdicts."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Gates that wait for a number of events of an SLO. They never fail."""
+"""Gates that wait for a minimum number of events of an SLO; they never fail."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,20 +7,19 @@ from django.db import connection
 
 from controlplane.core import canonical
 
-from .fields import NUMBER, Field, text, whole_number
+from .fields import NUMBER, GateField, check_text, whole_number_between
 from .kinds import GateKind
-from .questions import PASS, Answer, Question
-from .verdicts import FRESH, explain_too_few, no_data, read_limit
+from .questions import PASS, GateAnswer, GateQuestion
+from .verdicts import FRESH, build_no_data, explain_too_few, read_limit
 
 MIN_EVENTS = 100
-SLO_FIELD = Field("slo", "SLO", text, placeholder="core-availability")
-MIN_EVENTS_FIELD = Field(
-    "min_events", "Least events", whole_number(1, 10**9), MIN_EVENTS, input=NUMBER
+SLO_FIELD = GateField("slo", "SLO", check_text, placeholder="core-availability")
+MIN_EVENTS_FIELD = GateField(
+    "min_events", "Least events", whole_number_between(1, 10**9), MIN_EVENTS, input=NUMBER
 )
 
-# Each row has at least one event, so reading as many rows as events are needed is always enough;
-# reading all of them could mean the traffic of an hour. Rows dated ahead of the clock remain from
-# before it was set back.
+# Each row counts at least one event, so reading as many rows as events are needed is enough. Rows
+# dated in the future are ignored: the clock was set back since.
 _COUNT = """
     SELECT coalesce(sum(seen.total), 0)
     FROM unnest(%(slos)s::text[], %(since)s::timestamptz[], %(needed)s::bigint[])
@@ -34,29 +33,29 @@ _COUNT = """
 """
 
 
-def count_events(questions: Sequence[Question], now: datetime) -> list[int]:
-    """Return the number of events since each question's start; a count may stop once it is enough.
+def count_events(questions: Sequence[GateQuestion], now: datetime) -> list[int]:
+    """Return the events since each question's start, in one query.
 
-    One query, whatever the number of questions.
+    Counting stops once the minimum of the question is reached.
     """
-    wanted = [(_slo(one), one.since, _needed(one)) for one in questions]
-    unique = sorted(set(wanted))
+    keys = [(str(one.spec.get("slo", "")), one.since, _read_min_events(one)) for one in questions]
+    unique = sorted(set(keys))
     slos, since, needed = (list(column) for column in zip(*unique, strict=True))
     with connection.cursor() as cursor:
         cursor.execute(
             _COUNT, {"slos": slos, "since": since, "needed": needed, "latest": now + FRESH}
         )
         counts = dict(zip(unique, (int(total) for (total,) in cursor), strict=True))
-    return [counts[one] for one in wanted]
+    return [counts[one] for one in keys]
 
 
-def judge(question: Question, seen: int, _now: datetime) -> Answer:
-    """Return a pass once there were enough events since the step began, else no data."""
-    needed = _needed(question)
+def evaluate(question: GateQuestion, seen: int, _now: datetime) -> GateAnswer:
+    """Return a pass if enough events occurred since the step began, else no data."""
+    needed = _read_min_events(question)
     evidence = {"seen": seen, "needed": needed, "since": canonical.timestamp(question.since)}
     if seen >= needed:
-        return Answer(PASS, evidence)
-    return no_data(question, explain_too_few(seen, needed), evidence)
+        return GateAnswer(PASS, evidence)
+    return build_no_data(question, explain_too_few(seen, needed), evidence)
 
 
 KIND = GateKind(
@@ -66,15 +65,11 @@ KIND = GateKind(
     passes_when="enough events of an SLO came in",
     fields=(SLO_FIELD, MIN_EVENTS_FIELD),
     look_up=count_events,
-    judge=judge,
+    evaluate=evaluate,
     position=40,
     can_fail=False,
 )
 
 
-def _slo(question: Question) -> str:
-    return str(question.spec.get("slo", ""))
-
-
-def _needed(question: Question) -> int:
+def _read_min_events(question: GateQuestion) -> int:
     return read_limit(question, "min_events", MIN_EVENTS)

@@ -1,4 +1,4 @@
-"""Questions of gates: storing, answering, and evaluating them."""
+"""Services of gates: store, answer and evaluate their questions."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -12,9 +12,9 @@ from controlplane.core import retention
 
 from .kinds import GATE_KINDS
 from .models import Gate
-from .questions import FAIL, NO_DATA, PASS, Answer, Question
+from .questions import FAIL, NO_DATA, PASS, GateAnswer, GateQuestion
 from .retention_rules import EVENTS, VERDICTS
-from .verdicts import FRESH, Observation, judge_unknown, truncate_evidence
+from .verdicts import FRESH, Observation, evaluate_unknown_kind, truncate_evidence
 
 _OBSERVATIONS = """
     SELECT key, verdict, observed_at, evidence::text FROM core_gate
@@ -22,11 +22,10 @@ _OBSERVATIONS = """
 """
 
 
-def store_questions(questions: Sequence[Question]) -> None:
-    """Store the questions that an app answers, in the caller's transaction.
+def store_questions(questions: Sequence[GateQuestion]) -> None:
+    """Store the questions that apps answer, in the caller's transaction.
 
-    Kinds whose data is there in any case need no row. A question that is stored already stays as
-    it is.
+    Questions of other kinds, and questions that are stored already, are skipped.
     """
     rows = [
         Gate(key=one.key, type=one.type, spec=dict(one.spec), since=one.since)
@@ -36,8 +35,8 @@ def store_questions(questions: Sequence[Question]) -> None:
     Gate.objects.bulk_create(rows, ignore_conflicts=True)
 
 
-def withdraw_questions(questions: Sequence[Question]) -> None:
-    """Delete the stored ones among these questions, in the caller's transaction."""
+def withdraw_questions(questions: Sequence[GateQuestion]) -> None:
+    """Delete the stored rows of these questions, in the caller's transaction."""
     keys = [
         one.key for one in questions if (kind := GATE_KINDS.get(one.type)) is None or kind.is_stored
     ]
@@ -45,24 +44,26 @@ def withdraw_questions(questions: Sequence[Question]) -> None:
         Gate.objects.filter(key__in=keys).delete()
 
 
-def evaluate(questions: Sequence[Question], now: datetime) -> list[Answer]:
-    """Return the answer to each question now, in their order; one query for each kind."""
+def evaluate_questions(questions: Sequence[GateQuestion], now: datetime) -> list[GateAnswer]:
+    """Return the answer to each question, in the same order; one query per kind."""
     places: dict[str, list[int]] = {}
     for place, one in enumerate(questions):
         places.setdefault(one.type, []).append(place)
-    answers: dict[int, Answer] = {}
+    answers: dict[int, GateAnswer] = {}
     for type, own in places.items():
         kind = GATE_KINDS.get(type)
         some = [questions[place] for place in own]
         found = kind.look_up(some, now) if kind else [None] * len(some)
-        judge = kind.judge if kind else judge_unknown
+        evaluate = kind.evaluate if kind else evaluate_unknown_kind
         for place, one, known in zip(own, some, found, strict=True):
-            answers[place] = judge(one, known, now)
+            answers[place] = evaluate(one, known, now)
     return [answers[place] for place in range(len(questions))]
 
 
-def find_observations(questions: Sequence[Question], _now: datetime) -> list[Observation | None]:
-    """Return the latest answer that an app recorded to each stored question, in one query."""
+def find_observations(
+    questions: Sequence[GateQuestion], _now: datetime
+) -> list[Observation | None]:
+    """Return the latest answer that an app recorded for each stored question, in one query."""
     with connection.cursor() as cursor:
         cursor.execute(_OBSERVATIONS, [[one.key for one in questions]])
         found = {
@@ -73,17 +74,17 @@ def find_observations(questions: Sequence[Question], _now: datetime) -> list[Obs
 
 
 def find_open_gates(type: str) -> QuerySet[Gate]:
-    """Return the stored questions of this type, for the app that answers them."""
+    """Return the stored questions of a type, for the app that answers them."""
     return Gate.objects.filter(type=type)
 
 
 def record_answer(
     *, key: str, verdict: str, evidence: Mapping[str, Any], observed_at: datetime, now: datetime
 ) -> bool:
-    """Answer a stored question.
+    """Record an app's answer to a stored question.
 
-    Returns False if it was withdrawn or a later observation stands. `evidence` is truncated if it
-    is long; a `why` in it is shown. Raises ValueError for an unknown verdict.
+    Returns False if the question was withdrawn or a later observation is stored. Long `evidence` is
+    truncated; its `why` is shown to people. Raises ValueError for an unknown verdict.
     """
     if verdict not in (PASS, FAIL, NO_DATA):
         raise ValueError(f"{verdict!r} is not {PASS}, {FAIL} or {NO_DATA}")
@@ -96,8 +97,8 @@ def record_answer(
 
 
 def purge_expired(now: datetime, *, at_once: int, most: int) -> int:
-    """Delete up to `most` expired event counts and external verdicts, `at_once` per statement.
+    """Delete up to `most` expired rows, `at_once` per statement; return their number.
 
-    Returns the number of deleted rows.
+    The rows are event counts and external verdicts.
     """
     return retention.purge([EVENTS, VERDICTS], now, at_once=at_once, most=most)

@@ -1,4 +1,4 @@
-"""Paths of external gates."""
+"""URLs of external gates."""
 
 from django.urls import URLPattern
 

@@ -1,8 +1,8 @@
-"""Verdicts from observations. Pure.
+"""Rules that turn observations into verdicts. Pure.
 
-An observation that is missing, too old, older than the step or ahead of the clock is `no_data`: it
-holds a step and never fails one. Its evidence says why, in a clause that reads after the name of
-the gate.
+An observation that is missing, stale, older than the step or ahead of the clock gives `no_data`,
+which holds a step and never fails it. Its evidence explains it in a clause that reads after the
+gate's name.
 """
 
 from collections.abc import Mapping
@@ -12,28 +12,28 @@ from typing import Any
 
 from controlplane.core import canonical
 
-from .questions import FAIL, NO_DATA, PASS, Answer, Question
+from .questions import FAIL, NO_DATA, PASS, GateAnswer, GateQuestion
 
 FRESH = timedelta(seconds=60)
-"""Maximum age of an observation, and the furthest that it may be ahead of the clock.
+"""Maximum age of an observation, and its maximum lead on the clock.
 
-Overlapping transactions read their clocks in any order. An observation further ahead dates from
-before the clock was set back, so its age is unknown.
+Concurrent transactions read their clocks in any order, so a small lead is normal. With a larger
+lead the clock was set back since, and the observation's age is unknown.
 """
 MAX_KEPT_BYTES = 2048
-"""Maximum size of the canonical JSON. A step stores the evidence of each of its gates."""
+"""Maximum size of stored evidence, as canonical JSON."""
 MAX_KEPT_FIELDS = 6
 MAX_TEXT_LENGTH = 200
 MAX_NAME_LENGTH = 50
 KEPT_FIRST = ("good", "total", "why")
-"""Fields of long evidence that verdicts depend on."""
+"""Fields that truncation keeps first, because verdicts depend on them."""
 
 
 @dataclass(frozen=True)
 class Observation:
     """The latest verdict of a program or an app, with its evidence.
 
-    `by` is the label of an outside program, `failed_at` the time at which one last saw a failure.
+    `by` is the label of the program, `failed_at` the time of its latest failure.
     """
 
     verdict: str
@@ -43,35 +43,35 @@ class Observation:
     failed_at: datetime | None = None
 
 
-def judge_observation(
-    question: Question, observation: Observation | None, now: datetime, *, missing: str
-) -> Answer:
-    """Return an app's verdict while it is fresh; `missing` explains that there is none yet."""
+def evaluate_observation(
+    question: GateQuestion, observation: Observation | None, now: datetime, *, missing: str
+) -> GateAnswer:
+    """Return an app's verdict if it is fresh; `missing` explains a missing observation."""
     if observation is None:
-        return no_data(question, missing, {})
+        return build_no_data(question, missing, {})
     if why := explain_staleness(question, observation, now):
-        return no_data(question, why, show_evidence(observation))
+        return build_no_data(question, why, show_evidence(observation))
     return repeat_verdict(question, observation)
 
 
-def judge_unknown(question: Question, _found: Any, _now: datetime) -> Answer:
-    """Return no data for a kind that no app here has: a later version may have asked."""
-    return no_data(question, f"there are no gates of the type {question.type} here", {})
+def evaluate_unknown_kind(question: GateQuestion, _found: Any, _now: datetime) -> GateAnswer:
+    """Return no data for a kind that no installed app has, such as one of a later release."""
+    return build_no_data(question, f"there are no gates of the type {question.type} here", {})
 
 
-def repeat_verdict(question: Question, observation: Observation) -> Answer:
+def repeat_verdict(question: GateQuestion, observation: Observation) -> GateAnswer:
     """Return the verdict of a fresh observation."""
     evidence = show_evidence(observation)
     if observation.verdict in (PASS, FAIL):
-        return Answer(observation.verdict, evidence)
+        return GateAnswer(observation.verdict, evidence)
     why = observation.evidence.get("why")
     text = why if isinstance(why, str) and why else "whoever answers has no data"
-    return no_data(question, text, evidence)
+    return build_no_data(question, text, evidence)
 
 
-def no_data(question: Question, why: str, evidence: Mapping[str, Any]) -> Answer:
+def build_no_data(question: GateQuestion, why: str, evidence: Mapping[str, Any]) -> GateAnswer:
     since = canonical.timestamp(question.since)
-    return Answer(NO_DATA, {**evidence, "since": since, "why": why})
+    return GateAnswer(NO_DATA, {**evidence, "since": since, "why": why})
 
 
 def show_evidence(observation: Observation) -> dict[str, Any]:
@@ -81,8 +81,8 @@ def show_evidence(observation: Observation) -> dict[str, Any]:
     }
 
 
-def explain_staleness(question: Question, observation: Observation, now: datetime) -> str:
-    """Return why an observation does not count now; empty if it counts."""
+def explain_staleness(question: GateQuestion, observation: Observation, now: datetime) -> str:
+    """Return the reason why an observation does not count now; empty if it counts."""
     at = observation.observed_at
     if at < question.since:
         began = format_time(question.since)
@@ -95,7 +95,7 @@ def explain_staleness(question: Question, observation: Observation, now: datetim
 
 
 def truncate_evidence(evidence: Mapping[str, Any]) -> dict[str, Any]:
-    """Return short evidence as it is; of long evidence a few short fields, and its size."""
+    """Return short evidence unchanged, and the first short fields of long evidence."""
     size = len(canonical.dumps(evidence))
     if size <= MAX_KEPT_BYTES:
         return dict(evidence)
@@ -105,8 +105,7 @@ def truncate_evidence(evidence: Mapping[str, Any]) -> dict[str, Any]:
     return {**kept, "left_out": f"the rest of {size:,} bytes"}
 
 
-def read_limit(question: Question, name: str, default: int) -> int:
-    """Return a whole number of the gate's spec."""
+def read_limit(question: GateQuestion, name: str, default: int) -> int:
     return int(question.spec.get(name, default))
 
 

@@ -16,7 +16,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Unavailable
 from controlplane.core.gates import services as gates
 from controlplane.core.gates.models import EventCount
-from controlplane.core.gates.questions import NO_DATA, PASS, Answer, Question
+from controlplane.core.gates.questions import NO_DATA, PASS, GateAnswer, GateQuestion
 from controlplane.core.http.tests.callers import person
 from controlplane.core.models import Instance
 from controlplane.dataplane import metrics
@@ -49,9 +49,9 @@ def reported() -> list[tuple[str, str, datetime, datetime, int, int]]:
     return list(rows.values_list("slo", "instance", "began_at", "ended_at", "good", "total"))
 
 
-def samples(since: datetime, needed: int = 100, slo: str = "core-availability") -> Answer:
+def samples(since: datetime, needed: int = 100, slo: str = "core-availability") -> GateAnswer:
     spec = {"type": "samples", "slo": slo, "min_events": needed}
-    (found,) = gates.evaluate([Question("ramp:1:0:0", spec, since)], db_now())
+    (found,) = gates.evaluate_questions([GateQuestion("ramp:1:0:0", spec, since)], db_now())
     return found
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from controlplane.core.gates import services as gates
 from controlplane.core.gates.models import EventCount, Gate
-from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Question
+from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, GateQuestion
 from slo.arithmetic.counts import CounterValues
 from slo.arithmetic.minutes import end_of
 from slo.evaluation import gates as judging
@@ -27,7 +27,7 @@ KEY = "ramp:1:0:0"
 
 
 def create_gate(since=NOW - 10 * MINUTE, **more):
-    question = Question(KEY, {**SPEC, **more}, since)
+    question = GateQuestion(KEY, {**SPEC, **more}, since)
     gates.store_questions([question])
     return question
 
@@ -58,7 +58,7 @@ def counted(rows):
 
 def read_answer(question, now=NOW):
     judging.answer_open_gates(now)
-    (found,) = gates.evaluate([question], now)
+    (found,) = gates.evaluate_questions([question], now)
     return found
 
 
@@ -196,7 +196,9 @@ def test_a_window_that_can_not_be_read_is_five_minutes_long():
 def test_however_many_gates_ask_the_database_is_asked_a_few_times(django_assert_max_num_queries):
     factories.slo("core")
     counted([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
-    gates.store_questions([Question(f"ramp:{n}:0:0", SPEC, NOW - 10 * MINUTE) for n in range(50)])
+    gates.store_questions(
+        [GateQuestion(f"ramp:{n}:0:0", SPEC, NOW - 10 * MINUTE) for n in range(50)]
+    )
     judging.answer_open_gates(NOW)
     Gate.objects.update(observed_at=NOW)
 

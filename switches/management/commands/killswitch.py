@@ -288,7 +288,7 @@ def _ramping(ramp: Ramp) -> str:
 def _steps(ramp: Ramp) -> Iterator[str]:
     """Yield a line for each step of the plan: share, dwell and gates."""
     for number, step in enumerate(ramp.plan, 1):
-        gates = "; ".join(map(kinds.describe, step["gates"])) or "no gates"
+        gates = "; ".join(map(kinds.describe_gate, step["gates"])) or "no gates"
         share = descriptions.format_percent(step["percent"])
         yield f"step {number}: {share} for {step['dwell_seconds']} s, {gates}"
 

@@ -111,7 +111,7 @@ def _gates_in_the_way(ramps: Sequence[Ramp]) -> Mapping[int, str]:
     for step in steps:
         seen = [gate for gate in step.data["gates"] if gate.get("verdict", PASS) != PASS]
         failing = [gate for gate in seen if gate["verdict"] == FAIL]
-        found[step.job_id] = "; ".join(kinds.describe(gate) for gate in failing or seen)
+        found[step.job_id] = "; ".join(kinds.describe_gate(gate) for gate in failing or seen)
     return found
 
 

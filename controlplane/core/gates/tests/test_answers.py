@@ -9,7 +9,7 @@ from django.db import connection
 
 from controlplane.core.gates import services
 from controlplane.core.gates.models import EventCount, ExternalVerdict, Gate
-from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Question
+from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, GateQuestion
 
 pytestmark = pytest.mark.django_db
 
@@ -25,8 +25,8 @@ SPECS: list[dict[str, Any]] = [
 ENOUGH = {"good": 990, "total": 990}
 
 
-def question(number: int = 0, *, key: str | None = None, since: datetime = BEGAN) -> Question:
-    return Question(key or f"ramp:12:0:{number}", SPECS[number], since)
+def question(number: int = 0, *, key: str | None = None, since: datetime = BEGAN) -> GateQuestion:
+    return GateQuestion(key or f"ramp:12:0:{number}", SPECS[number], since)
 
 
 def events(slo: str = "core", began: datetime = BEGAN, total: int = 50, **more: Any) -> EventCount:
@@ -40,8 +40,8 @@ def reply(key: str, verdict: str = PASS, at: datetime = NOW, **evidence: Any) ->
     )
 
 
-def verdict_of(one: Question, now: datetime = NOW) -> str:
-    (found,) = services.evaluate([one], now)
+def verdict_of(one: GateQuestion, now: datetime = NOW) -> str:
+    (found,) = services.evaluate_questions([one], now)
     return found.verdict
 
 
@@ -111,7 +111,7 @@ def test_long_evidence_of_an_app_is_shortened_and_still_judged() -> None:
 
     reply("ramp:12:0:0", PASS, series=[0.1] * 5000, **ENOUGH)
 
-    (found,) = services.evaluate([question()], NOW)
+    (found,) = services.evaluate_questions([question()], NOW)
     assert found.verdict == PASS
     assert "series" not in found.evidence
 
@@ -121,10 +121,10 @@ def test_events_count_from_the_moment_that_the_step_began() -> None:
     events(began=BEGAN + SECOND, total=39)
     events(began=BEGAN - timedelta(microseconds=1), total=1000)
     events("other", total=1000)
-    (before,) = services.evaluate([question(2)], NOW)
+    (before,) = services.evaluate_questions([question(2)], NOW)
 
     events(began=BEGAN, total=1)
-    (after,) = services.evaluate([question(2)], NOW)
+    (after,) = services.evaluate_questions([question(2)], NOW)
 
     assert (before.verdict, before.evidence["seen"]) == (NO_DATA, 99)
     assert (after.verdict, after.evidence["seen"]) == (PASS, 100)
@@ -147,7 +147,7 @@ def test_two_steps_that_need_the_same_events_each_get_their_own() -> None:
     events(began=BEGAN, total=150)
     late = question(2, key="ramp:13:0:2", since=BEGAN + SECOND)
 
-    found = services.evaluate([late, question(2), late], NOW)
+    found = services.evaluate_questions([late, question(2), late], NOW)
 
     assert [one.verdict for one in found] == [NO_DATA, PASS, NO_DATA]
 
@@ -156,13 +156,15 @@ def test_answers_come_in_the_order_of_the_questions_whatever_their_types() -> No
     services.store_questions([question(0), question(1)])
     reply("ramp:12:0:0", PASS)
     reply("ramp:12:0:1", FAIL)
-    weather = Question("ramp:12:0:9", {"type": "weather"}, BEGAN)
+    weather = GateQuestion("ramp:12:0:9", {"type": "weather"}, BEGAN)
 
-    found = services.evaluate([question(3), question(1), weather, question(2), question(0)], NOW)
+    found = services.evaluate_questions(
+        [question(3), question(1), weather, question(2), question(0)], NOW
+    )
 
     assert [one.verdict for one in found] == [NO_DATA, FAIL, NO_DATA, NO_DATA, PASS]
     assert "weather" in found[2].evidence["why"]
-    assert services.evaluate([], NOW) == []
+    assert services.evaluate_questions([], NOW) == []
 
 
 def test_any_number_of_questions_takes_one_query_for_each_type(
@@ -176,9 +178,9 @@ def test_any_number_of_questions_takes_one_query_for_each_type(
     assert Gate.objects.count() == 198
 
     with django_assert_num_queries(4):
-        services.evaluate(questions, NOW)
+        services.evaluate_questions(questions, NOW)
     with django_assert_num_queries(1):
-        services.evaluate(questions[2::4], NOW)
+        services.evaluate_questions(questions[2::4], NOW)
     with django_assert_num_queries(1):
         services.withdraw_questions(questions)
     assert Gate.objects.count() == 0
@@ -210,7 +212,7 @@ def test_a_thousand_ramps_are_looked_up_together_in_a_fraction_of_a_second() -> 
         specs = [*SPECS]
         specs[2] = {"type": "samples", "slo": f"slo-{ramp % 20}", "min_events": 100}
         specs[3] = {"type": "external", "gate": f"smoke-{ramp}"}
-        questions += [Question(f"ramp:{ramp}:0:{n}", specs[n], since[ramp]) for n in range(4)]
+        questions += [GateQuestion(f"ramp:{ramp}:0:{n}", specs[n], since[ramp]) for n in range(4)]
     services.store_questions(questions)
     Gate.objects.update(verdict=PASS, evidence=ENOUGH, observed_at=NOW)
 
@@ -218,7 +220,7 @@ def test_a_thousand_ramps_are_looked_up_together_in_a_fraction_of_a_second() -> 
     for number, kind in [*enumerate(spec["type"] for spec in SPECS), (None, "all")]:
         some = questions if number is None else questions[number::4]
         began = time.perf_counter()
-        found = services.evaluate(some, NOW)
+        found = services.evaluate_questions(some, NOW)
         took[kind] = (time.perf_counter() - began) * 1000
         assert {one.verdict for one in found} == {PASS}
 

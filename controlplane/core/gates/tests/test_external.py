@@ -14,7 +14,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Forbidden, InvalidInput, NotFound
 from controlplane.core.gates import external, services
 from controlplane.core.gates.models import EventCount, ExternalVerdict
-from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Question
+from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, GateQuestion
 from controlplane.core.http.tests.callers import at_once
 from controlplane.core.http.tests.sessions import another_session
 from controlplane.core.tasks import purge_gates
@@ -23,7 +23,7 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 A_TICK = timedelta(microseconds=1)
 CI = system("ci")
-SMOKE = Question("ramp:12:1:0", {"type": "external", "gate": "smoke"}, NOW - 30 * SECOND)
+SMOKE = GateQuestion("ramp:12:1:0", {"type": "external", "gate": "smoke"}, NOW - 30 * SECOND)
 
 
 def report(verdict: str = "ok", now: datetime = NOW, **more: Any) -> external.RecordedVerdict:
@@ -39,7 +39,7 @@ def audited() -> list[tuple[str | None, str]]:
 
 
 def verdict_at(now: datetime) -> str:
-    (found,) = services.evaluate([SMOKE], now)
+    (found,) = services.evaluate_questions([SMOKE], now)
     return found.verdict
 
 
@@ -140,7 +140,7 @@ def test_a_name_and_evidence_may_be_as_long_as_that() -> None:
 def test_long_evidence_is_kept_whole_but_not_carried_into_every_look() -> None:
     report("fail", evidence={"log": "정산 " * 1000})
 
-    (found,) = services.evaluate([SMOKE], NOW)
+    (found,) = services.evaluate_questions([SMOKE], NOW)
 
     assert found.verdict == FAIL
     assert len(canonical.dumps(found.evidence)) < 1000

@@ -9,7 +9,7 @@ from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.gates import external, services
 from controlplane.core.gates.models import ExternalVerdict
-from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Answer, Question
+from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, GateAnswer, GateQuestion
 from controlplane.core.gates.verdicts import Observation
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -24,12 +24,12 @@ def report(verdict: str, now: datetime = NOW, **more: Any) -> external.RecordedV
     return external.record_verdict(verdict=verdict, now=now, **fields)
 
 
-def build_question(since: datetime = SINCE) -> Question:
-    return Question("ramp:12:1:0", {"type": "external", "gate": "smoke"}, since)
+def build_question(since: datetime = SINCE) -> GateQuestion:
+    return GateQuestion("ramp:12:1:0", {"type": "external", "gate": "smoke"}, since)
 
 
-def evaluate(now: datetime = NOW, since: datetime = SINCE) -> Answer:
-    (found,) = services.evaluate([build_question(since)], now)
+def evaluate(now: datetime = NOW, since: datetime = SINCE) -> GateAnswer:
+    (found,) = services.evaluate_questions([build_question(since)], now)
     return found
 
 
@@ -143,5 +143,5 @@ def test_an_ok_that_is_the_first_word_has_no_fail_behind_it() -> None:
 def test_a_fail_from_a_clock_far_ahead_does_not_count_yet() -> None:
     said = Observation("ok", NOW, {}, "token:ci", failed_at=NOW + MINUTE + A_TICK)
 
-    assert external.judge(build_question(), said, NOW).verdict == PASS
-    assert external.judge(build_question(), said, NOW + A_TICK).verdict == FAIL
+    assert external.evaluate(build_question(), said, NOW).verdict == PASS
+    assert external.evaluate(build_question(), said, NOW + A_TICK).verdict == FAIL

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from controlplane.core import canonical
 from controlplane.core.gates import external, samples, verdicts
-from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Question
+from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, GateQuestion
 from controlplane.core.gates.verdicts import Observation
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -20,8 +20,8 @@ SECOND = timedelta(seconds=1)
 BEGAN = NOW - timedelta(minutes=5)
 
 
-def question(type: str, since: datetime = BEGAN, **spec: Any) -> Question:
-    return Question("ramp:12:1:0", {"type": type, **spec}, since)
+def question(type: str, since: datetime = BEGAN, **spec: Any) -> GateQuestion:
+    return GateQuestion("ramp:12:1:0", {"type": type, **spec}, since)
 
 
 def observe(verdict: str, seconds_ago: float = 0, **evidence: Any) -> Observation:
@@ -31,13 +31,13 @@ def observe(verdict: str, seconds_ago: float = 0, **evidence: Any) -> Observatio
 SMOKE = question("external", gate="smoke")
 BREAKER = question("breaker", dependency="core->oracle")
 SAMPLES = question("samples", slo="core", min_events=100)
-judge_app = partial(verdicts.judge_observation, missing="nobody has looked yet")
-JUDGED = [(external.judge, SMOKE, "ok"), (judge_app, BREAKER, "pass")]
+judge_app = partial(verdicts.evaluate_observation, missing="nobody has looked yet")
+JUDGED = [(external.evaluate, SMOKE, "ok"), (judge_app, BREAKER, "pass")]
 
 
 @pytest.mark.parametrize(("given", "verdict"), [("ok", PASS), ("fail", FAIL)])
 def test_what_an_outsider_says_is_the_verdict_of_its_gate(given: str, verdict: str) -> None:
-    answer = external.judge(SMOKE, observe(given, 7, url="https://ci/412"), NOW)
+    answer = external.evaluate(SMOKE, observe(given, 7, url="https://ci/412"), NOW)
 
     assert answer.verdict == verdict
     assert answer.evidence["by"] == "token:ci"
@@ -46,11 +46,13 @@ def test_what_an_outsider_says_is_the_verdict_of_its_gate(given: str, verdict: s
 
 
 def test_a_failing_external_gate_says_who_says_so() -> None:
-    assert external.judge(SMOKE, observe("fail"), NOW).evidence["why"] == "token:ci said fail"
+    assert external.evaluate(SMOKE, observe("fail"), NOW).evidence["why"] == "token:ci said fail"
 
 
 @pytest.mark.parametrize(("judge", "asked", "_"), JUDGED)
-def test_what_nobody_has_said_anything_of_is_no_data(judge: Any, asked: Question, _: str) -> None:
+def test_what_nobody_has_said_anything_of_is_no_data(
+    judge: Any, asked: GateQuestion, _: str
+) -> None:
     answer = judge(asked, None, NOW)
 
     assert answer.verdict == NO_DATA
@@ -69,7 +71,7 @@ def test_what_nobody_has_said_anything_of_is_no_data(judge: Any, asked: Question
     ],
 )
 def test_a_verdict_counts_for_sixty_seconds_and_not_from_a_clock_ahead(
-    judge: Any, asked: Question, fine: str, age: timedelta, verdict: str, why: str | None
+    judge: Any, asked: GateQuestion, fine: str, age: timedelta, verdict: str, why: str | None
 ) -> None:
     answer = judge(asked, Observation(fine, NOW - age), NOW)
 
@@ -80,10 +82,10 @@ def test_a_verdict_counts_for_sixty_seconds_and_not_from_a_clock_ahead(
 @pytest.mark.parametrize(("judge", "asked", "fine"), JUDGED)
 @pytest.mark.parametrize(("before", "verdict"), [(timedelta(0), PASS), (A_TICK, NO_DATA)])
 def test_a_verdict_from_before_the_step_does_not_count(
-    judge: Any, asked: Question, fine: str, before: timedelta, verdict: str
+    judge: Any, asked: GateQuestion, fine: str, before: timedelta, verdict: str
 ) -> None:
     since = NOW - 30 * SECOND
-    asked = Question(asked.key, asked.spec, since)
+    asked = GateQuestion(asked.key, asked.spec, since)
 
     answer = judge(asked, Observation(fine, since - before), NOW)
 
@@ -92,7 +94,7 @@ def test_a_verdict_from_before_the_step_does_not_count(
 
 
 @pytest.mark.parametrize(("judge", "asked", "_"), JUDGED)
-def test_a_fail_that_is_too_old_fails_nothing(judge: Any, asked: Question, _: str) -> None:
+def test_a_fail_that_is_too_old_fails_nothing(judge: Any, asked: GateQuestion, _: str) -> None:
     assert judge(asked, observe("fail", 0), NOW).verdict == FAIL
     assert judge(asked, observe("fail", 61), NOW).verdict == NO_DATA
 
@@ -101,7 +103,7 @@ def test_a_fail_that_is_too_old_fails_nothing(judge: Any, asked: Question, _: st
     ("seen", "verdict"), [(0, NO_DATA), (99, NO_DATA), (100, PASS), (2**70, PASS)]
 )
 def test_samples_pass_once_there_are_enough_and_never_fail(seen: int, verdict: str) -> None:
-    answer = samples.judge(SAMPLES, seen, NOW)
+    answer = samples.evaluate(SAMPLES, seen, NOW)
 
     assert answer.verdict == verdict
     assert (answer.evidence["seen"], answer.evidence["needed"]) == (seen, 100)
@@ -109,7 +111,7 @@ def test_samples_pass_once_there_are_enough_and_never_fail(seen: int, verdict: s
 
 
 def test_too_few_samples_say_how_many_there_are() -> None:
-    answer = samples.judge(question("samples", slo="core", min_events=1500), 1042, NOW)
+    answer = samples.evaluate(question("samples", slo="core", min_events=1500), 1042, NOW)
 
     assert answer.evidence["why"] == "1,042 of 1,500 events since the step began"
 
@@ -127,7 +129,7 @@ def test_no_data_without_a_reason_gets_one() -> None:
 
 
 def test_a_type_nobody_knows_is_no_data_that_says_so() -> None:
-    answer = verdicts.judge_unknown(question("weather"), None, NOW)
+    answer = verdicts.evaluate_unknown_kind(question("weather"), None, NOW)
 
     assert answer.verdict == NO_DATA
     assert "weather" in answer.evidence["why"]
