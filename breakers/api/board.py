@@ -44,7 +44,9 @@ class BreakerList(ListView[Dependency]):
     read_scope = READ
     http_method_names = ["get", "head"]
 
-    def chosen(self, rows: QuerySet[Dependency], filters: dict[str, Any]) -> QuerySet[Dependency]:
+    def apply_filters(
+        self, rows: QuerySet[Dependency], filters: dict[str, Any]
+    ) -> QuerySet[Dependency]:
         rows = filter_dependencies(rows, filters)
         if "state" in filters:
             rows = state_filter.filter_by_state(rows, filters["state"], db_now())
@@ -62,7 +64,9 @@ class HistoryView(ListView[Transition]):
     read_scope = READ
     http_method_names = ["get", "head"]
 
-    def chosen(self, rows: QuerySet[Transition], filters: dict[str, Any]) -> QuerySet[Transition]:
+    def apply_filters(
+        self, rows: QuerySet[Transition], filters: dict[str, Any]
+    ) -> QuerySet[Transition]:
         self._dependency = registry.find_dependency(self.kwargs["caller"], self.kwargs["callee"])
         self._minutes = filters.get("minutes", USUAL_MINUTES)
         return rows.filter(dependency=self._dependency)

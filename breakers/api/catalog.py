@@ -41,7 +41,7 @@ class ServiceList(ListView[Service]):
     read_scope = READ
     write_scope = WRITE
 
-    def chosen(self, rows: QuerySet[Service], filters: dict[str, Any]) -> QuerySet[Service]:
+    def apply_filters(self, rows: QuerySet[Service], filters: dict[str, Any]) -> QuerySet[Service]:
         if "kind" in filters:
             rows = rows.filter(kind=filters["kind"])
         if "q" in filters:

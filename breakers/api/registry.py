@@ -40,7 +40,9 @@ class DependencyList(ListView[Dependency]):
     read_scope = READ
     write_scope = WRITE
 
-    def chosen(self, rows: QuerySet[Dependency], filters: dict[str, Any]) -> QuerySet[Dependency]:
+    def apply_filters(
+        self, rows: QuerySet[Dependency], filters: dict[str, Any]
+    ) -> QuerySet[Dependency]:
         return filter_dependencies(rows, filters)
 
     def present(self, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 from breakers.policies.parameters import ALIASES, PARAMETERS
 from breakers.policies.policy import hop_text, without_aliases
 from breakers.policies.values import number_text
-from controlplane.core.audit.differences import Change as Shown
+from controlplane.core.audit.differences import FieldChange as Shown
 from controlplane.core.audit.differences import compare_texts
 
 __all__ = [

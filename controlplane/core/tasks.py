@@ -49,7 +49,7 @@ def reopen_reviews(now: datetime) -> int:
 @ticks.tick(verification.TICK, seconds=60, queue="housekeeping")
 def verify_audit(now: datetime) -> int:
     """Verify some more of the audit trail; from its beginning again after its end."""
-    return verification.turn(now)
+    return verification.verify_next_rows(now)
 
 
 @ticks.tick("idempotency.purge", seconds=600, queue="housekeeping")

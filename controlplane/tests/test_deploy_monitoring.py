@@ -35,7 +35,9 @@ class Served:
 @pytest.fixture
 def exposed(transactional_db):
     """Return the names of all metrics of the web, the data plane and the other processes."""
-    verification.turn(db_now())  # Nothing is known of a trail before somebody verified it.
+    verification.verify_next_rows(
+        db_now()
+    )  # Nothing is known of a trail before somebody verified it.
     before = health._snapshot_source
     health.set_snapshot_source(Served)
     # A busy machine may take longer than a scrape waits.

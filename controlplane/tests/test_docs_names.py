@@ -29,7 +29,7 @@ _TYPE = re.compile(r"^# TYPE (switchgear_\w+) (\w+)$", re.MULTILINE)
 
 @pytest.mark.django_db(transaction=True)
 def test_metrics() -> None:
-    verification.turn(db_now())  # The trail has figures once it was looked at.
+    verification.verify_next_rows(db_now())  # The trail has figures once it was looked at.
     scraped = (
         metrics.exposition(OPENMETRICS)[0],
         metrics.process_exposition(OPENMETRICS, Loop(may_rest_seconds=30))[0],

@@ -111,7 +111,7 @@ def test_plan_editor_offers_it_with_its_fields():
 
 def test_command_line_sends_and_shows_it():
     sent = release._parse_gate("weather:place=Lisbon,max_wind=30")
-    shown = {**sent, "summary": WEATHER.describe(sent), "verdict": "fail", "evidence": {}}
+    shown = {**sent, "summary": kinds.describe_gate(sent), "verdict": "fail", "evidence": {}}
 
     assert sent == {**SPEC, "max_wind": 30}
     assert "calm in Lisbon, up to 30 km/h" in str(cli_ramps.gate(shown))

@@ -41,7 +41,7 @@ class AlertList(ListView[Alert]):
     read_scope = READ
     http_method_names = ["get", "head"]
 
-    def chosen(self, rows: QuerySet[Alert], filters: dict[str, Any]) -> QuerySet[Alert]:
+    def apply_filters(self, rows: QuerySet[Alert], filters: dict[str, Any]) -> QuerySet[Alert]:
         if "state" in filters:
             rows = rows.filter(IN_STATE[filters["state"]])
         for field in ("kind", "severity", "service"):

@@ -31,7 +31,9 @@ class ExclusionList(ListView[Exclusion]):
     read_scope = READ
     write_scope = WRITE
 
-    def chosen(self, rows: QuerySet[Exclusion], filters: dict[str, Any]) -> QuerySet[Exclusion]:
+    def apply_filters(
+        self, rows: QuerySet[Exclusion], filters: dict[str, Any]
+    ) -> QuerySet[Exclusion]:
         rows = rows.filter(slo=services.find_slo(self.kwargs["name"]))
         return rows if filters["removed"] else rows.filter(removed_at__isnull=True)
 

@@ -129,7 +129,7 @@ class OpenSloView(ApiView):
     )
     def get(self, request: Request) -> HttpResponse:
         """SLOs as OpenSLO v1 documents; importing them again changes nothing."""
-        asked = self.filters.of(request.query_params)
+        asked = self.filters.parse(request.query_params)
         found = services.export_slos([asked["slo"]] if "slo" in asked else ())
         chosen = asked["format"]
         body = (

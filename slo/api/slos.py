@@ -55,7 +55,7 @@ class SloList(ListView[Slo]):
     read_scope = READ
     write_scope = WRITE
 
-    def chosen(self, rows: QuerySet[Slo], filters: dict[str, Any]) -> QuerySet[Slo]:
+    def apply_filters(self, rows: QuerySet[Slo], filters: dict[str, Any]) -> QuerySet[Slo]:
         for column in ("service", "kind"):
             if column in filters:
                 rows = rows.filter(**{column: filters[column]})
@@ -118,7 +118,7 @@ class StatusView(ApiView):
     @extend_schema(responses=StatusShape)
     def get(self, request: Request, name: str) -> Response:
         """The status now or at a moment, computed from the counters."""
-        at = self.filters.of(request.query_params).get("at")
+        at = self.filters.parse(request.query_params).get("at")
         slo = services.find_slo(name)
         if at is not None and at > db_now():
             raise InvalidInput({"at": ["Nobody knows yet; leave it out for now."]})
@@ -136,7 +136,7 @@ class SeriesView(ApiView):
     @extend_schema(responses=SeriesShape)
     def get(self, request: Request, name: str) -> Response:
         """The status at each step of a span, by default of the last day."""
-        asked = self.filters.of(request.query_params)
+        asked = self.filters.parse(request.query_params)
         slo = services.find_slo(name)
         since, until, step = (asked.get(one) for one in ("from", "to", "step"))
         return Response(history.load_series(slo, since=since, until=until, step=step, now=db_now()))

@@ -50,7 +50,7 @@ class SwitchList(ListView[Switch]):
     columns = COLUMNS
     read_scope = "switches:read"
 
-    def chosen(self, rows: QuerySet[Switch], filters: dict[str, Any]) -> QuerySet[Switch]:
+    def apply_filters(self, rows: QuerySet[Switch], filters: dict[str, Any]) -> QuerySet[Switch]:
         assert isinstance(rows, SwitchQuerySet)  # noqa: S101 - it is that of `queryset` above
         return _matching(rows, filters)
 
@@ -89,7 +89,7 @@ class EpisodeHistoryView(ListView[Episode]):
     ordering = "-id"
     read_scope = "switches:read"
 
-    def chosen(self, rows: QuerySet[Episode], filters: dict[str, Any]) -> QuerySet[Episode]:
+    def apply_filters(self, rows: QuerySet[Episode], filters: dict[str, Any]) -> QuerySet[Episode]:
         return rows.filter(switch_id=identify(self.kwargs["scope"], self.kwargs["key"]))
 
 

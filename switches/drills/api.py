@@ -45,7 +45,7 @@ class DrillList(ListView[Drill]):
     read_scope = "switches:read"
     write_scope = "switches:write"
 
-    def chosen(self, rows: QuerySet[Drill], filters: dict[str, Any]) -> QuerySet[Drill]:
+    def apply_filters(self, rows: QuerySet[Drill], filters: dict[str, Any]) -> QuerySet[Drill]:
         return rows.filter(**filters)
 
     @extend_schema(request=DrillBody, responses={202: BegunShape})

@@ -39,7 +39,7 @@ class RampList(ListView[Ramp]):
     ordering = "-job"
     read_scope = "switches:read"
 
-    def chosen(self, rows: QuerySet[Ramp], filters: dict[str, Any]) -> QuerySet[Ramp]:
+    def apply_filters(self, rows: QuerySet[Ramp], filters: dict[str, Any]) -> QuerySet[Ramp]:
         if "switch" in filters:
             rows = rows.filter(switch_id=filters["switch"])
         state = filters.get("state")

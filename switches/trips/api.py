@@ -131,7 +131,7 @@ class TripList(ListView[Trip]):
     ordering = "-id"
     read_scope = "switches:read"
 
-    def chosen(self, rows: QuerySet[Trip], filters: dict[str, Any]) -> QuerySet[Trip]:
+    def apply_filters(self, rows: QuerySet[Trip], filters: dict[str, Any]) -> QuerySet[Trip]:
         return rows.filter(**filters)
 
 

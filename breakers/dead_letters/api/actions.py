@@ -31,7 +31,9 @@ class LetterAction(DeadLetterView):
     http_method_names = ["post"]
 
     def stream(self, name: str, now: datetime) -> LetterStream:
-        return find_letter_stream(ServerFilter.of(self.request.query_params)["server"], name, now)
+        return find_letter_stream(
+            ServerFilter.parse(self.request.query_params)["server"], name, now
+        )
 
 
 class RemovalView(LetterAction):

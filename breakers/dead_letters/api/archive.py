@@ -57,7 +57,9 @@ class ArchiveList(ListView[Departure]):
     read_scope = READ
     http_method_names = ["get", "head"]
 
-    def chosen(self, rows: QuerySet[Departure], filters: dict[str, Any]) -> QuerySet[Departure]:
+    def apply_filters(
+        self, rows: QuerySet[Departure], filters: dict[str, Any]
+    ) -> QuerySet[Departure]:
         wanted = dict(filters)
         if "stream" in wanted:
             wanted.setdefault("server", DEFAULT_SERVER)

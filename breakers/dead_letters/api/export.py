@@ -39,7 +39,7 @@ class ExportView(DeadLetterView):
         spreadsheet would take for a formula gets a leading apostrophe. The file breaks off if the
         Redis server becomes unavailable, or the token or session ends.
         """
-        given = self.filters.of(request.query_params)
+        given = self.filters.parse(request.query_params)
         now = db_now()
         stream = find_letter_stream(given["server"], name, now)
         chosen = LetterFilter.from_mapping(ChoiceFilters.chosen(given))
@@ -48,7 +48,7 @@ class ExportView(DeadLetterView):
         until = samples.sample_stream(stream.server, stream.name).last
         rows = export.iterate_letters(stream, chosen, until=until, redaction=configured_redaction())
         chunks = _chunks(export.render_lines(rows, given["format"]))
-        return file_responses.sent(
+        return file_responses.stream_file(
             request._request,
             chunks,
             content_type=export.FORMATS[given["format"]],

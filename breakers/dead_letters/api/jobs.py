@@ -54,7 +54,7 @@ class ReplayList(ListView[Job]):
     def get_serializer_context(self) -> dict[str, Any]:
         return {**super().get_serializer_context(), "now": db_now()}
 
-    def chosen(self, rows: QuerySet[Job], filters: dict[str, Any]) -> QuerySet[Job]:
+    def apply_filters(self, rows: QuerySet[Job], filters: dict[str, Any]) -> QuerySet[Job]:
         columns = {
             "server": "replay__stream__server",
             "stream": "replay__stream__name",
@@ -123,7 +123,7 @@ class ReplayList(ListView[Job]):
         self, body: dict[str, Any], now: datetime
     ) -> tuple[LetterStream, dict[str, Any]]:
         """Return the stream and the arguments of the job."""
-        named = ServerFilter.of(self.request.query_params)["server"]
+        named = ServerFilter.parse(self.request.query_params)["server"]
         server = body.get("server", named)
         if server != named and "server" in self.request.query_params:
             raise InvalidInput({"server": ["The address names another server than the body."]})

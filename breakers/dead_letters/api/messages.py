@@ -55,7 +55,7 @@ class Inbox(ApiView):
 
         Those with an alarm come first, then the deepest.
         """
-        given = self.filters.of(request.query_params)
+        given = self.filters.parse(request.query_params)
         now = db_now()
         if "server" in given:
             servers.get_server(given["server"])
@@ -76,7 +76,7 @@ class MessageList(DeadLetterView):
         If the filter needs payloads, a page takes a few seconds at most, and may have few results
         or none and still say where to go on.
         """
-        given = self.filters.of(request.query_params)
+        given = self.filters.parse(request.query_params)
         now = db_now()
         stream = find_letter_stream(given["server"], name, now)
         chosen = LetterFilter.from_mapping(ChoiceFilters.chosen(given))
@@ -114,7 +114,9 @@ class MessageDetail(DeadLetterView):
     @extend_schema(operation_id="dlq_message", responses=MessageShape)
     def get(self, request: Request, name: str, entry_id: str) -> Response:
         """Return one letter and its history."""
-        stream = find_letter_stream(self.filters.of(request.query_params)["server"], name, db_now())
+        stream = find_letter_stream(
+            self.filters.parse(request.query_params)["server"], name, db_now()
+        )
         entry = reader.read_entry(
             stream.server, stream.name, normalize_id(entry_id), limits=DETAIL_READ_LIMITS
         )
@@ -140,7 +142,7 @@ class GroupList(DeadLetterView):
     def get(self, request: Request, name: str) -> Response:
         """List a stream's letters by error, the largest groups first."""
         now = db_now()
-        stream = find_letter_stream(self.filters.of(request.query_params)["server"], name, now)
+        stream = find_letter_stream(self.filters.parse(request.query_params)["server"], name, now)
         complete = indexer.catch_up(stream, now, seconds=INDEXING_SECONDS)
         redaction = configured_redaction()
         found = [resources.group_resource(one, redaction) for one in groups.list_groups(stream)]

@@ -60,7 +60,9 @@ class ApprovalList(ListView[Approval]):
     ordering = "-id"
     read_scope = "switches:read"
 
-    def chosen(self, rows: QuerySet[Approval], filters: dict[str, Any]) -> QuerySet[Approval]:
+    def apply_filters(
+        self, rows: QuerySet[Approval], filters: dict[str, Any]
+    ) -> QuerySet[Approval]:
         return rows.filter(**filters)
 
 

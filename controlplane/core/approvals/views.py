@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from controlplane.core.approvals import announcements, kinds, reviews, services
 from controlplane.core.approvals.models import Approval
-from controlplane.core.audit.differences import Change, compare_texts
+from controlplane.core.audit.differences import FieldChange, compare_texts
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.confirmation import require_fresh
@@ -163,7 +163,7 @@ def _describe_decision(approval: Approval) -> dict[str, Any]:
     return {"approval": approval, "tone": tone, "icon": icon, "word": word}
 
 
-def list_changes(kind: str, diff: Mapping[str, Any]) -> list[Change]:
+def list_changes(kind: str, diff: Mapping[str, Any]) -> list[FieldChange]:
     """Return the fields of a request's `diff` as changes.
 
     A list of two values means before and after. Other values are unchanged, as are all fields of a

@@ -63,7 +63,7 @@ class AttentionView(ApiView):
     @extend_schema(parameters=PAGE_PARAMETERS, responses=AttentionShape)
     def get(self, request: Request) -> Response:
         """Everything that waits for a person: the worst first, then the longest waiting."""
-        wanted = self.filters.of(request.query_params)
+        wanted = self.filters.parse(request.query_params)
         overview = services.read_all(db_now())
         waiting = [
             one

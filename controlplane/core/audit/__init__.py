@@ -1,1 +1,1 @@
-"""The append-only, hash-chained audit trail."""
+"""Append-only, hash-chained audit trail."""

@@ -1,8 +1,7 @@
-"""The audit trail over HTTP: searched page by page, or exported as a stream."""
+"""Audit trail API: search by pages, and export as a stream."""
 
 import csv
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -16,8 +15,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.core.audit import search, services
-from controlplane.core.audit.export import csv_rows
-from controlplane.core.audit.models import ACTOR_TYPES, AuditEntry, by_actor
+from controlplane.core.audit.export import build_csv_rows
+from controlplane.core.audit.models import ACTOR_TYPES, AuditEntry, match_actor
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http import file_responses
 from controlplane.core.http.fields import Filters, Moment
@@ -26,7 +25,7 @@ from controlplane.core.http.rendering import moment
 from controlplane.core.http.views import ApiView, ListView
 
 FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
-SENT_AT_ONCE = 100
+LINES_PER_CHUNK = 100
 
 
 class ActorShape(serializers.Serializer[Any]):
@@ -35,7 +34,7 @@ class ActorShape(serializers.Serializer[Any]):
 
 
 class AuditEntryShape(serializers.Serializer[AuditEntry]):
-    """`before` and `after` are the JSON values that the hash covers in canonical form."""
+    """An audit entry; its hash covers `before` and `after` as canonical JSON."""
 
     id = serializers.IntegerField()
     at = serializers.DateTimeField()
@@ -54,7 +53,7 @@ class AuditFilters(Filters):
     q = serializers.CharField(
         required=False,
         max_length=200,
-        help_text="In the actor, action, target or reason. A text of fewer than 3 bytes is "
+        help_text="Text in the actor, action, target or reason. A text of fewer than 3 bytes is "
         f"searched in the newest {search.MAX_SCANNED:,} entries only; `searched_newest` says so.",
     )
     actor = serializers.CharField(
@@ -67,8 +66,8 @@ class AuditFilters(Filters):
         # `from` can't be written as an attribute.
         return {
             **super().get_fields(),
-            "from": Moment(required=False, help_text="From then on, inclusive."),
-            "to": Moment(required=False, help_text="Until then, exclusive."),
+            "from": Moment(required=False, help_text="Start, inclusive."),
+            "to": Moment(required=False, help_text="End, exclusive."),
         }
 
 
@@ -77,7 +76,7 @@ class ExportFilters(AuditFilters):
 
 
 class AuditList(ListView[AuditEntry]):
-    """The trail, newest first."""
+    """The audit trail, newest first."""
 
     queryset = AuditEntry.objects.all()
     serializer_class = AuditEntryShape
@@ -89,18 +88,20 @@ class AuditList(ListView[AuditEntry]):
         "request_id", "ip", "hash",
     )  # fmt: skip
 
-    def chosen(self, rows: QuerySet[AuditEntry], filters: dict[str, Any]) -> QuerySet[AuditEntry]:
+    def apply_filters(
+        self, rows: QuerySet[AuditEntry], filters: dict[str, Any]
+    ) -> QuerySet[AuditEntry]:
         text = filters.pop("q", None)
-        rows = matching(rows, filters)
+        rows = filter_entries(rows, filters)
         if text is not None and search.is_short(text):
-            return rows.filter(search.containing(text), search.among_newest())
+            return rows.filter(search.match_text(text), search.match_newest())
         return rows  # Longer texts are searched by segment.
 
     def compile_sql(self, rows: QuerySet[Any, Any], page: Page) -> tuple[str, Sequence[Any]]:
-        text = self._text()
+        text = self._search_text()
         if text is None or search.is_short(text):
             return super().compile_sql(rows, page)
-        return search.by_segment(
+        return search.build_segment_query(
             rows,
             text,
             ascending=page.direction == BACKWARD,
@@ -110,17 +111,34 @@ class AuditList(ListView[AuditEntry]):
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         response = super().list(request, *args, **kwargs)
-        text = self._text()
+        text = self._search_text()
         if text is not None and search.is_short(text):
             response.data["searched_newest"] = search.MAX_SCANNED
         return response
 
-    def _text(self) -> str | None:
-        text: str | None = self.filters.of(self.request.query_params).get("q")
+    def _search_text(self) -> str | None:
+        text: str | None = self.filters.parse(self.request.query_params).get("q")
         return text
 
     def present(self, rows: Sequence[tuple[Any, ...]]) -> Sequence[dict[str, Any]]:
-        return [_shown(*row) for row in rows]
+        # `before` and `after` are sent as stored, so their integers may have any size.
+        return [
+            {
+                "id": entry_id,
+                "at": moment(at),
+                "actor": {"type": actor_type, "name": actor_name},
+                "action": action,
+                "target": target,
+                "reason": reason,
+                "before": orjson.Fragment(before),
+                "after": orjson.Fragment(after),
+                "request_id": request_id,
+                "ip": ip,
+                "hash": digest,
+            }
+            for entry_id, at, actor_type, actor_name, action, target, reason, before, after,
+                request_id, ip, digest in rows
+        ]  # fmt: skip
 
 
 class AuditExport(ApiView):
@@ -130,32 +148,41 @@ class AuditExport(ApiView):
 
     @extend_schema(
         responses={
-            (200, "application/x-ndjson"): OpenApiResponse(OpenApiTypes.STR, "A row a line."),
-            (200, "text/csv"): OpenApiResponse(OpenApiTypes.STR, "A header, then a row a line."),
+            (200, "application/x-ndjson"): OpenApiResponse(
+                OpenApiTypes.STR, "One JSON object per line."
+            ),
+            (200, "text/csv"): OpenApiResponse(
+                OpenApiTypes.STR, "A header, then one entry per line."
+            ),
         },
     )
     def get(self, request: Request) -> StreamingHttpResponse:
-        """The trail, oldest first, as it is hashed. Without filters, as JSON lines, it verifies.
+        """Export the trail as JSON lines or CSV, oldest first.
 
-        In CSV a text that a spreadsheet would take for a formula gets a leading apostrophe.
+        An unfiltered JSON export has all values that the hashes cover, so it can be verified. In
+        CSV, texts that a spreadsheet would run as a formula get a leading apostrophe.
         """
-        filters = self.filters.of(request.query_params)
-        chosen = filters.pop("format")
+        filters = self.filters.parse(request.query_params)
+        file_format = filters.pop("format")
         text = filters.pop("q", "")
-        rows = services.rows_of(matching(AuditEntry.objects.all(), filters), text)
-        chunks = _chunks(_csv_lines(rows) if chosen == "csv" else _json_lines(rows))
-        return file_responses.sent(
+        rows = services.read_entries(filter_entries(AuditEntry.objects.all(), filters), text)
+        lines = (
+            _format_csv(rows)
+            if file_format == "csv"
+            else (orjson.dumps(row).decode() + "\n" for row in rows)
+        )
+        return file_responses.stream_file(
             request._request,
-            chunks,
-            content_type=FORMATS[chosen],
-            name=f"switchgear-audit.{chosen}",
+            _join_lines(lines),
+            content_type=FORMATS[file_format],
+            name=f"switchgear-audit.{file_format}",
         )
 
 
-def matching(entries: QuerySet[AuditEntry], filters: dict[str, Any]) -> QuerySet[AuditEntry]:
-    """Return the entries that pass every filter but `q`.
+def filter_entries(entries: QuerySet[AuditEntry], filters: dict[str, Any]) -> QuerySet[AuditEntry]:
+    """Return the entries that match all filters except `q`.
 
-    Raise :class:`InvalidInput` if `to` is before `from`.
+    Raises :class:`InvalidInput` if `to` is before `from`.
     """
     since, until = filters.get("from"), filters.get("to")
     if since and until and since > until:
@@ -168,58 +195,22 @@ def matching(entries: QuerySet[AuditEntry], filters: dict[str, Any]) -> QuerySet
         if field in filters:
             entries = entries.filter(**{field: filters[field]})
     if "actor" in filters:
-        entries = entries.filter(by_actor(filters["actor"]))
+        entries = entries.filter(match_actor(filters["actor"]))
     return entries
 
 
-def _shown(
-    entry_id: int,
-    at: datetime,
-    actor_type: str,
-    actor_name: str,
-    action: str,
-    target: str,
-    reason: str,
-    before: str,
-    after: str,
-    request_id: str,
-    ip: str,
-    digest: str,
-) -> dict[str, Any]:
-    """Return an entry; its values are sent as stored, so integers may have any size."""
-    return {
-        "id": entry_id,
-        "at": moment(at),
-        "actor": {"type": actor_type, "name": actor_name},
-        "action": action,
-        "target": target,
-        "reason": reason,
-        "before": orjson.Fragment(before),
-        "after": orjson.Fragment(after),
-        "request_id": request_id,
-        "ip": ip,
-        "hash": digest,
-    }
-
-
-def _json_lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
-    for row in rows:
-        yield orjson.dumps(row).decode() + "\n"
-
-
-def _csv_lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
+def _format_csv(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
     writer = csv.writer(_Echo(), quoting=csv.QUOTE_ALL)
-    for row in csv_rows(rows):
-        yield writer.writerow(row)
+    return map(writer.writerow, build_csv_rows(rows))
 
 
 class _Echo:
-    """A file that returns what is written to it."""
+    """A file whose `write` returns the text."""
 
     def write(self, text: str) -> str:
         return text
 
 
-def _chunks(lines: Iterator[str]) -> Iterator[bytes]:
-    while chunk := "".join(islice(lines, SENT_AT_ONCE)):
+def _join_lines(lines: Iterator[str]) -> Iterator[bytes]:
+    while chunk := "".join(islice(lines, LINES_PER_CHUNK)):
         yield chunk.encode()

@@ -1,7 +1,7 @@
-"""The hash chain of the audit trail: hashing and verification. Pure.
+"""Hash chain of the audit trail: hashing and verification. Pure.
 
-Each row's hash is the SHA-256, in hex, over the canonical JSON of all its fields but the hash
-itself; the field `previous_hash` links it to the row before. The first row follows 64 zeros.
+A row's hash is the SHA-256, in hex, of the canonical JSON of all its fields except the hash.
+`previous_hash` is the hash of the row before; that of the first row is 64 zeros.
 """
 
 import hashlib
@@ -29,10 +29,10 @@ FIELDS = (
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """The result of verifying a chain.
+class ChainVerdict:
+    """Result of a chain's verification.
 
-    `bad_id` is the first invalid row, `head` the last valid one.
+    `bad_id` is the first invalid row, `head_id` and `head_hash` belong to the last valid one.
     """
 
     rows: int
@@ -46,8 +46,8 @@ class Verdict:
         return self.bad_id is None
 
 
-def digest(row: Mapping[str, Any]) -> str:
-    """Return the hash of one row, from its `FIELDS` (`at` as RFC 3339 text)."""
+def hash_row(row: Mapping[str, Any]) -> str:
+    """Return the hash of a row, from its `FIELDS` (`at` as RFC 3339 text)."""
     text = canonical.dumps({field: row[field] for field in FIELDS})
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -57,31 +57,31 @@ def verify(
     anchors: Mapping[int, str] | None = None,
     *,
     after: tuple[int, str] = (0, GENESIS),
-) -> Verdict:
-    """Check rows in order of id. `anchors` (id → hash), published elsewhere, must agree too.
+) -> ChainVerdict:
+    """Verify rows in id order, and against `anchors` (id → hash) that were published elsewhere.
 
-    Anchors expose what the chain alone can't: a trail that was rewritten and rehashed, or cut.
-    `after` is the row (id, hash) that those rows follow.
+    Anchors reveal a truncated trail, and a rewritten trail with recomputed hashes. `after` is the
+    id and hash of the row before the first one.
     """
     pending = dict(anchors or {})
     count, (last_id, last_hash) = 0, after
     for row in rows:
-        problem = _problem(row, last_id, last_hash, pending.pop(row["id"], None))
+        problem = _find_problem(row, last_id, last_hash, pending.pop(row["id"], None))
         if problem:
-            return Verdict(count, last_id, last_hash, row["id"], problem)
+            return ChainVerdict(count, last_id, last_hash, row["id"], problem)
         count, last_id, last_hash = count + 1, row["id"], row["hash"]
     if pending:
         missing = min(pending)
-        return Verdict(count, last_id, last_hash, missing, "an anchored row is missing")
-    return Verdict(count, last_id, last_hash)
+        return ChainVerdict(count, last_id, last_hash, missing, "an anchored row is missing")
+    return ChainVerdict(count, last_id, last_hash)
 
 
-def _problem(row: Mapping[str, Any], last_id: int, last_hash: str, anchor: str | None) -> str:
+def _find_problem(row: Mapping[str, Any], last_id: int, last_hash: str, anchor: str | None) -> str:
     if row["id"] != last_id + 1:
         return f"row {last_id + 1} is missing"
     if row["previous_hash"] != last_hash:
         return "it does not follow the row before"
-    if row["hash"] != digest(row):
+    if row["hash"] != hash_row(row):
         return "its content does not match its hash"
     if anchor is not None and row["hash"] != anchor:
         return "it does not match its anchor"

@@ -1,4 +1,4 @@
-"""Field-by-field differences of an audit entry, for people to read. Pure."""
+"""Field-by-field differences of audit entries. Pure."""
 
 import json
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Change:
-    """A changed field of an audit entry, with `before` and `after` as text."""
+class FieldChange:
+    """A field of an audit entry, with `before` and `after` as text."""
 
     field: str
     before: str
@@ -15,14 +15,14 @@ class Change:
     changed: bool
 
 
-def compare_texts(before: str, after: str) -> list[Change]:
-    """Return the differing fields of two canonical JSON texts, then the equal ones."""
-    old, new = _fields(before), _fields(after)
+def compare_texts(before: str, after: str) -> list[FieldChange]:
+    """Compare two canonical JSON texts; return the changed fields, then the equal ones."""
+    old, new = _load_fields(before), _load_fields(after)
     found = [
-        Change(
+        FieldChange(
             field=name.replace("_", " "),
-            before=_shown(old.get(name)),
-            after=_shown(new.get(name)),
+            before=_format_value(old.get(name)),
+            after=_format_value(new.get(name)),
             changed=old.get(name) != new.get(name),
         )
         for name in dict.fromkeys([*new, *old])
@@ -30,14 +30,14 @@ def compare_texts(before: str, after: str) -> list[Change]:
     return sorted(found, key=lambda change: not change.changed)
 
 
-def _fields(text: str) -> dict[str, Any]:
+def _load_fields(text: str) -> dict[str, Any]:
     value = json.loads(text)
     if value is None:
         return {}
     return value if isinstance(value, dict) else {"value": value}
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""The audit trail as CSV rows that a spreadsheet can't be tricked by. Pure."""
+"""CSV rows of the audit trail, safe to open in a spreadsheet. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -7,16 +7,16 @@ from controlplane.core.audit.chain import FIELDS
 
 COLUMNS = (*FIELDS, "hash")
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-"""Starts of formulas, with the fullwidth forms that spreadsheets treat alike."""
+"""First characters of spreadsheet formulas, including fullwidth forms."""
 
 
-def csv_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[str]]:
-    """Yield the header and each row; texts that a spreadsheet would run get a leading quote."""
+def build_csv_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[str]]:
+    """Yield the header and each row; texts that look like a formula get a leading quote."""
     yield list(COLUMNS)
     for row in rows:
-        yield [_inert(row[column]) for column in COLUMNS]
+        yield [_escape_formula(row[column]) for column in COLUMNS]
 
 
-def _inert(value: Any) -> str:
+def _escape_formula(value: Any) -> str:
     text = str(value)
     return f"'{text}" if text.startswith(FORMULA_STARTS) else text

@@ -1,4 +1,4 @@
-"""The message template of the audit trail's anchor."""
+"""Message template of published audit anchors."""
 
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
 

@@ -11,17 +11,17 @@ from controlplane.core.metrics import DATABASE_METRICS
 
 
 @DATABASE_METRICS.add()
-def verification(now: datetime) -> Iterator[Metric]:
-    here = AuditRound.objects.first()
-    if here is None:
+def collect_audit_metrics(now: datetime) -> Iterator[Metric]:
+    state = AuditRound.objects.first()
+    if state is None:
         return
     yield exposition.gauge(
         "switchgear_audit_intact",
         "0 from when a row of the audit trail did not hold until it does.",
-        0 if here.problem else 1,
+        0 if state.problem else 1,
     )
     yield exposition.gauge(
         "switchgear_audit_verified_age_seconds",
         "Seconds since the whole audit trail was last found intact.",
-        (now - (here.whole_at or here.begun_at)).total_seconds(),
+        (now - (state.whole_at or state.begun_at)).total_seconds(),
     )

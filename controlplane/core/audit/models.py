@@ -1,4 +1,4 @@
-"""The audit table: rows are added and never changed; PostgreSQL itself refuses anything else."""
+"""Models of the audit trail. PostgreSQL triggers refuse updates and deletions of entries."""
 
 from django.db import models
 
@@ -9,7 +9,7 @@ ACTOR_TYPES: tuple[str, ...] = ActorType.__args__  # type: ignore[attr-defined]
 
 
 class AuditEntry(models.Model):
-    """An audited action; `before` and `after` are canonical JSON texts, hashed as they are."""
+    """An audited action; `before` and `after` are canonical JSON texts, hashed verbatim."""
 
     id = models.BigIntegerField(primary_key=True)
     at = models.DateTimeField()
@@ -37,8 +37,8 @@ class AuditEntry(models.Model):
         return f"#{self.id} {self.action} {self.target}"
 
 
-def by_actor(text: str) -> models.Q:
-    """Match the rows of an actor by label (`user:kim`, `shell:kim`) or by name alone (`kim`)."""
+def match_actor(text: str) -> models.Q:
+    """Match an actor by label (`user:kim`, `shell:kim`) or by name alone (`kim`)."""
     kind, _, name = text.partition(":")
     if name and kind in ACTOR_TYPES:
         return models.Q(actor_type=kind, actor_name=name)
@@ -46,10 +46,11 @@ def by_actor(text: str) -> models.Q:
 
 
 class AuditRound(models.Model):
-    """Progress of the trail's verification; a single row.
+    """Progress of the verification of the whole trail; a single row.
 
-    A round continues after `reached_id`; the last complete one ended at `whole_id`, at `whole_at`.
-    `problem` describes a failure found at `broken_at`; it is empty while the chain is valid.
+    The current round continues after `reached_id`; the last complete round ended at `whole_id`, at
+    `whole_at`. `problem` describes a failure found at `broken_at`; it is empty while the chain is
+    valid.
     """
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)

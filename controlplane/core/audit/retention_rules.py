@@ -1,4 +1,4 @@
-"""Retention of the audit trail: it is kept permanently."""
+"""Retention rules of the audit trail: it is kept permanently."""
 
 from controlplane.core.retention import keep_permanently
 

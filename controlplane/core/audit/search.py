@@ -1,8 +1,8 @@
-"""Text search in the audit trail: candidates from a trigram index, then an exact comparison.
+"""Text search in the audit trail: a trigram index finds candidates, then texts are compared.
 
-The trail is searched in segments of 16,384 rows, in page order, until the page is full. So both
-very common and absent texts are fast, and results need no sorting. The migration
-`0015_audit_trigrams` defines the indexed trigrams.
+The search reads segments of 16,384 rows in page order until the page is full. So both frequent and
+absent texts are fast, and results need no sorting. Migration `0015_audit_trigrams` defines the
+index.
 """
 
 from typing import Any
@@ -12,13 +12,14 @@ from django.db.models.expressions import RawSQL
 
 from controlplane.core.audit.models import AuditEntry
 
-PLACES = ("actor_name", "action", "target", "reason")
+SEARCHED_FIELDS = ("actor_name", "action", "target", "reason")
 MIN_BYTES = 3
-"""Shortest text, in upper case, that has a trigram."""
+"""Minimum length of an uppercase text that has a trigram."""
 MAX_SCANNED = 20_000
-"""Newest rows that are scanned for a text without a trigram."""
+"""Number of newest rows scanned for a text without trigrams."""
 MAX_TRIGRAMS = 16
-"""Most trigrams looked up for one text, evenly spread: each adds the same cost."""
+"""Maximum number of trigrams looked up for a text, spread evenly, because each one costs the same.
+"""
 SEGMENT_BITS = 14
 MAX_ID = BigIntegerField.MAX_BIGINT
 
@@ -50,20 +51,20 @@ def is_short(text: str) -> bool:
     return _folded_bytes(text) < MIN_BYTES
 
 
-def containing(text: str) -> Q:
+def match_text(text: str) -> Q:
     """Match rows that contain the text, ignoring case. Without the index this reads all rows."""
-    found = Q()
-    for place in PLACES:
-        found |= Q(**{f"{place}__icontains": text})
-    return found
+    condition = Q()
+    for field in SEARCHED_FIELDS:
+        condition |= Q(**{f"{field}__icontains": text})
+    return condition
 
 
-def among_newest() -> Q:
+def match_newest() -> Q:
     """Match the newest `MAX_SCANNED` rows, for a text that :func:`is_short`."""
     return Q(id__gt=RawSQL(f"{_NEWEST} - %s", [MAX_SCANNED]))  # noqa: S611 - no user input
 
 
-def by_segment(
+def build_segment_query(
     rows: QuerySet[AuditEntry, Any],
     text: str,
     *,
@@ -71,15 +72,15 @@ def by_segment(
     position: int | None,
     limit: int,
 ) -> tuple[str, tuple[Any, ...]]:
-    """Return the SQL for the first `limit` of `rows` that contain `text`, and its parameters.
+    """Return SQL and parameters for the first `limit` of `rows` that contain `text`.
 
-    `rows` are ordered by id (`ascending` or descending), cut to `limit`, and begin at `position`
-    if given. `text` must not be :func:`is_short`.
+    `rows` are ordered by id (`ascending` or descending), limited to `limit`, and begin at
+    `position` if given. `text` must not be :func:`is_short`.
     """
     in_segment = RawSQL(_IN_SEGMENT, [], output_field=BooleanField())  # noqa: S611 - a parameter
     query = rows.query.chain()
     query.clear_limits()
-    query.add_q(containing(text) & Q(in_segment))
+    query.add_q(match_text(text) & Q(in_segment))
     query.set_limits(high=limit)
     sql, params = query.sql_with_params()
     last = f"{_NEWEST} >> {SEGMENT_BITS}"
@@ -88,12 +89,12 @@ def by_segment(
     else:
         bounds = {"start": last if position is None else f"least(%s, {last})"}
         bounds |= {"end": "0", "step": "-1"}
-    # A caller may name any position; there are segments only where there can be rows.
-    given = () if position is None else (min(max(position, 0), MAX_ID) >> SEGMENT_BITS,)
+    # Limit the position, which callers choose, to valid ids.
+    start = () if position is None else (min(max(position, 0), MAX_ID) >> SEGMENT_BITS,)
     every = 1 + (_folded_bytes(text) - MIN_BYTES) // MAX_TRIGRAMS
-    return _BY_SEGMENT.format(rows=sql, **bounds), (text, every, *given, *params, limit)
+    return _BY_SEGMENT.format(rows=sql, **bounds), (text, every, *start, *params, limit)
 
 
 def _folded_bytes(text: str) -> int:
-    """Return a lower bound of the text's length in upper case, also by PostgreSQL's rules."""
+    """Return a lower bound of the uppercase text's bytes, valid for PostgreSQL's rules too."""
     return min(len(text.encode()), len(text.upper().encode()))

@@ -1,4 +1,4 @@
-"""Writing the audit trail, reading it back, and proving that it is whole."""
+"""Services of the audit trail: append, read and verify entries."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -17,7 +17,7 @@ from controlplane.core.outbox.models import OutboxMessage
 READ_AT_ONCE = 500
 WRITTEN_AT_ONCE = 500
 CHAIN_LOCK = 0x5317C4  # an arbitrary number, unique among our advisory locks
-# From each action to the next, as PostgreSQL does not skip over like entries of an index by itself.
+# A loose index scan, one lookup per distinct action: PostgreSQL has no such plan for DISTINCT.
 _ACTIONS = f"""
 WITH RECURSIVE found AS (
     (SELECT action FROM {AuditEntry._meta.db_table} ORDER BY action LIMIT 1)
@@ -39,19 +39,25 @@ def record(
     before: Any = None,
     after: Any = None,
 ) -> AuditEntry:
-    """Append one row in the caller's transaction. Call it last: it locks the chain until commit.
+    """Append an entry in the caller's transaction, and lock the chain until the transaction ends.
 
+    Call it last in the transaction. The lock gives each entry a unique predecessor and gapless ids.
     Raises :class:`Unavailable` if the request's deadline has passed, and :class:`Forbidden` if the
-    actor has lost their permissions. Without the lock, concurrent writers would follow the same
-    row; it also makes the ids gapless.
+    actor has lost their permissions.
     """
-    said = {"action": action, "target": target, "reason": reason, "before": before, "after": after}
-    (entry,) = record_many([{**said, "actor": actor, "now": now}])
+    fields = {
+        "action": action,
+        "target": target,
+        "reason": reason,
+        "before": before,
+        "after": after,
+    }
+    (entry,) = record_many([{**fields, "actor": actor, "now": now}])
     return entry
 
 
 def record_many(rows: Sequence[Mapping[str, Any]]) -> list[AuditEntry]:
-    """Append one row for each, in their order, as :func:`record` does with these arguments."""
+    """Append several entries in order; each row has the arguments of :func:`record`."""
     if not rows:
         return []
     _lock_chain()
@@ -61,13 +67,13 @@ def record_many(rows: Sequence[Mapping[str, Any]]) -> list[AuditEntry]:
     last, previous_hash = (head["id"], head["hash"]) if head else (0, chain.GENESIS)
     entries = []
     for place, row in enumerate(rows, start=1):
-        entry = _entry(id=last + place, previous_hash=previous_hash, **row)
+        entry = _build_entry(id=last + place, previous_hash=previous_hash, **row)
         previous_hash = entry.hash
         entries.append(entry)
     return AuditEntry.objects.bulk_create(entries, batch_size=WRITTEN_AT_ONCE)
 
 
-def _entry(
+def _build_entry(
     *,
     id: int,
     previous_hash: str,
@@ -93,26 +99,25 @@ def _entry(
         ip=actor.ip,
         previous_hash=previous_hash,
     )
-    entry.hash = chain.digest(as_row(entry))
+    entry.hash = chain.hash_row(as_row(entry))
     return entry
 
 
 def as_row(entry: AuditEntry) -> dict[str, Any]:
-    """Return the row as exported and hashed: plain values, `at` as RFC 3339."""
+    """Return an entry as exported and hashed: plain values, `at` as RFC 3339."""
     row = {field: getattr(entry, field) for field in (*chain.FIELDS, "hash")}
     return {**row, "at": canonical.timestamp(entry.at)}
 
 
-def rows() -> Iterator[dict[str, Any]]:
+def read_trail() -> Iterator[dict[str, Any]]:
     """Yield the whole trail in order, in constant memory."""
-    yield from rows_of(AuditEntry.objects.all())
+    yield from read_entries(AuditEntry.objects.all())
 
 
-def rows_of(entries: QuerySet[AuditEntry], text: str = "") -> Iterator[dict[str, Any]]:
-    """Yield the chosen rows that contain `text`, in order, up to the newest at the start.
+def read_entries(entries: QuerySet[AuditEntry], text: str = "") -> Iterator[dict[str, Any]]:
+    """Yield the entries that contain `text`, in order, up to the newest at the start.
 
-    They are read page by page: a slow reader holds no transaction or statement open, and a
-    statement reads at most a page or the index's matches.
+    They are read in pages, so that a slow consumer holds no transaction or statement open.
     """
     newest = AuditEntry.objects.order_by("-id").values_list("id", flat=True).first() or 0
     seen = 0
@@ -123,38 +128,35 @@ def rows_of(entries: QuerySet[AuditEntry], text: str = "") -> Iterator[dict[str,
             page = list(rest[:READ_AT_ONCE])
         elif search.is_short(text):
             end = min(seen + search.MAX_SCANNED, newest)
-            page = list(rest.filter(search.containing(text), id__lte=end)[:READ_AT_ONCE])
+            page = list(rest.filter(search.match_text(text), id__lte=end)[:READ_AT_ONCE])
         else:
-            found = search.by_segment(
+            query = search.build_segment_query(
                 rest, text, ascending=True, position=seen + 1, limit=READ_AT_ONCE
             )
-            page = list(AuditEntry.objects.raw(*found))
+            page = list(AuditEntry.objects.raw(*query))
         yield from map(as_row, page)
         seen = page[-1].pk if len(page) == READ_AT_ONCE else end
 
 
-def actions() -> list[str]:
-    """Return the distinct actions in the trail.
-
-    Needs one index lookup per action, however many rows have it.
-    """
+def list_actions() -> list[str]:
+    """Return the distinct actions in the trail."""
     with connection.cursor() as cursor:
         cursor.execute(_ACTIONS)
         return [action for (action,) in cursor.fetchall()]
 
 
-def verify(anchors: Mapping[int, str] | None = None) -> chain.Verdict:
-    """Check the stored trail, also against heads recorded elsewhere in this database.
+def verify(anchors: Mapping[int, str] | None = None) -> chain.ChainVerdict:
+    """Verify the trail, also against chain heads recorded elsewhere in this database.
 
-    `anchors` (id → hash) are published ones, checked if given.
+    `anchors` (id → hash) are published heads to verify against in addition.
     """
-    return chain.verify(rows(), known_heads() | dict(anchors or {}))
+    return chain.verify(read_trail(), find_recorded_heads() | dict(anchors or {}))
 
 
-def known_heads() -> dict[int, str]:
+def find_recorded_heads() -> dict[int, str]:
     """Return id → hash of the head of the last complete round and of announced anchors.
 
-    A truncated or rehashed trail contradicts them, unless they were rewritten as well.
+    A truncated or rehashed trail contradicts these heads, unless they were rewritten too.
     """
     announced = OutboxMessage.objects.filter(event="audit.anchored").order_by("-id")
     payloads = announced.values_list("payload__id", "payload__hash")[:READ_AT_ONCE]
@@ -164,8 +166,8 @@ def known_heads() -> dict[int, str]:
 
 
 @transaction.atomic
-def anchor(*, actor: Actor, now: datetime) -> AuditEntry:
-    """Record the head of the chain in an audit row, and announce it to all destinations."""
+def record_anchor(*, actor: Actor, now: datetime) -> AuditEntry:
+    """Record the head of the chain in an audit entry, and announce it to all destinations."""
     entry = record(actor=actor, action="audit.anchored", target="audit", now=now)
     outbox.announce(
         event="audit.anchored",

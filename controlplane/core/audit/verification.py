@@ -1,4 +1,4 @@
-"""The trail verified round after round, a piece at a time, so that a broken one is noticed."""
+"""Continuous verification of the audit trail, in rounds of limited steps."""
 
 from datetime import datetime
 
@@ -15,42 +15,42 @@ log = structlog.get_logger(__name__)
 
 
 @transaction.atomic
-def turn(now: datetime, *, most: int = MAX_AT_ONCE) -> int:
-    """Verify the next rows; returns how many held. A broken place is looked at again and again.
+def verify_next_rows(now: datetime, *, most: int = MAX_AT_ONCE) -> int:
+    """Verify the next rows and return the number of valid ones; an invalid row is retried.
 
-    The head of the last whole round has to be there still: a trail that was cut at its end, or
-    rehashed, is a whole chain otherwise.
+    A round also requires the head of the last complete round, because a truncated or rehashed trail
+    is a valid chain otherwise.
     """
     AuditRound.objects.get_or_create(pk=1, defaults={"begun_at": now})
-    here = AuditRound.objects.select_for_update(skip_locked=True).first()
-    if here is None:
-        return 0  # Another process is at it.
-    verdict, at_end = _next(here, most)
+    state = AuditRound.objects.select_for_update(skip_locked=True).first()
+    if state is None:
+        return 0  # Another process is verifying.
+    verdict, at_end = _verify_rows(state, most)
     if verdict.intact:
-        _go_on(here, verdict, at_end, now)
-    elif not here.problem:
-        here.problem, here.broken_at = f"row {verdict.bad_id}: {verdict.problem}", now
+        _advance(state, verdict, at_end, now)
+    elif not state.problem:
+        state.problem, state.broken_at = f"row {verdict.bad_id}: {verdict.problem}", now
         log.error("audit.broken", row=verdict.bad_id, problem=verdict.problem)
-    here.save()
+    state.save()
     return verdict.rows
 
 
-def _next(here: AuditRound, most: int) -> tuple[chain.Verdict, bool]:
-    """Return the result for the next rows, and whether the trail ends with them."""
-    last = here.reached_id + most
+def _verify_rows(state: AuditRound, most: int) -> tuple[chain.ChainVerdict, bool]:
+    """Return the verdict on the next rows, and True if the trail ends with them."""
+    last = state.reached_id + most
     newest = AuditEntry.objects.order_by("-id").values_list("id", flat=True).first() or 0
     at_end = newest <= last
     anchors = {}
-    if here.reached_id < here.whole_id and (here.whole_id <= last or at_end):
-        anchors[here.whole_id] = here.whole_hash
-    rows = services.rows_of(AuditEntry.objects.filter(id__gt=here.reached_id, id__lte=last))
-    return chain.verify(rows, anchors, after=(here.reached_id, here.reached_hash)), at_end
+    if state.reached_id < state.whole_id and (state.whole_id <= last or at_end):
+        anchors[state.whole_id] = state.whole_hash
+    rows = services.read_entries(AuditEntry.objects.filter(id__gt=state.reached_id, id__lte=last))
+    return chain.verify(rows, anchors, after=(state.reached_id, state.reached_hash)), at_end
 
 
-def _go_on(here: AuditRound, verdict: chain.Verdict, at_end: bool, now: datetime) -> None:
-    here.reached_id, here.reached_hash = verdict.head_id, verdict.head_hash
-    here.problem, here.broken_at = "", None
+def _advance(state: AuditRound, verdict: chain.ChainVerdict, at_end: bool, now: datetime) -> None:
+    state.reached_id, state.reached_hash = verdict.head_id, verdict.head_hash
+    state.problem, state.broken_at = "", None
     if at_end:
-        here.whole_id, here.whole_hash = verdict.head_id, verdict.head_hash
-        here.whole_at = now
-        here.reached_id, here.reached_hash = 0, chain.GENESIS
+        state.whole_id, state.whole_hash = verdict.head_id, verdict.head_hash
+        state.whole_at = now
+        state.reached_id, state.reached_hash = 0, chain.GENESIS

@@ -1,4 +1,4 @@
-"""The audit page: the trail with filters, each row's difference, and the proof that it is whole."""
+"""Audit page: the trail with filters and differences, and its verification."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from controlplane.core.audit import search, services
 from controlplane.core.audit.differences import compare_texts
-from controlplane.core.audit.models import AuditEntry, by_actor
+from controlplane.core.audit.models import AuditEntry, match_actor
 from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, show, signed_in
@@ -22,8 +22,8 @@ PAGE_SIZE = 50
 MAX_TO_VERIFY_HERE = 20_000
 
 
-class AuditFilters(forms.Form):
-    """Filters of the audit trail; times are in the person's time zone."""
+class AuditFilterForm(forms.Form):
+    """Filters of the audit page; times are in the person's time zone."""
 
     q = forms.CharField(required=False, max_length=200)
     actor = forms.CharField(required=False, max_length=200)
@@ -33,44 +33,46 @@ class AuditFilters(forms.Form):
     until = forms.DateTimeField(required=False)
     before = forms.IntegerField(required=False, min_value=1, max_value=2**62)
 
-    def condition(self) -> Q:
-        """Return the condition of the filters; an invalid filter is ignored and shows its error."""
+    def build_condition(self) -> Q:
+        """Return the condition of the valid filters; invalid filters are ignored."""
         self.is_valid()
-        wanted: dict[str, Any] = {k: v for k, v in self.cleaned_data.items() if v}
+        filters: dict[str, Any] = {k: v for k, v in self.cleaned_data.items() if v}
         condition = Q()
-        text = wanted.get("q")
+        text = filters.get("q")
         if text and search.is_short(text):
-            condition &= search.containing(text) & search.among_newest()
-        if actor := wanted.get("actor"):
-            condition &= by_actor(actor)
-        if action := wanted.get("action"):
+            condition &= search.match_text(text) & search.match_newest()
+        if actor := filters.get("actor"):
+            condition &= match_actor(actor)
+        if action := filters.get("action"):
             condition &= Q(action=action) if "." in action else Q(action__startswith=f"{action}.")
-        if target := wanted.get("target"):
+        if target := filters.get("target"):
             condition &= Q(target=target)
-        if since := wanted.get("since"):
+        if since := filters.get("since"):
             condition &= Q(at__gte=since)
-        if until := wanted.get("until"):
+        if until := filters.get("until"):
             condition &= Q(at__lte=until)
-        if before := wanted.get("before"):
+        if before := filters.get("before"):
             condition &= Q(pk__lt=before)
         return condition
 
-    def entries(self, limit: int) -> list[AuditEntry]:
-        """Return the newest `limit` rows that match the filters."""
-        rows = AuditEntry.objects.filter(self.condition()).order_by("-id")
+    def fetch_entries(self, limit: int) -> list[AuditEntry]:
+        """Return the newest `limit` entries that match the filters."""
+        rows = AuditEntry.objects.filter(self.build_condition()).order_by("-id")
         text, before = self.cleaned_data.get("q"), self.cleaned_data.get("before")
         if not text or search.is_short(text):
             return list(rows[:limit])
-        sql, params = search.by_segment(rows, text, ascending=False, position=before, limit=limit)
+        sql, params = search.build_segment_query(
+            rows, text, ascending=False, position=before, limit=limit
+        )
         return list(AuditEntry.objects.raw(sql, params))
 
     def searched_newest(self) -> int | None:
-        """Number of newest rows that a short text is searched in; None if all are searched."""
+        """Return the number of newest rows searched for a short text; None if all were searched."""
         text = self.cleaned_data.get("q")
         return search.MAX_SCANNED if text and search.is_short(text) else None
 
-    def narrowed(self) -> list[tuple[str, str]]:
-        """Return the active filters as typed, for display."""
+    def list_active(self) -> list[tuple[str, str]]:
+        """Return the name and typed value of each active filter."""
         names = [name for name in self.fields if name != "before"]
         return [(name, self.data[name]) for name in names if self.data.get(name)]
 
@@ -78,17 +80,17 @@ class AuditFilters(forms.Form):
 @signed_in
 @require_GET
 def audit_page(request: PersonRequest) -> HttpResponse:
-    """Show the trail, newest first; `before` keeps pages stable while rows are added."""
-    filters = AuditFilters(request.GET)
-    shown = filters.entries(PAGE_SIZE + 1)
+    """Show the trail, newest first; `before` pages it, stable while entries are added."""
+    filters = AuditFilterForm(request.GET)
+    shown = filters.fetch_entries(PAGE_SIZE + 1)
     entries = shown[:PAGE_SIZE]
     context = {
         "filters": filters,
-        "actions": services.actions(),
+        "actions": services.list_actions(),
         "rows": [(entry, compare_texts(entry.before, entry.after)) for entry in entries],
         "older": entries[-1].pk if len(shown) > PAGE_SIZE else None,
         "newest": not request.GET.get("before"),
-        "narrowed": filters.narrowed(),
+        "narrowed": filters.list_active(),
         "searched_newest": filters.searched_newest(),
         "now": timezone.now(),
     }
@@ -98,7 +100,7 @@ def audit_page(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_POST
 def verify(request: PersonRequest) -> HttpResponse:
-    """Verify the whole chain if it is short enough for a request; else show the command."""
+    """Verify the whole chain, or show the shell command if the chain is too long for a request."""
     actor_of(request).require_power(Power.ADMINISTER)
     last = AuditEntry.objects.order_by("-id").values_list("pk", flat=True).first() or 0
     too_long = last > MAX_TO_VERIFY_HERE

@@ -111,7 +111,7 @@ class Filters(serializers.Serializer[Any]):
     """A list's query parameters. An empty one counts as absent, as a search form sends it."""
 
     @classmethod
-    def of(cls, parameters: Mapping[str, str]) -> dict[str, Any]:
+    def parse(cls, parameters: Mapping[str, str]) -> dict[str, Any]:
         """The filters that were given, checked; raises DRF's ValidationError."""
         filters = cls(data={name: value for name, value in parameters.items() if value != ""})
         filters.is_valid(raise_exception=True)

@@ -13,7 +13,7 @@ from controlplane.core.actors import Actor
 from .permissions import actor_of
 
 
-def sent(
+def stream_file(
     request: HttpRequest, chunks: Iterator[bytes], *, content_type: str, name: str
 ) -> StreamingHttpResponse:
     """Return the chunks as a file of this name.

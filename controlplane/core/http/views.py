@@ -94,9 +94,9 @@ class ListView(ApiView, ListAPIView[Row]):
         raise NotImplementedError
 
     def filter_queryset(self, queryset: Any) -> Any:
-        return self.chosen(queryset, self.filters.of(self.request.query_params))
+        return self.apply_filters(queryset, self.filters.parse(self.request.query_params))
 
-    def chosen(self, rows: QuerySet[Row], filters: dict[str, Any]) -> QuerySet[Row]:
+    def apply_filters(self, rows: QuerySet[Row], filters: dict[str, Any]) -> QuerySet[Row]:
         """Return the rows that pass the validated filters."""
         return rows
 

@@ -64,7 +64,7 @@ class JobList(ListView[Job]):
         now = db_now()
         return [describe_job(job, now) for job in super().paginate_queryset(queryset) or ()]
 
-    def chosen(self, rows: QuerySet[Job], filters: dict[str, Any]) -> QuerySet[Job]:
+    def apply_filters(self, rows: QuerySet[Job], filters: dict[str, Any]) -> QuerySet[Job]:
         if filters.get("state") == LIVE:
             filters = {**filters, "finished_at": None}
             del filters["state"]

@@ -50,7 +50,7 @@ def test_rows_follow_each_other_gaplessly_and_verify():
 
 @pytest.mark.django_db
 def test_empty_trail_is_intact():
-    assert services.verify() == chain.Verdict(0, 0, chain.GENESIS)
+    assert services.verify() == chain.ChainVerdict(0, 0, chain.GENESIS)
 
 
 @pytest.mark.django_db
@@ -100,12 +100,12 @@ def test_tampering_past_the_trigger_is_found_at_the_first_bad_row(sql, bad):
 @pytest.mark.django_db
 def test_a_trail_rewritten_and_rehashed_is_found_by_its_anchor():
     write(3)
-    published = services.anchor(actor=ACTOR, now=db_now())
-    rows = list(services.rows())
+    published = services.record_anchor(actor=ACTOR, now=db_now())
+    rows = list(services.read_trail())
     rows[1]["reason"] = "nothing happened"
     for before, row in zip([None, *rows], rows, strict=False):
         row["previous_hash"] = before["hash"] if before else chain.GENESIS
-        row["hash"] = chain.digest(row)
+        row["hash"] = chain.hash_row(row)
 
     assert chain.verify(rows).intact
     assert chain.verify(rows, {published.id: published.hash}).bad_id == published.id
@@ -236,7 +236,7 @@ def test_row_that_follows_one_of_a_temporary_table_of_that_name_is_refused():
 @pytest.mark.django_db
 def test_command_tells_a_trail_cut_after_the_last_round(capsys):
     write(5)
-    verification.turn(db_now())
+    verification.verify_next_rows(db_now())
     as_owner_without_trigger("DELETE FROM core_auditentry WHERE id > 3")
 
     with pytest.raises(SystemExit) as ended:
@@ -280,6 +280,6 @@ def test_command_says_what_it_did_not_check(capsys):
 def test_formulas_are_defused_also_in_fullwidth(starts):
     row = dict.fromkeys(export.COLUMNS, f"{starts}cmd")
 
-    _header, cells = export.csv_rows([row])
+    _header, cells = export.build_csv_rows([row])
 
     assert set(cells) == {f"'{starts}cmd"}

@@ -7,7 +7,7 @@ import pytest
 from controlplane.core import metrics
 from controlplane.core.audit import attention, chain, services
 from controlplane.core.audit import verification as rounds
-from controlplane.core.audit.metrics import verification
+from controlplane.core.audit.metrics import collect_audit_metrics
 from controlplane.core.audit.models import AuditRound
 from controlplane.core.clock import db_now
 from controlplane.core.tests.test_audit import as_owner_without_trigger, write
@@ -27,7 +27,7 @@ def here():
 def told(now):
     """Return the verification metrics as {metric: value}."""
     found = {}
-    for family in verification(now):
+    for family in collect_audit_metrics(now):
         (sample,) = family.samples
         found[sample.name] = sample.value
     return found
@@ -36,16 +36,16 @@ def told(now):
 def test_a_round_goes_on_where_the_last_turn_ended_and_begins_again(now):
     write(5)
 
-    assert [rounds.turn(now, most=2) for _ in range(2)] == [2, 2]
+    assert [rounds.verify_next_rows(now, most=2) for _ in range(2)] == [2, 2]
     assert (here().reached_id, here().whole_at) == (4, None)
 
-    assert rounds.turn(now, most=2) == 1
+    assert rounds.verify_next_rows(now, most=2) == 1
     assert (here().reached_id, here().whole_id, here().whole_at) == (0, 5, now)
-    assert rounds.turn(now, most=2) == 2
+    assert rounds.verify_next_rows(now, most=2) == 2
 
 
 def test_an_empty_trail_is_whole(now):
-    assert rounds.turn(now) == 0
+    assert rounds.verify_next_rows(now) == 0
     assert told(now) == {
         "switchgear_audit_intact": 1,
         "switchgear_audit_verified_age_seconds": 0,
@@ -54,10 +54,10 @@ def test_an_empty_trail_is_whole(now):
 
 def test_age_counts_from_the_last_whole_round_or_else_from_the_first_turn(now):
     write(3)
-    rounds.turn(now, most=2)
+    rounds.verify_next_rows(now, most=2)
     assert told(now + timedelta(hours=1))["switchgear_audit_verified_age_seconds"] == 3600
 
-    rounds.turn(now + timedelta(minutes=59), most=2)
+    rounds.verify_next_rows(now + timedelta(minutes=59), most=2)
 
     assert told(now + timedelta(hours=1))["switchgear_audit_verified_age_seconds"] == 60
 
@@ -67,20 +67,20 @@ def test_a_changed_row_is_told_once_and_stays_said_until_it_holds(now, caplog):
     reason = "UPDATE core_auditentry SET reason = %s WHERE id = 3"
     as_owner_without_trigger(reason, "nothing happened")
 
-    rounds.turn(now, most=2)
-    rounds.turn(now, most=2)
-    rounds.turn(now + timedelta(minutes=1), most=2)
+    rounds.verify_next_rows(now, most=2)
+    rounds.verify_next_rows(now, most=2)
+    rounds.verify_next_rows(now + timedelta(minutes=1), most=2)
 
-    (waiting,) = attention.broken(now)
+    (waiting,) = attention.list_broken_trail(now)
     assert (waiting.severity, waiting.since) == ("critical", now)
     assert "row 3" in waiting.detail
     assert told(now)["switchgear_audit_intact"] == 0
     assert [record.levelname for record in caplog.records] == ["ERROR"]
 
     as_owner_without_trigger(reason, "because it had to be done")
-    rounds.turn(now, most=2)
+    rounds.verify_next_rows(now, most=2)
 
-    assert attention.broken(now) == []
+    assert attention.list_broken_trail(now) == []
     assert told(now)["switchgear_audit_intact"] == 1
 
 
@@ -98,31 +98,31 @@ def test_a_trail_that_was_cut_at_its_end_is_noticed(now, most):
 
 def test_a_trail_that_was_rewritten_and_rehashed_is_noticed(now):
     write(3)
-    rounds.turn(now)
-    rows = list(services.rows())
+    rounds.verify_next_rows(now)
+    rows = list(services.read_trail())
     rows[1]["reason"] = "nothing happened"
     for before, row in zip([None, *rows], rows, strict=False):
         row["previous_hash"] = before["hash"] if before else chain.GENESIS
-        row["hash"] = chain.digest(row)
+        row["hash"] = chain.hash_row(row)
         as_owner_without_trigger(
             "UPDATE core_auditentry SET reason = %s, previous_hash = %s, hash = %s WHERE id = %s",
             row["reason"], row["previous_hash"], row["hash"], row["id"],
         )  # fmt: skip
-    assert chain.verify(services.rows()).intact
+    assert chain.verify(services.read_trail()).intact
     assert not services.verify().intact
 
-    rounds.turn(now)
+    rounds.verify_next_rows(now)
 
     assert "row 3: it does not match its anchor" in here().problem
 
 
 @pytest.mark.django_db(transaction=True)  # The scrape asks on a connection of its own.
 def test_metrics_have_it():
-    rounds.turn(db_now())
+    rounds.verify_next_rows(db_now())
 
     assert b"switchgear_audit_intact 1.0" in metrics.exposition("")[0]
 
 
 def turns(now, most, count):
     for _ in range(count):
-        rounds.turn(now, most=most)
+        rounds.verify_next_rows(now, most=most)

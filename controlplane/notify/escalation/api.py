@@ -84,7 +84,9 @@ class EscalationList(ListView[Escalation]):
     ordering = "-id"
     read_scope = "switches:read"
 
-    def chosen(self, rows: QuerySet[Escalation], filters: dict[str, Any]) -> QuerySet[Escalation]:
+    def apply_filters(
+        self, rows: QuerySet[Escalation], filters: dict[str, Any]
+    ) -> QuerySet[Escalation]:
         state = filters.get("state", "open")
         if state != "all":
             rows = rows.filter(closed_at__isnull=state == "open")

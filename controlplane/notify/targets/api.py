@@ -197,7 +197,7 @@ class TargetList(TargetWriteView, ListView[Target]):
     read_scope = "switches:read"
     write_scope = "switches:write"
 
-    def chosen(self, rows: QuerySet[Target], filters: dict[str, Any]) -> QuerySet[Target]:
+    def apply_filters(self, rows: QuerySet[Target], filters: dict[str, Any]) -> QuerySet[Target]:
         key = filters.pop("transport", None)
         if key is not None:
             own = Q(address=key) | Q(address__startswith=f"{key}:")

@@ -34,11 +34,11 @@ class Command(ShellCommand):
     def verify(self, options: dict[str, Any]) -> None:
         given = _anchors(options["anchor"])
         file: Path | None = options["file"]
-        known = {} if file else services.known_heads()
+        known = {} if file else services.find_recorded_heads()
         if contradicted := sorted(id for id in given.keys() & known if given[id] != known[id]):
             self.fail(f"row {contradicted[0]}: the given anchor differs from the recorded hash")
         anchors = {**known, **given}
-        verdict = chain.verify(_read(file) if file else services.rows(), anchors)
+        verdict = chain.verify(_read(file) if file else services.read_trail(), anchors)
         if not verdict.intact:
             self.fail(f"row {verdict.bad_id}: {verdict.problem}")
         self.line(f"intact: {verdict.rows} rows, head {verdict.head_id}:{verdict.head_hash}")
@@ -52,14 +52,14 @@ class Command(ShellCommand):
     def export(self, options: dict[str, Any]) -> None:
         if options["format"] == "csv":
             csv.writer(sys.stdout, quoting=csv.QUOTE_ALL).writerows(
-                export.csv_rows(services.rows())
+                export.build_csv_rows(services.read_trail())
             )
             return
-        for row in services.rows():
+        for row in services.read_trail():
             self.line(json.dumps(row))
 
     def anchor(self, options: dict[str, Any]) -> None:
-        entry = services.anchor(actor=shell_actor(), now=db_now())
+        entry = services.record_anchor(actor=shell_actor(), now=db_now())
         self.line(f"{entry.id}:{entry.hash}")
 
 
