@@ -17,7 +17,7 @@ from breakers.services.overrides import OverrideAcknowledgement, list_acknowledg
 from breakers.states.history import WORST
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
-from controlplane.core.http.rendering import moment
+from controlplane.core.http.json_format import format_moment
 
 from .services import override_endings
 from .services.catalog import CHANNELS, SERVICES
@@ -78,9 +78,9 @@ def _serialize_row(row: tuple[Any, ...], forced: dict[str, Any] | None) -> dict[
         "on_outage": None if on_outage == "{}" else orjson.Fragment(on_outage),
         "version": version,
         "registered": removed_at is None and document != "{}",
-        "registered_at": moment(registered_at),
-        "changed_at": moment(changed_at),
-        "removed_at": moment(removed_at),
+        "registered_at": format_moment(registered_at),
+        "changed_at": format_moment(changed_at),
+        "removed_at": format_moment(removed_at),
         "override": forced,
     }
 

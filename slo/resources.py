@@ -8,7 +8,7 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from controlplane.core.canonical import timestamp
-from controlplane.core.http.rendering import moment
+from controlplane.core.http.json_format import format_moment
 from slo.arithmetic.minutes import end_of
 from slo.models import Alert, Exclusion, Sli, Slo, SloStatus
 from slo.objectives import documents
@@ -65,16 +65,16 @@ def serialize_row(row: tuple[Any, ...]) -> dict[str, Any]:
         "owner": owner,
         "runbook_url": runbook_url,
         "version": version,
-        "created_at": moment(created_at),
-        "changed_at": moment(changed_at),
+        "created_at": format_moment(created_at),
+        "changed_at": format_moment(changed_at),
         "state": state or "unknown",
-        "since": moment(since),
+        "since": format_moment(since),
         "judged_at": None if minute is None else timestamp(end_of(minute)),
         "remaining_ratio": remaining_ratio,
-        "exhausts_at": moment(exhausts_at),
+        "exhausts_at": format_moment(exhausts_at),
         "counted_to": None if last is None else timestamp(end_of(last)),
         "source_error": source_error or None,
-        "source_error_since": moment(source_error_since),
+        "source_error_since": format_moment(source_error_since),
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import FilteredRelation, Q
 
-from controlplane.core.http.rendering import moment
+from controlplane.core.http.json_format import format_moment
 from switches.effect import NOT_MEASURED, FleetReports, measure, read_fleet
 from switches.models import State, Switch, SwitchQuerySet
 from switches.resources import FULLY_ALLOWED, plain
@@ -76,8 +76,8 @@ def _resource(switch: ListedSwitch, fleet: FleetReports | None) -> dict[str, Any
         "allow_percent": FULLY_ALLOWED if percent is None else plain(percent),
         "reason": switch.reason,
         "engaged_by": switch.engaged_by,
-        "engaged_at": moment(switch.engaged_at),
-        "expires_at": moment(switch.expires_at),
+        "engaged_at": format_moment(switch.engaged_at),
+        "expires_at": format_moment(switch.expires_at),
         "on_expiry": switch.on_expiry,
         "permanent": bool(switch.permanent),
         "overdue": switch.overdue_at is not None,
@@ -85,7 +85,7 @@ def _resource(switch: ListedSwitch, fleet: FleetReports | None) -> dict[str, Any
         "owner": switch.owner,
         "description": switch.description,
         "runbook_url": switch.runbook_url,
-        "last_proven_at": moment(switch.last_proven_at),
+        "last_proven_at": format_moment(switch.last_proven_at),
         "ramp": switch.ramp,
         "effect": _effect(switch, fleet) if fleet and switch.version else None,
     }
@@ -104,8 +104,8 @@ def _effect(switch: ListedSwitch, fleet: FleetReports) -> dict[str, Any]:
         "measured": delays.measured,
         "p50_ms": delays.p50_ms,
         "p99_ms": delays.p99_ms,
-        "requested_at": moment(switch.requested_at),
-        "committed_at": moment(switch.committed_at),
+        "requested_at": format_moment(switch.requested_at),
+        "committed_at": format_moment(switch.committed_at),
     }
 
 

@@ -21,7 +21,7 @@ from controlplane.core.http.fields import Filters, MutationBody, Text
 class DependencyBody(MutationBody):
     """A whole policy: what is left out has its default, a section left out says nothing."""
 
-    shown_as = PutShape
+    response_shape = PutShape
 
     protocol = Text(required=False)
     timeout_ms = serializers.JSONField(required=False, help_text="Milliseconds, of one try.")
@@ -66,7 +66,7 @@ class OverrideBody(MutationBody):
 
 
 class ServiceBody(MutationBody):
-    shown_as = ServiceShape
+    response_shape = ServiceShape
 
     name = Text(required=False)
     kind = Text(required=False, help_text=f"One of {', '.join(Service.Kind.values)}.")

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from controlplane.core import health, metrics
 from controlplane.core.errors import Unavailable
 from controlplane.core.http import problems
-from controlplane.core.http.permissions import presented_token
+from controlplane.core.http.permissions import read_token
 from controlplane.core.http.views import ApiView
 
 UNCACHED = {"Cache-Control": "no-store"}
@@ -23,7 +23,7 @@ def probe(ask: Callable[[], health.Report]) -> Callable[[HttpRequest], HttpRespo
     def view(request: HttpRequest) -> HttpResponse:
         report = ask()
         answer = JsonResponse(dict(report.document), status=report.http_status, headers=UNCACHED)
-        return problems.quietly(answer)
+        return problems.suppress_log(answer)
 
     return view
 
@@ -35,7 +35,7 @@ class MetricsView(ApiView):
     schema = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        check, token = metrics.token_check(), presented_token(request)
+        check, token = metrics.token_check(), read_token(request)
         if check is not None and token is not None:
             check(token, self.read_scope)
             return

@@ -15,7 +15,7 @@ from .shapes import ALERT_STATES, STATES, ActionsField, ChangedSloShape, RulesFi
 class SloBody(MutationBody):
     """A whole SLO: missing fields get their defaults."""
 
-    shown_as = ChangedSloShape
+    response_shape = ChangedSloShape
 
     service = Text(required=False, help_text="The slug of the service it is about.")
     kind = Text(required=False, help_text=f"One of {', '.join(documents.KINDS)}.")

@@ -13,9 +13,9 @@ from rest_framework.request import Request
 
 from controlplane.core.actors import Actor
 from controlplane.core.errors import InvalidInput
-from controlplane.core.http import rendering
+from controlplane.core.http import json_format
 from controlplane.core.http.fields import Filters, MutationBody, Text
-from controlplane.core.http.rendering import StrictJSONParser
+from controlplane.core.http.json_format import StrictJSONParser
 from controlplane.core.http.views import ApiView, Done, mutation
 from controlplane.core.protocol import largest_body, too_large
 from slo.objectives.openslo import exporter, services
@@ -133,7 +133,7 @@ class OpenSloView(ApiView):
         found = services.export_slos([asked["slo"]] if "slo" in asked else ())
         chosen = asked["format"]
         body = (
-            exporter.to_yaml(found) if chosen == "yaml" else rendering.dumps({"documents": found})
+            exporter.to_yaml(found) if chosen == "yaml" else json_format.dumps({"documents": found})
         )
         response = HttpResponse(body, content_type=FORMATS[chosen])
         if chosen == "yaml":

@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 from controlplane.core.actors import Actor
 from controlplane.core.errors import DomainError
 from controlplane.core.http.fields import MutationBody, Text
-from controlplane.core.http.rendering import StrictJSONParser
+from controlplane.core.http.json_format import StrictJSONParser
 from controlplane.core.http.views import ApiView, Done, mutation
 from controlplane.core.protocol import MAX_SLI_BODY_BYTES, too_large
 from slo.ingest import deltas, points, push_body

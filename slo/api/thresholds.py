@@ -58,7 +58,7 @@ class ListedThresholdShape(ThresholdShape):
 class ThresholdBody(MutationBody):
     """A whole rule: missing fields get their defaults."""
 
-    shown_as = ThresholdShape
+    response_shape = ThresholdShape
 
     title = Text(required=False)
     metric = Text(help_text="`timeout_rate`, `breaker_open`, `latency_ms`, `latency_ms:e2e`, …")

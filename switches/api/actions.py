@@ -104,7 +104,7 @@ class ReleaseView(ActionView):
         shown = resource(scope, key, now)
         if done.approval is not None:
             waits = {"approval": ApprovalShape.render(done.approval)}
-            return Done(waits, status=202, would_be={**shown, **waits})
+            return Done(waits, status=202, dry_run_data={**shown, **waits})
         return _published({**shown, **_review(done)}, scope, key, now)
 
 
@@ -138,7 +138,7 @@ def _ramping(done: Release, scope: str, key: str, now: datetime) -> Done:
     begun = {"ramp": ramp, **_review(done)}
     would_be = {**resource(scope, key, now), **begun, "ramp": {**ramp, "id": None}}
     still = partial(present_effect, scope, key, now)
-    return Done(begun, status=202, would_be=would_be, still=still)
+    return Done(begun, status=202, dry_run_data=would_be, actual=still)
 
 
 def _review(done: Release) -> dict[str, Any]:
@@ -147,4 +147,4 @@ def _review(done: Release) -> dict[str, Any]:
 
 def _published(shown: dict[str, Any], scope: str, key: str, now: datetime) -> Done:
     """Return a response whose dry run shows the present effect, as its version is unpublished."""
-    return Done(shown, still=partial(present_effect, scope, key, now))
+    return Done(shown, actual=partial(present_effect, scope, key, now))

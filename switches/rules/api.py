@@ -79,7 +79,7 @@ class StrictInteger(serializers.IntegerField):
 
 
 class RuleBody(MutationBody):
-    shown_as = RuleShape
+    response_shape = RuleShape
 
     name = Text(help_text="Name shown in refusals; at most 80 characters.")
     kind = Text(help_text=f"One of {', '.join(evaluation.KINDS)}.")
@@ -171,4 +171,4 @@ def _respond(proposed: RuleProposal) -> Done:
     would_be = dict(pending)
     if proposed.after is not None:
         would_be["outlook"] = queries.preview_now(proposed.after.rule).as_dict()
-    return Done(pending, status=202, would_be=would_be)
+    return Done(pending, status=202, dry_run_data=would_be)

@@ -167,7 +167,7 @@ def _answer(switch: str, text: dict[str, Any], now: datetime) -> Done:
             found["trip"] = None  # A dry run was rolled back.
         return found
 
-    return Done({**text, **present()}, still=present)
+    return Done({**text, **present()}, actual=present)
 
 
 def _trip_fields(result: services.TripResult) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from rest_framework.response import Response
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
+from controlplane.core.http.json_format import StrictJSONParser
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.http.rendering import StrictJSONParser
 from controlplane.core.http.views import ApiView
 from controlplane.core.protocol import largest_body
 

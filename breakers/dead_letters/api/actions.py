@@ -126,5 +126,5 @@ class RevealLetterView(LetterAction):
                 **letter_resource(entry, redaction=None, measure=NO_LIMITS),
                 "revealed": True,
             },
-            kept=hidden,
+            stored_data=hidden,
         )

@@ -30,7 +30,7 @@ class SecondFactorMiddleware:
         if settings.SESSION_COOKIE_NAME not in request.COOKIES or not _lacks(request):
             return self.get_response(request)
         if is_api(request):
-            return pages.answer(request, Forbidden(factors.SET_UP_FIRST))
+            return pages.render_error(request, Forbidden(factors.SET_UP_FIRST))
         if request.headers.get("HX-Request"):
             return HttpResponse(status=204, headers={"HX-Redirect": "/preferences/security/"})
         return redirect("security_page")

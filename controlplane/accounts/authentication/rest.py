@@ -14,7 +14,7 @@ from controlplane.accounts.tokens import services as tokens
 from controlplane.accounts.tokens.lookup import KnownToken
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Forbidden
-from controlplane.core.http.permissions import actor_of, presented_token, remember_actor
+from controlplane.core.http.permissions import actor_of, read_token, remember_actor
 from controlplane.core.http.requests import client_ip, request_id_of
 
 
@@ -26,7 +26,7 @@ class TokenAuthentication(BaseAuthentication):
     """
 
     def authenticate(self, request: Request) -> tuple[User, KnownToken] | None:
-        text = presented_token(request)
+        text = read_token(request)
         if text is None:
             return None
         token = lookup.find(text) if request.method in SAFE_METHODS else None

@@ -94,7 +94,9 @@ class UserList(ListView[User]):
         user = services.create_user(password=password, actor=actor, now=now, **body)
         shown = user_resource(user)
         without = {**shown, "password": None}
-        return Done({**shown, "password": password}, status=201, kept=without, would_be=without)
+        return Done(
+            {**shown, "password": password}, status=201, stored_data=without, dry_run_data=without
+        )
 
 
 class UserDetail(ApiView):

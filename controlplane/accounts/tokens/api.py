@@ -108,7 +108,7 @@ class TokenList(ListView[Token]):
         shown = token_resource(token)
         # The secret is never stored, so a repeat can't have it again.
         without = {**shown, "token": None}
-        return Done({**shown, "token": text}, status=201, kept=without, would_be=without)
+        return Done({**shown, "token": text}, status=201, stored_data=without, dry_run_data=without)
 
 
 class RevokeTokenView(ApiView):

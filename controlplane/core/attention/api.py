@@ -11,7 +11,7 @@ from controlplane.core.attention import services
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.http.fields import Filters
-from controlplane.core.http.pagination import PAGE_PARAMETERS, CursorPages, page_of
+from controlplane.core.http.pagination import PAGE_PARAMETERS, CursorPages, paginate_list
 from controlplane.core.http.views import ApiView
 from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.page_registry import AttentionItem
@@ -70,5 +70,9 @@ class AttentionView(ApiView):
             for one in overview.waiting
             if all(getattr(one, name) == value for name, value in wanted.items())
         ]
-        shown = {"total": len(waiting), "unread": overview.unread, **page_of(waiting, request)}
+        shown = {
+            "total": len(waiting),
+            "unread": overview.unread,
+            **paginate_list(waiting, request),
+        }
         return Response(AttentionShape(shown).data)

@@ -20,8 +20,8 @@ from controlplane.core.audit.models import ACTOR_TYPES, AuditEntry, match_actor
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http import file_responses
 from controlplane.core.http.fields import Filters, Moment
+from controlplane.core.http.json_format import format_moment
 from controlplane.core.http.pagination import BACKWARD, Page
-from controlplane.core.http.rendering import moment
 from controlplane.core.http.views import ApiView, ListView
 
 FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
@@ -125,7 +125,7 @@ class AuditList(ListView[AuditEntry]):
         return [
             {
                 "id": entry_id,
-                "at": moment(at),
+                "at": format_moment(at),
                 "actor": {"type": actor_type, "name": actor_name},
                 "action": action,
                 "target": target,

@@ -1,1 +1,1 @@
-"""The HTTP layer: credentials, request ids, problem+json, pagination."""
+"""HTTP layer: request properties, views, JSON, errors, pagination, OpenAPI."""

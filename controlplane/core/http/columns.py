@@ -1,7 +1,7 @@
-"""Read lists as plain tuples: one statement, no model instances, PostgreSQL's binary format.
+"""Fast list queries: rows as tuples in PostgreSQL's binary format, without model instances.
 
-Used by list views that declare `columns`. Django's cursors take results as text: parsing a hundred
-rows with four timestamps each costs more than the rest of the request.
+List views that declare `columns` use this. Parsing the text format of Django's cursors would take
+longer than the rest of such a request.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,7 +25,7 @@ Row = tuple[Any, ...]
 
 
 class Statement(NamedTuple):
-    """The SQL of one page and its parameters; the SQL is empty if no row can match."""
+    """SQL and parameters of a page; the SQL is empty if no row can match."""
 
     sql: str
     params: Row
@@ -33,27 +33,27 @@ class Statement(NamedTuple):
 
 
 _statements: dict[tuple[type, str], Statement] = {}
-"""Statements by view and query string. Building one takes as long as running it."""
+"""Cached statements by view and query string; building one takes as long as running it."""
 
 
-def statement(view: "ListView[Any]", request: Request) -> Statement:
-    """Return the statement for the requested page.
+def get_statement(view: "ListView[Any]", request: Request) -> Statement:
+    """Return the statement of the requested page, from a cache.
 
-    Raises :class:`InvalidInput` for a bad filter, limit or cursor.
+    Raises :class:`InvalidInput` for an invalid filter, limit or cursor.
     """
     key = type(view), request.META.get("QUERY_STRING", "")
-    found = _statements.get(key)
-    if found is None:
-        found = _build_statement(view, request)
+    statement = _statements.get(key)
+    if statement is None:
+        statement = _build_statement(view, request)
         if len(key[1]) <= MAX_QUERY_LENGTH:
             if len(_statements) >= MAX_STATEMENTS:
                 _statements.clear()
-            _statements[key] = found
-    return found
+            _statements[key] = statement
+    return statement
 
 
 def fetch(sql: str, params: Row) -> list[Row]:
-    """Return the rows of a query, read in PostgreSQL's binary format. Cast JSON columns to text.
+    """Return the rows of a query in PostgreSQL's binary format; cast JSON columns to text.
 
     Django's cursor wrapper still handles errors, query logs and counts.
     """
@@ -68,10 +68,10 @@ def fetch(sql: str, params: Row) -> list[Row]:
 
 def _build_statement(view: "ListView[Any]", request: Request) -> Statement:
     rows: QuerySet[Any, Any] = view.filter_queryset(view.get_queryset())
-    page = pagination.page(request, view.ordering, rows.model)
-    chosen = pagination.select_page(rows, page).values_list(*view.columns)
+    page = pagination.read_page(request, view.ordering, rows.model)
+    selected = pagination.select_page(rows, page).values_list(*view.columns)
     try:
-        sql, params = view.compile_sql(chosen, page)
+        sql, params = view.compile_sql(selected, page)
     except EmptyResultSet:
         return Statement("", (), page)
     return Statement(sql, tuple(params), page)

@@ -1,8 +1,8 @@
-"""Gzip for answers of Django: pages and lists, but nothing that shows a secret.
+"""Gzip middleware for pages and lists, except responses that show secrets.
 
-Protection against BREACH (guessing a secret from the length of a compressed page that repeats
-attacker-chosen text): CSRF tokens are masked anew in every page, up to 99 random bytes blur the
-length, and answers that show a secret are never compressed (docs/security.md).
+Against BREACH (guessing a secret from the length of a compressed page that repeats attacker-chosen
+text): each page masks its CSRF token anew, up to 99 random bytes blur the length, and responses
+that show a secret are not compressed (docs/security.md).
 """
 
 import gzip
@@ -19,15 +19,15 @@ LEVEL = 4
 MAX_RANDOM_BYTES = 100
 TYPES = ("text/html", "text/plain", "text/csv", "application/json", "application/yaml")
 SECRET_PATHS = ("/sign-in/", "/confirm/", "/preferences/security/")
-"""Path prefixes of password forms and secrets of second factors."""
+"""Path prefixes of password forms and of pages that show second-factor secrets."""
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
 
 class CompressionMiddleware:
-    """Compress whole answers to GET of at least 1 KiB, for callers that accept gzip.
+    """Compresses responses to GET of at least 1 KiB if the client accepts gzip.
 
-    Answers to POST are never compressed: they show new tokens and recovery codes.
+    Responses to POST are never compressed, because they show new tokens and recovery codes.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -35,12 +35,12 @@ class CompressionMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        if not _may_be_compressed(request, response):
+        if not _is_compressible(request, response):
             return response
         patch_vary_headers(response, ("Accept-Encoding",))
         accepted = request.headers.get("Accept-Encoding", "").encode("latin-1", "replace")
         if accepts_gzip(accepted):
-            response.content = _compressed(response.content)
+            response.content = _compress(response.content)
             response["Content-Length"] = str(len(response.content))
             response["Content-Encoding"] = "gzip"
             etag = response.get("ETag", "")
@@ -49,7 +49,7 @@ class CompressionMiddleware:
         return response
 
 
-def _may_be_compressed(request: HttpRequest, response: HttpResponse) -> bool:
+def _is_compressible(request: HttpRequest, response: HttpResponse) -> bool:
     kind = response.get("Content-Type", "").partition(";")[0]
     return (
         request.method == "GET"
@@ -62,10 +62,10 @@ def _may_be_compressed(request: HttpRequest, response: HttpResponse) -> bool:
     )
 
 
-def _compressed(content: bytes) -> bytes:
-    """Return `content` in gzip format, with a random file name to blur the length."""
+def _compress(content: bytes) -> bytes:
+    # A random file name in the gzip header blurs the length.
     name = "x" * secrets.randbelow(MAX_RANDOM_BYTES)
-    made = io.BytesIO()
-    with gzip.GzipFile(name, "wb", LEVEL, made, mtime=0) as file:
+    compressed = io.BytesIO()
+    with gzip.GzipFile(name, "wb", LEVEL, compressed, mtime=0) as file:
         file.write(content)
-    return made.getvalue()
+    return compressed.getvalue()

@@ -1,7 +1,7 @@
-"""Confirming one's identity before an action of high impact, kept in the person's session.
+"""Recent confirmation of a person's identity, required for high-impact actions.
 
-Signing in counts for `CONFIRM_MINUTES`. Tokens, Slack and the shell have no session and never
-confirm.
+The session stores its time. Signing in counts as a confirmation for `CONFIRM_MINUTES`. Tokens,
+Slack and the shell have no session and need no confirmation.
 """
 
 from datetime import datetime, timedelta
@@ -20,11 +20,11 @@ GRACE = timedelta(minutes=10)
 
 
 def is_fresh(request: HttpRequest | Request, now: datetime, *, grace: bool = False) -> bool:
-    """Return whether the person confirmed their identity lately, or never has to (a token).
+    """Return True if the person confirmed their identity recently, or the actor is no person.
 
-    `grace` allows for the time that filling in a form took.
+    `grace` extends the period by the time that filling in a form may take.
     """
-    plain = _plain(request)
+    plain = _get_http_request(request)
     actor = getattr(plain, "actor", None)
     if actor is not None and actor.type != "user":
         return True
@@ -36,25 +36,22 @@ def is_fresh(request: HttpRequest | Request, now: datetime, *, grace: bool = Fal
 
 
 def require_fresh(request: HttpRequest | Request, now: datetime, *, next_url: str = "") -> None:
-    """Raise :class:`ConfirmFirst` unless the person confirmed recently; writes have a grace period.
+    """Raise :class:`ConfirmFirst` unless the person's confirmation is recent.
 
-    `next_url` is the page after confirming: by default the page itself, or the one with the form.
+    Writes have a grace period. After confirming, the person goes to `next_url`, by default the
+    requested page or form.
     """
-    plain = _plain(request)
+    plain = _get_http_request(request)
     if not is_fresh(request, now, grace=plain.method not in {"GET", "HEAD"}):
-        asked = urlencode({"next": next_url or _back(plain)})
-        raise ConfirmFirst(f"{reverse('confirm')}?{asked}")
+        # A form's action answers GET too, so the person can return to it.
+        back = plain.get_full_path() if plain.method in {"GET", "HEAD"} else plain.path
+        raise ConfirmFirst(f"{reverse('confirm')}?{urlencode({'next': next_url or back})}")
 
 
 def record_confirmation(request: HttpRequest, at: float) -> None:
-    """Record that the person confirmed their identity at this moment, in seconds since 1970."""
+    """Record the time of the person's confirmation, in seconds since 1970."""
     request.session[KEY] = at
 
 
-def _back(request: HttpRequest) -> str:
-    """Return a page's own address, or a form's action, which answers GET as well."""
-    return request.get_full_path() if request.method in {"GET", "HEAD"} else request.path
-
-
-def _plain(request: HttpRequest | Request) -> HttpRequest:
+def _get_http_request(request: HttpRequest | Request) -> HttpRequest:
     return request._request if isinstance(request, Request) else request

@@ -1,11 +1,11 @@
-"""Template context about this installation."""
+"""Template context processor for the installation."""
 
 from django.conf import settings
 from django.http import HttpRequest
 
 
-def installation(request: HttpRequest) -> dict[str, object]:
-    """Return the environment's name and whether it is production, which is highlighted."""
+def describe_installation(request: HttpRequest) -> dict[str, object]:
+    """Return the environment's name, and True if it is production."""
     return {
         "environment_name": settings.ENVIRONMENT_NAME,
         "is_production": settings.ENVIRONMENT_NAME.lower() == "production",

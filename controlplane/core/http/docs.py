@@ -1,4 +1,4 @@
-"""Views that serve the OpenAPI document, as JSON and as a page."""
+"""Views of the OpenAPI document, as JSON or YAML and as a Swagger page."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ CACHE_CONTROL = "public, max-age=60"
 
 
 class SchemaView(APIView):
-    """The OpenAPI document, as JSON or YAML. Open to all: it holds no data."""
+    """The OpenAPI document as JSON or YAML, public because it contains no data."""
 
     renderer_classes = [
         OpenApiJsonRenderer2,
@@ -37,7 +37,7 @@ class SchemaView(APIView):
     def get(self, request: Request) -> HttpResponse:
         renderer = request.accepted_renderer
         form = document.YAML if "yaml" in renderer.format else document.JSON
-        prepared = document.representation(form)
+        prepared = document.get_representation(form)
         accepted = request.headers.get("Accept-Encoding", "")
         compressed = accepts_gzip(accepted.encode("latin-1", "replace"))
         etag = prepared.compressed_etag if compressed else prepared.etag
@@ -58,7 +58,7 @@ class SchemaView(APIView):
 
 
 class DocsView(SpectacularSwaggerSplitView):
-    """The OpenAPI document as a page; its scripts are files, so the strict CSP applies."""
+    """Swagger page of the OpenAPI document; its scripts are files, as the strict CSP requires."""
 
     template_name = "core/api_docs.html"
     authentication_classes: list[Any] = []

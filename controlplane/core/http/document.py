@@ -1,8 +1,8 @@
-"""The OpenAPI document as bytes, built once per release, at most once per process.
+"""OpenAPI document as bytes, built once per release.
 
-`collectstatic` writes it next to the static files, named by a fingerprint of the source code, so
-that a web process never serves the document of another release. A process that finds no such file
-builds the document itself, and answers 503 meanwhile.
+`collectstatic` writes it next to the static files, with a hash of the source code in its name, so
+that a process never serves the document of another release. A process without that file builds the
+document itself and responds with 503 meanwhile.
 """
 
 import gzip
@@ -23,7 +23,7 @@ from drf_spectacular.generators import SchemaGenerator
 from controlplane.core.errors import Unavailable
 
 BUILD_SECONDS = 2
-"""Approximate duration of a build; sent as Retry-After."""
+"""Approximate build time; the value of Retry-After."""
 GZIP_LEVEL = 9
 FOLDERS = ("controlplane", "switches", "breakers", "slo")
 JSON, YAML = "json", "yaml"
@@ -35,7 +35,7 @@ _ready: dict[str, "Representation"] = {}
 
 @dataclass(frozen=True)
 class Representation:
-    """The document in one format: its bytes, plain and compressed, and the ETag of each."""
+    """The document in one format: plain and gzip bytes, with their ETags."""
 
     plain: bytes
     compressed: bytes
@@ -43,10 +43,10 @@ class Representation:
     compressed_etag: str
 
 
-def representation(form: str) -> Representation:
+def get_representation(form: str) -> Representation:
     """Return the document as `json` or `yaml`.
 
-    Raises :class:`Unavailable` while another thread prepares it.
+    Raises :class:`Unavailable` while another thread builds it.
     """
     ready = _ready.get(form)
     if ready is not None:
@@ -54,22 +54,22 @@ def representation(form: str) -> Representation:
     if not _lock.acquire(blocking=False):
         raise Unavailable("The OpenAPI document is being prepared.", retry_after=BUILD_SECONDS)
     try:
-        return _ready.setdefault(form, _prepare(form))
+        return _ready.setdefault(form, _build_representation(form))
     finally:
         _lock.release()
 
 
 def build() -> dict[str, Any]:
-    """Return the document as plain JSON values; takes about two seconds of CPU."""
+    """Return the document as JSON values; takes about two seconds of CPU."""
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]
     document = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
-    plain: dict[str, Any] = orjson.loads(orjson.dumps(document, default=_plain))
+    plain: dict[str, Any] = orjson.loads(orjson.dumps(document, default=_convert_value))
     return plain
 
 
 def write(folder: Path) -> None:
     """Write the document of this source code into `folder` unless it exists."""
-    target = folder / f"{STEM}{fingerprint()}.{JSON}"
+    target = folder / f"{STEM}{hash_sources()}.{JSON}"
     if target.exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -81,16 +81,16 @@ def write(folder: Path) -> None:
 
 
 @cache
-def fingerprint() -> str:
-    """Return a digest of the code that the document is built from, without tests."""
+def hash_sources() -> str:
+    """Return a hash of the source code that determines the document, without tests."""
     digest = hashlib.sha256()
-    for file in _sources():
+    for file in _list_sources():
         digest.update(str(file.relative_to(settings.BASE_DIR)).encode())
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def _sources() -> Iterator[Path]:
+def _list_sources() -> Iterator[Path]:
     pinned = Path(settings.BASE_DIR) / "requirements.txt"
     if pinned.is_file():
         yield pinned
@@ -100,8 +100,8 @@ def _sources() -> Iterator[Path]:
                 yield file
 
 
-def _prepare(form: str) -> Representation:
-    plain = _json()
+def _build_representation(form: str) -> Representation:
+    plain = _load_json()
     if form == YAML:
         text = yaml.dump(
             orjson.loads(plain), Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True
@@ -113,13 +113,13 @@ def _prepare(form: str) -> Representation:
 
 
 @cache
-def _json() -> bytes:
-    file = Path(settings.STATIC_ROOT) / f"{STEM}{fingerprint()}.{JSON}"
+def _load_json() -> bytes:
+    file = Path(settings.STATIC_ROOT) / f"{STEM}{hash_sources()}.{JSON}"
     return file.read_bytes() if file.is_file() else orjson.dumps(build())
 
 
-def _plain(value: object) -> object:
-    """Convert values that serializers declare to JSON: decimals and lazy strings."""
+def _convert_value(value: object) -> object:
+    """Convert decimals to numbers and other values, such as lazy strings, to text."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     return str(value)

@@ -1,4 +1,4 @@
-"""Fields of request bodies and filters, as strict as JSON is: a text is a text, true is true."""
+"""Serializer fields of request bodies and filters, without implicit type conversion."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -9,11 +9,11 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from controlplane.core.http.parameters import MAX_NAME_LENGTH, MAX_NAMED, unknown_message
+from controlplane.core.http.parameters import MAX_NAME_LENGTH, MAX_NAMED, build_unknown_message
 
 
 class Text(serializers.CharField):
-    """A string field without conversion from numbers; services validate the content."""
+    """A string field that accepts no numbers; services validate the content."""
 
     default_error_messages = {"invalid": "Must be a string."}
 
@@ -27,7 +27,7 @@ class Text(serializers.CharField):
 
 
 class Flag(serializers.BooleanField):
-    """JSON's true or false. `"false"` would be a mistake worth telling."""
+    """A boolean field that accepts JSON's true and false only, no strings."""
 
     default_error_messages = {"invalid": "Must be true or false, without quotes."}
 
@@ -39,7 +39,7 @@ class Flag(serializers.BooleanField):
 
 @extend_schema_field(OpenApiTypes.DATETIME)
 class Instant(serializers.DateTimeField):
-    """A time with an offset, `2026-11-21T09:00:00Z`; output is in UTC."""
+    """A time with an offset, such as `2026-11-21T09:00:00Z`, converted to UTC."""
 
     default_error_messages = {"naive": "Needs an offset, as 2026-11-21T09:00:00Z."}
 
@@ -54,7 +54,7 @@ class Instant(serializers.DateTimeField):
 
 @extend_schema_field(OpenApiTypes.STR)
 class Moment(serializers.Field[datetime, str, str, Any]):
-    """A time in a filter: RFC 3339, or a date, which means its midnight in UTC."""
+    """A time in a filter: RFC 3339 with an offset, or a date for its midnight in UTC."""
 
     default_error_messages = {
         "invalid": "Must be a time with an offset, as 2026-11-21T02:10:00Z, or a date."
@@ -75,51 +75,51 @@ class Moment(serializers.Field[datetime, str, str, Any]):
 
 
 class Body(serializers.Serializer[Any]):
-    """A request's JSON object. Null means absent where a field may be left out.
+    """A request's JSON object; null means absent for optional fields.
 
-    Unknown fields are refused: `dryrun` must not engage for real. Only bodies that another
-    product defines (`ignores_unknown`) may have more.
+    Unknown fields are errors, so that a misspelled `dryrun` does not run for real. Bodies whose
+    format another product defines set `ignores_unknown`.
     """
 
     ignores_unknown: ClassVar[bool] = False
-    shown_as: ClassVar[type[serializers.Serializer[Any]] | None] = None
-    """Serializer of the answer. A request may carry its fields, which are ignored."""
+    response_shape: ClassVar[type[serializers.Serializer[Any]] | None] = None
+    """Serializer of the response; a request may contain its fields, which are ignored."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         unknown = set() if self.ignores_unknown else data.keys() - self.fields.keys()
-        if unknown and self.shown_as is not None:
-            unknown -= self.shown_as().fields.keys()
+        if unknown and self.response_shape is not None:
+            unknown -= self.response_shape().fields.keys()
         if unknown:
             raise serializers.ValidationError(
                 {
-                    name[:MAX_NAME_LENGTH]: [unknown_message(name, self.fields, "field")]
+                    name[:MAX_NAME_LENGTH]: [build_unknown_message(name, self.fields, "field")]
                     for name in sorted(unknown)[:MAX_NAMED]
                 }
             )
         optional = {name for name, field in self.fields.items() if not field.required}
         present = {k: v for k, v in data.items() if v is not None or k not in optional}
-        found: dict[str, Any] = super().to_internal_value(present)
-        return found
+        values: dict[str, Any] = super().to_internal_value(present)
+        return values
 
     def read(self) -> dict[str, Any]:
-        """The fields that were given, checked; raises DRF's ValidationError."""
+        """Return the validated fields. Raise DRF's ValidationError if any is invalid."""
         self.is_valid(raise_exception=True)
         return dict(self.validated_data)
 
 
 class Filters(serializers.Serializer[Any]):
-    """A list's query parameters. An empty one counts as absent, as a search form sends it."""
+    """Query parameters of a list; an empty one counts as absent, because forms send it."""
 
     @classmethod
     def parse(cls, parameters: Mapping[str, str]) -> dict[str, Any]:
-        """The filters that were given, checked; raises DRF's ValidationError."""
+        """Return the validated filters. Raise DRF's ValidationError if any is invalid."""
         filters = cls(data={name: value for name, value in parameters.items() if value != ""})
         filters.is_valid(raise_exception=True)
         return dict(filters.validated_data)
 
 
 class MutationBody(Body):
-    """Fields common to every mutating request."""
+    """Fields of every mutating request."""
 
     dry_run = Flag(
         required=False,

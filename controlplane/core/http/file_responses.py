@@ -1,4 +1,4 @@
-"""Files that are sent while they are made: however long they are, little of them is in memory."""
+"""Streamed file downloads with constant memory use."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -16,38 +16,38 @@ from .permissions import actor_of
 def stream_file(
     request: HttpRequest, chunks: Iterator[bytes], *, content_type: str, name: str
 ) -> StreamingHttpResponse:
-    """Return the chunks as a file of this name.
+    """Return a download of `chunks` under the file name `name`.
 
-    The transfer is cut off if the requester loses permission.
+    The transfer is aborted if the requester loses their permissions.
     """
-    chunks = _while_allowed(chunks, actor_of(request))
-    # Django would gather a plain iterator in memory before it sends it over ASGI.
+    chunks = _check_permissions(chunks, actor_of(request))
+    # Over ASGI, Django would collect a synchronous iterator in memory first.
     over_asgi = isinstance(request, ASGIRequest)
     response = StreamingHttpResponse(
-        _step_by_step(chunks) if over_asgi else chunks, content_type=content_type
+        _iterate_async(chunks) if over_asgi else chunks, content_type=content_type
     )
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
 
 
-def _while_allowed(chunks: Iterator[bytes], actor: Actor) -> Iterator[bytes]:
+def _check_permissions(chunks: Iterator[bytes], actor: Actor) -> Iterator[bytes]:
     """Yield the chunks; raise :class:`Forbidden` once the actor has lost their permissions.
 
-    The error cuts the connection: a file that ended properly would look complete.
+    The error aborts the connection, because a properly ended file would look complete.
     """
     for chunk in chunks:
         authority.require_still([actor])
         yield chunk
 
 
-async def _step_by_step(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Between two chunks nothing of the database is held: readers may be slow, and many."""
+async def _iterate_async(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the chunks without holding a database connection between them."""
 
-    def following() -> bytes | None:
+    def fetch_next() -> bytes | None:
         try:
             return next(chunks, None)
         finally:
             connection.close()  # Back to the pool.
 
-    while (chunk := await sync_to_async(following)()) is not None:
+    while (chunk := await sync_to_async(fetch_next)()) is not None:
         yield chunk

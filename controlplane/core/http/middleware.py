@@ -1,4 +1,4 @@
-"""Middleware for every Django request: request id, time zone, errors."""
+"""Middleware of all Django requests: request id, host check, time zone, errors."""
 
 import time
 from collections.abc import Callable
@@ -16,14 +16,14 @@ from controlplane.core.errors import DomainError
 from controlplane.core.http import pages, problems, requests
 
 BACKGROUND = "Switchgear-Background"
-"""Header of a page's automatic requests, such as a partial that refreshes every minute."""
+"""Request header of automatic requests, such as a partial that refreshes every minute."""
 ENVIRONMENT = "Switchgear-Environment"
-"""Header with the environment's name, percent-encoded, for programs."""
+"""Response header with the environment's name, percent-encoded, for API clients."""
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS", "TRACE"}
-# No local times are shown there, and probes must not wait for a session's row.
+# These paths show no local times, and probes must not wait for a session query.
 WITHOUT_TIME_ZONE = ("/api/", "/health/", "/metrics", "/static/")
 
-# Requested by a container's address, which can't be listed in ALLOWED_HOSTS.
+# Probes use the container's address, which can't be listed in ALLOWED_HOSTS.
 BY_ANY_NAME = ("/health/", "/metrics")
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
@@ -31,28 +31,36 @@ log = structlog.get_logger(__name__)
 
 
 class RequestContextMiddleware:
-    """Middleware that sets the request id of the response, log lines and audit rows."""
+    """Sets the request id of the response, log lines and audit entries; logs mutations."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        request_id = requests.begin(request)
+        request_id = requests.set_request_id(request)
         started = time.perf_counter()
         ends = getattr(request, "scope", {}).get(deadline.IN_SCOPE)
         with structlog.contextvars.bound_contextvars(request_id=request_id), deadline.until(ends):
             response = self._respond(request)
             if request.method not in SAFE_METHODS:
-                _note(request, response, time.perf_counter() - started)
+                # Never log headers, bodies or query strings.
+                log.info(
+                    "request.finished",
+                    method=request.method,
+                    path=request.path,
+                    status=response.status_code,
+                    actor=getattr(getattr(request, "actor", None), "label", None),
+                    milliseconds=round((time.perf_counter() - started) * 1000),
+                )
         response["X-Request-ID"] = request_id
         if request.path.startswith("/api/"):
             response[ENVIRONMENT] = quote(settings.ENVIRONMENT_NAME)
         return response
 
     def _respond(self, request: HttpRequest) -> HttpResponse:
-        # Our own filters report invalid values; those of Django's admin would crash.
+        # Django's admin would crash on it; our own filters report it.
         if request.path.startswith("/admin/") and "%00" in request.META.get("QUERY_STRING", ""):
-            return pages.answer(request, DomainError("The address has a null character."))
+            return pages.render_error(request, DomainError("The address has a null character."))
         return self.get_response(request)
 
 
@@ -66,7 +74,7 @@ class NamedHostMiddleware(CommonMiddleware):
 
 
 class PersonTimeZoneMiddleware:
-    """Activates the signed-in person's time zone."""
+    """Activates the time zone of the signed-in person."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -81,7 +89,7 @@ class PersonTimeZoneMiddleware:
 
 
 class DomainErrorMiddleware:
-    """Converts exceptions of page views to responses; API views have an exception handler."""
+    """Converts exceptions of page views to responses; the API has an exception handler."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -91,16 +99,4 @@ class DomainErrorMiddleware:
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         error = problems.as_domain_error(exception)
-        return None if error is None else pages.answer(request, error)
-
-
-def _note(request: HttpRequest, response: HttpResponse, seconds: float) -> None:
-    """Log each mutating request in one line; never headers, bodies or query strings."""
-    log.info(
-        "request.finished",
-        method=request.method,
-        path=request.path,
-        status=response.status_code,
-        actor=getattr(getattr(request, "actor", None), "label", None),
-        milliseconds=round(seconds * 1000),
-    )
+        return None if error is None else pages.render_error(request, error)

@@ -13,7 +13,7 @@ BY_SESSION: list[Any] = [{"session": []}]
 
 
 class ApiSchema(AutoSchema):
-    """Adds a view's path parameters, a list's filters, and the headers of mutations."""
+    """Adds path parameters, list filters, and the headers of mutations."""
 
     def get_override_parameters(self) -> list[Any]:
         parameters = list(super().get_override_parameters())
@@ -28,20 +28,20 @@ class ApiSchema(AutoSchema):
                     HEADER,
                     str,
                     OpenApiParameter.HEADER,
-                    description="1 to 200 visible ASCII characters. A repeat within 24 hours gets "
-                    "the first 2xx answer again, with `Idempotent-Replayed: true`.",
+                    description="1 to 200 visible ASCII characters. A repeated request within 24 "
+                    "hours gets the first 2xx response, with `Idempotent-Replayed: true`.",
                 )
             )
         return parameters
 
     def _get_request_body(self, direction: str = "request") -> Any:
-        """Return the request body, also for DELETE, for which the generator has none."""
-        asked = self.method
-        self.method = "POST" if asked == "DELETE" else asked
+        """Return the request body, also for DELETE, for which drf-spectacular has none."""
+        method = self.method
+        self.method = "POST" if method == "DELETE" else method
         try:
             return super()._get_request_body(direction)  # type: ignore[no-untyped-call]
         finally:
-            self.method = asked
+            self.method = method
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
@@ -49,7 +49,7 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
     name = ["token", "apiKey"]
 
     def get_security_requirement(self, auto_schema: AutoSchema) -> list[dict[str, list[Any]]]:
-        """Either of the two; as one requirement they would be both."""
+        # Two alternatives: DRF Spectacular would build one requirement that needs both.
         return [{"token": []}, {"apiKey": []}]
 
     def get_security_definition(self, auto_schema: AutoSchema) -> list[dict[str, Any]]:

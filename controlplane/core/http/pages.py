@@ -1,7 +1,7 @@
-"""Error responses: a page in the browser, problem+json on the API's paths.
+"""Error responses: HTML pages in the browser, problem+json on API paths.
 
-Also Django's handlers for errors outside a view: an unknown path, a refused form, or a middleware
-that could not reach the database.
+Includes Django's handlers for errors outside of views: unknown paths, CSRF failures, exceptions in
+middleware.
 """
 
 import sys
@@ -20,85 +20,76 @@ from controlplane.core.http.requests import is_api, request_id_of
 from controlplane.core.roles import Power
 
 
-def answer(request: HttpRequest, error: DomainError) -> HttpResponse:
-    """Return the error in the format that the request's caller accepts."""
+def render_error(request: HttpRequest, error: DomainError) -> HttpResponse:
+    """Return the error's response: problem+json on API paths, else a page."""
     if isinstance(error, ConfirmFirst) and not is_api(request):
         return redirect(error.confirm_url)  # From the dialog, htmx follows it into the dialog.
-    return problems.respond(error) if is_api(request) else page(request, error)
+    return (
+        problems.build_problem_response(error) if is_api(request) else render_page(request, error)
+    )
 
 
-def page(request: HttpRequest, error: DomainError) -> HttpResponse:
-    """Render `<status>.html` if it exists, else `error.html`; neither may need the database.
+def render_page(request: HttpRequest, error: DomainError) -> HttpResponse:
+    """Render `<status>.html` if it exists, else `error.html`.
 
-    Signed-in people get the normal page frame with its alarms, if the data is available.
+    Signed-in people get the normal page frame, unless the database is unavailable.
     """
-    html = _framed(request, error) or _alone(request, error)
+    template: Any = loader.select_template([f"{error.status}.html", "error.html"])
+    context = {"error": error, "request": request, "request_id": request_id_of(request)}
+    html = _render_framed(template, context, request, error)
+    if html is None:
+        # Without a request, the context processors don't query the session and the switches.
+        html = template.render({**context, "layout": "bare.html"})
     response = HttpResponse(html, status=error.status, headers=problem.headers(error))
     add_never_cache_headers(response)
-    return problems.quietly(response)
+    return problems.suppress_log(response)
 
 
-def _framed(request: HttpRequest, error: DomainError) -> str:
-    """Return the page in its frame; empty if nobody is signed in, or the session is unavailable."""
+def _render_framed(
+    template: Any, context: dict[str, Any], request: HttpRequest, error: DomainError
+) -> str | None:
+    """Return the page in its frame; None if nobody is signed in or the database is unavailable."""
     if error.status >= Broken.status or getattr(request, "htmx", False):
-        return ""
+        return None
     try:
         user = getattr(request, "user", None)
         if user is None or not user.is_authenticated:
-            return ""
-        context = {**_said(request, error), "layout": "base.html"}
+            return None
         if isinstance(error, Forbidden):
-            context |= {
-                "admins": authority.holders_of(Power.ADMINISTER),
-                "able": authority.able(error.extra),
-            }
-        return str(_template(error).render(context, request))
+            admins = authority.holders_of(Power.ADMINISTER)
+            context = {**context, "admins": admins, "able": authority.able(error.extra)}
+        return str(template.render({**context, "layout": "base.html"}, request))
     except (DatabaseError, InterfaceError):
-        return ""
-
-
-def _alone(request: HttpRequest, error: DomainError) -> str:
-    """Render without the context processors, which query the session and engaged switches."""
-    return str(_template(error).render({**_said(request, error), "layout": "bare.html"}))
-
-
-def _template(error: DomainError) -> Any:
-    return loader.select_template([f"{error.status}.html", "error.html"])
-
-
-def _said(request: HttpRequest, error: DomainError) -> dict[str, Any]:
-    return {"error": error, "request": request, "request_id": request_id_of(request)}
+        return None
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     error = problems.as_domain_error(exception)
-    return answer(request, error or DomainError("The request could not be read."))
+    return render_error(request, error or DomainError("The request could not be read."))
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return answer(request, Forbidden(str(exception) or "You may not do this."))
+    return render_error(request, Forbidden(str(exception) or "You may not do this."))
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return answer(request, NotFound(f"Nothing is at {request.path}."))
+    return render_error(request, NotFound(f"Nothing is at {request.path}."))
 
 
 def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
-    return answer(
-        request,
-        Forbidden(f"The form could not be trusted: {reason} Reload the page and send it again."),
-    )
+    text = f"The form could not be trusted: {reason} Reload the page and send it again."
+    return render_error(request, Forbidden(text))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer an unhandled exception: Django calls this inside its `except`, without arguments."""
+    """Render the response to an unhandled exception.
+
+    Django calls this inside its `except` block, without the exception.
+    """
     exc = sys.exc_info()[1]
     error = problems.as_domain_error(exc) if exc is not None else None
-    return answer(
-        request,
-        error
-        or Broken(
-            "The request failed on our side and was logged. Repeat it with the same "
-            "Idempotency-Key; if it fails again, tell us the request id."
-        ),
+    text = (
+        "The request failed on our side and was logged. Repeat it with the same "
+        "Idempotency-Key; if it fails again, tell us the request id."
     )
+    return render_error(request, error or Broken(text))

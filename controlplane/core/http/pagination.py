@@ -1,4 +1,4 @@
-"""Cursor pagination: a page continues after the last row seen, despite inserts and deletes."""
+"""Cursor pagination, stable while rows are inserted or deleted."""
 
 import base64
 import binascii
@@ -23,20 +23,20 @@ USUAL_LIMIT = 50
 MAX_LIMIT = 200
 FORWARD, BACKWARD = "next", "previous"
 CURSOR_HELP = "Position in the list, from `next` or `previous`."
-LIMIT_HELP = f"Rows in a page; more than {MAX_LIMIT} count as that."
+LIMIT_HELP = f"Maximum number of rows in a page; at most {MAX_LIMIT}."
 PAGE_PARAMETERS = [
     OpenApiParameter("cursor", str, description=CURSOR_HELP),
     OpenApiParameter(
         "limit", {"type": "integer", "minimum": 1}, description=LIMIT_HELP, default=USUAL_LIMIT
     ),
 ]
-"""OpenAPI parameters of views that use :func:`page_of`."""
+"""OpenAPI parameters of views that use :func:`paginate_list`."""
 Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A requested page: its ordering and direction, its position, and its maximum of rows."""
+    """A requested page: ordering, direction, position of the cursor, and maximum number of rows."""
 
     ordering: str
     direction: str
@@ -45,7 +45,7 @@ class Page:
 
 
 class CursorPages(BasePagination):
-    """`{"next", "previous", "results"}`; the view's `ordering` names one unique column."""
+    """Pages of the form `{"next", "previous", "results"}`, ordered by one unique column."""
 
     parameters = ("cursor", "limit")
 
@@ -56,26 +56,26 @@ class CursorPages(BasePagination):
         self, queryset: Any, request: Request, view: "APIView | None" = None
     ) -> list[Any]:
         ordering: str = getattr(view, "ordering")  # noqa: B009 - every list view has one
-        asked = page(request, ordering, queryset.model)
+        page = read_page(request, ordering, queryset.model)
         column = queryset.model._meta.get_field(ordering.lstrip("-"))
         return self.cut(
-            request, asked, list(select_page(queryset, asked)), attrgetter(column.attname)
+            request, page, list(select_page(queryset, page)), attrgetter(column.attname)
         )
 
     def cut(
-        self, request: Request, asked: Page, rows: list[Any], position_of: Callable[[Any], Any]
+        self, request: Request, page: Page, rows: list[Any], position_of: Callable[[Any], Any]
     ) -> list[Any]:
-        """Return the page's rows out of those of :func:`select_page`, and set the links."""
-        more = len(rows) > asked.limit
-        rows = rows[: asked.limit]
-        if asked.direction == BACKWARD:
+        """Return the page's rows from the rows of :func:`select_page`, and set the links."""
+        more = len(rows) > page.limit
+        rows = rows[: page.limit]
+        if page.direction == BACKWARD:
             rows.reverse()
-        before = asked.position is not None if asked.direction == FORWARD else more
-        after = more if asked.direction == FORWARD else True
+        before = page.position is not None if page.direction == FORWARD else more
+        after = more if page.direction == FORWARD else True
         if rows and before:
-            self.links[BACKWARD] = _link(request, BACKWARD, position_of(rows[0]))
+            self.links[BACKWARD] = _build_link(request, BACKWARD, position_of(rows[0]))
         if rows and after:
-            self.links[FORWARD] = _link(request, FORWARD, position_of(rows[-1]))
+            self.links[FORWARD] = _build_link(request, FORWARD, position_of(rows[-1]))
         return rows
 
     def get_paginated_response(self, data: Any) -> Response:
@@ -86,89 +86,79 @@ class CursorPages(BasePagination):
         return {
             "type": "object",
             "required": [FORWARD, BACKWARD, "results"],
-            "properties": {
-                FORWARD: link,
-                BACKWARD: link,
-                "results": schema,
-            },
+            "properties": {FORWARD: link, BACKWARD: link, "results": schema},
         }
 
     def get_schema_operation_parameters(self, view: "APIView") -> list[dict[str, Any]]:
+        limit = {"type": "integer", "minimum": 1, "default": USUAL_LIMIT}
         return [
-            {
-                "name": "cursor",
-                "in": "query",
-                "description": CURSOR_HELP,
-                "schema": {"type": "string"},
-            },
-            {
-                "name": "limit",
-                "in": "query",
-                "description": LIMIT_HELP,
-                "schema": {"type": "integer", "minimum": 1, "default": USUAL_LIMIT},
-            },
+            {"name": name, "in": "query", "description": description, "schema": schema}
+            for name, description, schema in (
+                ("cursor", CURSOR_HELP, {"type": "string"}),
+                ("limit", LIMIT_HELP, limit),
+            )
         ]
 
 
-def page(request: Request, ordering: str, model: type[models.Model]) -> Page:
-    """Parse the page from a request. Raises :class:`InvalidInput` for a bad limit or cursor."""
-    limit = _limit(request)
+def read_page(request: Request, ordering: str, model: type[models.Model]) -> Page:
+    """Return the page that a request asks for.
+
+    Raises :class:`InvalidInput` for an invalid limit or cursor.
+    """
+    limit = _read_limit(request)
     column = model._meta.get_field(ordering.lstrip("-"))
-    return Page(ordering, *_cursor(request, isinstance(column, models.CharField)), limit)
+    return Page(ordering, *_read_cursor(request, isinstance(column, models.CharField)), limit)
 
 
-def select_page(queryset: models.QuerySet[Any], asked: Page) -> models.QuerySet[Any]:
-    """Select the rows of the page and one more, which tells if the list continues."""
-    name = asked.ordering.lstrip("-")
-    descending = asked.ordering.startswith("-") != (asked.direction == BACKWARD)
-    if asked.position is not None:
-        queryset = queryset.filter(**{f"{name}__{'lt' if descending else 'gt'}": asked.position})
-    return queryset.order_by(f"-{name}" if descending else name)[: asked.limit + 1]
+def select_page(queryset: models.QuerySet[Any], page: Page) -> models.QuerySet[Any]:
+    """Return the rows of the page and one more, which shows if another page follows."""
+    name = page.ordering.lstrip("-")
+    descending = page.ordering.startswith("-") != (page.direction == BACKWARD)
+    if page.position is not None:
+        queryset = queryset.filter(**{f"{name}__{'lt' if descending else 'gt'}": page.position})
+    return queryset.order_by(f"-{name}" if descending else name)[: page.limit + 1]
 
 
-def page_of(rows: Sequence[Row], request: Request) -> dict[str, Any]:
+def paginate_list(rows: Sequence[Row], request: Request) -> dict[str, Any]:
     """Return one page of a list in memory, in the format of :class:`CursorPages`.
 
-    The cursor counts rows from the start, since such a list has no unique column.
+    The cursor is a row number, because such a list has no unique column.
     """
-    limit = _limit(request)
-    direction, position = _cursor(request, is_text=False)
+    limit = _read_limit(request)
+    direction, position = _read_cursor(request, is_text=False)
     start = max(0, position or 0) if direction == FORWARD else max(0, (position or 0) - limit)
     before, after = start > 0, start + limit < len(rows)
     return {
-        FORWARD: _link(request, FORWARD, start + limit) if after else None,
-        BACKWARD: _link(request, BACKWARD, start) if before else None,
+        FORWARD: _build_link(request, FORWARD, start + limit) if after else None,
+        BACKWARD: _build_link(request, BACKWARD, start) if before else None,
         "results": rows[start : start + limit],
     }
 
 
-def _limit(request: Request) -> int:
+def _read_limit(request: Request) -> int:
     text = request.query_params.get("limit") or str(USUAL_LIMIT)
     if not (text.isascii() and text.isdigit() and text.strip("0")):
         raise InvalidInput({"limit": [f"Must be a whole number from 1 to {MAX_LIMIT}."]})
     return MAX_LIMIT if len(text) > 9 else min(int(text), MAX_LIMIT)
 
 
-def _cursor(request: Request, is_text: bool) -> tuple[str, Any]:
+def _read_cursor(request: Request, is_text: bool) -> tuple[str, Any]:
     text = request.query_params.get("cursor")
     if not text:
         return FORWARD, None
+    error = InvalidInput({"cursor": ["Not a cursor of this list; use `next` as it was given."]})
     try:
         padded = text + "=" * (-len(text) % 4)
         direction, position = orjson.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-    except (binascii.Error, ValueError, TypeError) as error:
-        raise _bad_cursor() from error
+    except (binascii.Error, ValueError, TypeError) as cause:
+        raise error from cause
     fits = isinstance(position, str) if is_text else type(position) is int
     if direction not in (FORWARD, BACKWARD) or not fits or "\x00" in str(position):
-        raise _bad_cursor()
+        raise error
     return direction, position
 
 
-def _bad_cursor() -> InvalidInput:
-    return InvalidInput({"cursor": ["Not a cursor of this list; use `next` as it was given."]})
-
-
-def _link(request: Request, direction: str, position: Any) -> str:
+def _build_link(request: Request, direction: str, position: Any) -> str:
     cursor = base64.urlsafe_b64encode(orjson.dumps([direction, position])).rstrip(b"=").decode()
     query = request.query_params.copy()
     query["cursor"] = cursor

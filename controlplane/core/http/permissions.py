@@ -1,4 +1,4 @@
-"""The actor of a request, and the DRF permissions that it needs."""
+"""Actor of a request, and DRF permissions."""
 
 from typing import TYPE_CHECKING, cast
 
@@ -12,49 +12,53 @@ from controlplane.core.errors import Unauthenticated
 from controlplane.core.http.requests import client_ip, request_id_of, session_digest
 from controlplane.core.roles import Power
 
-if TYPE_CHECKING:  # It imports this module, by its name in the settings.
+if TYPE_CHECKING:  # A circular import: the settings name this module.
     from rest_framework.views import APIView
 
 
 def actor_of(request: HttpRequest | Request) -> Actor:
-    """Return the actor of a request, on the API or on a page behind a sign-in.
+    """Return the actor of an API request or of a signed-in person's page request.
 
     Raises :class:`Unauthenticated` for anonymous requests.
     """
     plain = request._request if isinstance(request, Request) else request
-    known = getattr(plain, "actor", None)
-    if known is None:
+    actor = getattr(plain, "actor", None)
+    if actor is None:
         if not plain.user.is_authenticated:
             raise Unauthenticated("Sign in first.")
         key = plain.session.session_key
-        known = plain.user.as_actor(
+        actor = plain.user.as_actor(
             session=session_digest(key) if key else "",
             request_id=request_id_of(plain),
             ip=client_ip(plain),
         )
-        remember_actor(plain, known)
-    return cast(Actor, known)
+        remember_actor(plain, actor)
+    return cast(Actor, actor)
 
 
 def remember_actor(request: HttpRequest, actor: Actor) -> None:
-    """Set the actor of a request, for :func:`actor_of` and the audit trail."""
+    """Set the actor of a request, for :func:`actor_of` and the request log."""
     setattr(request, "actor", actor)  # noqa: B010 - Django's class does not declare it
 
 
 class HasScope(BasePermission):
-    """Checks the view's scopes for reading and for changing."""
+    """Permission for actors with the view's `read_scope` or `write_scope`, by method."""
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
         actor = getattr(request, "actor", None)
         if actor is None:
             return False
         if request.method in view.allowed_methods:  # Otherwise a 405 follows for every caller.
-            actor.require(_scope(request, view))
+            name = "read_scope" if request.method in SAFE_METHODS else "write_scope"
+            scope = getattr(view, name, None)
+            if not isinstance(scope, str):
+                raise ImproperlyConfigured(f"{type(view).__name__} has no {name}.")
+            actor.require(scope)
         return True
 
 
 class IsAdmin(BasePermission):
-    """A signed-in person who administers; no token ever does."""
+    """Permission for signed-in admins; tokens never have it."""
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
         actor = getattr(request, "actor", None)
@@ -64,16 +68,8 @@ class IsAdmin(BasePermission):
         return True
 
 
-def _scope(request: Request, view: "APIView") -> str:
-    name = "read_scope" if request.method in SAFE_METHODS else "write_scope"
-    scope = getattr(view, name, None)
-    if not isinstance(scope, str):
-        raise ImproperlyConfigured(f"{type(view).__name__} does not say its {name}.")
-    return scope
-
-
-def presented_token(request: Request) -> str | None:
-    """Return the request's token, if any: `Authorization: Bearer` before `X-API-Key`."""
+def read_token(request: Request) -> str | None:
+    """Return the token in `Authorization: Bearer`, else in `X-API-Key`; None without any."""
     kind, _, text = request.headers.get("Authorization", "").partition(" ")
     if kind.lower() == "bearer":
         return text.strip() or request.headers.get("X-API-Key", "")

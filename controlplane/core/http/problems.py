@@ -1,4 +1,4 @@
-"""Maps each request failure to a domain error, and that to problem+json."""
+"""Conversion of exceptions to domain errors, and of those to problem+json responses."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ from controlplane.core.errors import (
     Unauthenticated,
     Unavailable,
 )
-from controlplane.core.http.rendering import dumps
+from controlplane.core.http.json_format import dumps
 
 BUSY_STATES = {
     "55P03",  # lock_not_available: lock_timeout
@@ -50,20 +50,20 @@ class UnsupportedMediaType(DomainError):
     title = "The body's content type is not one that is read here"
 
 
-def respond(error: DomainError) -> HttpResponse:
+def build_problem_response(error: DomainError) -> HttpResponse:
     response = HttpResponse(
         dumps(problem.document(error)),
         status=error.status,
         content_type=problem.MEDIA_TYPE,
         headers=problem.headers(error),
     )
-    return quietly(response)
+    return suppress_log(response)
 
 
-def quietly(response: HttpResponse) -> HttpResponse:
-    """Keep Django from logging each 503 of an outage as an error.
+def suppress_log(response: HttpResponse) -> HttpResponse:
+    """Mark a response as logged, so that Django doesn't log each 503 of an outage as an error.
 
-    `as_domain_error` has logged the cause; unexpected errors take another path.
+    `as_domain_error` has logged the cause. Unexpected errors (500) stay unmarked.
     """
     if response.status_code != Broken.status:
         setattr(response, "_has_been_logged", True)  # noqa: B010 - Django's own mark
@@ -71,25 +71,25 @@ def quietly(response: HttpResponse) -> HttpResponse:
 
 
 def handle_exception(exc: Exception, context: Mapping[str, Any]) -> HttpResponse | None:
-    """DRF's exception handler; returning None lets Django log the error and answer with a 500."""
+    """Handle an exception of an API view; None lets Django log it and respond with 500."""
     error = as_domain_error(exc)
-    return None if error is None else respond(error)
+    return None if error is None else build_problem_response(error)
 
 
 def as_domain_error(exc: BaseException) -> DomainError | None:
-    """Return the domain error for an exception; None if it is unexpected."""
+    """Return the domain error for an exception; None if the exception is unexpected."""
     if isinstance(exc, DomainError):
         return exc
     if isinstance(exc, DatabaseError):
-        return _database_error(exc)
+        return _translate_database_error(exc)
     for kind, translate in _TRANSLATIONS:
         if isinstance(exc, kind):
             return translate(exc)
     return None
 
 
-def _database_error(exc: DatabaseError) -> DomainError | None:
-    """503 for a database that is away, frozen or busy; a mistake in our SQL stays unforeseen."""
+def _translate_database_error(exc: DatabaseError) -> DomainError | None:
+    """Return :class:`Unavailable` if the database is down or busy; None for errors in our SQL."""
     if not is_away(exc):
         return None
     state = sqlstate(exc)
@@ -106,88 +106,75 @@ def _database_error(exc: DatabaseError) -> DomainError | None:
     return Unavailable(NO_DATABASE, retry_after=3)
 
 
-def _not_found(exc: Any) -> DomainError:
-    return NotFound("Nothing is at this address.")
-
-
-def _forbidden(exc: Any) -> DomainError:
-    return Forbidden(str(exc) or "These credentials may not do this.")
-
-
-def _unauthenticated(exc: Any) -> DomainError:
-    return Unauthenticated(
-        "Send an API token as `Authorization: Bearer sg_<prefix>_<secret>` or `X-API-Key`, "
-        "or sign in."
-    )
-
-
-def _bad_request(exc: Any) -> DomainError:
-    return DomainError("The request could not be read; check its body, headers and address.")
-
-
-def _too_large(exc: Any) -> DomainError:
-    return TooLarge("The request body is too large.")
-
-
-def _invalid_input(exc: drf_errors.ValidationError) -> DomainError:
-    return InvalidInput(dict(_flattened(exc.detail)))
-
-
-def _invalid_model(exc: django_errors.ValidationError) -> DomainError:
-    if hasattr(exc, "error_dict"):
-        return InvalidInput(exc.message_dict)
-    return InvalidInput({"body": exc.messages})
-
-
-def _method_not_allowed(exc: Any) -> DomainError:
-    return MethodNotAllowed(f"{exc.detail} The header Allow lists those that are.")
-
-
-def _not_acceptable(exc: Any) -> DomainError:
-    return NotAcceptable("Change or leave out the header Accept.")
-
-
-def _unsupported_media_type(exc: Any) -> DomainError:
-    return UnsupportedMediaType("Send the body as Content-Type: application/json, in UTF-8.")
-
-
-def _too_many_requests(exc: drf_errors.Throttled) -> DomainError:
-    return TooManyRequests(
-        str(exc.detail), retry_after=max(1, math.ceil(getattr(exc, "wait", None) or 1))
-    )
-
-
-def _flattened(detail: Any, path: str = "") -> list[tuple[str, list[str]]]:
+def _flatten_errors(detail: Any, path: str = "") -> list[tuple[str, list[str]]]:
     """Return nested errors as a flat list: `{"a": {"b": ["…"]}}` → `[("a.b", ["…"])]`."""
     if isinstance(detail, dict):
         found = []
         for key, below in detail.items():
             name = "" if key == "non_field_errors" else str(key)
-            found += _flattened(below, ".".join(part for part in (path, name) if part))
+            found += _flatten_errors(below, ".".join(part for part in (path, name) if part))
         return found
     texts = detail if isinstance(detail, list) else [detail]
     if any(isinstance(text, dict) for text in texts):
-        return _flattened({str(place): text for place, text in enumerate(texts) if text}, path)
+        return _flatten_errors({str(place): text for place, text in enumerate(texts) if text}, path)
     return [(path or "body", [str(text) for text in texts])]
 
 
-_TRANSLATIONS: tuple[tuple[type[Exception], Callable[[Any], DomainError]], ...] = (
-    (Http404, _not_found),
-    (drf_errors.NotFound, _not_found),
-    (drf_errors.NotAuthenticated, _unauthenticated),
-    (drf_errors.AuthenticationFailed, _unauthenticated),
-    (drf_errors.PermissionDenied, _forbidden),
-    (django_errors.PermissionDenied, _forbidden),
-    (drf_errors.ValidationError, _invalid_input),
-    (django_errors.ValidationError, _invalid_model),
-    (drf_errors.MethodNotAllowed, _method_not_allowed),
-    (drf_errors.NotAcceptable, _not_acceptable),
-    (drf_errors.UnsupportedMediaType, _unsupported_media_type),
-    (drf_errors.Throttled, _too_many_requests),
-    (drf_errors.ParseError, _bad_request),
-    (django_errors.RequestDataTooBig, _too_large),
-    (django_errors.BadRequest, _bad_request),
-    (django_errors.SuspiciousOperation, _bad_request),
-    (MultiPartParserError, _bad_request),
-    (UnreadablePostError, _bad_request),
+def _translate_model_error(exc: django_errors.ValidationError) -> DomainError:
+    return InvalidInput(exc.message_dict if hasattr(exc, "error_dict") else {"body": exc.messages})
+
+
+_UNAUTHENTICATED = (
+    "Send an API token as `Authorization: Bearer sg_<prefix>_<secret>` or `X-API-Key`, or sign in."
+)
+_TRANSLATIONS: tuple[
+    tuple[type[Exception] | tuple[type[Exception], ...], Callable[[Any], DomainError]], ...
+] = (
+    ((Http404, drf_errors.NotFound), lambda _: NotFound("Nothing is at this address.")),
+    (
+        (drf_errors.NotAuthenticated, drf_errors.AuthenticationFailed),
+        lambda _: Unauthenticated(_UNAUTHENTICATED),
+    ),
+    (
+        (drf_errors.PermissionDenied, django_errors.PermissionDenied),
+        lambda exc: Forbidden(str(exc) or "These credentials may not do this."),
+    ),
+    (
+        drf_errors.ValidationError,
+        lambda exc: InvalidInput(dict(_flatten_errors(exc.detail))),
+    ),
+    (django_errors.ValidationError, _translate_model_error),
+    (
+        drf_errors.MethodNotAllowed,
+        lambda exc: MethodNotAllowed(f"{exc.detail} The header Allow lists those that are."),
+    ),
+    (
+        drf_errors.NotAcceptable,
+        lambda _: NotAcceptable("Change or leave out the header Accept."),
+    ),
+    (
+        drf_errors.UnsupportedMediaType,
+        lambda _: UnsupportedMediaType(
+            "Send the body as Content-Type: application/json, in UTF-8."
+        ),
+    ),
+    (
+        drf_errors.Throttled,
+        lambda exc: TooManyRequests(
+            str(exc.detail), retry_after=max(1, math.ceil(getattr(exc, "wait", None) or 1))
+        ),
+    ),
+    (django_errors.RequestDataTooBig, lambda _: TooLarge("The request body is too large.")),
+    (
+        (
+            drf_errors.ParseError,
+            django_errors.BadRequest,
+            django_errors.SuspiciousOperation,
+            MultiPartParserError,
+            UnreadablePostError,
+        ),
+        lambda _: DomainError(
+            "The request could not be read; check its body, headers and address."
+        ),
+    ),
 )

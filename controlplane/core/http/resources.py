@@ -1,4 +1,4 @@
-"""Response resources: one serializer both renders a resource and documents its OpenAPI shape."""
+"""Serializers that render an API response and declare its OpenAPI schema."""
 
 from datetime import datetime
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""Paths in their two forms: with and without the slash at the end. One is the resource's own."""
+"""URL patterns with and without a trailing slash."""
 
 from collections.abc import Callable
 from urllib.parse import quote
@@ -11,7 +11,10 @@ View = Callable[..., HttpResponseBase]
 
 
 def both_forms(route: str, view: View, *, name: str) -> list[URLPattern]:
-    """`route` itself, and its other form: there GET redirects and everything else works."""
+    """Return patterns for `route` and for its other form, with or without a trailing slash.
+
+    In the other form GET redirects to `route`, and other methods work directly.
+    """
     other = route.removesuffix("/") if route.endswith("/") else f"{route}/"
     return [path(route, view, name=name), path(other, _other_form(view))]
 

@@ -1,4 +1,4 @@
-"""Base classes of the API's views, and `mutation`, the only way to change something over HTTP."""
+"""Base classes of API views, and `mutation`, the decorator of all mutating methods."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from rest_framework.views import APIView
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.ended_sessions import retry_if_ended
-from controlplane.core.http import columns, rendering
+from controlplane.core.http import columns, json_format
 from controlplane.core.http.fields import Filters, MutationBody
 from controlplane.core.http.pagination import CursorPages, Page
 from controlplane.core.http.parameters import refuse_unknown
@@ -32,13 +32,13 @@ Row = TypeVar("Row", bound=Model)
 
 
 class ApiView(APIView):
-    """Base of API views, with scopes: `read_scope` for GET, `write_scope` for other methods."""
+    """Base of API views: `read_scope` is required for GET, `write_scope` for other methods."""
 
     read_scope: ClassVar[str]
     write_scope: ClassVar[str]
     query_parameters: ClassVar[tuple[str, ...]] = ()
-    """Query parameters beyond those of `filters`, `path_parameters` and pagination."""
-    content_negotiation_class = rendering.OneFormat
+    """Query parameters other than those of `filters`, `path_parameters` and pagination."""
+    content_negotiation_class = json_format.OneFormat
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -47,29 +47,29 @@ class ApiView(APIView):
             # DRF looks for a body only if a length is announced; the parser stops at its limit.
             request.META.setdefault("CONTENT_LENGTH", "-1")
         if request.query_params and is_api(request._request):
-            refuse_unknown(request.query_params, self._known_parameters())
+            refuse_unknown(request.query_params, self._list_parameters())
 
-    def _known_parameters(self) -> list[str]:
-        known = list(self.query_parameters)
+    def _list_parameters(self) -> list[str]:
+        names = list(self.query_parameters)
         declared = getattr(self, "path_parameters", ())
-        known += [one.name for one in declared if one.location == OpenApiParameter.QUERY]
+        names += [one.name for one in declared if one.location == OpenApiParameter.QUERY]
         if self.request.method in SAFE_METHODS:
             filters = getattr(self, "filters", None)
-            known += filters().fields if filters else ()
-            known += getattr(getattr(self, "pagination_class", None), "parameters", ())
-        return known
+            names += filters().fields if filters else ()
+            names += getattr(getattr(self, "pagination_class", None), "parameters", ())
+        return names
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        """Forbid caching: responses may contain secrets or data of one person."""
+        """Forbid caching, because responses may contain secrets or personal data."""
         response.headers.setdefault("Cache-Control", "no-store")
         return super().finalize_response(request, response, *args, **kwargs)
 
 
 class ListView(ApiView, ListAPIView[Row]):
-    """A paged list; `ordering` is one unique column, `filters` are its query parameters.
+    """A paginated list, ordered by the unique column `ordering` and filtered by `filters`.
 
-    A view with `columns` (that of `ordering` first) reads tuples in one statement and converts
-    them in :meth:`present`; its filters must depend on the query string only.
+    A view with `columns` (the first is that of `ordering`) reads tuples and converts them in
+    :meth:`present`; its filters must depend on the query string only.
     """
 
     ordering: ClassVar[str]
@@ -79,41 +79,41 @@ class ListView(ApiView, ListAPIView[Row]):
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         if not self.columns:
             return super().list(request, *args, **kwargs)
-        sql, params, page = columns.statement(self, request)
+        sql, params, page = columns.get_statement(self, request)
         pages = self.paginator
         assert isinstance(pages, CursorPages)  # noqa: S101 - every list has it
         rows = pages.cut(request, page, columns.fetch(sql, params) if sql else [], itemgetter(0))
         return pages.get_paginated_response(self.present(rows))
 
     def compile_sql(self, rows: QuerySet[Any, Any], page: Page) -> tuple[str, Sequence[Any]]:
-        """Return the SQL and parameters that read `rows`, already limited to the page."""
+        """Return the SQL and parameters that read `rows`, which are limited to the page."""
         return rows.query.sql_with_params()
 
     def present(self, rows: Sequence[tuple[Any, ...]]) -> Sequence[Any]:
-        """Convert the rows of a page, tuples of `columns`, to values that orjson can write."""
+        """Convert a page of tuples of `columns` to JSON-ready values."""
         raise NotImplementedError
 
     def filter_queryset(self, queryset: Any) -> Any:
         return self.apply_filters(queryset, self.filters.parse(self.request.query_params))
 
     def apply_filters(self, rows: QuerySet[Row], filters: dict[str, Any]) -> QuerySet[Row]:
-        """Return the rows that pass the validated filters."""
+        """Return the rows that match the validated filters."""
         return rows
 
 
 @dataclass(frozen=True)
 class Done:
-    """The response of a mutation, with variants for a repeat and a dry run.
+    """The response of a mutation.
 
-    `still` is called by a dry run after the rollback, for fields that show the actual state instead
-    of the simulated one.
+    `stored_data` replaces `data` in a repeated request, `dry_run_data` in a dry run. `actual` is
+    called after a dry run's rollback, for fields that show the actual state.
     """
 
     data: dict[str, Any]
     status: int = 200
-    kept: dict[str, Any] | None = None
-    would_be: dict[str, Any] | None = None
-    still: Callable[[], dict[str, Any]] = dict
+    stored_data: dict[str, Any] | None = None
+    dry_run_data: dict[str, Any] | None = None
+    actual: Callable[[], dict[str, Any]] = dict
 
 
 Handler = Callable[..., Done]
@@ -122,33 +122,31 @@ Handler = Callable[..., Done]
 def mutation(
     body: type[MutationBody], *, first: Callable[..., Any] | None = None
 ) -> Callable[[Handler], Callable[..., HttpResponse]]:
-    """Run a view's method in one transaction, under its `Idempotency-Key` if there is one.
+    """Decorate a view's method to run in one transaction, once per `Idempotency-Key`.
 
     The method gets `body` (the validated fields), `actor` and `now`, and returns :class:`Done`. A
-    dry run does everything and rolls it back, so that its response is exact.
-
-    `first` does work outside that transaction: it is called beforehand with the same arguments, in
-    transactions of its own, and its result is passed to the method as `prepared`. It must be safe
-    to repeat, because it isn't undone if the rest fails; in a dry run (`body["dry_run"]`) it must
-    not do anything.
+    dry run executes the method and rolls back, so its response is exact. `first` runs before, with
+    the same arguments and in its own transactions; the method gets its result as `prepared`.
+    `first` must be idempotent, because it isn't rolled back, and must do nothing if
+    `body["dry_run"]`.
     """
 
     def decorate(handler: Handler) -> Callable[..., HttpResponse]:
         @functools.wraps(handler)
         def handle(view: ApiView, request: Request, **path: str) -> HttpResponse:
-            given: dict[str, Any] = dict(path)
+            arguments: dict[str, Any] = dict(path)
             if first is not None:
-                earlier = _earlier(request)
+                earlier = _find_stored_response(request)
                 if earlier is not None:
-                    return _again(earlier)
+                    return _replay_response(earlier)
                 fields = body(data=dict(request.data)).read()
                 actor, now = actor_of(request), db_now()
-                given["prepared"] = first(view, body=fields, actor=actor, now=now, **path)
+                arguments["prepared"] = first(view, body=fields, actor=actor, now=now, **path)
 
             def work(fields: dict[str, Any], actor: Actor, now: datetime) -> Done:
-                return handler(view, body=fields, actor=actor, now=now, **given)
+                return handler(view, body=fields, actor=actor, now=now, **arguments)
 
-            return _once(request, body, work)
+            return _run_mutation(request, body, work)
 
         handle.is_mutation = True  # type: ignore[attr-defined]
         return handle
@@ -157,7 +155,7 @@ def mutation(
 
 
 @retry_if_ended
-def _once(
+def _run_mutation(
     request: Request,
     body: type[MutationBody],
     work: Callable[[dict[str, Any], Actor, datetime], Done],
@@ -173,27 +171,29 @@ def _once(
                 method=str(request.method),
                 path=request.path,
                 key=key,
-                request=_asked(request),
+                request=_build_fingerprint(request),
                 now=now,
             )
             if claimed.earlier is not None:
-                return _again(claimed.earlier)
+                return _replay_response(claimed.earlier)
         fields = body(data=sent).read()
         dry_run = fields.pop("dry_run", False)
         done = work(fields, actor, now)
         if dry_run:
             transaction.set_rollback(True)
         elif claimed is not None:
-            kept = rendering.dumps(done.data if done.kept is None else done.kept).decode()
-            idempotency.keep(claimed, idempotency.Answer(done.status, kept))
+            body_text = json_format.dumps(
+                done.data if done.stored_data is None else done.stored_data
+            ).decode()
+            idempotency.keep(claimed, idempotency.Answer(done.status, body_text))
     if dry_run:
-        answer = {**(done.would_be or done.data), **done.still(), "dry_run": True}
-        return _json(rendering.dumps(answer), 200)
-    return _json(rendering.dumps(done.data), done.status)
+        content = {**(done.dry_run_data or done.data), **done.actual(), "dry_run": True}
+        return _build_response(json_format.dumps(content), 200)
+    return _build_response(json_format.dumps(done.data), done.status)
 
 
-def _earlier(request: Request) -> idempotency.Answer | None:
-    """Return the stored response to this request, without waiting for a concurrent duplicate."""
+def _find_stored_response(request: Request) -> idempotency.Answer | None:
+    """Return the stored response to a repeated request, without waiting for a concurrent one."""
     key = request.headers.get(idempotency.HEADER)
     if key is None:
         return None
@@ -202,23 +202,23 @@ def _earlier(request: Request) -> idempotency.Answer | None:
         method=str(request.method),
         path=request.path,
         key=key,
-        request=_asked(request),
+        request=_build_fingerprint(request),
         now=db_now(),
     )
 
 
-def _asked(request: Request) -> dict[str, Any]:
-    """Return the parts that must be equal in a repeat: the body, and the query if there is one."""
+def _build_fingerprint(request: Request) -> dict[str, Any]:
+    """Return the parts of a request that a repetition must share: body and query."""
     body = dict(request.data)
     query = dict(request.query_params.lists())
     return {"body": body, "query": query} if query else body
 
 
-def _again(earlier: idempotency.Answer) -> HttpResponse:
-    response = _json(earlier.body.encode(), earlier.status)
+def _replay_response(earlier: idempotency.Answer) -> HttpResponse:
+    response = _build_response(earlier.body.encode(), earlier.status)
     response["Idempotent-Replayed"] = "true"
     return response
 
 
-def _json(content: bytes, status: int) -> HttpResponse:
+def _build_response(content: bytes, status: int) -> HttpResponse:
     return HttpResponse(content, status=status, content_type="application/json")

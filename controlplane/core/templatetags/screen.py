@@ -21,7 +21,7 @@ from django.utils.safestring import SafeString
 from controlplane.core import durations
 from controlplane.core.actors import SHELL, label_of
 from controlplane.core.canonical import timestamp
-from controlplane.core.http.context import installation
+from controlplane.core.http.context import describe_installation
 
 register = template.Library()
 
@@ -53,7 +53,7 @@ def icon(name: str) -> SafeString:
 @register.inclusion_tag("_environment.html")
 def environment() -> dict[str, object]:
     """Provide the environment bar; also for error pages, which are rendered without a request."""
-    return installation(HttpRequest())
+    return describe_installation(HttpRequest())
 
 
 @register.filter

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from breakers import names
 from controlplane.core.errors import InvalidInput
-from controlplane.core.http.parameters import MAX_NAME_LENGTH, unknown_message
+from controlplane.core.http.parameters import MAX_NAME_LENGTH, build_unknown_message
 from controlplane.core.instances.rates import MAX_CALLS
 from controlplane.dataplane.memory.instance_names import TOKEN_PREFIX, is_part
 from switches.scopes import is_switch_id
@@ -145,7 +145,7 @@ def _refuse_unknown(
 ) -> None:
     unknown = sorted(set(given) - set(known))
     for name in unknown[:MAX_ERRORS]:
-        errors[path + name[:MAX_NAME_LENGTH]] = [unknown_message(name, known, "field")]
+        errors[path + name[:MAX_NAME_LENGTH]] = [build_unknown_message(name, known, "field")]
 
 
 def _part(value: Any) -> str:

@@ -144,7 +144,7 @@ class StepBody(Body):
 
 
 class TargetBody(MutationBody):
-    shown_as = WrittenTargetShape
+    response_shape = WrittenTargetShape
 
     name = Text()
     kind = Text(help_text="person, channel, on_call or escalation.")
@@ -297,7 +297,7 @@ def _written(target: Target, secret: NewSecret | None, now: datetime, *, status:
     # A repeated request must not get the secret again, and that of a dry run is never used.
     without = {**shown, **dict.fromkeys(_secrets())}
     full = {**without, secret.name: secret.text} if secret else without
-    return Done(full, status=status, kept=without, would_be=without)
+    return Done(full, status=status, stored_data=without, dry_run_data=without)
 
 
 def _settings() -> list[Field]:

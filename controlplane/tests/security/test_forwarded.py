@@ -113,7 +113,7 @@ def test_only_a_proxy_may_say_that_a_request_was_encrypted(settings, peer, belie
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     request = RequestFactory().get("/", REMOTE_ADDR=peer, headers={"x-forwarded-proto": "https"})
 
-    requests.begin(request)
+    requests.set_request_id(request)
 
     assert request.is_secure() is believed
 

@@ -10,5 +10,5 @@ from controlplane.core.http import document
 @functools.cache
 def api_document() -> dict[str, Any]:
     """Return the document, built once per process, since that takes a second; only to be read."""
-    read: dict[str, Any] = json.loads(document.representation(document.JSON).plain)
+    read: dict[str, Any] = json.loads(document.get_representation(document.JSON).plain)
     return read

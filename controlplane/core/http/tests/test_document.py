@@ -17,7 +17,7 @@ def test_second_request_gets_the_bytes_of_the_first(client):
     first = client.get(PATH)
     second = client.get(PATH)
 
-    assert document.representation("json") is document.representation("json")
+    assert document.get_representation("json") is document.get_representation("json")
     assert first.content == second.content
     assert first["ETag"] == second["ETag"]
     assert len(first.content) == len(orjson.dumps(first.json()))
@@ -67,10 +67,10 @@ def test_request_during_preparation_is_told_to_come_back(client, monkeypatch):
 
 
 def test_prepared_document_is_served_to_many_at_once():
-    document.representation("json")
+    document.get_representation("json")
     found = []
     threads = [
-        threading.Thread(target=lambda: found.append(document.representation("json")))
+        threading.Thread(target=lambda: found.append(document.get_representation("json")))
         for _ in range(20)
     ]
 

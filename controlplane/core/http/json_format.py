@@ -1,4 +1,4 @@
-"""JSON parsing and rendering: strict input, and always JSON as output."""
+"""JSON parsing and rendering for the API: strict input, JSON output only."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import IO, Any
 
 import orjson
+from django.utils.http import parse_header_parameters
 from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser
@@ -16,19 +17,19 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.errors import DomainError, InvalidInput
 from controlplane.core.protocol import largest_body, too_large
 
-DEEPEST = 32  # levels; far below where Python's own JSON writer gives up
+MAX_DEPTH = 32
 
 
 def dumps(value: Any) -> bytes:
-    """Return JSON in UTF-8. Jobs and evidence may hold integers beyond 64 bits, unlike orjson."""
+    """Return JSON in UTF-8; integers may exceed the 64 bits that orjson supports."""
     try:
         return orjson.dumps(value, option=orjson.OPT_UTC_Z)
     except TypeError:
         return json.dumps(value, separators=(",", ":")).encode()
 
 
-def moment(at: datetime | None) -> datetime | str | None:
-    """Return a UTC time that :func:`dumps` writes as `canonical.timestamp` does, but faster."""
+def format_moment(at: datetime | None) -> datetime | str | None:
+    """Return a UTC time that :func:`dumps` renders like `canonical.timestamp`, but faster."""
     return at if at is None or at.microsecond else timestamp(at)
 
 
@@ -47,10 +48,10 @@ class JSONRenderer(BaseRenderer):
 
 
 class OneFormat(BaseContentNegotiation):
-    """Always renders the view's one format, ignoring `Accept` and the `format` parameter."""
+    """Content negotiation that ignores `Accept` and renders the view's only format."""
 
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
-        """Return the parser for the body's type; without a type, only an empty body is valid."""
+        """Return the parser for the body's media type; None if there is no such parser."""
         given = (request.content_type or "").partition(";")[0].strip().lower()
         return next((parser for parser in parsers if parser.media_type == given), None)
 
@@ -65,10 +66,10 @@ class OneFormat(BaseContentNegotiation):
 
 
 class StrictJSONParser(BaseParser):
-    """Parses one JSON object in UTF-8 that fits its path's size limit and PostgreSQL's text type.
+    """Parser of one JSON object in UTF-8, within the size limit of its path.
 
-    Of duplicate keys the last one wins. orjson rejects NaN, numbers beyond a double, lone
-    surrogates and a byte order mark.
+    The last of duplicate keys counts. orjson rejects NaN, numbers beyond a double, lone surrogates
+    and a byte order mark.
     """
 
     media_type = "application/json"
@@ -80,7 +81,7 @@ class StrictJSONParser(BaseParser):
         parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         self.require_utf8(media_type or "")
-        # Read no further than the limit: a chunked body doesn't say how long it will be.
+        # Read no more than the limit: the length of a chunked body is unknown.
         request = (parser_context or {}).get("request")
         limit = largest_body(request.path if request is not None else "")
         body = stream.read(limit + 1)
@@ -90,7 +91,7 @@ class StrictJSONParser(BaseParser):
 
     def require_utf8(self, media_type: str) -> None:
         """Raise :class:`UnsupportedMediaType` if the media type has another charset than UTF-8."""
-        charset = _charset(media_type)
+        charset = str(parse_header_parameters(media_type)[1].get("charset", "")).lower()
         if charset not in {"", "utf-8", "utf8"}:
             raise UnsupportedMediaType(
                 media_type, f"JSON is UTF-8; send it without the charset {charset}."
@@ -100,8 +101,8 @@ class StrictJSONParser(BaseParser):
 def loads_object(body: bytes) -> dict[str, Any]:
     """Return the JSON object in `body`; empty for an empty body.
 
-    Raises :class:`DomainError` if it is not a JSON object, and :class:`InvalidInput`, with the
-    field, for text that can't be stored.
+    Raises :class:`DomainError` if the body is not a JSON object, and :class:`InvalidInput`, by
+    field, for null characters, which PostgreSQL can't store.
     """
     if not body.strip():
         return {}
@@ -113,7 +114,7 @@ def loads_object(body: bytes) -> dict[str, Any]:
         raise DomainError('The body must be a JSON object: {"field": value, …}.')
     errors = {
         path: ["Null characters (U+0000) are not allowed."]
-        for path, text in _texts(value)
+        for path, text in _find_texts(value)
         if "\x00" in text
     }
     if errors:
@@ -121,11 +122,11 @@ def loads_object(body: bytes) -> dict[str, Any]:
     return value
 
 
-def _texts(value: Any, path: str = "", depth: int = 1) -> Iterator[tuple[str, str]]:
+def _find_texts(value: Any, path: str = "", depth: int = 1) -> Iterator[tuple[str, str]]:
     """Yield each text in a JSON value, keys included, with its path: `evidence.labels.0`."""
-    if depth > DEEPEST:
+    if depth > MAX_DEPTH:
         raise InvalidInput(
-            {path.partition(".")[0]: [f"Nested deeper than {DEEPEST} levels; flatten it."]}
+            {path.partition(".")[0]: [f"Nested deeper than {MAX_DEPTH} levels; flatten it."]}
         )
     if isinstance(value, str):
         yield path, value
@@ -136,12 +137,4 @@ def _texts(value: Any, path: str = "", depth: int = 1) -> Iterator[tuple[str, st
             below = f"{path}.{shown}" if path else shown
             if isinstance(key, str):
                 yield below, key
-            yield from _texts(item, below, depth + 1)
-
-
-def _charset(content_type: str) -> str:
-    for parameter in content_type.split(";")[1:]:
-        name, _, value = parameter.partition("=")
-        if name.strip().lower() == "charset":
-            return value.strip().strip('"').lower()
-    return ""
+            yield from _find_texts(item, below, depth + 1)
