@@ -88,7 +88,7 @@ class SessionList(ListView[BrowserSession]):
     filters = SessionFilters
     permission_classes = [IsPerson]
 
-    def chosen(
+    def apply_filters(
         self, rows: QuerySet[BrowserSession], filters: dict[str, Any]
     ) -> QuerySet[BrowserSession]:
         whose = _whose(filters.get("user"), actor_of(self.request))

@@ -187,7 +187,7 @@ def test_long_trail_is_exported_piece_by_piece(auditor, monkeypatch):
     for number in range(25):
         record(target=f"thing:{number}")
     monkeypatch.setattr(audit, "READ_AT_ONCE", 10)
-    monkeypatch.setattr(api, "SENT_AT_ONCE", 4)
+    monkeypatch.setattr(api, "LINES_PER_CHUNK", 4)
 
     pieces = list(auditor.get("/audit/export").streaming_content)
 
@@ -209,7 +209,7 @@ def test_long_trail_is_exported_piece_by_piece(auditor, monkeypatch):
 )
 def test_export_of_a_token_that_ended_meanwhile_breaks_off(auditor, monkeypatch, end):
     person("admin", "another")
-    monkeypatch.setattr(api, "SENT_AT_ONCE", 2)
+    monkeypatch.setattr(api, "LINES_PER_CHUNK", 2)
     for number in range(5):
         record(target=f"thing:{number}")
 
@@ -246,7 +246,7 @@ def test_large_export_does_not_grow_memory(auditor):
 @pytest.mark.filterwarnings("error:StreamingHttpResponse must consume")
 def test_export_is_streamed_over_asgi_too(monkeypatch):
     monkeypatch.setattr(audit, "READ_AT_ONCE", 10)
-    monkeypatch.setattr(api, "SENT_AT_ONCE", 4)
+    monkeypatch.setattr(api, "LINES_PER_CHUNK", 4)
     text = token_text(person("admin"), ["audit:read"])
     program = with_token("switches:write", owner=person("operator"))
     for number in range(20):

@@ -114,7 +114,7 @@ class DeliveriesView(ListView[OutboxMessage]):
     ordering = "-id"
     read_scope = "reports:read"
 
-    def chosen(
+    def apply_filters(
         self, rows: QuerySet[OutboxMessage], filters: dict[str, Any]
     ) -> QuerySet[OutboxMessage]:
         _may_ask_for(filters.get("destination", ""), actor_of(self.request))
