@@ -114,7 +114,7 @@ def test_command_line_sends_and_shows_it():
     shown = {**sent, "summary": kinds.describe_gate(sent), "verdict": "fail", "evidence": {}}
 
     assert sent == {**SPEC, "max_wind": 30}
-    assert "calm in Lisbon, up to 30 km/h" in str(cli_ramps.gate(shown))
+    assert "calm in Lisbon, up to 30 km/h" in str(cli_ramps.format_gate(shown))
 
 
 @pytest.mark.django_db

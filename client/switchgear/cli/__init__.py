@@ -1,4 +1,4 @@
-"""`switchgear`: the console from a shell, over its public HTTP API."""
+"""The command `switchgear`, a client of the console's HTTP API for shells."""
 
 import sys
 from collections.abc import Sequence
@@ -15,10 +15,7 @@ INTERRUPTED = "Interrupted. What was asked for before goes on."
 
 
 def main(arguments: Sequence[str] | None = None, intervals: "Intervals | None" = None) -> int:
-    """Run one command and return its exit code.
-
-    `--help` and `--version` raise :class:`SystemExit`.
-    """
+    """Run one command and return its exit code."""
     try:
         return _run(sys.argv[1:] if arguments is None else arguments, intervals)
     except KeyboardInterrupt:
@@ -26,7 +23,7 @@ def main(arguments: Sequence[str] | None = None, intervals: "Intervals | None" =
 
 
 def _run(arguments: Sequence[str], intervals: "Intervals | None") -> int:
-    """Import what is not needed before Ctrl-C is handled, and run the command."""
+    """Run the command; modules are imported here, where Ctrl-C is handled already."""
     from switchgear.cli.command_context import CommandContext, Intervals
     from switchgear.cli.parser import UsageError, build_parser
     from switchgear.cli.screen import make_screen
@@ -40,7 +37,7 @@ def _run(arguments: Sequence[str], intervals: "Intervals | None") -> int:
     screen = make_screen(as_json=args.json, colour=not args.no_color)
     call = CommandContext(args, screen, intervals or Intervals())
     try:
-        return _acted(call)
+        return _run_command(call)
     except KeyboardInterrupt:
         if not (args.json or getattr(args, "by_hand", False)):
             screen.note(INTERRUPTED)
@@ -49,10 +46,8 @@ def _run(arguments: Sequence[str], intervals: "Intervals | None") -> int:
         call.close()
 
 
-def _acted(call: "CommandContext") -> int:
-    """Run the command and report whatever ends it."""
-    from switchgear.cli import problems
-
+def _run_command(call: "CommandContext") -> int:
+    """Run the command; print the error that ends it, and return the exit code."""
     try:
         try:
             call.screen.check_tables()
@@ -60,13 +55,13 @@ def _acted(call: "CommandContext") -> int:
             return code
         except (exits.CommandExit, *exits.MISREAD_ERRORS) as error:
             end = error if isinstance(error, exits.CommandExit) else call.explain_misread(error)
-            call.screen.fail(end.problem, problems.describe_problem(end.problem, end.code))
+            call.screen.fail(end.problem, exits.describe_problem(end.problem, end.code))
             return end.code
     except BrokenPipeError:
         return exits.DONE  # Whoever reads has enough.
     except OSError as error:
         done = " What was asked for is done." if call.has_changed else ""
-        said = f"The answer can't be written: {error.strerror or error}.{done}"
-        end = exits.make_exit(exits.FAILED, "not-written", said)
-        call.screen.fail(end.problem, [said])
+        detail = f"The answer can't be written: {error.strerror or error}.{done}"
+        end = exits.make_exit(exits.FAILED, "not-written", detail)
+        call.screen.fail(end.problem, [detail])
         return end.code

@@ -1,4 +1,4 @@
-"""A client of the console's HTTP API for commands, with errors as exits."""
+"""The console's HTTP API for commands; errors become :class:`exits.CommandExit`."""
 
 import json
 import time
@@ -45,12 +45,11 @@ class _ApiRequest:
     seconds: float = REQUEST_SECONDS
 
     def content(self) -> bytes | None:
-        """Return the JSON body. Raise :class:`UnicodeEncodeError` for text not typed in UTF-8."""
         return None if self.body is None else json.dumps(self.body, ensure_ascii=False).encode()
 
 
 class ApiClient:
-    """An API client that raises :class:`exits.CommandExit` for anything but a good answer."""
+    """A client of the API; every response but a success raises :class:`exits.CommandExit`."""
 
     def __init__(self, url: str, token: str, retry_seconds: float) -> None:
         try:
@@ -68,12 +67,12 @@ class ApiClient:
 
     @property
     def host(self) -> str:
-        """The console's address, for messages."""
+        """The console's host and base path, for messages."""
         return self._connection.address.authority + self._connection.address.base
 
     @property
     def title(self) -> str:
-        """The console's environment, once known, and address."""
+        """The console's environment, if known, and host."""
         return f"{self._environment} · {self.host}" if self._environment else self.host
 
     @property
@@ -82,62 +81,64 @@ class ApiClient:
 
     @property
     def token(self) -> str:
-        """The token, for the handshake of the live socket only."""
+        """The token, for the handshake of the live socket."""
         return self._token
 
     @property
     def now(self) -> datetime:
-        """The time by the console's clock, which may differ from this machine's."""
+        """The current time by the console's clock."""
         return datetime.fromtimestamp(time.time() + self._skew, UTC)
 
     def close(self) -> None:
         self._connection.close()
 
     def get(self, path: str, query: Query | None = None, seconds: float = REQUEST_SECONDS) -> Any:
-        """Return one resource."""
+        """Return a JSON object."""
         return self._request(_ApiRequest("GET", path, query, seconds=seconds), dict).document
 
     def get_list(self, path: str, query: Query | None = None) -> list[Any]:
-        """Return a list without pages."""
+        """Return a JSON array, of a list without pages."""
         found: list[Any] = self._request(_ApiRequest("GET", path, query), list).document
         return found
 
     def send(self, method: str, path: str, body: Query, query: Query | None = None) -> ApiAnswer:
-        """Send a change with an idempotency key, so that a retry after a lost answer is safe."""
-        given = {name: value for name, value in body.items() if value is not None}
-        answer = self._request(_ApiRequest(method, path, query, given), dict)
+        """Send a change; an idempotency key makes the retry after a lost response safe."""
+        values = {name: value for name, value in body.items() if value is not None}
+        answer = self._request(_ApiRequest(method, path, query, values), dict)
         self.has_changed = True
         return answer
 
     def unexpected_answer(self) -> exits.CommandExit:
-        """Return the exit for an answer that is not this API's."""
-        said = f"{self.host} does not answer as a Switchgear console does. Is SWITCHGEAR_URL right?"
+        """Return the exit for a response that is not one of this API."""
+        detail = (
+            f"{self.host} does not answer as a Switchgear console does. Is SWITCHGEAR_URL right?"
+        )
         if self.has_changed:
-            said += " What was asked for was sent, and answered: look before you repeat it."
-        return exits.make_exit(exits.UNREACHABLE, "no-console", said)
+            detail += " What was asked for was sent, and answered: look before you repeat it."
+        return exits.make_exit(exits.UNREACHABLE, "no-console", detail)
 
     def get_pages(
         self, path: str, query: Query | None = None, most: int = MAX_PAGES * PAGE_SIZE
     ) -> Document:
-        """Return a paged list as one; `more` is True if there are more than `most` items."""
-        asked: dict[str, object] = {**(query or {}), "limit": min(PAGE_SIZE, most)}
+        """Return all pages of a list as one; `more` is True if there are over `most` items."""
+        parameters: dict[str, object] = {**(query or {}), "limit": min(PAGE_SIZE, most)}
         results: list[Any] = []
         following: object = None
         for _ in range(MAX_PAGES):
-            page, before = self.get(path, asked), following
+            page, before = self.get(path, parameters), following
             if not isinstance(page.get("results"), list):
                 raise self.unexpected_answer()
             results += page["results"]
             following = page.get("next")
             if not following or following == before or len(results) >= most:
                 break
-            asked = dict(parse_qsl(urlsplit(str(following)).query))
+            parameters = dict(parse_qsl(urlsplit(str(following)).query))
         more = bool(following) or len(results) > most
         return {**page, "next": following, "results": results[:most], "more": more}
 
     def _request(self, question: "_ApiRequest", kind: type) -> ApiAnswer:
-        """Return the answer, whose document must be of type `kind`."""
-        target = f"{API}{question.path}{_query(question.query)}"
+        """Return the response, whose JSON must be of type `kind`."""
+        target = f"{API}{question.path}{_format_query(question.query)}"
         headers = {"Accept": "application/json"}
         content = question.content()
         if content is not None:
@@ -148,7 +149,7 @@ class ApiClient:
         except RequestFailed as failed:
             raise self._connection_exit(failed, sent=content is not None) from None
         self._read_headers(response)
-        return self._read(response, kind, sent=content is not None)
+        return self._parse_response(response, kind, sent=content is not None)
 
     def _send_with_retry(
         self,
@@ -157,22 +158,22 @@ class ApiClient:
         headers: Mapping[str, str],
         content: bytes | None,
     ) -> Response:
-        """Send the request, again if no answer came and a retry is quick or necessary."""
+        """Send the request; retry once if no response came, but not after a slow GET."""
         seconds = question.seconds
         for last in (False, True):
-            asked = time.monotonic()
+            started = time.monotonic()
             try:
                 return self._connection.request(
                     question.method, target, headers, content, seconds, MAX_BYTES
                 )
             except RequestFailed as failed:
-                slow = time.monotonic() - asked > seconds / 2
+                slow = time.monotonic() - started > seconds / 2
                 if last or failed.status is not None or (content is None and slow):
                     raise
                 time.sleep(self._retry_seconds)
         raise AssertionError
 
-    def _read(self, response: Response, kind: type, *, sent: bool) -> ApiAnswer:
+    def _parse_response(self, response: Response, kind: type, *, sent: bool) -> ApiAnswer:
         is_good = 200 <= response.status < 300
         self.has_changed = self.has_changed or (sent and is_good)
         is_json = "json" in response.headers.get("content-type", "")
@@ -195,15 +196,15 @@ class ApiClient:
         ):  # Not all paths are the console's own.
             self._environment = unquote(named)[:MAX_ENVIRONMENT_LENGTH]
         try:
-            said = parsedate_to_datetime(response.headers.get("date", ""))
+            server_time = parsedate_to_datetime(response.headers.get("date", ""))
         except ValueError:
             return
-        skew = said.timestamp() - time.time()
+        skew = server_time.timestamp() - time.time()
         self._skew = skew if abs(skew) > 2 else 0.0  # `Date` is in whole seconds.
 
     def _connection_exit(self, failed: RequestFailed, *, sent: bool) -> exits.CommandExit:
         address = self._connection.address
-        proxy = _proxy(address)
+        proxy = _find_proxy(address)
         way = f", by the proxy {proxy} (HTTP_PROXY, HTTPS_PROXY, NO_PROXY)," if proxy else ""
         detail = f"The console at {self.host}{way} can't be used: {failed.why}."
         if sent and not isinstance(failed.__cause__, ConnectionRefusedError):
@@ -213,32 +214,31 @@ class ApiClient:
     def _status_exit(self, response: Response) -> exits.CommandExit:
         if 300 <= response.status < 400:
             there = response.headers.get("location", "elsewhere").partition("?")[0]
-            said = f"{self.host} redirects to {there}: set SWITCHGEAR_URL to the console itself."
-            return exits.make_exit(exits.UNREACHABLE, "redirected", said)
-        said = f"{self.host} answers {response.status}, and not as a Switchgear console does."
+            detail = f"{self.host} redirects to {there}: set SWITCHGEAR_URL to the console itself."
+            return exits.make_exit(exits.UNREACHABLE, "redirected", detail)
+        detail = f"{self.host} answers {response.status}, and not as a Switchgear console does."
         if response.status < 500:
-            said += " Is SWITCHGEAR_URL right?"
-        return exits.make_exit(exits.UNREACHABLE, "no-console", said, status=response.status)
+            detail += " Is SWITCHGEAR_URL right?"
+        return exits.make_exit(exits.UNREACHABLE, "no-console", detail, status=response.status)
 
 
 def url_path(*parts: object) -> str:
-    """Return a path of quoted parts: `/dlq/streams/axiom%3Adlq%3Aevents`."""
+    """Return the quoted parts as a path: `/dlq/streams/axiom%3Adlq%3Aevents`."""
     return "".join(f"/{quote(str(part), safe='')}" for part in parts)
 
 
 def switch_path(name: str) -> str:
-    """Return the path of `segment:finance`: `/switches/segment/finance`."""
+    """Return the path of a switch: `/switches/segment/finance` for `segment:finance`."""
     return f"/switches{url_path(*name.split(':', 1))}"
 
 
-def _proxy(address: Address) -> str:
-    """Return the proxy in use, without its credentials."""
+def _find_proxy(address: Address) -> str:
     found = urllib.request.getproxies().get(address.scheme, "")
     if not found or urllib.request.proxy_bypass(f"{address.host}:{address.port}"):
         return ""
     return found.rpartition("://")[2].rpartition("@")[2].partition("/")[0]
 
 
-def _query(query: Query | None) -> str:
-    given = {name: value for name, value in (query or {}).items() if value is not None}
-    return f"?{urlencode(given)}" if given else ""
+def _format_query(query: Query | None) -> str:
+    values = {name: value for name, value in (query or {}).items() if value is not None}
+    return f"?{urlencode(values)}" if values else ""

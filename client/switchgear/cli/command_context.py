@@ -1,4 +1,4 @@
-"""The context of one command: its arguments, the console's API and the output."""
+"""The context of a command: its arguments, the API client and the screen."""
 
 import argparse
 import os
@@ -22,7 +22,7 @@ MAX_TOKEN_LENGTH = 1000
 
 @dataclass(frozen=True)
 class Intervals:
-    """Pauses in seconds. Tests use shorter ones."""
+    """Pauses in seconds; tests use shorter ones."""
 
     retry: float = 0.5
     """Before a request is retried."""
@@ -38,17 +38,19 @@ class Intervals:
 
 @dataclass(frozen=True)
 class CommandContext:
+    """The arguments, screen and API client of one command."""
+
     args: argparse.Namespace
     screen: Screen
     intervals: Intervals
 
     @cached_property
     def console(self) -> ApiClient:
-        """The API client. Raise :class:`exits.CommandExit` if the URL or the token is missing."""
+        """The API client. Raise :class:`exits.CommandExit` without URL or token."""
         url = self.args.url or os.environ.get("SWITCHGEAR_URL")
         if not url:
-            said = "Say where the console is: set SWITCHGEAR_URL, or add --url https://…"
-            raise exits.make_exit(exits.USAGE, "no-url", said)
+            detail = "Say where the console is: set SWITCHGEAR_URL, or add --url https://…"
+            raise exits.make_exit(exits.USAGE, "no-url", detail)
         return ApiClient(url, self._read_token(), self.intervals.retry)
 
     @property
@@ -61,43 +63,44 @@ class CommandContext:
         return "console" in self.__dict__ and self.console.has_changed
 
     def explain_misread(self, error: Exception) -> exits.CommandExit:
-        """Return the exit for an answer that could not be read, or input that could not be sent."""
+        """Return the exit for an unreadable response, or for input that is not UTF-8."""
         if isinstance(error, UnicodeEncodeError):
-            said = "What was written is not UTF-8: nothing was sent. Write it in UTF-8."
-            return exits.make_exit(exits.USAGE, "not-utf-8", said)
+            detail = "What was written is not UTF-8: nothing was sent. Write it in UTF-8."
+            return exits.make_exit(exits.USAGE, "not-utf-8", detail)
         if "console" not in self.__dict__:
             raise error
         return self.console.unexpected_answer()
 
     def close(self) -> None:
-        """Close the connection, if there is one."""
         if "console" in self.__dict__:
             self.console.close()
 
     def print_json(self, document: Any) -> bool:
-        """Print the document and return True if documents are wanted; else return False."""
+        """Print the document if the output format is JSON; return True if it is."""
         if self.screen.as_json:
             self.screen.document(document)
         return self.screen.as_json
 
     @contextmanager
-    def report_if_lost(self, tell: Callable[[], None] | None, said: str) -> Iterator[None]:
+    def report_if_lost(
+        self, print_change: Callable[[], None] | None, message: str
+    ) -> Iterator[None]:
         """Run a block that follows a change just made.
 
-        If it ends early, `tell` first prints the change; `said` begins the sentence that explains
-        why it could not be followed.
+        If the block fails, call `print_change` and raise an exit whose message begins with
+        `message`.
         """
         try:
             yield
         except (exits.CommandExit, *exits.MISREAD_ERRORS) as error:
-            if tell is None:
+            if print_change is None:
                 raise
-            tell()
+            print_change()
             end = error if isinstance(error, exits.CommandExit) else self.explain_misread(error)
-            raise exits.make_unfinished_exit(end, said) from None
+            raise exits.make_unfinished_exit(end, message) from None
         except KeyboardInterrupt:
-            if tell is not None:
-                tell()
+            if print_change is not None:
+                print_change()
             raise
 
     def poll(
@@ -105,14 +108,14 @@ class CommandContext:
     ) -> Iterator[Document]:
         """Yield the resource now and after each interval.
 
-        Wait for a console that is unavailable or asks for a later retry: until the monotonic time
-        `until`, or for a minute.
+        While the console is unavailable, or asks for a later retry, keep trying until the monotonic
+        time `until`, or for a minute.
         """
-        heard, told = time.monotonic(), False
+        answered_at, noted = time.monotonic(), False
         every = self.intervals.follow if every_seconds is None else every_seconds
         while True:
             pause = every
-            last = heard + MAX_OUTAGE_SECONDS if until is None else until
+            last = answered_at + MAX_OUTAGE_SECONDS if until is None else until
             left = last - time.monotonic()
             try:
                 document = self.console.get(path, seconds=min(REQUEST_SECONDS, max(1.0, left)))
@@ -121,19 +124,19 @@ class CommandContext:
                 left = last - time.monotonic()
                 if not waits or left <= 0:
                     raise
-                if not told and not self.screen.as_json:
+                if not noted and not self.screen.as_json:
                     self.screen.note(f"{end} Still waiting.")
-                told = True
+                noted = True
                 pause = min(max(every, end.retry_seconds or 0.0), left)
             else:
-                heard, told = time.monotonic(), False
+                answered_at, noted = time.monotonic(), False
                 yield document
             time.sleep(pause)
 
     def _read_token(self) -> str:
-        """Return the token.
+        """Return the token from a file or the environment.
 
-        It is never taken from the command line, which other users of the machine can read.
+        It can't be given on the command line, which other users of the machine can read.
         """
         file = self.args.token_file
         if file is None:
@@ -144,9 +147,9 @@ class CommandContext:
                     token = opened.read(MAX_TOKEN_LENGTH)
             except (OSError, UnicodeDecodeError) as error:
                 why = error.strerror if isinstance(error, OSError) else "it holds no token"
-                said = f"The token file {file} can't be read: {why}."
-                raise exits.make_exit(exits.NO_RIGHTS, "no-token", said) from None
+                detail = f"The token file {file} can't be read: {why}."
+                raise exits.make_exit(exits.NO_RIGHTS, "no-token", detail) from None
         if token.strip():
             return token.strip()
-        said = "Say who asks: set SWITCHGEAR_TOKEN, or add --token-file FILE."
-        raise exits.make_exit(exits.NO_RIGHTS, "no-token", said)
+        detail = "Say who asks: set SWITCHGEAR_TOKEN, or add --token-file FILE."
+        raise exits.make_exit(exits.NO_RIGHTS, "no-token", detail)

@@ -1,5 +1,7 @@
-"""Exit codes, and the exceptions that end a command."""
+"""Exit codes, the exception that ends a command, and sentences about problems."""
 
+import re
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,10 +39,29 @@ _BY_STATUS: Mapping[int, int] = {
     503: UNREACHABLE,
     504: UNREACHABLE,
 }
+OPTIONS: Mapping[str, str] = {
+    "reason": "--reason",
+    "justification": "--reason",
+    "comment": "--comment",
+    "expires_in": "--for",
+    "expires_at": "--until",
+    "on_expiry": "--on-expiry",
+    "break_glass": "--break-glass",
+    "max_hold_seconds": "--max-hold",
+    "edited_fields": "--edit",
+    "rate_per_second": "--rate",
+    "plan": "--plan",
+    "step_index": "--step",
+}
+"""The options that stand for fields of the API."""
+OUTAGE_HINT = (
+    "Services go on by the last snapshot they have. On the server itself there is"
+    " `manage.py killswitch`."
+)
 
 
 class CommandExit(Exception):
-    """Ends the command with an exit code, because of a problem (RFC 9457)."""
+    """The end of a command with an exit code and a problem document (RFC 9457)."""
 
     def __init__(self, code: int, problem: Mapping[str, Any]) -> None:
         super().__init__(str(problem.get("detail", "")))
@@ -51,7 +72,7 @@ class CommandExit(Exception):
 
 
 def make_exit(code: int, slug: str, detail: str, **more: Any) -> CommandExit:
-    """Return an exit with a problem document of this program, shaped like the console's."""
+    """Return an exit with a problem document made by this program."""
     document = {"type": f"urn:switchgear:cli:{slug}", "title": MEANINGS[code].capitalize()}
     return CommandExit(code, {**document, "detail": detail, **more})
 
@@ -68,10 +89,52 @@ def make_problem_exit(
 
 
 def make_unfinished_exit(end: CommandExit, what: str) -> CommandExit:
-    """Return the exit for a change that was made but not followed; `what` says so."""
+    """Return the exit for a change that succeeded but could not be followed."""
     return make_exit(FAILED, "not-followed", f"{what} {end}", cause=dict(end.problem))
 
 
 def format_exit_codes() -> str:
     """Return the table of exit codes for `--help`."""
     return "\n".join(f"  {code:>3}  {said}" for code, said in MEANINGS.items())
+
+
+def describe_problem(problem: Mapping[str, Any], code: int) -> list[str]:
+    """Return sentences about a problem and what to do next; the first one names it."""
+    errors = problem.get("errors")
+    if isinstance(errors, Mapping) and errors:
+        found = [f"{_option(str(name))}: {_join_texts(texts)}" for name, texts in errors.items()]
+        return found if len(found) == 1 else [f"{len(found)} things are wrong.", *found]
+    detail = str(problem.get("detail") or problem.get("title") or "It failed.")
+    return [detail, *_next_steps(problem, code)]
+
+
+def _next_steps(problem: Mapping[str, Any], code: int) -> list[str]:
+    if refusals := problem.get("refusals"):
+        rules = [one.get("rule") for one in refusals if isinstance(one, Mapping)]
+        options = " ".join(f"--break-glass {shlex.quote(str(rule))}" for rule in rules)
+        return [
+            f"To go on all the same: add {options}",
+            "It ends soon then, everybody is told, and somebody else has to review it.",
+        ]
+    if problem.get("status") == 401:
+        return ["Set SWITCHGEAR_TOKEN (or --token-file) to a token that is valid."]
+    if isinstance(problem.get("episode"), Mapping) and problem.get("switch"):
+        switch = problem["switch"]
+        return [f"To keep it engaged for longer: switchgear extend {switch} --for 24h --reason …"]
+    away = problem.get("status") == 503 or problem.get("type") == UNREACHABLE_TYPE
+    if code == UNREACHABLE and away:
+        return [OUTAGE_HINT]
+    return []
+
+
+def _option(field: str) -> str:
+    """Return the option for a field of the API: `--plan (plan[0].percent)`."""
+    name = re.split(r"[.\[]", field, maxsplit=1)[0]
+    option = OPTIONS.get(name)
+    if option is None:
+        return field
+    return option if name == field else f"{option} ({field})"
+
+
+def _join_texts(texts: Any) -> str:
+    return " ".join(map(str, texts)) if isinstance(texts, list) else str(texts)

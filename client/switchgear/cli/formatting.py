@@ -1,4 +1,4 @@
-"""Formats texts, times and numbers for people. Pure."""
+"""Formatting of texts, times and numbers for people. Pure."""
 
 import re
 import unicodedata
@@ -18,7 +18,7 @@ _DIRECTION_MARKS = frozenset(
 
 @dataclass(frozen=True)
 class StyledText:
-    """A piece of text in one style, named as in `screen`."""
+    """A text in one of the styles of `screen.STYLES`."""
 
     text: str
     style: str = ""
@@ -26,7 +26,7 @@ class StyledText:
 
 @dataclass(frozen=True)
 class Cell:
-    """A sequence of styled texts, with line breaks."""
+    """A sequence of styled texts, which may contain line breaks."""
 
     parts: tuple[StyledText, ...] = ()
 
@@ -35,7 +35,7 @@ class Cell:
 
 
 def cell(*pieces: object) -> Cell:
-    """Return a cell of texts, styled texts and cells, cleaned; None and empty ones are left out."""
+    """Return a cell of the non-empty pieces: texts (cleaned), styled texts and cells."""
     parts: list[StyledText] = []
     for piece in pieces:
         if isinstance(piece, Cell):
@@ -49,7 +49,7 @@ def cell(*pieces: object) -> Cell:
 
 
 def stack(*cells: object) -> Cell:
-    """Return the non-empty cells as lines of one cell."""
+    """Return a cell with each non-empty piece on a line of its own."""
     parts: list[StyledText] = []
     for one in cells:
         found = cell(one).parts
@@ -59,7 +59,7 @@ def stack(*cells: object) -> Cell:
 
 
 def single_line(one: Cell) -> Cell:
-    """Return the cell without line breaks."""
+    """Return the cell with spaces in place of line breaks."""
     return Cell(tuple(StyledText(part.text.replace("\n", " "), part.style) for part in one.parts))
 
 
@@ -73,10 +73,7 @@ def join(pieces: Iterable[object], between: str = ", ") -> Cell:
 
 
 def clean(text: str) -> str:
-    """Return `text` without control characters, so that it can't move a cursor or reverse a line.
-
-    Line breaks become spaces.
-    """
+    """Return `text` without characters that could control a terminal or disguise the line."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(_replace_unsafe(letter) for letter in text)
@@ -90,7 +87,7 @@ def _replace_unsafe(letter: str) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Return `3 h 4 min`, `40 min` or `2 min 5 s`, rounded; below two days in hours."""
+    """Return `3 h 4 min`, `40 min` or `2 min 5 s`, rounded."""
     left = round(seconds)
     if left < 60:
         return f"{left} s"
@@ -109,7 +106,7 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_time(at: object) -> datetime | None:
-    """Return a time of the API; None for anything else."""
+    """Return a time of the API, None if it is missing or can't be displayed."""
     if not isinstance(at, str):
         return None
     try:
@@ -123,7 +120,7 @@ def parse_time(at: object) -> datetime | None:
 
 @dataclass(frozen=True)
 class Clock:
-    """The console's time and the reader's zone; None is this machine's zone."""
+    """The console's current time and the reader's time zone; None is this machine's zone."""
 
     now: datetime
     zone: tzinfo | None = None
@@ -134,7 +131,7 @@ class Clock:
         return cls(datetime.now(UTC))
 
     def short_time(self, moment: object) -> str:
-        """Return `14:02` for today, else with the day, in the reader's zone; `-` for none."""
+        """Return `14:02` for today, otherwise with the day; `-` for None."""
         found = parse_time(moment)
         if found is None:
             return "-"
@@ -146,27 +143,27 @@ class Clock:
         return f"{local:%d %b %H:%M}" if local.year == today.year else f"{local:%d %b %Y}"
 
     def exact_time(self, moment: object) -> str:
-        """Return `2026-11-22 14:02:07 +0100`."""
+        """Return `2026-11-22 14:02:07 +0100`; `-` for None."""
         found = parse_time(moment)
         return "-" if found is None else f"{found.astimezone(self.zone):%Y-%m-%d %H:%M:%S %z}"
 
     def time_of_day(self, moment: object) -> str:
-        """Return `14:02:07`."""
+        """Return `14:02:07`; the current time for None."""
         found = parse_time(moment) or self.now
         return f"{found.astimezone(self.zone):%H:%M:%S}"
 
     def ago(self, moment: object) -> str:
-        """Return `1 h 2 min ago`; `-` for none."""
+        """Return `1 h 2 min ago`; `-` for None."""
         found = parse_time(moment)
         return "-" if found is None else f"{format_duration(max(0.0, self._since(found)))} ago"
 
     def duration(self, first: object, last: object) -> str:
-        """Return `1 h 2 min`, up to now without a last time; `-` for none."""
+        """Return `1 h 2 min`, up to now without a last time; `-` without a first time."""
         began, ended = parse_time(first), parse_time(last) or self.now
         return "-" if began is None else format_duration(max(0.0, (ended - began).total_seconds()))
 
     def time_left(self, moment: object) -> str:
-        """Return `in 3 h 4 min`, or `4 min ago`."""
+        """Return `in 3 h 4 min` or `4 min ago`; `-` for None."""
         found = parse_time(moment)
         if found is None:
             return "-"
@@ -182,12 +179,12 @@ class Clock:
 
 
 def format_percent(value: object) -> str:
-    """Return `12.5 %` for a number of percent."""
+    """Return `12.5 %` for 12.5."""
     return f"{value:g} %" if isinstance(value, int | float) else "-"
 
 
 def format_ratio(value: object, digits: int = 1) -> str:
-    """Return `84.2 %` for a ratio from 0 to 1."""
+    """Return `84.2 %` for 0.842."""
     return f"{value * 100:.{digits}f} %" if isinstance(value, int | float) else "-"
 
 
@@ -212,9 +209,9 @@ def duration_seconds(text: str) -> int:
 
 
 def parse_moment(text: str, now: datetime, zone: tzinfo | None = None) -> datetime:
-    """Parse an RFC 3339 time, `2026-11-23 09:00` in the reader's zone, or the next `18:00`.
+    """Return a time given as RFC 3339, `2026-11-23 09:00` or the next `18:00`.
 
-    Raise :class:`ValueError`.
+    Times without an offset are in the reader's zone. Raise :class:`ValueError`.
     """
     written = text.strip()
     if re.fullmatch(r"[0-2]?[0-9]:[0-5][0-9]", written):

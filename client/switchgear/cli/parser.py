@@ -1,10 +1,10 @@
-"""The command line: the parser, groups of commands and types of arguments."""
+"""The command line: parser, groups of commands, and types of options."""
 
 import argparse
 import functools
 import importlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from switchgear import __version__
@@ -13,7 +13,8 @@ from switchgear.cli.formatting import duration_seconds
 from switchgear.evaluation.snapshot import resolve_switch_id
 
 Run = Callable[[Any], int]
-Options = Callable[[argparse.ArgumentParser], None]
+Option = Callable[[argparse._ActionsContainer], object]
+"""Adds one argument, or several that belong together, to a parser or a group of arguments."""
 
 ABOUT = """\
 The kill switch console from a shell: what is stopped, stop it, let it run again.
@@ -35,22 +36,21 @@ GROUPS = ("switches", "ramps", "breakers", "letters", "slos", "watch")
 
 
 class UsageError(Exception):
-    """The command line is wrong; `usage` is the syntax of the command."""
+    """An invalid command line; `usage` is the syntax of the command."""
 
-    def __init__(self, said: str, usage: str) -> None:
-        super().__init__(said)
+    def __init__(self, message: str, usage: str) -> None:
+        super().__init__(message)
         self.usage = usage
 
 
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Raise :class:`UsageError`."""
         raise UsageError(message, self.format_usage())
 
 
 @functools.cache
 def build_parser() -> Parser:
-    """Return the parser, which raises :class:`UsageError` for a wrong command line."""
+    """Return the parser, which raises :class:`UsageError` for an invalid command line."""
     whole = Parser(
         prog="switchgear",
         description=ABOUT,
@@ -68,53 +68,101 @@ def build_parser() -> Parser:
 
 
 class Commands:
-    """A list of commands, or of those of a group such as `ramp`."""
+    """The commands of the program, or those of a group such as `ramp`."""
 
     def __init__(self, parsers: "argparse._SubParsersAction[Parser]") -> None:
         self._parsers = parsers
 
-    def add(
-        self, name: str, run: Run, said: str, options: Options | None = None, more: str = ""
-    ) -> None:
-        """Add a command; `said` is its line in the list, `more` is added to its own help."""
-        self._add(self._parser(name, said, more), run, options)
+    def add(self, name: str, run: Run, summary: str, *options: Option, details: str = "") -> None:
+        """Add a command; `details` follow the summary in the command's own help."""
+        _set_command(self._add_parser(name, summary, details), run, options)
 
-    def group(
-        self, name: str, said: str, default: tuple[str, Run, str, Options] | None = None
+    def add_group(
+        self, name: str, summary: str, run: Run, list_summary: str, *options: Option
     ) -> "Commands":
-        """Add a group of commands; `default` runs if only the group is named."""
-        one = self._parser(name, said)
-        if default is not None:
-            self._add(one, default[1], default[3])
-        metavar = "COMMAND" if default is None else f"COMMAND ({default[0]})"
-        inner = one.add_subparsers(metavar=metavar, title="commands", required=default is None)
-        commands = Commands(inner)
-        if default is not None:
-            # What was said before its name counts, where it is not said again behind it.
-            named, run, about, options = default
-            self._add(commands._parser(named, about, absent=argparse.SUPPRESS), run, options)
+        """Add a group of commands with its command `list`, which is also the default."""
+        group = self._add_parser(name, summary)
+        _set_command(group, run, options)
+        commands = Commands(
+            group.add_subparsers(metavar="COMMAND (list)", title="commands", required=False)
+        )
+        # Options given before `list` apply unless they are repeated after it.
+        listing = commands._add_parser("list", list_summary, argument_default=argparse.SUPPRESS)
+        _set_command(listing, run, options)
         return commands
 
-    def _add(self, one: Parser, run: Run, options: Options | None) -> None:
-        if options is not None:
-            options(one)
-        one.set_defaults(run=run)
-
-    def _parser(self, name: str, said: str, more: str = "", absent: str | None = None) -> Parser:
-        """Add a parser; `absent` is the value of an option that is not given."""
-        one = self._parsers.add_parser(
+    def _add_parser(self, name: str, summary: str, details: str = "", **settings: Any) -> Parser:
+        parser = self._parsers.add_parser(
             name,
-            help=said,
-            description=f"{said[0].upper()}{said[1:]}.{f' {more}' if more else ''}",
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.{f' {details}' if details else ''}",
             allow_abbrev=False,
-            argument_default=absent,
+            **settings,
         )
-        _add_common(one)
-        return one
+        _add_common(parser)
+        return parser
+
+
+def _set_command(parser: Parser, run: Run, options: Sequence[Option]) -> None:
+    for add in options:
+        add(parser)
+    parser.set_defaults(run=run)
+
+
+def option(*names: str, parse: Callable[[str], Any] | None = None, **settings: Any) -> Option:
+    """Return an argument; errors of `parse` (:class:`ValueError`) are shown to the user."""
+
+    def check(text: str) -> Any:
+        assert parse is not None  # noqa: S101 - for the type checker
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
+
+    if parse is not None:
+        settings["type"] = check
+    return lambda parser: parser.add_argument(*names, **settings)
+
+
+def one_of(*options: Option) -> Option:
+    """Return options that exclude each other."""
+
+    def add(parser: argparse._ActionsContainer) -> None:
+        group = parser.add_mutually_exclusive_group()
+        for each in options:
+            each(group)
+
+    return add
+
+
+def reason(text: str, *, required: bool = True) -> Option:
+    return option("--reason", required=required, metavar="TEXT", help=text)
+
+
+def break_glass(text: str) -> Option:
+    """Return the options that override safety rules."""
+
+    def add(parser: argparse._ActionsContainer) -> None:
+        parser.add_argument("--break-glass", action="append", metavar="RULE", help=text)
+        parser.add_argument(
+            "--break-glass-reason", metavar="TEXT", help="why; --reason if not said"
+        )
+
+    return add
+
+
+def read_break_glass(args: argparse.Namespace) -> dict[str, Any] | None:
+    """Return the overridden rules in the API's form. Raise :class:`exits.CommandExit`."""
+    if args.break_glass:
+        return {"rule": args.break_glass, "reason": args.break_glass_reason or args.reason}
+    if args.break_glass_reason is not None:
+        detail = "--break-glass-reason needs --break-glass RULE: which rule is overridden?"
+        raise exits.make_exit(exits.USAGE, "usage", detail)
+    return None
 
 
 def parse_switch(text: str) -> str:
-    """Return the id of a switch, as an argument's type."""
+    """Return the id of a switch."""
     try:
         return resolve_switch_id(text)
     except ValueError:
@@ -123,24 +171,8 @@ def parse_switch(text: str) -> str:
         ) from None
 
 
-def argument_type(read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return an argument's type that shows the message of a :class:`ValueError`."""
-
-    def typed(text: str) -> Any:
-        try:
-            return read(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
-
-    return typed
-
-
-def add_reason(one: argparse.ArgumentParser, said: str, *, required: bool = True) -> None:
-    one.add_argument("--reason", required=required, metavar="TEXT", help=said)
-
-
 def parse_duration(text: str) -> str:
-    """Return a duration as the API takes it, or `permanent`."""
+    """Return a valid duration of the API, such as `30m`, or `permanent`."""
     if text != "permanent":
         duration_seconds(text)
     return text
@@ -148,42 +180,26 @@ def parse_duration(text: str) -> str:
 
 def parse_count(text: str) -> int:
     """Return a positive whole number. Raise :class:`ValueError`."""
-    found = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
-    if not found:
+    count = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    if not count:
         raise ValueError("write a whole number above 0")
-    return found
+    return count
 
 
 def parse_rate(text: str) -> float:
     """Return a positive number per second. Raise :class:`ValueError`."""
-    found = float(text)
-    if not math.isfinite(found) or found <= 0:
+    rate = float(text)
+    if not math.isfinite(rate) or rate <= 0:
         raise ValueError("write how many a second, such as 50 or 0.5")
-    return found
+    return rate
 
 
-def add_break_glass(one: argparse.ArgumentParser, said: str) -> None:
-    """Add the options that override safety rules."""
-    one.add_argument("--break-glass", action="append", metavar="RULE", help=said)
-    one.add_argument("--break-glass-reason", metavar="TEXT", help="why; --reason if not said")
+DRY_RUN = option("--dry-run", action="store_true", help="only say what would be")
+SWITCH = option("switch", type=parse_switch, metavar="SWITCH")
 
 
-def read_break_glass(args: argparse.Namespace) -> dict[str, Any] | None:
-    """Return the given overrides as the API takes them. Raise :class:`exits.CommandExit`."""
-    if args.break_glass:
-        return {"rule": args.break_glass, "reason": args.break_glass_reason or args.reason}
-    if args.break_glass_reason is not None:
-        said = "--break-glass-reason needs --break-glass RULE: which rule is overridden?"
-        raise exits.make_exit(exits.USAGE, "usage", said)
-    return None
-
-
-def add_dry_run(one: argparse.ArgumentParser) -> None:
-    one.add_argument("--dry-run", action="store_true", help="only say what would be")
-
-
-def _add_common(one: argparse.ArgumentParser) -> None:
-    shared = one.add_argument_group("console and output")
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    shared = parser.add_argument_group("console and output")
     absent: dict[str, Any] = {"default": argparse.SUPPRESS}
     shared.add_argument("--url", metavar="URL", help="instead of SWITCHGEAR_URL", **absent)
     shared.add_argument(

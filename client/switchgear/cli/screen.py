@@ -1,4 +1,4 @@
-"""Output: tables for people, the API's documents for programs, and errors on standard error."""
+"""Output of commands: tables or JSON on standard output, errors on standard error."""
 
 import contextlib
 import importlib.util
@@ -37,7 +37,7 @@ INSTALL_HINT = "Tables need one more package: pip install 'switchgear[cli]' (or 
 
 
 class Screen:
-    """Prints results to standard output and everything else to standard error."""
+    """The output streams of a command, as tables for people or as JSON."""
 
     def __init__(self, *, as_json: bool, out: TextIO, err: TextIO, colour: bool = True) -> None:
         self.as_json = as_json
@@ -51,16 +51,16 @@ class Screen:
                 stream.reconfigure(errors="replace")  # type: ignore[attr-defined]
 
     def check_tables(self) -> None:
-        """Raise :class:`CommandExit` if tables are wanted and their package is missing."""
+        """Raise :class:`CommandExit` if tables need a package that is missing."""
         if not self.as_json and importlib.util.find_spec("rich") is None:
             raise exits.make_exit(exits.USAGE, "not-installed", INSTALL_HINT)
 
     def document(self, document: Any) -> None:
-        """Print the API's document as indented JSON."""
+        """Print a document as indented JSON."""
         self._write(self._out, _json(document, indent=2))
 
     def json_line(self, document: Any) -> None:
-        """Print a document on one line. Raise :class:`BrokenPipeError` once nobody reads."""
+        """Print a document on one line. Raise :class:`BrokenPipeError` if the reader is gone."""
         self._write(self._out, _json(document))
         self._check_reader()
 
@@ -70,28 +70,25 @@ class Screen:
     def blank_line(self) -> None:
         self._write(self._out, "")
 
-    def event(self, when: str, topic: str, said: Cell) -> None:
-        """Print one line, wrapped and indented on a narrow terminal.
-
-        Raise :class:`BrokenPipeError` once nobody reads.
-        """
+    def event(self, when: str, topic: str, content: Cell) -> None:
+        """Print one change on a line. Raise :class:`BrokenPipeError` if the reader is gone."""
         from rich.table import Table
 
         if not self._out.isatty():
-            self._write(self._out, f"{when}  {topic:<{TOPIC_WIDTH}}  {said}")
+            self._write(self._out, f"{when}  {topic:<{TOPIC_WIDTH}}  {content}")
             self._check_reader()
             return
         shown = Table.grid(padding=(0, 2, 0, 0))
         shown.add_column(style="dim", no_wrap=True)
         shown.add_column(no_wrap=True, min_width=TOPIC_WIDTH)
         shown.add_column(overflow="fold")
-        shown.add_row(when, topic, self._text(said))
+        shown.add_row(when, topic, self._text(content))
         self._print(shown)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Print a table.
 
-        Columns that begin with `>` are right-aligned, those with `*` take the rest of the width.
+        A column name's prefix `>` aligns it right; `*` lets it wrap and use the spare width.
         """
         from rich.table import Table
 
@@ -110,31 +107,30 @@ class Screen:
         self._print(shown)
 
     def facts(self, pairs: Iterable[tuple[str, object]]) -> None:
-        """Print names and values; those without a value are left out."""
+        """Print names and values, without those whose value is empty."""
         from rich.table import Table
 
         shown = Table.grid(padding=(0, 2, 0, 0))
         shown.add_column(style="dim", no_wrap=True)
         shown.add_column(overflow="fold")
         for name, value in pairs:
-            said = cell(value)
-            if said.parts:
-                shown.add_row(f"  {name}", self._text(said))
+            content = cell(value)
+            if content.parts:
+                shown.add_row(f"  {name}", self._text(content))
         self._print(shown)
 
     def note(self, text: str) -> None:
-        """Print a note to standard error, as `{"note": …}` if documents are wanted."""
-        said = str(cell(text))
-        self._write(self._err, _json({"note": said}) if self.as_json else said)
+        """Print a note to standard error, as `{"note": …}` if the format is JSON."""
+        content = str(cell(text))
+        self._write(self._err, _json({"note": content}) if self.as_json else content)
 
     def usage_error(self, usage: str, problem: Mapping[str, Any]) -> None:
-        """Print a usage error."""
         if not self.as_json:
             self._write(self._err, usage.rstrip())
         self.fail(problem, [str(problem["detail"])])
 
     def fail(self, problem: Mapping[str, Any], sentences: Sequence[str]) -> None:
-        """Print an error: sentences, or the problem document."""
+        """Print an error: the sentences, or the problem document."""
         if self.as_json:
             self._write(self._err, _json(problem))
             return
@@ -145,7 +141,7 @@ class Screen:
 
     @contextlib.contextmanager
     def progress(self) -> Iterator["ProgressLine"]:
-        """Show progress on standard error: a bar on a terminal, else lines."""
+        """Show progress on standard error: a bar on a terminal, otherwise lines."""
         if self.as_json or not self._err.isatty():
             yield ProgressLine(None if self.as_json else self)
             return
@@ -158,7 +154,6 @@ class Screen:
             yield ProgressLine(self, bars)
 
     def _print(self, shown: "RenderableType") -> None:
-        """Print without trailing spaces."""
         if self._rich is None:
             self._rich = self._make_console(self._out)
         with self._rich.capture() as captured:
@@ -179,19 +174,16 @@ class Screen:
             soft_wrap=False,
         )
 
-    def _text(self, said: Cell) -> "Text":
+    def _text(self, content: Cell) -> "Text":
         from rich.text import Text
 
         text = Text()
-        for part in said.parts:
+        for part in content.parts:
             text.append(part.text, STYLES[part.style])
         return text
 
     def _write(self, stream: TextIO, text: str) -> None:
-        """Write a line; go on silently once the reader has closed the pipe.
-
-        Raise any other :class:`OSError` of standard output.
-        """
+        """Write a line; ignore a closed pipe, raise other errors of standard output."""
         try:
             stream.write(f"{text}\n")
             stream.flush()
@@ -210,7 +202,7 @@ class Screen:
 
 
 class ProgressLine:
-    """A line of progress."""
+    """The progress of a command."""
 
     def __init__(self, screen: Screen | None, bars: Any = None) -> None:
         self._screen = screen
@@ -219,7 +211,7 @@ class ProgressLine:
         self._said = ""
 
     def update(self, what: str, done: float, total: float, of: str = "") -> None:
-        """Show progress; `of` is printed behind the bar: `3 of 4 instances`."""
+        """Show progress; `of` is printed after the bar: `3 of 4 instances`."""
         what, of = str(cell(what)), str(cell(of))
         if self._bars is not None:
             if self._task is None:
@@ -227,13 +219,15 @@ class ProgressLine:
             self._bars.update(
                 self._task, description=what, completed=done, total=max(total, 1), of=of
             )
-        elif self._screen is not None and self._said != (said := f"{what}: {of}" if of else what):
-            self._said = said
-            self._screen.note(said)
+        elif self._screen is not None and self._said != (
+            content := f"{what}: {of}" if of else what
+        ):
+            self._said = content
+            self._screen.note(content)
 
 
 def make_screen(*, as_json: bool, colour: bool) -> Screen:
-    """Return the screen of this process; a closed stream (`>&-`) is replaced by the null device."""
+    """Return the screen of this process; a closed stream (`>&-`) becomes the null device."""
     out, err = (stream or _open_devnull() for stream in (sys.stdout, sys.stderr))
     return Screen(as_json=as_json, out=out, err=err, colour=colour)
 
@@ -243,7 +237,7 @@ def _open_devnull() -> TextIO:
 
 
 def _json(document: Any, indent: int | None = None) -> str:
-    """Return JSON with plain letters, and escapes for what must not reach a terminal."""
+    """Return JSON in which characters that control a terminal are escaped."""
     between = None if indent else (",", ":")
     written = json.dumps(document, ensure_ascii=False, indent=indent, separators=between)
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", written)

@@ -1,1 +1,1 @@
-"""The commands, by subject."""
+"""The commands, one module per subject."""

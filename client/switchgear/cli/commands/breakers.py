@@ -1,6 +1,5 @@
-"""Breakers: list, show, override, reset, history."""
+"""Commands for circuit breakers."""
 
-import argparse
 import re
 
 from switchgear.cli import exits
@@ -8,34 +7,70 @@ from switchgear.cli.api_client import Document, url_path
 from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import output
 from switchgear.cli.formatting import StyledText, pluralize
-from switchgear.cli.parser import Commands, add_dry_run, add_reason, argument_type, parse_duration
+from switchgear.cli.parser import DRY_RUN, Commands, option, parse_duration, reason
 from switchgear.cli.views import breakers as views
 
 MODES = ("forced_open", "forced_closed", "disabled", "metrics_only")
 STATES = ("closed", "open", "half_open", "unknown")
-WHY = "what you saw and where (at least 10 letters, and not vague)"
 MAX_SHOWN = 50
 
 
 def register(commands: Commands) -> None:
-    breakers = commands.group(
+    breakers = commands.add_group(
         "breakers",
         "circuit breakers: list, show, override, reset, clear, history",
-        ("list", list_breakers, "every breaker, the worst first", _list_options),
+        list_breakers,
+        "every breaker, the worst first",
+        option("--all", action="store_true", help="also those that nobody reports"),
+        option("--state", choices=STATES),
+        option("--caller", metavar="SERVICE"),
+        option("--callee", metavar="SERVICE"),
+        option("--q", metavar="TEXT", help="in caller, callee or owner"),
     )
-    breakers.add("show", show, "one breaker and its policy", _dependency_options)
+    dependency = option("dependency", parse=_parse_dependency, metavar="CALLER/CALLEE")
+    why = reason("what you saw and where (at least 10 letters, and not vague)")
+    breakers.add("show", show_breaker, "one breaker and its policy", dependency)
     breakers.add(
-        "override", override, "force a mode upon every instance's breaker", _override_options
+        "override",
+        override_breaker,
+        "force a mode upon every instance's breaker",
+        dependency,
+        option("mode", choices=MODES, metavar="MODE", help=", ".join(MODES)),
+        option(
+            "--for",
+            dest="duration",
+            metavar="DURATION",
+            parse=parse_duration,
+            required=True,
+            help="90s, 30m, … up to 30d",
+        ),
+        why,
+        DRY_RUN,
     )
-    breakers.add("reset", reset, "let every instance's breaker begin anew, closed", _reason_options)
-    breakers.add("clear", clear, "end an override", _reason_options)
-    breakers.add("history", history, "its transitions, and its last minutes", _history_options)
+    breakers.add(
+        "reset",
+        reset_breaker,
+        "let every instance's breaker begin anew, closed",
+        dependency,
+        why,
+        DRY_RUN,
+    )
+    breakers.add("clear", clear_override, "end an override", dependency, why, DRY_RUN)
+    breakers.add(
+        "history",
+        show_history,
+        "its transitions, and its last minutes",
+        dependency,
+        option(
+            "--minutes", type=int, default=60, metavar="N", help="how many of the last ones; 60"
+        ),
+    )
 
 
 def list_breakers(call: CommandContext) -> int:
     args = call.args
     query = {"state": args.state, "caller": args.caller, "callee": args.callee, "q": args.q}
-    found = views.ordered(output.get_all(call, "/breakers/", query))
+    found = views.sort_breakers(output.get_all(call, "/breakers/", query))
     if call.print_json(found):
         return exits.DONE
     if not found:
@@ -44,7 +79,7 @@ def list_breakers(call: CommandContext) -> int:
     clock = call.clock
     shown = [one for one in found if args.all or args.state or not views.is_silent(one)]
     if shown:
-        call.screen.table(views.COLUMNS, [views.row(one, clock) for one in shown])
+        call.screen.table(views.COLUMNS, [views.breaker_row(one, clock) for one in shown])
     if hidden := len(found) - len(shown):
         call.screen.line(
             StyledText(
@@ -54,34 +89,34 @@ def list_breakers(call: CommandContext) -> int:
     return exits.DONE
 
 
-def show(call: CommandContext) -> int:
+def show_breaker(call: CommandContext) -> int:
     caller, callee = call.args.dependency
     dependency = call.console.get(f"/dependencies{url_path(caller, callee)}/")
     rows = call.console.get("/breakers/", {"caller": caller, "callee": callee})["results"]
     breaker = rows[0] if rows else None
     if call.print_json({"breaker": breaker, "dependency": dependency}):
         return exits.DONE
-    state = views.state(breaker["state"] if breaker else "unknown")
+    state = views.format_state(breaker["state"] if breaker else "unknown")
     call.screen.line(StyledText(dependency["name"], "name"), "  ", state)
-    told = views.facts(breaker, call.clock) if breaker else []
-    call.screen.facts([*told, *views.policy(dependency)])
+    facts = views.breaker_facts(breaker, call.clock) if breaker else []
+    call.screen.facts([*facts, *views.policy_facts(dependency)])
     return exits.DONE
 
 
-def override(call: CommandContext) -> int:
+def override_breaker(call: CommandContext) -> int:
     return _put_override(call, call.args.mode, call.args.duration)
 
 
-def reset(call: CommandContext) -> int:
+def reset_breaker(call: CommandContext) -> int:
     return _put_override(call, "reset", None)
 
 
-def clear(call: CommandContext) -> int:
+def clear_override(call: CommandContext) -> int:
     body = {"reason": call.args.reason, "dry_run": call.args.dry_run or None}
     return _print_override(call, call.console.send("DELETE", _override_path(call), body).document)
 
 
-def history(call: CommandContext) -> int:
+def show_history(call: CommandContext) -> int:
     caller, callee = call.args.dependency
     query = {"minutes": call.args.minutes, "limit": MAX_SHOWN}
     found = call.console.get(f"/breakers{url_path(caller, callee)}/history", query)
@@ -89,7 +124,9 @@ def history(call: CommandContext) -> int:
         return exits.DONE
     if found["minutes"]:
         first = call.clock.short_time(found["minutes"][0]["minute"])
-        call.screen.line(StyledText(f"from {first}  ", "quiet"), views.minutes(found["minutes"]))
+        call.screen.line(
+            StyledText(f"from {first}  ", "quiet"), views.format_minutes(found["minutes"])
+        )
         call.screen.line(StyledText("a minute each: . closed  + half-open  # open", "quiet"))
         call.screen.blank_line()
     if not found["results"]:
@@ -116,8 +153,8 @@ def _print_override(call: CommandContext, one: Document) -> int:
     if one.get("dry_run"):
         call.screen.line(output.DRY_RUN)
     mode = one["mode"].upper().replace("_", " ")
-    said = f"{mode}, ended" if one["ended_at"] else mode
-    call.screen.line(StyledText(one["name"], "name"), "  ", StyledText(said, "warn"))
+    status = f"{mode}, ended" if one["ended_at"] else mode
+    call.screen.line(StyledText(one["name"], "name"), "  ", StyledText(status, "warn"))
     call.screen.facts(views.override_facts(one, call.clock))
     return exits.DONE
 
@@ -134,45 +171,3 @@ def _parse_dependency(text: str) -> tuple[str, str]:
     if found is None:
         raise ValueError("write 'core->oracle' (in quotes) or core/oracle")
     return found[1], found[2]
-
-
-def _list_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--all", action="store_true", help="also those that nobody reports")
-    parser.add_argument("--state", choices=STATES)
-    parser.add_argument("--caller", metavar="SERVICE")
-    parser.add_argument("--callee", metavar="SERVICE")
-    parser.add_argument("--q", metavar="TEXT", help="in caller, callee or owner")
-
-
-def _dependency_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "dependency", type=argument_type(_parse_dependency), metavar="CALLER/CALLEE"
-    )
-
-
-def _reason_options(parser: argparse.ArgumentParser) -> None:
-    _dependency_options(parser)
-    add_reason(parser, WHY)
-    add_dry_run(parser)
-
-
-def _override_options(parser: argparse.ArgumentParser) -> None:
-    _dependency_options(parser)
-    parser.add_argument("mode", choices=MODES, metavar="MODE", help=", ".join(MODES))
-    parser.add_argument(
-        "--for",
-        dest="duration",
-        metavar="DURATION",
-        type=argument_type(parse_duration),
-        required=True,
-        help="90s, 30m, … up to 30d",
-    )
-    add_reason(parser, WHY)
-    add_dry_run(parser)
-
-
-def _history_options(parser: argparse.ArgumentParser) -> None:
-    _dependency_options(parser)
-    parser.add_argument(
-        "--minutes", type=int, default=60, metavar="N", help="how many of the last ones; 60"
-    )

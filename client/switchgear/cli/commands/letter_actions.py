@@ -1,4 +1,4 @@
-"""Retry, discard and purge dead letters, by id or in bulk."""
+"""Commands that retry, discard or purge dead letters, by id or in bulk."""
 
 import argparse
 from collections.abc import Callable
@@ -8,50 +8,96 @@ from switchgear.cli import exits
 from switchgear.cli.api_client import Document, url_path
 from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import letter_jobs, output
-from switchgear.cli.commands.letter_filters import add_filters, add_server, read_filters
 from switchgear.cli.formatting import StyledText
-from switchgear.cli.parser import Commands, add_dry_run, add_reason, argument_type, parse_rate
+from switchgear.cli.parser import DRY_RUN, Commands, option, parse_rate, reason
 from switchgear.cli.views import letters as views
 
-WHY = "what was wrong, and what has changed since"
 MORE = (
     "By ids it is done at once; those that an option chooses, or --all, are done by a job, at a"
     " bounded rate."
 )
+FILTERS = {
+    "fingerprint": "of a group, as `dlq groups` shows it",
+    "error": "a part of the error",
+    "error_type": "all of the error's type",
+    "q": "a part of any name or value",
+    "field": "a field, or a path into its JSON, that is there; or path=value",
+    "value": "what has to be in --field",
+    "before": "failed before that time (RFC 3339)",
+    "after": "failed then or later",
+}
+SERVER = option("--server", metavar="NAME", help="the Redis server, if there are several")
+STREAM = option("stream", metavar="STREAM", help="axiom:dlq:events, or outbox")
 
 
 def register(dlq: Commands) -> None:
-    for action, said in (
-        ("retry", "put letters back into the stream they came from"),
-        ("discard", "take letters away; the archive keeps them for 30 days"),
-        ("purge", "archive all that are chosen, after a second person's approval"),
-    ):
-        dlq.add(
-            action,
-            _make_command(action),
-            said,
-            _make_options(action),
-            MORE if action != "purge" else "",
-        )
+    ids = option("ids", nargs="*", metavar="ID", help="letters, by their ids")
+    why = reason("what was wrong, and what has changed since")
+    edit = option(
+        "--edit",
+        action="append",
+        parse=_parse_edit,
+        metavar="FIELD=VALUE",
+        help="send it with this value instead; FIELD= for none. Again for another",
+    )
+    bulk = (
+        add_filters,
+        option("--all", action="store_true", help="every letter there is now"),
+        option("--rate", parse=parse_rate, metavar="N", help="at most so many a second; 50"),
+        SERVER,
+        DRY_RUN,
+    )
+    follow = option("--follow", action="store_true", help="until the job is over")
+    dlq.add(
+        "retry",
+        _make_command("retry"),
+        "put letters back into the stream they came from",
+        *(STREAM, ids, why, edit, *bulk, follow),
+        details=MORE,
+    )
+    dlq.add(
+        "discard",
+        _make_command("discard"),
+        "take letters away; the archive keeps them for 30 days",
+        *(STREAM, ids, why, *bulk, follow),
+        details=MORE,
+    )
+    dlq.add(
+        "purge",
+        _make_command("purge"),
+        "archive all that are chosen, after a second person's approval",
+        *(STREAM, why, *bulk),
+    )
+
+
+def add_filters(parser: argparse._ActionsContainer) -> None:
+    which = parser.add_argument_group("which letters")
+    for name, text in FILTERS.items():
+        which.add_argument(f"--{name.replace('_', '-')}", metavar="TEXT", help=text)
+
+
+def read_filters(args: argparse.Namespace) -> dict[str, str]:
+    filters = {name: getattr(args, name) for name in FILTERS}
+    return {name: value for name, value in filters.items() if value is not None}
 
 
 def _make_command(action: str) -> Callable[[CommandContext], int]:
     def act(call: CommandContext) -> int:
-        ids, given = getattr(call.args, "ids", []), read_filters(call.args)
-        if bool(ids) + bool(given) + call.args.all != 1:
-            said = "Say which letters: by id, by an option such as --fingerprint, or --all."
+        ids, filters = getattr(call.args, "ids", []), read_filters(call.args)
+        if bool(ids) + bool(filters) + call.args.all != 1:
+            detail = "Say which letters: by id, by an option such as --fingerprint, or --all."
             if action == "purge":
-                said = "Say which letters: by an option such as --fingerprint, or --all."
-            raise exits.make_exit(exits.USAGE, "usage", said)
+                detail = "Say which letters: by an option such as --fingerprint, or --all."
+            raise exits.make_exit(exits.USAGE, "usage", detail)
         if not ids:
-            return _act_in_bulk(call, action, given)
+            return _act_in_bulk(call, action, filters)
         return _act_by_ids(call, action, ids)
 
     return act
 
 
 def _act_by_ids(call: CommandContext, action: str, ids: list[str]) -> int:
-    """Act on one letter after the other, up to the first failure; print what was done."""
+    """Act on the letters in order, up to the first failure; print the results."""
     documents: list[Document] = []
     try:
         for one in ids:
@@ -63,7 +109,7 @@ def _act_by_ids(call: CommandContext, action: str, ids: list[str]) -> int:
 
 
 def _act_on_letter(call: CommandContext, action: str, letter: str) -> Document:
-    """Act on one letter and print it at once, as the next one may fail."""
+    """Act on one letter and print the result at once, as the next one may fail."""
     body: dict[str, Any] = {"reason": call.args.reason, "dry_run": call.args.dry_run or None}
     query = {"server": call.args.server}
     if call.args.stream == views.OUTBOX:
@@ -90,7 +136,7 @@ def _print_result(call: CommandContext, action: str, one: Document) -> None:
     call.screen.line(StyledText("✔ ", "good"), f"{one['id']} {done}{new}{again}{back}")
 
 
-def _act_in_bulk(call: CommandContext, action: str, given: dict[str, str]) -> int:
+def _act_in_bulk(call: CommandContext, action: str, filters: dict[str, str]) -> int:
     args = call.args
     if args.stream == views.OUTBOX:
         raise exits.make_exit(
@@ -100,7 +146,7 @@ def _act_in_bulk(call: CommandContext, action: str, given: dict[str, str]) -> in
         "action": action,
         "stream": args.stream,
         "server": args.server,
-        "filter": given or None,
+        "filter": filters or None,
         "rate_per_second": args.rate,
         "reason": args.reason,
         "dry_run": args.dry_run or None,
@@ -114,7 +160,7 @@ def _act_in_bulk(call: CommandContext, action: str, given: dict[str, str]) -> in
     if args.dry_run:
         if not call.print_json(document):
             call.screen.line(StyledText("Dry run: nothing was done.", "strong"))
-            call.screen.facts(views.plan(document))
+            call.screen.facts(views.plan_facts(document))
         return exits.DONE
     if getattr(args, "follow", False):
         return letter_jobs.follow_job(call, document["id"], lambda: _print_job(call, document))
@@ -129,38 +175,8 @@ def _print_job(call: CommandContext, document: Document) -> None:
         call.screen.line(StyledText(hint, "quiet"))
 
 
-def _make_options(action: str) -> Callable[[argparse.ArgumentParser], None]:
-    def options(parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("stream", metavar="STREAM", help="axiom:dlq:events, or outbox")
-        if action != "purge":
-            parser.add_argument("ids", nargs="*", metavar="ID", help="letters, by their ids")
-        add_reason(parser, WHY)
-        if action == "retry":
-            parser.add_argument(
-                "--edit",
-                action="append",
-                type=argument_type(_parse_edit),
-                metavar="FIELD=VALUE",
-                help="send it with this value instead; FIELD= for none. Again for another",
-            )
-        add_filters(parser)
-        parser.add_argument("--all", action="store_true", help="every letter there is now")
-        parser.add_argument(
-            "--rate",
-            type=argument_type(parse_rate),
-            metavar="N",
-            help="at most so many a second; 50",
-        )
-        add_server(parser)
-        add_dry_run(parser)
-        if action != "purge":
-            parser.add_argument("--follow", action="store_true", help="until the job is over")
-
-    return options
-
-
 def _parse_edit(text: str) -> tuple[str, str | None]:
-    """Return the field and its value: None without a value, which removes it; empty for `""`."""
+    """Return field and value: None for `FIELD=`, which removes it, empty text for `FIELD=""`."""
     name, sign, value = text.partition("=")
     if not name or not sign:
         raise ValueError("write FIELD=VALUE")

@@ -1,6 +1,5 @@
-"""Bulk jobs over dead letters: list, show, follow, pause, resume, cancel."""
+"""Commands for bulk jobs over dead letters."""
 
-import argparse
 from collections.abc import Callable
 
 from switchgear.cli import exits
@@ -8,7 +7,7 @@ from switchgear.cli.api_client import Document, url_path
 from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import output
 from switchgear.cli.formatting import StyledText
-from switchgear.cli.parser import Commands, add_reason
+from switchgear.cli.parser import Commands, option, reason
 from switchgear.cli.views import letters as views
 
 MAX_LISTED = 50
@@ -20,15 +19,20 @@ VERBS = {
 
 
 def register(dlq: Commands) -> None:
-    job = dlq.group(
+    jobs = dlq.add_group(
         "job",
         "bulk jobs: list, show, follow, pause, resume, cancel",
-        ("list", list_jobs, "jobs that are not over, or all", _list_options),
+        list_jobs,
+        "jobs that are not over, or all",
+        option("--all", action="store_true", help="also those that are over"),
+        option("--stream", metavar="STREAM", help="only of this one"),
     )
-    job.add("show", show, "one job", _job_options)
-    job.add("follow", follow, "one job until it is over", _job_options)
-    for verb, said in VERBS.items():
-        job.add(verb, _make_command(verb), said, _action_options)
+    job = option("job", type=int, metavar="JOB", help="its number")
+    why = reason("why; it is kept in the audit trail", required=False)
+    jobs.add("show", show_job, "one job", job)
+    jobs.add("follow", follow_given_job, "one job until it is over", job)
+    for verb, summary in VERBS.items():
+        jobs.add(verb, _make_command(verb), summary, job, why)
 
 
 def list_jobs(call: CommandContext) -> int:
@@ -41,29 +45,29 @@ def list_jobs(call: CommandContext) -> int:
     return output.print_table(call, found, views.JOB_COLUMNS, views.job_row, empty)
 
 
-def show(call: CommandContext) -> int:
+def show_job(call: CommandContext) -> int:
     one = call.console.get(f"/dlq/jobs{url_path(call.args.job)}/")
     if not call.print_json(one):
         print_job(call, one)
     return exits.DONE
 
 
-def follow(call: CommandContext) -> int:
+def follow_given_job(call: CommandContext) -> int:
     return follow_job(call, call.args.job)
 
 
 def print_job(call: CommandContext, one: Document) -> None:
-    call.screen.line(StyledText(f"job {one['id']}", "name"), "  ", views.job_state(one))
+    call.screen.line(StyledText(f"job {one['id']}", "name"), "  ", views.format_job_state(one))
     call.screen.facts(views.job_facts(one, call.clock))
 
 
 def follow_job(call: CommandContext, job_id: int, begun: Callable[[], None] | None = None) -> int:
-    """Follow a job to its end and print it.
+    """Follow a job until it is over, and print it.
 
-    `begun` prints the change that began it, if following fails.
+    If following fails, `begun` prints the response to the change that started the job.
     """
-    said = f"The job began, but it could not be followed (switchgear dlq job follow {job_id}):"
-    with call.report_if_lost(begun, said), call.screen.progress() as progress:
+    detail = f"The job began, but it could not be followed (switchgear dlq job follow {job_id}):"
+    with call.report_if_lost(begun, detail), call.screen.progress() as progress:
         for one in call.poll(f"/dlq/jobs{url_path(job_id)}/"):
             done, total = one["progress"]["done"], one["progress"]["total"]
             why = f": {one['hold_reason']}" if one["hold_reason"] else ""
@@ -75,8 +79,8 @@ def follow_job(call: CommandContext, job_id: int, begun: Callable[[], None] | No
         print_job(call, one)
     if one["state"] == "completed":
         return exits.DONE
-    said = one["error"] or one["outcome"] or "see above"
-    raise exits.make_exit(exits.FAILED, "job-over", f"The job is {one['state']}: {said}")
+    detail = one["error"] or one["outcome"] or "see above"
+    raise exits.make_exit(exits.FAILED, "job-over", f"The job is {one['state']}: {detail}")
 
 
 def _make_command(verb: str) -> Callable[[CommandContext], int]:
@@ -88,17 +92,3 @@ def _make_command(verb: str) -> Callable[[CommandContext], int]:
         return exits.DONE
 
     return act
-
-
-def _list_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--all", action="store_true", help="also those that are over")
-    parser.add_argument("--stream", metavar="STREAM", help="only of this one")
-
-
-def _job_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("job", type=int, metavar="JOB", help="its number")
-
-
-def _action_options(parser: argparse.ArgumentParser) -> None:
-    _job_options(parser)
-    add_reason(parser, "why; it is kept in the audit trail", required=False)

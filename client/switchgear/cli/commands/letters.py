@@ -1,30 +1,60 @@
-"""Dead letters: list, show, group, archive, restore."""
-
-import argparse
+"""Commands for streams of dead letters and their archive."""
 
 from switchgear.cli import exits
 from switchgear.cli.api_client import url_path
 from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import letter_actions, letter_jobs, output
-from switchgear.cli.commands.letter_filters import add_filters, add_server, read_filters
+from switchgear.cli.commands.letter_actions import SERVER, STREAM, read_filters
 from switchgear.cli.formatting import StyledText
-from switchgear.cli.parser import Commands, add_dry_run, add_reason, argument_type, parse_count
+from switchgear.cli.parser import DRY_RUN, Commands, option, parse_count, reason
 from switchgear.cli.views import letters as views
 
 MAX_SHOWN = 50
 
 
 def register(commands: Commands) -> None:
-    dlq = commands.group(
+    dlq = commands.add_group(
         "dlq",
         "dead letters: list, show, groups, retry, discard, purge, archive, restore, job",
-        ("list", list_streams, "every stream of dead letters, the deepest first", add_server),
+        list_streams,
+        "every stream of dead letters, the deepest first",
+        SERVER,
     )
-    dlq.add("show", show, "a stream's letters, or one of them", _show)
-    dlq.add("groups", groups, "a stream's letters by what they failed of", _stream)
+    limit = option(
+        "--limit",
+        parse=parse_count,
+        default=MAX_SHOWN,
+        metavar="N",
+        help=f"at most so many; {MAX_SHOWN}",
+    )
+    dlq.add(
+        "show",
+        show_letters,
+        "a stream's letters, or one of them",
+        STREAM,
+        SERVER,
+        option("id", nargs="?", metavar="ID", help="of one letter, to see all of it"),
+        letter_actions.add_filters,
+        limit,
+    )
+    dlq.add("groups", list_groups, "a stream's letters by what they failed of", STREAM, SERVER)
     letter_actions.register(dlq)
-    dlq.add("archive", archive, "what left through the console, newest first", _archive)
-    dlq.add("restore", restore, "put a letter from the archive back", _restore)
+    dlq.add(
+        "archive",
+        list_archive,
+        "what left through the console, newest first",
+        option("stream", nargs="?", metavar="STREAM"),
+        SERVER,
+        limit,
+    )
+    dlq.add(
+        "restore",
+        restore_letter,
+        "put a letter from the archive back",
+        option("number", type=int, metavar="NUMBER", help="as `dlq archive` shows it"),
+        reason("why it has to come back"),
+        DRY_RUN,
+    )
     letter_jobs.register(dlq)
 
 
@@ -36,12 +66,12 @@ def list_streams(call: CommandContext) -> int:
         call.screen.line("No stream of dead letters is known.")
         return exits.DONE
     clock = call.clock
-    rows = [views.stream_row(one, clock) for one in views.ordered(found)]
+    rows = [views.stream_row(one, clock) for one in views.sort_streams(found)]
     call.screen.table(views.STREAM_COLUMNS, rows)
     return exits.DONE
 
 
-def show(call: CommandContext) -> int:
+def show_letters(call: CommandContext) -> int:
     if call.args.stream == views.OUTBOX:
         return _show_failed(call)
     path = f"/dlq/streams{url_path(call.args.stream)}/messages"
@@ -55,7 +85,7 @@ def show(call: CommandContext) -> int:
     return output.print_table(call, found["results"], views.LETTER_COLUMNS, views.letter_row, empty)
 
 
-def groups(call: CommandContext) -> int:
+def list_groups(call: CommandContext) -> int:
     path = f"/dlq/streams{url_path(call.args.stream)}/groups/"
     found = call.console.get(path, {"server": call.args.server})
     if call.print_json(found):
@@ -71,7 +101,7 @@ def groups(call: CommandContext) -> int:
     return exits.DONE
 
 
-def archive(call: CommandContext) -> int:
+def list_archive(call: CommandContext) -> int:
     query = {"server": call.args.server, "stream": call.args.stream}
     found = call.console.get_pages("/dlq/archive/", query, call.args.limit)
     if found["more"]:
@@ -82,15 +112,15 @@ def archive(call: CommandContext) -> int:
     )
 
 
-def restore(call: CommandContext) -> int:
+def restore_letter(call: CommandContext) -> int:
     body = {"reason": call.args.reason, "dry_run": call.args.dry_run or None}
     path = f"/dlq/archive{url_path(call.args.number)}/restore"
     one = call.console.send("POST", path, body).document
     if not call.print_json(one):
         new = f" as {one['new_id']}" if one.get("new_id") else ""
-        said = "Dry run: it would be put back" if one.get("dry_run") else "✔ Put back"
+        text = "Dry run: it would be put back" if one.get("dry_run") else "✔ Put back"
         call.screen.line(
-            StyledText(said, "good"), " into ", StyledText(one["stream"], "name"), f"{new}."
+            StyledText(text, "good"), " into ", StyledText(one["stream"], "name"), f"{new}."
         )
     return exits.DONE
 
@@ -102,8 +132,8 @@ def _show_letter(call: CommandContext, path: str) -> int:
     call.screen.line(StyledText(one["stream"], "name"), f"  {one['id']}")
     call.screen.facts(views.letter_facts(one, call.clock))
     for title, pairs in (
-        ("Fields, as they may be shown", list(views.fields(one))),
-        ("What it went through", list(views.history(one, call.clock))),
+        ("Fields, as they may be shown", list(views.letter_fields(one))),
+        ("What it went through", list(views.letter_history(one, call.clock))),
     ):
         if pairs:
             call.screen.blank_line()
@@ -113,15 +143,15 @@ def _show_letter(call: CommandContext, path: str) -> int:
 
 
 def _show_failed(call: CommandContext) -> int:
-    """The outbox: messages of the console's own that could not be delivered."""
-    wanted = call.args.id
-    page = call.console.get_pages("/dlq/outbox/", None, *([] if wanted else [call.args.limit]))
+    """Print the console's own messages that could not be delivered."""
+    message_id = call.args.id
+    page = call.console.get_pages("/dlq/outbox/", None, *([] if message_id else [call.args.limit]))
     found = page["results"]
-    if wanted is not None:
-        found = [one for one in found if str(one["id"]) == wanted]
+    if message_id is not None:
+        found = [one for one in found if str(one["id"]) == message_id]
         if not found:
-            said = f"No message {wanted} of the outbox failed for good. All: dlq show outbox"
-            raise exits.make_exit(exits.NOT_FOUND, "no-letter", said)
+            text = f"No message {message_id} of the outbox failed for good. All: dlq show outbox"
+            raise exits.make_exit(exits.NOT_FOUND, "no-letter", text)
     elif page["more"]:
         output.note_truncated(call, call.args.limit, "messages: add --limit")
     if call.print_json(found):
@@ -133,37 +163,3 @@ def _show_failed(call: CommandContext) -> int:
     else:
         call.screen.line(StyledText("✔ No message failed for good.", "good"))
     return exits.DONE
-
-
-def _stream(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("stream", metavar="STREAM", help="axiom:dlq:events, or outbox")
-    add_server(parser)
-
-
-def _show(parser: argparse.ArgumentParser) -> None:
-    _stream(parser)
-    parser.add_argument("id", nargs="?", metavar="ID", help="of one letter, to see all of it")
-    add_filters(parser)
-    _limit(parser)
-
-
-def _archive(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("stream", nargs="?", metavar="STREAM")
-    add_server(parser)
-    _limit(parser)
-
-
-def _restore(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("number", type=int, metavar="NUMBER", help="as `dlq archive` shows it")
-    add_reason(parser, "why it has to come back")
-    add_dry_run(parser)
-
-
-def _limit(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--limit",
-        type=argument_type(parse_count),
-        default=MAX_SHOWN,
-        metavar="N",
-        help=f"at most so many; {MAX_SHOWN}",
-    )

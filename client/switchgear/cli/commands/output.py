@@ -1,4 +1,4 @@
-"""Output that many commands share: one switch, approvals and lists."""
+"""Output shared by commands: switches, approvals and lists."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,19 +15,21 @@ DRY_RUN = StyledText("Dry run: nothing was done. It would be so:", "strong")
 
 
 def print_switch(call: CommandContext, one: Document, more: Facts = ()) -> None:
-    """Print a switch; `more` are facts below its own."""
-    call.screen.line(StyledText(one["id"], "name"), "  ", single_line(views.state(one)))
-    call.screen.facts([("console", call.console.title), *views.facts(one, call.clock), *more])
+    """Print a switch with its facts, followed by `more` facts."""
+    call.screen.line(StyledText(one["id"], "name"), "  ", single_line(views.format_state(one)))
+    call.screen.facts(
+        [("console", call.console.title), *views.switch_facts(one, call.clock), *more]
+    )
 
 
 def print_approval(call: CommandContext, approval: Document) -> None:
-    """Print the request that waits for a second person."""
+    """Print a request that needs a second person's approval."""
     head = StyledText("⚑ Waits for a second person", "warn")
     call.screen.line(head, f" (request {approval['id']}): {approval['summary']}.")
 
 
 def print_review(call: CommandContext, found: Document) -> None:
-    """Print the review request for a rule that was overridden."""
+    """Print the review request for an overridden rule."""
     head = StyledText("⚠ Has to be reviewed by somebody else", "warn")
     call.screen.line(head, f" (request {found['id']}): {found['summary']}.")
 
@@ -39,7 +41,7 @@ def print_table(
     row: Callable[[Mapping[str, Any], Clock], Sequence[object]],
     empty: str | StyledText,
 ) -> int:
-    """Print a list: the documents, or a row for each; `empty` if there is none."""
+    """Print a list as JSON or as a table; `empty` replaces an empty table."""
     if call.print_json(found):
         return exits.DONE
     clock = call.clock
@@ -51,7 +53,7 @@ def print_table(
 
 
 def get_all(call: CommandContext, path: str, query: Query) -> list[Document]:
-    """Return all pages of a list; note if it was cut."""
+    """Return all items of a paged list; note if there are too many."""
     page = call.console.get_pages(path, query)
     found: list[Document] = page["results"]
     if page["more"]:
@@ -60,5 +62,5 @@ def get_all(call: CommandContext, path: str, query: Query) -> list[Document]:
 
 
 def note_truncated(call: CommandContext, most: int, what: str) -> None:
-    """Note on standard error that a list goes on."""
+    """Note on standard error that the list has more items than are shown."""
     call.screen.note(f"There are more than {most:,} {what}.")

@@ -1,4 +1,4 @@
-"""Ramps: list, show, follow, advance, pause, resume, abort."""
+"""Commands for ramps."""
 
 import argparse
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from switchgear.cli.api_client import Document, switch_path, url_path
 from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import output
 from switchgear.cli.formatting import StyledText, parse_time
-from switchgear.cli.parser import Commands, add_dry_run, add_reason
+from switchgear.cli.parser import DRY_RUN, Commands, option, reason
 from switchgear.cli.views import ramps as views
 from switchgear.evaluation.snapshot import resolve_switch_id
 
@@ -22,20 +22,32 @@ VERBS = {
 
 
 def register(commands: Commands) -> None:
-    ramp = commands.group(
+    ramps = commands.add_group(
         "ramp",
         "ramps under way: list, show, follow, advance, pause, resume, abort",
-        ("list", list_ramps, "ramps that are not over, or all", _list_options),
+        list_ramps,
+        "ramps that are not over, or all",
+        option("--all", action="store_true", help="also those that are over"),
+        option("--switch", metavar="SWITCH", help="only of this one"),
     )
-    ramp.add("show", show, "one ramp, its steps and gates", _ramp_options)
-    ramp.add("follow", follow, "one ramp until it is over", _ramp_options)
-    for verb, said in VERBS.items():
-        ramp.add(
-            verb,
-            _make_command(verb),
-            said,
-            _advance_options if verb == "advance" else _action_options,
-        )
+    ramp = option(
+        "ramp",
+        type=_parse_ramp,
+        metavar="RAMP",
+        help="its number, or the switch whose ramp is under way",
+    )
+    step = option(
+        "--step",
+        type=int,
+        metavar="N",
+        help="the step to be left, from 1, as you saw it; at another nothing happens",
+    )
+    why = reason("why; it is kept in the audit trail")
+    ramps.add("show", show_ramp, "one ramp, its steps and gates", ramp)
+    ramps.add("follow", follow_given_ramp, "one ramp until it is over", ramp)
+    for verb, summary in VERBS.items():
+        more = (step,) if verb == "advance" else ()
+        ramps.add(verb, _make_command(verb), summary, ramp, why, DRY_RUN, *more)
 
 
 def list_ramps(call: CommandContext) -> int:
@@ -44,38 +56,38 @@ def list_ramps(call: CommandContext) -> int:
     if found["more"]:
         output.note_truncated(call, MAX_LISTED, "ramps; the newest are shown")
     empty = "No ramp is under way." if not call.args.all else "There was no ramp yet."
-    return output.print_table(call, found["results"], views.COLUMNS, views.row, empty)
+    return output.print_table(call, found["results"], views.COLUMNS, views.ramp_row, empty)
 
 
-def show(call: CommandContext) -> int:
+def show_ramp(call: CommandContext) -> int:
     one = _get_ramp(call)
     if not call.print_json(one):
         print_ramp(call, one)
     return exits.DONE
 
 
-def follow(call: CommandContext) -> int:
+def follow_given_ramp(call: CommandContext) -> int:
     return follow_ramp(call, _get_ramp(call)["id"])
 
 
 def print_ramp(call: CommandContext, one: Document) -> None:
     """Print a ramp with its steps."""
     name = "a ramp" if one["id"] is None else f"ramp {one['id']}"
-    call.screen.line(StyledText(one["switch"], "name"), f"  {name}  ", views.state(one))
+    call.screen.line(StyledText(one["switch"], "name"), f"  {name}  ", views.format_state(one))
     clock = call.clock
-    call.screen.facts(views.facts(one, clock))
+    call.screen.facts(views.ramp_facts(one, clock))
     call.screen.blank_line()
     rows = [views.step_row(number, step, clock) for number, step in enumerate(one["steps"], 1)]
     call.screen.table(views.STEP_COLUMNS, rows)
 
 
 def follow_ramp(call: CommandContext, ramp_id: int, begun: Callable[[], None] | None = None) -> int:
-    """Follow a ramp to its end and print it; succeed if it completed.
+    """Follow a ramp until it is over, and print it; fail unless it completed.
 
-    `begun` prints the change that began it, if following fails.
+    If following fails, `begun` prints the response to the change that started the ramp.
     """
-    said = f"The ramp began, but it could not be followed (switchgear ramp follow {ramp_id}):"
-    with call.report_if_lost(begun, said), call.screen.progress() as progress:
+    given = f"The ramp began, but it could not be followed (switchgear ramp follow {ramp_id}):"
+    with call.report_if_lost(begun, given), call.screen.progress() as progress:
         for one in call.poll(f"/ramps{url_path(ramp_id)}/"):
             clock = call.clock
             what = f"{one['switch']}  {views.step_of(one)}"
@@ -91,12 +103,12 @@ def follow_ramp(call: CommandContext, ramp_id: int, begun: Callable[[], None] | 
         print_ramp(call, one)
     if one["state"] == "completed":
         return exits.DONE
-    said = one["error"] or one["outcome"] or one["hold_reason"] or "see above"
-    raise exits.make_exit(exits.FAILED, "ramp-over", f"The ramp is {one['state']}: {said}")
+    given = one["error"] or one["outcome"] or one["hold_reason"] or "see above"
+    raise exits.make_exit(exits.FAILED, "ramp-over", f"The ramp is {one['state']}: {given}")
 
 
 def _completed_steps(one: Document, call: CommandContext) -> float:
-    """Return the completed steps and the elapsed fraction of the current dwell."""
+    """Return the completed steps plus the elapsed fraction of the current dwell."""
     index = one["step_index"]
     if one["state"] == "completed" or index >= len(one["steps"]):
         return float(len(one["steps"]))
@@ -133,13 +145,13 @@ def _get_ramp(call: CommandContext) -> Document:
 
 
 def _ramp_id(call: CommandContext) -> int:
-    """Return the ramp given, or the running one of the switch given."""
-    said: int | str = call.args.ramp
-    if isinstance(said, int):
-        return said
-    live: int | None = call.console.get(f"{switch_path(said)}/")["ramp"]
+    """Return the given ramp's id, or that of the live ramp of the given switch."""
+    given: int | str = call.args.ramp
+    if isinstance(given, int):
+        return given
+    live: int | None = call.console.get(f"{switch_path(given)}/")["ramp"]
     if live is None:
-        detail = f"No ramp of {said} is under way. All there were: switchgear ramp --all"
+        detail = f"No ramp of {given} is under way. All there were: switchgear ramp --all"
         raise exits.make_exit(exits.NOT_FOUND, "no-ramp", detail)
     return live
 
@@ -153,25 +165,3 @@ def _parse_ramp(text: str) -> int | str:
         raise argparse.ArgumentTypeError(
             f"{text!r} is neither a ramp's number nor a switch such as feature:chat"
         ) from None
-
-
-def _list_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--all", action="store_true", help="also those that are over")
-    parser.add_argument("--switch", metavar="SWITCH", help="only of this one")
-
-
-def _ramp_options(parser: argparse.ArgumentParser) -> None:
-    said = "its number, or the switch whose ramp is under way"
-    parser.add_argument("ramp", type=_parse_ramp, metavar="RAMP", help=said)
-
-
-def _action_options(parser: argparse.ArgumentParser) -> None:
-    _ramp_options(parser)
-    add_reason(parser, "why; it is kept in the audit trail")
-    add_dry_run(parser)
-
-
-def _advance_options(parser: argparse.ArgumentParser) -> None:
-    _action_options(parser)
-    said = "the step to be left, from 1, as you saw it; at another nothing happens"
-    parser.add_argument("--step", type=int, metavar="N", help=said)

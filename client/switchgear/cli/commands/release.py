@@ -1,6 +1,5 @@
-"""Release a switch: by a ramp, or at once."""
+"""The command `release`, by a ramp or at once."""
 
-import argparse
 import json
 import math
 import re
@@ -11,13 +10,14 @@ from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import output, ramps
 from switchgear.cli.formatting import StyledText, duration_seconds
 from switchgear.cli.parser import (
+    DRY_RUN,
+    SWITCH,
     Commands,
-    add_break_glass,
-    add_dry_run,
-    add_reason,
-    argument_type,
-    parse_switch,
+    break_glass,
+    one_of,
+    option,
     read_break_glass,
+    reason,
 )
 
 PERCENTS = (5.0, 25.0, 100.0)
@@ -26,15 +26,37 @@ PERCENTS = (5.0, 25.0, 100.0)
 def register(commands: Commands) -> None:
     commands.add(
         "release",
-        release,
+        release_switch,
         "let traffic flow again, by a ramp or at once",
-        _options,
-        "The ramp is 5, 25 and 100 %, 5 minutes each, unless a plan is said. The global switch"
-        " waits for a second person; so does a segment or a protected one at once.",
+        SWITCH,
+        reason("why traffic may flow again"),
+        one_of(
+            option("--immediate", action="store_true", help="all of it now, without a ramp"),
+            option(
+                "--plan",
+                parse=_parse_percents,
+                metavar="5,25,100",
+                help="percent by percent, to 100",
+            ),
+        ),
+        option("--dwell", parse=duration_seconds, metavar="5m", help="how long each step lasts"),
+        option(
+            "--gate",
+            action="append",
+            parse=_parse_gate,
+            metavar="GATE",
+            help="what each step has to pass: manual, slo:NAME, samples:NAME, breaker:A->B,"
+            " external:NAME or KIND:FIELD=VALUE,...; again for another",
+        ),
+        break_glass("override what is in the way; again for another rule"),
+        DRY_RUN,
+        option("--follow", action="store_true", help="until the ramp is over"),
+        details="The ramp is 5, 25 and 100 %, 5 minutes each, unless a plan is said. The global"
+        " switch waits for a second person; so does a segment or a protected one at once.",
     )
 
 
-def release(call: CommandContext) -> int:
+def release_switch(call: CommandContext) -> int:
     args = call.args
     body = {
         "justification": args.reason,
@@ -75,7 +97,7 @@ def _print_result(call: CommandContext, document: Document) -> None:
 def _make_plan(
     percents: list[float] | None, dwell: int | None, gates: list[Document] | None
 ) -> list[Document] | None:
-    """Return steps of these percents with this dwell and these gates; None if nothing is given."""
+    """Return a step per percent with this dwell and these gates; None if no option is given."""
     if percents is None and dwell is None and gates is None:
         return None
     steps: list[Document] = [{"percent": percent} for percent in percents or PERCENTS]
@@ -98,10 +120,7 @@ def _parse_percents(text: str) -> list[float]:
 
 
 def _parse_gate(text: str) -> Document:
-    """Parse `manual`, `slo:NAME`, `breaker:core->oracle`, or any kind as `KIND:FIELD=VALUE,…`.
-
-    The console checks the fields of kinds that this version does not have.
-    """
+    """Parse `manual`, `slo:NAME`, `breaker:core->oracle`, or any kind as `KIND:FIELD=VALUE,…`."""
     kind, _, name = text.partition(":")
     fields = {"slo": "slo", "samples": "slo", "breaker": "dependency", "external": "gate"}
     if kind == "manual" and not name:
@@ -117,35 +136,5 @@ def _parse_gate(text: str) -> Document:
 
 
 def _parse_value(text: str) -> object:
-    """Return a number if the text is one, else the text."""
+    """Return a number if the text is one, otherwise the text."""
     return json.loads(text) if re.fullmatch(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?", text) else text
-
-
-def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("switch", type=parse_switch, metavar="SWITCH")
-    add_reason(parser, "why traffic may flow again")
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("--immediate", action="store_true", help="all of it now, without a ramp")
-    how.add_argument(
-        "--plan",
-        type=argument_type(_parse_percents),
-        metavar="5,25,100",
-        help="percent by percent, to 100",
-    )
-    parser.add_argument(
-        "--dwell",
-        type=argument_type(duration_seconds),
-        metavar="5m",
-        help="how long each step lasts",
-    )
-    parser.add_argument(
-        "--gate",
-        action="append",
-        type=argument_type(_parse_gate),
-        metavar="GATE",
-        help="what each step has to pass: manual, slo:NAME, samples:NAME, breaker:A->B,"
-        " external:NAME or KIND:FIELD=VALUE,...; again for another",
-    )
-    add_break_glass(parser, "override what is in the way; again for another rule")
-    add_dry_run(parser)
-    parser.add_argument("--follow", action="store_true", help="until the ramp is over")

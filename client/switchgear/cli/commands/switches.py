@@ -1,6 +1,5 @@
-"""Switches: status, engage, extend, acknowledge, undo, history."""
+"""Commands for switches."""
 
-import argparse
 import time
 
 from switchgear.cli import exits
@@ -9,15 +8,17 @@ from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import output, release
 from switchgear.cli.formatting import Clock, StyledText, cell, parse_moment, single_line
 from switchgear.cli.parser import (
+    DRY_RUN,
+    SWITCH,
     Commands,
-    add_break_glass,
-    add_dry_run,
-    add_reason,
-    argument_type,
+    break_glass,
+    one_of,
+    option,
     parse_count,
     parse_duration,
     parse_switch,
     read_break_glass,
+    reason,
 )
 from switchgear.cli.views import switches as views
 from switchgear.evaluation.scopes import GLOBAL_ID
@@ -27,36 +28,95 @@ DEFAULT_DURATION = "24h"
 MAX_EPISODES = 50
 _CARRIED_FIELDS = ("approval", "review", "notice")
 ON_EXPIRY = ("hold", "ramp", "release")
-PROOF = (
-    "With --wait it ends with 1 if there is no proof of effect, though it is engaged, even if it"
-    " waits for an approval too (6)."
-)
-WHY = "what is wrong, where or why (at least 10 letters, and not vague)"
 
 
 def register(commands: Commands) -> None:
-    commands.add("status", status, "what is stopped, or how one switch stands", _status_options)
-    commands.add("engage", engage, "stop what a switch guards", _engage_options, PROOF)
+    commands.add(
+        "status",
+        show_status,
+        "what is stopped, or how one switch stands",
+        option("switch", type=parse_switch, metavar="SWITCH", nargs="?"),
+        option(
+            "--exit-code",
+            action="store_true",
+            help=f"end with {exits.STOPPED} if it (or global) is engaged or ramping",
+        ),
+    )
+    commands.add(
+        "engage",
+        engage_switch,
+        "stop what a switch guards",
+        SWITCH,
+        reason("what is wrong, where or why (at least 10 letters, and not vague)"),
+        one_of(
+            option(
+                "--for",
+                dest="duration",
+                metavar="DURATION",
+                parse=parse_duration,
+                help="90s, 30m, 24h, 7d, … up to 30d, or permanent (needs approval);"
+                f" {DEFAULT_DURATION} if not said",
+            ),
+            option(
+                "--until",
+                metavar="TIME",
+                parse=_check_moment,
+                help="18:00 or 2026-11-23T09:00 here, or RFC 3339",
+            ),
+        ),
+        option("--on-expiry", choices=ON_EXPIRY, help="what happens then"),
+        break_glass("override this safety rule now; again for another. It has to be reviewed"),
+        DRY_RUN,
+        option("--wait", action="store_true", help="until every instance says that it applies it"),
+        option(
+            "--wait-seconds",
+            parse=parse_count,
+            metavar="N",
+            help=f"at most so long; {WAIT_SECONDS}",
+        ),
+        details="With --wait it ends with 1 if there is no proof of effect, though it is engaged,"
+        " even if it waits for an approval too (6).",
+    )
     release.register(commands)
-    commands.add("extend", extend, "keep it engaged for longer, counted from now", _extend_options)
+    commands.add(
+        "extend",
+        extend_switch,
+        "keep it engaged for longer, counted from now",
+        SWITCH,
+        option(
+            "--for",
+            dest="duration",
+            metavar="DURATION",
+            parse=parse_duration,
+            required=True,
+            help="from now, later than it expires already; 30m, 24h, … or permanent"
+            " (needs approval)",
+        ),
+        reason("why it has to stay"),
+        DRY_RUN,
+    )
     commands.add(
         "acknowledge",
-        acknowledge,
+        acknowledge_switch,
         "say that somebody knows: no calls for 24 h",
-        _acknowledge_options,
+        SWITCH,
+        option("--comment", metavar="TEXT", help="who is at it, and how"),
     )
-    commands.add("undo", undo, "take back your own engage, within 30 seconds", _switch_options)
+    commands.add("undo", undo_engage, "take back your own engage, within 30 seconds", SWITCH)
     commands.add(
-        "history", history, "when it was engaged, why, by whom, and how that ended", _switch_options
+        "history",
+        list_episodes,
+        "when it was engaged, why, by whom, and how that ended",
+        SWITCH,
     )
 
 
-def status(call: CommandContext) -> int:
+def show_status(call: CommandContext) -> int:
     if call.args.switch is not None:
         return _print_status(call, call.args.switch)
     if call.args.exit_code:
         raise exits.make_exit(exits.USAGE, "usage", "--exit-code needs a switch to look at.")
-    stopped = views.ordered(
+    stopped = views.sort_switches(
         [
             one
             for state in ("engaged", "ramping")
@@ -67,18 +127,21 @@ def status(call: CommandContext) -> int:
     if call.print_json({"switches": stopped, "degradation": level}):
         return exits.DONE
     screen, clock = call.screen, call.clock
-    told = views.summary(stopped) if stopped else cell(StyledText("✔ Nothing is stopped.", "good"))
-    screen.line(StyledText(call.console.title, "strong"), "  ", told)
+    summary = (
+        views.format_summary(stopped)
+        if stopped
+        else cell(StyledText("✔ Nothing is stopped.", "good"))
+    )
+    screen.line(StyledText(call.console.title, "strong"), "  ", summary)
     if stopped:
         screen.blank_line()
-        screen.table(views.COLUMNS, [views.row(one, clock) for one in stopped])
+        screen.table(views.COLUMNS, [views.switch_row(one, clock) for one in stopped])
         screen.blank_line()
-    screen.line(views.degradation(level))
+    screen.line(views.format_degradation(level))
     return exits.DONE
 
 
-def engage(call: CommandContext) -> int:
-    """Engage a switch, for a day unless a duration is given."""
+def engage_switch(call: CommandContext) -> int:
     args = call.args
     if args.wait_seconds is not None and not args.wait:
         raise exits.make_exit(exits.USAGE, "usage", "--wait-seconds needs --wait.")
@@ -95,7 +158,7 @@ def engage(call: CommandContext) -> int:
     return _finish_change(call, answer.document, hint)
 
 
-def extend(call: CommandContext) -> int:
+def extend_switch(call: CommandContext) -> int:
     args = call.args
     body = {"expires_in": args.duration, "reason": args.reason, "dry_run": args.dry_run or None}
     return _finish_change(
@@ -103,7 +166,7 @@ def extend(call: CommandContext) -> int:
     )
 
 
-def acknowledge(call: CommandContext) -> int:
+def acknowledge_switch(call: CommandContext) -> int:
     path = f"{switch_path(call.args.switch)}/acknowledge"
     one = call.console.send("POST", path, {"comment": call.args.comment}).document
     if not call.screen.as_json:
@@ -111,14 +174,13 @@ def acknowledge(call: CommandContext) -> int:
     return _finish_change(call, one)
 
 
-def undo(call: CommandContext) -> int:
+def undo_engage(call: CommandContext) -> int:
     return _finish_change(
         call, call.console.send("POST", f"{switch_path(call.args.switch)}/undo", {}).document
     )
 
 
-def history(call: CommandContext) -> int:
-    """Print the episodes, the latest first."""
+def list_episodes(call: CommandContext) -> int:
     name = call.args.switch
     page = call.console.get_pages(f"{switch_path(name)}/history", most=MAX_EPISODES)
     if page["more"]:
@@ -140,21 +202,21 @@ def _print_status(call: CommandContext, name: str) -> int:
                 StyledText("Above it: ", "strong"),
                 StyledText(GLOBAL_ID, "name"),
                 "  ",
-                single_line(views.state(above)),
+                single_line(views.format_state(above)),
             )
     stopped = blocked or one["state"] != "released"
     return exits.STOPPED if stopped and call.args.exit_code else exits.DONE
 
 
 def _finish_change(call: CommandContext, one: Document, hint: str = "") -> int:
-    """Print the changed switch; wait for its effect if `--wait` is given.
+    """Print the changed switch; with `--wait`, first wait until all instances apply it.
 
-    A missing proof of effect takes precedence over a pending approval.
+    The exit code for an unproven effect takes precedence over that for a pending approval.
     """
     proven, seconds = True, getattr(call.args, "wait_seconds", None) or WAIT_SECONDS
     if getattr(call.args, "wait", False) and not one.get("dry_run"):
-        said = "It is done, but there is no proof of effect:"
-        with call.report_if_lost(lambda: _print_result(call, one, hint), said):
+        text = "It is done, but there is no proof of effect:"
+        with call.report_if_lost(lambda: _print_result(call, one, hint), text):
             now, proven = _wait_for_effect(call, one, seconds)
         one = now
     _print_result(call, one, hint)
@@ -186,18 +248,15 @@ def _print_result(call: CommandContext, one: Document, hint: str) -> None:
 
 
 def _wait_for_effect(call: CommandContext, one: Document, seconds: float) -> tuple[Document, bool]:
-    """Wait until every instance applies the change.
-
-    Return the switch as it is then, and True if they do.
-    """
-    wanted, until = one["version"], time.monotonic() + seconds
+    """Wait until every instance applies the change; return the switch, and if they do."""
+    version, until = one["version"], time.monotonic() + seconds
     more: Document = {name: one[name] for name in _CARRIED_FIELDS if name in one}
     with call.screen.progress() as progress:
         for now in call.poll(f"{switch_path(one['id'])}/", call.intervals.prove, until):
             found = now["effect"] or {"version": 0, "applied": 0, "instances": 0}
             of = f"{found['applied']} of {found['instances']} instances apply it"
             progress.update(one["id"], found["applied"], found["instances"], of)
-            reached = found["version"] >= wanted and 0 < found["instances"] <= found["applied"]
+            reached = found["version"] >= version and 0 < found["instances"] <= found["applied"]
             if reached or time.monotonic() > until:
                 return {**now, **more}, reached
     raise AssertionError
@@ -209,81 +268,15 @@ def _describe_missing_effect(one: Document, seconds: int) -> str:
         return f"It is done, but no instance was heard from: no proof of effect in {seconds} s."
     return (
         f"It is done, but after {seconds} s only {found['applied']} of {found['instances']} "
-        f"instances say that they apply it; not {views.stragglers(found)}."
+        f"instances say that they apply it; not {views.format_stragglers(found)}."
     )
 
 
 def _format_until(text: str | None, call: CommandContext) -> str | None:
-    """Return a time as the API takes it."""
+    """Return the time of `--until` in the API's format."""
     if text is None or text == "permanent":
         return text
     return f"{parse_moment(text, call.console.now):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _switch_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("switch", type=parse_switch, metavar="SWITCH")
-
-
-def _status_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("switch", type=parse_switch, metavar="SWITCH", nargs="?")
-    parser.add_argument(
-        "--exit-code",
-        action="store_true",
-        help=f"end with {exits.STOPPED} if it (or global) is engaged or ramping",
-    )
-
-
-def _engage_options(parser: argparse.ArgumentParser) -> None:
-    _switch_options(parser)
-    add_reason(parser, WHY)
-    when = parser.add_mutually_exclusive_group()
-    when.add_argument(
-        "--for",
-        dest="duration",
-        metavar="DURATION",
-        type=argument_type(parse_duration),
-        help="90s, 30m, 24h, 7d, … up to 30d, or permanent (needs approval);"
-        f" {DEFAULT_DURATION} if not said",
-    )
-    when.add_argument(
-        "--until",
-        metavar="TIME",
-        type=argument_type(_check_moment),
-        help="18:00 or 2026-11-23T09:00 here, or RFC 3339",
-    )
-    parser.add_argument("--on-expiry", choices=ON_EXPIRY, help="what happens then")
-    add_break_glass(
-        parser, "override this safety rule now; again for another. It has to be reviewed"
-    )
-    add_dry_run(parser)
-    parser.add_argument(
-        "--wait", action="store_true", help="until every instance says that it applies it"
-    )
-    parser.add_argument(
-        "--wait-seconds",
-        type=argument_type(parse_count),
-        metavar="N",
-        help=f"at most so long; {WAIT_SECONDS}",
-    )
-
-
-def _extend_options(parser: argparse.ArgumentParser) -> None:
-    _switch_options(parser)
-    parser.add_argument(
-        "--for",
-        dest="duration",
-        metavar="DURATION",
-        type=argument_type(parse_duration),
-        required=True,
-        help="from now, later than it expires already; 30m, 24h, … or permanent (needs approval)",
-    )
-    add_reason(parser, "why it has to stay")
-    add_dry_run(parser)
-
-
-def _acknowledge_options(parser: argparse.ArgumentParser) -> None:
-    _switch_options(parser)
-    parser.add_argument("--comment", metavar="TEXT", help="who is at it, and how")
 
 
 def _check_moment(text: str) -> str:

@@ -1,13 +1,12 @@
-"""`watch`: print changes as they happen, a line each."""
+"""The command `watch`, which prints each change of the console as a line."""
 
-import argparse
 import importlib.util
 
 from switchgear.cli import exits
 from switchgear.cli.command_context import CommandContext
 from switchgear.cli.live.resource_lines import TOPICS
 from switchgear.cli.live.topic_board import TopicBoard
-from switchgear.cli.parser import Commands, argument_type
+from switchgear.cli.parser import Commands, option
 
 INSTALL_HINT = (
     "Watching live needs one more package: pip install 'switchgear[cli]'. Or add --poll, to ask"
@@ -18,17 +17,25 @@ INSTALL_HINT = (
 def register(commands: Commands) -> None:
     commands.add(
         "watch",
-        watch,
+        watch_console,
         "what happens, as it happens",
-        _options,
-        "First what is not normal now, then a line for each change, until Ctrl-C. With --json, a"
-        " document a line: the console's live messages, and {topic, event: refetched, at, data}"
-        " for what was read anew; whether it is live stands on standard error, as {note}. Where"
-        " sockets are refused on the way, it asks every 5 seconds.",
+        option(
+            "topics",
+            nargs="*",
+            metavar="TOPIC",
+            parse=_parse_topic,
+            help=f"{', '.join(TOPICS)}; all if none is said",
+        ),
+        option("--poll", action="store_true", help="ask every 5 s, without a socket"),
+        lambda parser: parser.set_defaults(by_hand=True),
+        details="First what is not normal now, then a line for each change, until Ctrl-C. With"
+        " --json, a document a line: the console's live messages, and {topic, event: refetched,"
+        " at, data} for what was read anew; whether it is live stands on standard error, as"
+        " {note}. Where sockets are refused on the way, it asks every 5 seconds.",
     )
 
 
-def watch(call: CommandContext) -> int:
+def watch_console(call: CommandContext) -> int:
     if not call.args.poll and importlib.util.find_spec("websockets") is None:
         raise exits.make_exit(exits.USAGE, "not-installed", INSTALL_HINT)
     topics = list(dict.fromkeys(call.args.topics)) or list(TOPICS)
@@ -37,18 +44,6 @@ def watch(call: CommandContext) -> int:
 
     Watcher(call, board).run(sockets=not call.args.poll)
     return exits.DONE
-
-
-def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "topics",
-        nargs="*",
-        metavar="TOPIC",
-        type=argument_type(_parse_topic),
-        help=f"{', '.join(TOPICS)}; all if none is said",
-    )
-    parser.add_argument("--poll", action="store_true", help="ask every 5 s, without a socket")
-    parser.set_defaults(by_hand=True)
 
 
 def _parse_topic(text: str) -> str:

@@ -1,1 +1,1 @@
-"""Live changes of the console: `switchgear watch`."""
+"""Live changes of the console, for `switchgear watch`."""

@@ -1,4 +1,4 @@
-"""The console's live socket: its messages in order, and whatever breaks them."""
+"""The console's live WebSocket and its errors."""
 
 import json
 from collections.abc import Iterator
@@ -20,16 +20,16 @@ __all__ = ["SocketLost", "SocketRefused", "open_socket", "receive"]
 
 
 class SocketLost(Exception):
-    """The socket has ended, or can't be opened now."""
+    """The socket was closed, or can't be opened now."""
 
 
 class SocketRefused(SocketLost):
-    """Something on the way does not support sockets."""
+    """The console, or a proxy before it, does not accept sockets."""
 
 
 @contextmanager
 def open_socket(console: ApiClient) -> Iterator[ClientConnection]:
-    """Open the socket.
+    """Open the socket for a block.
 
     Raise :class:`SocketLost`, :class:`SocketRefused`, or :class:`exits.CommandExit` for bad
     credentials.
@@ -55,10 +55,7 @@ def open_socket(console: ApiClient) -> Iterator[ClientConnection]:
 
 
 def receive(socket: ClientConnection, seconds: float) -> dict[str, Any] | None:
-    """Return the next message; None if there is none within `seconds`.
-
-    Raise :class:`SocketLost`.
-    """
+    """Return the next message, None after `seconds` without one. Raise :class:`SocketLost`."""
     try:
         message = json.loads(socket.recv(timeout=seconds))
     except TimeoutError:

@@ -1,7 +1,4 @@
-"""One line for the state of one resource. Pure.
-
-The same text means that nothing worth a line changed.
-"""
+"""A line of text for the state of each kind of live resource. Pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,7 +12,7 @@ Resource = Mapping[str, Any]
 
 
 def resource_key(topic: str, one: Resource) -> str:
-    """Return the resource's name in the console's live messages."""
+    """Return the resource's id in live messages."""
     if topic == "degradation":
         return topic
     if topic == "dlq":
@@ -30,27 +27,29 @@ def format_line(topic: str, one: Resource, clock: Clock) -> Cell:
 
 
 def is_normal(topic: str, one: Resource) -> bool:
-    """Return True if it needs no line when watching begins."""
+    """Return True if the resource needs no line when watching begins."""
     return _NORMAL[topic](one)
 
 
-def _switch(one: Resource, clock: Clock) -> Cell:
-    head = [single_line(switches.state(one)), StyledText(one["id"], "name")]
+def _format_switch(one: Resource, clock: Clock) -> Cell:
+    head = [single_line(switches.format_state(one)), StyledText(one["id"], "name")]
     if one["state"] == "released":
         return join(head, "  ")
     ends = "permanent" if one["permanent"] else f"until {clock.short_time(one['expires_at'])}"
-    heard = one["effect"] and one["effect"]["instances"]
-    effect = cell("applied by ", switches.effect(one["effect"])) if heard else ""
+    has_reports = one["effect"] and one["effect"]["instances"]
+    effect = cell("applied by ", switches.format_effect(one["effect"])) if has_reports else ""
     return join([*head, join([f"{one['reason']} ({one['engaged_by']})", ends, effect])], "  ")
 
 
-def _ramp(one: Resource, clock: Clock) -> Cell:
+def _format_ramp(one: Resource, clock: Clock) -> Cell:
     why = StyledText(one["hold_reason"] or one["error"] or "", "warn")
-    told = join([f"ramp {one['id']}, {ramps.step_of(one)}", why], ": ")
-    return join([single_line(ramps.state(one)), StyledText(one["switch"], "name"), told], "  ")
+    details = join([f"ramp {one['id']}, {ramps.step_of(one)}", why], ": ")
+    return join(
+        [single_line(ramps.format_state(one)), StyledText(one["switch"], "name"), details], "  "
+    )
 
 
-def _breaker(one: Resource, clock: Clock) -> Cell:
+def _format_breaker(one: Resource, clock: Clock) -> Cell:
     forced = one["override"]
     mode = (
         StyledText(
@@ -59,20 +58,26 @@ def _breaker(one: Resource, clock: Clock) -> Cell:
         if forced
         else ""
     )
-    told = join([breakers.instances(one), mode])
-    return join([breakers.state(one["state"]), StyledText(one["name"], "name"), told], "  ")
+    details = join([breakers.format_instances(one), mode])
+    return join(
+        [breakers.format_state(one["state"]), StyledText(one["name"], "name"), details], "  "
+    )
 
 
-def _letters(one: Resource, clock: Clock) -> Cell:
+def _format_letters(one: Resource, clock: Clock) -> Cell:
     if "away" in one:
         state = StyledText("✖ away", "bad") if one["away"] else StyledText("✔ answers", "good")
         return join([state, StyledText(f"Redis server {one['server']}", "name")], "  ")
     if "progress" in one:
         done = f"{one['progress']['done']:,} of {one['progress']['total']:,}"
         what = f"{one['action']} in {one['stream']}, {done}"
-        told = join([what, StyledText(one["hold_reason"] or "", "warn")], ": ")
+        details = join([what, StyledText(one["hold_reason"] or "", "warn")], ": ")
         return join(
-            [single_line(letters.job_state(one)), StyledText(f"job {one['id']}", "name"), told],
+            [
+                single_line(letters.format_job_state(one)),
+                StyledText(f"job {one['id']}", "name"),
+                details,
+            ],
             "  ",
         )
     style = "bad" if one["alerting"] else "warn" if one["depth"] else "good"
@@ -81,23 +86,19 @@ def _letters(one: Resource, clock: Clock) -> Cell:
     return join([depth, StyledText(one["name"], "name"), alarm], "  ")
 
 
-def _slo(one: Resource, clock: Clock) -> Cell:
+def _format_slo(one: Resource, clock: Clock) -> Cell:
     left = one["budget"]["remaining_ratio"] if "budget" in one else one["remaining_ratio"]
-    budget = cell("budget left ", slos.budget(left))
-    return join([slos.state(one["state"]), StyledText(one["name"], "name"), budget], "  ")
-
-
-def _degradation(one: Resource, clock: Clock) -> Cell:
-    return switches.degradation(one)
+    budget = cell("budget left ", slos.format_budget(left))
+    return join([slos.format_state(one["state"]), StyledText(one["name"], "name"), budget], "  ")
 
 
 _LINES: Mapping[str, Callable[[Resource, Clock], Cell]] = {
-    "switches": _switch,
-    "ramps": _ramp,
-    "breakers": _breaker,
-    "dlq": _letters,
-    "slo": _slo,
-    "degradation": _degradation,
+    "switches": _format_switch,
+    "ramps": _format_ramp,
+    "breakers": _format_breaker,
+    "dlq": _format_letters,
+    "slo": _format_slo,
+    "degradation": lambda one, _clock: switches.format_degradation(one),
 }
 _NORMAL: Mapping[str, Callable[[Resource], bool]] = {
     "switches": lambda one: one["state"] == "released",

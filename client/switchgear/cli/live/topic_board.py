@@ -1,18 +1,21 @@
-"""The known state of each topic, printed as lines when it changes."""
+"""The known resources of each topic, read over HTTP and printed as lines when they change."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from switchgear.cli import exits
+from switchgear.cli.api_client import ApiClient, Document, switch_path, url_path
 from switchgear.cli.command_context import CommandContext
+from switchgear.cli.commands import output
 from switchgear.cli.formatting import Cell, StyledText, cell
-from switchgear.cli.live import resource_lines, topic_reader
+from switchgear.cli.live import resource_lines
 
 REFETCHED = "refetched"
+MAX_ROWS = 5_000
 
 
 class TopicBoard:
-    """Prints a line for each resource whose line changed."""
+    """The known lines of all watched topics; prints a line when it changes."""
 
     def __init__(self, call: CommandContext, topics: Iterable[str], *, chosen: bool) -> None:
         self.topics = list(topics)
@@ -22,28 +25,28 @@ class TopicBoard:
         self._known: dict[str, dict[str, str]] = {}
 
     def handle_message(self, message: Mapping[str, Any]) -> None:
-        """Handle a socket's message about one resource."""
+        """Handle a live message about one resource."""
         topic, one = message["topic"], message["data"]
-        known = self._known.setdefault(topic, {})
+        lines = self._known.setdefault(topic, {})
         if self._call.screen.as_json:
             self._call.screen.json_line(message)
         if str(message["event"]).endswith(".removed"):
-            if known.pop(str(one["id"]), None) is not None:
+            if lines.pop(str(one["id"]), None) is not None:
                 self._print_line(
                     topic, cell(StyledText("removed  ", "warn"), one["id"]), message["at"]
                 )
             return
-        said = resource_lines.format_line(topic, one, self._call.clock)
+        line = resource_lines.format_line(topic, one, self._call.clock)
         name = resource_lines.resource_key(topic, one)
-        if known.get(name) != str(said):
-            known[name] = str(said)
-            self._print_line(topic, said, message["at"])
+        if lines.get(name) != str(line):
+            lines[name] = str(line)
+            self._print_line(topic, line, message["at"])
 
     def refetch(self, topics: Iterable[str] | None = None) -> None:
-        """Read topics, or all, anew; print changes, and the first time whatever is not normal."""
+        """Read topics (None: all) over HTTP; print changes, at first what is not normal."""
         for topic in list(self.topics if topics is None else topics):
             try:
-                found = topic_reader.read_topic(self._call, topic, self._known.get(topic, {}))
+                found = _read_topic(self._call, topic, self._known.get(topic, {}))
             except exits.CommandExit as end:
                 if end.code != exits.NO_RIGHTS or self.chosen or end.problem.get("status") == 401:
                     raise
@@ -54,14 +57,14 @@ class TopicBoard:
     def _compare(self, topic: str, found: list[Any]) -> None:
         before, now = self._known.get(topic, {}), dict[str, str]()
         for one in found:
-            name, said = (
+            name, line = (
                 resource_lines.resource_key(topic, one),
                 resource_lines.format_line(topic, one, self._call.clock),
             )
-            now[name] = str(said)
-            known = before.get(name)
+            now[name] = str(line)
+            lines = before.get(name)
             is_news = (
-                not resource_lines.is_normal(topic, one) if known is None else known != str(said)
+                not resource_lines.is_normal(topic, one) if lines is None else lines != str(line)
             )
             if not is_news:
                 continue
@@ -69,7 +72,7 @@ class TopicBoard:
                 at = self._call.console.now.isoformat()
                 message = {"topic": topic, "event": REFETCHED, "at": at, "data": one}
                 self._call.screen.json_line(message)
-            self._print_line(topic, said, None)
+            self._print_line(topic, line, None)
         self._known[topic] = now
 
     def _leave_out(self, topic: str, end: exits.CommandExit) -> None:
@@ -78,6 +81,60 @@ class TopicBoard:
             raise end
         self._call.screen.note(f"Without {topic}: {end}")
 
-    def _print_line(self, topic: str, said: Cell, at: Any) -> None:
+    def _print_line(self, topic: str, line: Cell, at: Any) -> None:
         if not self._call.screen.as_json:
-            self._call.screen.event(self._call.clock.time_of_day(at), topic, said)
+            self._call.screen.event(self._call.clock.time_of_day(at), topic, line)
+
+
+def _read_topic(call: CommandContext, topic: str, lines: Collection[str]) -> list[Document]:
+    """Return the topic's resources, and known ones that the list no longer has."""
+    found = _READERS[topic](call)
+    if topic in _PATHS:
+        here = {str(one["id"]) for one in found}
+        found += [
+            one
+            for name in lines
+            if name not in here
+            for one in _read_one(call.console, topic, name)
+        ]
+    return found
+
+
+def _read_one(console: ApiClient, topic: str, name: str) -> list[Document]:
+    try:
+        return [console.get(_PATHS[topic](name))]
+    except exits.CommandExit as end:
+        if end.code != exits.NOT_FOUND:
+            raise
+        return []
+
+
+def _read_switches(call: CommandContext) -> list[Document]:
+    return [one for state in ("engaged", "ramping") for one in _read_all(call, "/switches/", state)]
+
+
+def _read_letters(call: CommandContext) -> list[Document]:
+    return [*call.console.get_list("/dlq/"), *_read_all(call, "/dlq/jobs/", "live")]
+
+
+def _read_all(call: CommandContext, path: str, state: str | None = None) -> list[Document]:
+    page = call.console.get_pages(path, {"state": state}, MAX_ROWS)
+    if page["more"]:
+        output.note_truncated(call, MAX_ROWS, f"at {path}; the others are told when they change")
+    found: list[Document] = page["results"]
+    return found
+
+
+_READERS: Mapping[str, Callable[[CommandContext], list[Any]]] = {
+    "switches": _read_switches,
+    "ramps": lambda call: _read_all(call, "/ramps/", "live"),
+    "breakers": lambda call: _read_all(call, "/breakers/"),
+    "dlq": _read_letters,
+    "slo": lambda call: _read_all(call, "/slos/"),
+    "degradation": lambda call: [call.console.get("/degradation")],
+}
+_PATHS: Mapping[str, Callable[[str], str]] = {
+    "switches": lambda name: f"{switch_path(name)}/",
+    "ramps": lambda name: f"/ramps{url_path(name)}/",
+}
+"""Paths of topics that list only live resources: ended ones are read one by one."""

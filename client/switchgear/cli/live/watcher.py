@@ -1,4 +1,4 @@
-"""Watches the console: by a socket, or by polling where sockets are refused."""
+"""Watching of the console by a live socket, or by polling where sockets are refused."""
 
 import json
 import random
@@ -20,6 +20,8 @@ MAX_PAUSE_SECONDS = 30.0
 
 
 class Watcher:
+    """Connection of a board to the console's live socket."""
+
     def __init__(self, call: CommandContext, board: TopicBoard) -> None:
         self._call = call
         self._board = board
@@ -33,10 +35,7 @@ class Watcher:
         self._refetched_at = 0.0
 
     def run(self, *, sockets: bool = True) -> None:
-        """Watch forever.
-
-        Raise :class:`exits.CommandExit` if the first attempt fails or access is denied.
-        """
+        """Watch forever. Raise :class:`exits.CommandExit` if the first attempt fails."""
         began = False
         while True:
             try:
@@ -53,18 +52,18 @@ class Watcher:
                 self._poll_until_retry(isinstance(lost, live_socket.SocketRefused))
 
     def _follow(self, opened: Any) -> None:
-        """Handle one socket's messages until it ends."""
-        began = heard = time.monotonic()
+        """Handle the messages of one socket until it is lost."""
+        began = received_at = time.monotonic()
         live = True
         while True:
             message = live_socket.receive(opened, min(RECEIVE_SECONDS, self._intervals.poll))
             now = time.monotonic()
             if now - began > STABLE_SECONDS:
                 self._pause = self._intervals.reconnect
-            if message is None and now - heard > live_socket.QUIET_SECONDS:
+            if message is None and now - received_at > live_socket.QUIET_SECONDS:
                 raise live_socket.SocketLost("nothing comes any more")
             if message is not None:
-                heard = now
+                received_at = now
                 live = bool(message.get("live", live))
                 self._handle(opened, message)
             if now - self._refetched_at > self._intervals.poll and (self._unread or not live):
@@ -81,12 +80,12 @@ class Watcher:
             raise live_socket.SocketLost("a message is none of this API's") from None
 
     def _handle_hello(self, opened: Any, hello: dict[str, Any]) -> None:
-        """Take over the sequence number of each topic, and read them anew."""
+        """Take over the sequence number of each topic, and refetch all topics."""
         offered = hello["seq"]
         missing = [topic for topic in self._board.topics if topic not in offered]
         if missing and self._board.chosen:
-            said = f"This token may not watch {', '.join(missing)}."
-            raise exits.make_exit(exits.NO_RIGHTS, "no-topic", said)
+            problem = f"This token may not watch {', '.join(missing)}."
+            raise exits.make_exit(exits.NO_RIGHTS, "no-topic", problem)
         self._board.topics = [topic for topic in self._board.topics if topic in offered]
         if not self._board.topics:
             raise exits.make_exit(exits.NO_RIGHTS, "no-topic", "This token may not watch anything.")
@@ -114,7 +113,7 @@ class Watcher:
         self._board.handle_message(message)
 
     def _poll_until_retry(self, refused: bool) -> None:
-        """Wait for the next attempt; poll meanwhile if sockets are refused."""
+        """Sleep until the next attempt; poll meanwhile if sockets are refused."""
         self._stream = None
         least = min(0.1, self._pause)
         until = time.monotonic() + random.uniform(least, self._pause)  # noqa: S311 - no secret
@@ -128,7 +127,7 @@ class Watcher:
                 self._refetch(self._board.topics)
 
     def _refetch(self, topics: Iterable[str]) -> None:
-        """Read topics anew, also those that failed before; raise only for bad credentials."""
+        """Refetch topics, also those that failed before; raise only for bad credentials."""
         self._unread.update(topics)
         self._refetched_at = time.monotonic()
         for topic in [one for one in self._board.topics if one in self._unread]:
@@ -146,8 +145,10 @@ class Watcher:
         if self._noted and self._stream is not None:
             self._note_state("")
 
-    def _note_state(self, said: str) -> None:
-        """Note each problem once, and its end."""
-        if said != self._noted:
-            self._call.screen.note(f"Not live: {said.rstrip('.')}." if said else "Live again.")
-        self._noted = said
+    def _note_state(self, problem: str) -> None:
+        """Note each new problem once, and the recovery from it."""
+        if problem != self._noted:
+            self._call.screen.note(
+                f"Not live: {problem.rstrip('.')}." if problem else "Live again."
+            )
+        self._noted = problem

@@ -1,1 +1,1 @@
-"""Converts documents of the API to cells of tables. Pure."""
+"""Conversion of API documents to table rows and facts. Pure."""

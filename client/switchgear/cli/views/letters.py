@@ -1,18 +1,10 @@
-"""Dead letters: streams, messages, groups, the archive and bulk jobs."""
+"""Rows and facts of dead letters, their streams, groups, archive and bulk jobs."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from switchgear.cli.formatting import (
-    Cell,
-    Clock,
-    StyledText,
-    cell,
-    format_number,
-    pluralize,
-    stack,
-)
+from switchgear.cli.formatting import Cell, Clock, StyledText, cell, format_number, pluralize, stack
 
 STREAM_COLUMNS = ("*STREAM", ">DEPTH", ">PER MINUTE", "OLDEST", "NEWEST", "ALARM")
 LETTER_COLUMNS = ("ID", "FAILED", ">TRIES", "*ERROR")
@@ -88,13 +80,13 @@ def letter_facts(one: Letter, clock: Clock) -> list[tuple[str, object]]:
     ]
 
 
-def fields(one: Letter) -> Iterator[tuple[str, object]]:
+def letter_fields(one: Letter) -> Iterator[tuple[str, object]]:
     for name, value in one["fields"].items():
         values = value if isinstance(value, list) else [value]
-        yield name, stack(*map(_value, values))
+        yield name, stack(*map(_format_value, values))
 
 
-def history(one: Letter, clock: Clock) -> Iterator[tuple[str, object]]:
+def letter_history(one: Letter, clock: Clock) -> Iterator[tuple[str, object]]:
     for event in one["history"]:
         by = f" by {event['by']}" if event.get("by") else ""
         why = event.get("reason") or event.get("error") or ""
@@ -140,7 +132,7 @@ def failed_row(one: Letter, clock: Clock) -> tuple[object, ...]:
 def job_row(one: Letter, clock: Clock) -> tuple[object, ...]:
     return (
         one["id"],
-        job_state(one),
+        format_job_state(one),
         stack(
             cell(
                 f"{one['action']} ", StyledText(one["stream"], "name"), filter_text(one["filter"])
@@ -154,7 +146,7 @@ def job_row(one: Letter, clock: Clock) -> tuple[object, ...]:
     )
 
 
-def job_state(one: Letter) -> Cell:
+def format_job_state(one: Letter) -> Cell:
     stuck = StyledText("STUCK", "alarm") if one["stuck"] else None
     return stack(_JOBS.get(one["state"], StyledText(one["state"])), stuck)
 
@@ -166,7 +158,7 @@ def job_facts(one: Letter, clock: Clock) -> list[tuple[str, object]]:
         ("why", one["reason"]),
         ("by", one["created_by"]),
         ("looked at", f"{one['progress']['done']:,} of {one['progress']['total']:,}"),
-        ("of these", counts(one["counts"])),
+        ("of these", format_counts(one["counts"])),
         ("speed", f"{format_number(rate)} a second" if rate else None),
         ("held by", StyledText(one["hold_reason"] or "", "warn")),
         ("approval", f"request {one['approval']}" if one["approval"] else None),
@@ -177,26 +169,26 @@ def job_facts(one: Letter, clock: Clock) -> list[tuple[str, object]]:
     ]
 
 
-def counts(found: Mapping[str, Any]) -> str:
+def format_counts(found: Mapping[str, Any]) -> str:
     """Return `18 done, 2 gone, 1 skipped (1 too many retries)`."""
-    said = [
+    shown = [
         f"{value:,} {name.replace('_', ' ')}"
         for name, value in found.items()
         if isinstance(value, int) and value and name != "looked_at"
     ]
     why = found.get("why")
     reasons = [f"{n} {name.replace('_', ' ')}" for name, n in why.items()] if why else []
-    return ", ".join(said) + (f" ({', '.join(reasons)})" if reasons else "")
+    return ", ".join(shown) + (f" ({', '.join(reasons)})" if reasons else "")
 
 
 def filter_text(found: Mapping[str, Any]) -> str:
     """Return `, only fingerprint 3f2a`."""
-    said = ", ".join(f"{name} {value}" for name, value in found.items())
-    return f", only {said}" if said else ", all of it"
+    shown = ", ".join(f"{name} {value}" for name, value in found.items())
+    return f", only {shown}" if shown else ", all of it"
 
 
-def plan(found: Mapping[str, Any]) -> list[tuple[str, object]]:
-    """Return the result of a dry run."""
+def plan_facts(found: Mapping[str, Any]) -> list[tuple[str, object]]:
+    """Return the facts of a dry run."""
     why = [f"{n:,} {name.replace('_', ' ')}" for name, n in found["why"].items()]
     more = "" if found["complete"] else " (there was no time to look at all)"
     return [
@@ -205,21 +197,21 @@ def plan(found: Mapping[str, Any]) -> list[tuple[str, object]]:
     ]
 
 
-def _value(value: Any) -> str:
-    """Return text as it is, binary data by its length, anything else as JSON."""
+def _format_value(value: Any) -> str:
+    """Return text as it is, binary data as its size, other values as JSON."""
     if isinstance(value, str):
-        said = _readable(value)
+        shown = _decode_escapes(value)
     elif isinstance(value, Mapping) and "bytes" in value:
         text = value.get("text")
-        said = f"({format_number(value['bytes'])} bytes)" if text is None else str(text)
-        said += " … cut" if value.get("truncated") else ""
+        shown = f"({format_number(value['bytes'])} bytes)" if text is None else str(text)
+        shown += " … cut" if value.get("truncated") else ""
     else:
-        said = json.dumps(value, ensure_ascii=False)
-    return said if len(said) <= MAX_VALUE else f"{said[:MAX_VALUE]} … (see --json)"
+        shown = json.dumps(value, ensure_ascii=False)
+    return shown if len(shown) <= MAX_VALUE else f"{shown[:MAX_VALUE]} … (see --json)"
 
 
-def _readable(text: str) -> str:
-    r"""Return JSON with plain letters: `김민수` for `\\uae40\\ubbfc\\uc218`."""
+def _decode_escapes(text: str) -> str:
+    """Return JSON text with its Unicode escapes decoded."""
     if not text.startswith(("{", "[")) or "\\u" not in text:
         return text
     try:
@@ -228,6 +220,6 @@ def _readable(text: str) -> str:
         return text
 
 
-def ordered(streams: Sequence[Letter]) -> list[Letter]:
+def sort_streams(streams: Sequence[Letter]) -> list[Letter]:
     """Return the streams in the console's order, an empty outbox last."""
     return sorted(streams, key=lambda one: one["name"] == OUTBOX and not one["depth"])

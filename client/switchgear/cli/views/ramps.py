@@ -1,4 +1,4 @@
-"""Ramps, their steps and gates."""
+"""Rows and facts of ramps, their steps and gates."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -45,16 +45,16 @@ _GATES = {
 }
 
 
-def state(one: Ramp) -> Cell:
+def format_state(one: Ramp) -> Cell:
     stuck = StyledText("STUCK", "alarm") if one["stuck"] else None
     return stack(_STATES.get(one["state"], StyledText(one["state"])), stuck)
 
 
-def row(one: Ramp, clock: Clock) -> tuple[object, ...]:
+def ramp_row(one: Ramp, clock: Clock) -> tuple[object, ...]:
     by = StyledText(f"by {one['requested_by']}: {one['justification']}", "quiet")
     return (
         one["id"],
-        state(one),
+        format_state(one),
         stack(StyledText(one["switch"], "name"), by, StyledText(one["hold_reason"], "warn")),
         step_of(one),
         cell(continues_at(one, clock)),
@@ -75,7 +75,7 @@ def continues_at(one: Ramp, clock: Clock) -> str:
     return "-"
 
 
-def facts(one: Ramp, clock: Clock) -> list[tuple[str, object]]:
+def ramp_facts(one: Ramp, clock: Clock) -> list[tuple[str, object]]:
     return [
         ("asked for by", one["requested_by"]),
         ("because", one["justification"]),
@@ -100,21 +100,23 @@ def step_row(number: int, step: Mapping[str, Any], clock: Clock) -> tuple[object
         StyledText(step["state"], _STEPS.get(step["state"], "")),
         clock.time_of_day(step["started_at"]) if step["started_at"] else "-",
         ends,
-        join(map(gate, step["gates"]), "\n") if step["gates"] else StyledText("none", "quiet"),
+        join(map(format_gate, step["gates"]), "\n")
+        if step["gates"]
+        else StyledText("none", "quiet"),
     )
 
 
-def gate(one: Mapping[str, Any]) -> Cell:
+def format_gate(one: Mapping[str, Any]) -> Cell:
     """Return `✔ SLO core-availability: burn rate over 5m at most 1`, and why it does not pass."""
     words = _GATES.get(one["type"])
     name = words.format_map(one) if words else one.get("summary", one["type"])
     why = one.get("evidence", {}).get("why") if one["verdict"] != "pass" else None
-    said = StyledText(f": {str(why).rstrip('.')}", "quiet") if why else ""
-    return cell(_VERDICTS.get(one["verdict"], StyledText("? ")), name, said)
+    reason = StyledText(f": {str(why).rstrip('.')}", "quiet") if why else ""
+    return cell(_VERDICTS.get(one["verdict"], StyledText("? ")), name, reason)
 
 
 def progress_text(one: Ramp, clock: Clock) -> str:
-    """Return the state in words that change only with it."""
+    """Return the state as text that changes only when the state does."""
     why = f": {one['hold_reason']}" if one["hold_reason"] else ""
     until = ""
     if one["state"] == "running" and one["step_index"] < len(one["steps"]):

@@ -1,4 +1,4 @@
-"""SLOs, burn rates, budgets and alerts."""
+"""Rows and facts of SLOs and alerts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,50 +34,50 @@ _ALERTS = {
 _SEVERITIES = {"critical": "bad", "page": "bad", "warning": "warn", "ticket": "warn"}
 
 
-def state(name: str) -> StyledText:
+def format_state(name: str) -> StyledText:
     return _STATES.get(name, StyledText(name))
 
 
-def ordered(slos: Sequence[Slo]) -> list[Slo]:
-    """Sort the worst first."""
+def sort_slos(slos: Sequence[Slo]) -> list[Slo]:
+    """Return the SLOs sorted by state, the worst first."""
     ranks = {name: rank for rank, name in enumerate(ORDER)}
     return sorted(slos, key=lambda one: (ranks.get(one["state"], 9), one["name"]))
 
 
-def row(one: Slo, clock: Clock) -> tuple[object, ...]:
+def slo_row(one: Slo, clock: Clock) -> tuple[object, ...]:
     beside = f"{one['kind']} of {one['service']}" if one["service"] else one["kind"]
     trouble = (
         StyledText(f"its source: {one['source_error']}", "bad") if one["source_error"] else None
     )
     return (
-        state(one["state"]),
+        format_state(one["state"]),
         stack(StyledText(one["name"], "name"), StyledText(beside, "quiet"), trouble),
-        stack(target(one), StyledText(f"{one['window_days']} d", "quiet")),
-        budget(one["remaining_ratio"]),
+        stack(format_target(one), StyledText(f"{one['window_days']} d", "quiet")),
+        format_budget(one["remaining_ratio"]),
         clock.time_left(one["exhausts_at"]) if one["exhausts_at"] else "-",
         clock.ago(one["since"]),
     )
 
 
-def target(one: Slo) -> str:
+def format_target(one: Slo) -> str:
     return f"{one['target'] * 100:.6g} %"
 
 
-def budget(remaining: float | None) -> StyledText:
+def format_budget(remaining: float | None) -> StyledText:
     if remaining is None:
         return StyledText("? unknown", "quiet")
     style = "bad" if remaining <= 0 else "warn" if remaining < 0.25 else "good"
     return StyledText(format_ratio(remaining), style)
 
 
-def facts(one: Slo, status: Slo, clock: Clock) -> list[tuple[str, object]]:
+def slo_facts(one: Slo, status: Slo, clock: Clock) -> list[tuple[str, object]]:
     limit = f", good within {one['threshold_ms']:g} ms" if one["threshold_ms"] else ""
     gone = status["budget"]["exhausts_at"]
     return [
         ("what", one["description"]),
-        ("target", f"{target(one)} over {one['window_days']} days, {one['kind']}{limit}"),
+        ("target", f"{format_target(one)} over {one['window_days']} days, {one['kind']}{limit}"),
         ("service", one["service"]),
-        ("budget left", budget(status["budget"]["remaining_ratio"])),
+        ("budget left", format_budget(status["budget"]["remaining_ratio"])),
         ("gone", f"{clock.time_left(gone)} ({clock.exact_time(gone)})" if gone else None),
         ("since", clock.exact_time(one["since"]) if one["since"] else None),
         ("counted to", clock.exact_time(one["counted_to"]) if one["counted_to"] else "never"),
@@ -87,7 +87,7 @@ def facts(one: Slo, status: Slo, clock: Clock) -> list[tuple[str, object]]:
     ]
 
 
-def windows(status: Mapping[str, Any]) -> list[tuple[object, ...]]:
+def window_rows(status: Mapping[str, Any]) -> list[tuple[object, ...]]:
     return [
         (name, format_number(rate) if rate is not None else StyledText("? unknown", "quiet"),
          format_ratio(status["coverage"].get(name), 0))
@@ -95,31 +95,31 @@ def windows(status: Mapping[str, Any]) -> list[tuple[object, ...]]:
     ]  # fmt: skip
 
 
-def rules(status: Mapping[str, Any]) -> list[tuple[object, ...]]:
+def rule_rows(status: Mapping[str, Any]) -> list[tuple[object, ...]]:
     return [
-        (f"{one['long']}/{one['short']} > {one['burn_rate']:g}", severity(one["severity"]),
-         state(one["state"]))
+        (f"{one['long']}/{one['short']} > {one['burn_rate']:g}", format_severity(one["severity"]),
+         format_state(one["state"]))
         for one in status["rules"]
     ]  # fmt: skip
 
 
-def severity(name: str) -> StyledText:
+def format_severity(name: str) -> StyledText:
     return StyledText(name, _SEVERITIES.get(name, ""))
 
 
 def alert_row(one: Mapping[str, Any], clock: Clock) -> tuple[object, ...]:
     return (
         one["id"],
-        severity(one["severity"]),
+        format_severity(one["severity"]),
         _ALERTS.get(one["state"], StyledText(one["state"])),
-        stack(StyledText(one["subject"], "name"), one["said"], acknowledgement(one)),
+        stack(StyledText(one["subject"], "name"), one["said"], format_acknowledgement(one)),
         stack(clock.ago(one["opened_at"]), StyledText(clock.short_time(one["opened_at"]), "quiet")),
         clock.ago(one["firing_at"]),
     )
 
 
-def acknowledgement(one: Mapping[str, Any]) -> Cell:
-    """Return who acknowledged it, and the comment."""
+def format_acknowledgement(one: Mapping[str, Any]) -> Cell:
+    """Return who acknowledged the alert, and the comment."""
     if not one["acknowledged_by"]:
         return cell()
     because = f": {one['acknowledged_because']}" if one["acknowledged_because"] else ""

@@ -1,4 +1,4 @@
-"""Switches, and the effect of a change."""
+"""Rows and facts of switches."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,8 +23,8 @@ MAX_NAMED = 5
 Switch = Mapping[str, Any]
 
 
-def state(one: Switch) -> Cell:
-    """Return icon, word and color, with the share of allowed calls while ramping."""
+def format_state(one: Switch) -> Cell:
+    """Return icon, state and color, with the allowed percentage while ramping."""
     overdue = StyledText(" OVERDUE ", "alarm") if one.get("overdue") else None
     match one["state"]:
         case "engaged":
@@ -37,26 +37,26 @@ def state(one: Switch) -> Cell:
             return cell(StyledText("✔ released", "good"))
 
 
-def ordered(switches: Sequence[Switch]) -> list[Switch]:
-    """Sort in the order of decisions: global first."""
+def sort_switches(switches: Sequence[Switch]) -> list[Switch]:
+    """Return the switches in the order of decisions, global first."""
     return sorted(switches, key=lambda one: (ORDER.get(one["scope"], len(ORDER)), one["id"]))
 
 
-def row(one: Switch, clock: Clock) -> tuple[Cell, ...]:
+def switch_row(one: Switch, clock: Clock) -> tuple[Cell, ...]:
     by = StyledText(f"by {one['engaged_by']}", "quiet") if one["engaged_by"] else None
     return (
-        state(one),
+        format_state(one),
         stack(StyledText(one["id"], "name"), one["reason"], by),
         stack(
             clock.ago(one["engaged_at"]), StyledText(clock.short_time(one["engaged_at"]), "quiet")
         ),
-        expiry(one, clock),
-        effect(one.get("effect")),
+        format_expiry(one, clock),
+        format_effect(one.get("effect")),
     )
 
 
 def history_row(one: Mapping[str, Any], clock: Clock) -> tuple[Cell, ...]:
-    """Return an episode: why and by whom, for how long, and how it ended."""
+    """Return an episode: reason, duration and end."""
     by = StyledText(f"by {one['engaged_by']['type']}:{one['engaged_by']['name']}", "quiet")
     no_longer = [one["justification"], StyledText(f"ended by {one['ended_by']}", "quiet")]
     ended = StyledText(one["state"].upper(), "bad")
@@ -73,7 +73,7 @@ def history_row(one: Mapping[str, Any], clock: Clock) -> tuple[Cell, ...]:
     )
 
 
-def expiry(one: Switch, clock: Clock) -> Cell:
+def format_expiry(one: Switch, clock: Clock) -> Cell:
     if one["permanent"]:
         return cell("permanent")
     if one["expires_at"] is None:
@@ -84,18 +84,18 @@ def expiry(one: Switch, clock: Clock) -> Cell:
     return stack(StyledText(left, style), StyledText(at, "quiet"))
 
 
-def effect(found: Mapping[str, Any] | None) -> Cell:
-    """Return `3 of 4`: instances that apply it, of those heard from."""
+def format_effect(found: Mapping[str, Any] | None) -> Cell:
+    """Return `3 of 4`: the instances that apply the change, of those that report."""
     if not found:
         return cell("-")
     if not found["instances"]:
         return cell(StyledText("nobody heard", "quiet"))
     everybody = found["applied"] >= found["instances"]
-    said = f"{found['applied']:,} of {found['instances']:,}"
-    return cell(StyledText(said, "good" if everybody else "warn"))
+    text = f"{found['applied']:,} of {found['instances']:,}"
+    return cell(StyledText(text, "good" if everybody else "warn"))
 
 
-def summary(switches: Sequence[Switch]) -> Cell:
+def format_summary(switches: Sequence[Switch]) -> Cell:
     """Return `2 engaged (1 OVERDUE), 1 ramping`."""
     engaged = sum(one["state"] == "engaged" for one in switches)
     ramping = sum(one["state"] == "ramping" for one in switches)
@@ -109,7 +109,7 @@ def summary(switches: Sequence[Switch]) -> Cell:
     )
 
 
-def degradation(picture: Mapping[str, Any]) -> Cell:
+def format_degradation(picture: Mapping[str, Any]) -> Cell:
     """Return `Degradation: 1, degraded: core->oracle is open`."""
     level = int(picture["level"])
     name = StyledText(f"{level}, {picture['name']}", LEVELS[level])
@@ -117,8 +117,8 @@ def degradation(picture: Mapping[str, Any]) -> Cell:
     return cell("Degradation: ", name, f": {causes}" if causes else "")
 
 
-def facts(one: Switch, clock: Clock) -> list[tuple[str, object]]:
-    """Return all facts but the name and state."""
+def switch_facts(one: Switch, clock: Clock) -> list[tuple[str, object]]:
+    """Return all facts except id and state."""
     stopped = one["state"] != "released"
     proven = one["last_proven_at"]
     return [
@@ -130,7 +130,7 @@ def facts(one: Switch, clock: Clock) -> list[tuple[str, object]]:
         ),
         ("expires", _expiry_text(one, clock)),
         ("ramp", f"{one['ramp']}: switchgear ramp show {one['ramp']}" if one["ramp"] else None),
-        ("effect", progress(one.get("effect"))),
+        ("effect", format_progress(one.get("effect"))),
         ("owner", one["owner"]),
         ("what it stops", one["description"]),
         ("runbook", one["runbook_url"]),
@@ -138,8 +138,8 @@ def facts(one: Switch, clock: Clock) -> list[tuple[str, object]]:
     ]
 
 
-def progress(found: Mapping[str, Any] | None) -> Cell:
-    """Return the committed version, the instances that apply it or not, and how fast."""
+def format_progress(found: Mapping[str, Any] | None) -> Cell:
+    """Return the committed version, how many instances apply it, which don't, and how fast."""
     if not found:
         return cell()
     version = f"version {found['version']} is committed"
@@ -151,29 +151,29 @@ def progress(found: Mapping[str, Any] | None) -> Cell:
     silent = found.get("silent_total", 0)
     return stack(
         cell(version, ", applied by ", StyledText(of, "good" if everybody else "warn"), fast),
-        cell(StyledText("not by ", "warn"), stragglers(found)) if not everybody else "",
+        cell(StyledText("not by ", "warn"), format_stragglers(found)) if not everybody else "",
         f"{pluralize(silent, 'instance')} fell silent before saying so" if silent else "",
     )
 
 
-def stragglers(found: Mapping[str, Any]) -> str:
+def format_stragglers(found: Mapping[str, Any]) -> str:
     named = [str(one) for one in found["stragglers"][:MAX_NAMED]]
     more = found.get("stragglers_total", len(found["stragglers"])) - len(named)
     return ", ".join(named) + (f" and {more} more" if more > 0 else "")
 
 
 def blast_radius(found: Mapping[str, Any], clock: Clock) -> list[tuple[str, object]]:
-    """Return the services and switches that would be affected."""
+    """Return the services and switches that a change would affect."""
     services = [
         f"{one['service']} ({pluralize(one['instances'], 'instance')},"
         f" {one['calls_per_second']:g}/s)"
         for one in found["services"]
     ]
     others = [f"{one['id']} ({one['state']})" for one in found["overlapping"]]
-    seen = clock.ago(found["last_seen"]) if found["last_seen"] else "not within the last hour"
+    last_seen = clock.ago(found["last_seen"]) if found["last_seen"] else "not within the last hour"
     return [
         ("would hit", ", ".join(services) or "no service asked for it within the last hour"),
-        ("last asked", seen),
+        ("last asked", last_seen),
         ("overlaps", ", ".join(others)),
     ]
 
