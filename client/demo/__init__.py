@@ -1,5 +1,5 @@
-"""`make demo`: three small services that use the client library, with injectable faults.
+"""Three small services that use the client library, with injectable faults, for `make demo`.
 
-Visitors ask core; core asks oracle for SQL and synapse for terms, by HTTP, and writes events to a
-stream that synapse reads. They use `switchgear` like any other service.
+Visitors send questions to core; core calls oracle for SQL and synapse for terms over HTTP, and
+writes events to a stream that synapse consumes.
 """

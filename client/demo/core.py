@@ -1,4 +1,4 @@
-"""Core: answers visitors by asking oracle and synapse, and writes events of some answers."""
+"""The service core, which answers visitors by calling oracle and synapse."""
 
 import logging
 import os
@@ -12,7 +12,7 @@ import redis
 from demo import page, world
 from demo.faults import Faults
 from demo.http_calls import Unreachable
-from demo.http_service import Answer, Body, Service, refused, serve
+from demo.http_service import Body, FaultyService, ServiceResponse, refuse_call, serve
 from demo.service_calls import ServiceCalls
 from switchgear import Refused, SwitchEngaged, Switchgear
 
@@ -28,17 +28,17 @@ AWAY: Mapping[str, str] = {
 log = logging.getLogger("demo")
 
 
-class Stream(Protocol):
-    """The part of Redis' interface that core uses."""
+class EventStream(Protocol):
+    """The methods of a Redis client that core uses."""
 
     def xadd(self, name: str, fields: dict[Any, Any], *, maxlen: int) -> Any: ...
 
 
 class Core:
-    """Answers visitors."""
+    """The request handlers of core."""
 
     def __init__(
-        self, gear: Switchgear, faults: Faults, calls: ServiceCalls, stream: Stream
+        self, gear: Switchgear, faults: Faults, calls: ServiceCalls, stream: EventStream
     ) -> None:
         self._gear = gear
         self._faults = faults
@@ -50,33 +50,33 @@ class Core:
         self._bearable = gear.sli("core-p99-latency")
         self._whole = gear.sli("core-whole-answers")
 
-    def ask(self, question: Body) -> Answer:
+    def ask(self, question: Body) -> ServiceResponse:
         """Answer a visitor's question: `{"user", "segment", "intent"}`."""
         intent, user = str(question.get("intent")), str(question.get("user"))
         if intent not in AWAY:
-            return Answer(400, {"error": f"intent must be one of {', '.join(AWAY)}"})
+            return ServiceResponse(400, {"error": f"intent must be one of {', '.join(AWAY)}"})
         decision = self._gear.check(
             segment=str(question.get("segment")), feature=intent, targeting_key=user
         )
         if not decision:
-            return refused(decision)
+            return refuse_call(decision)
         try:
-            found = self._measured(intent, question)
+            found = self._answer_measured(intent, question)
         except Unreachable as error:
-            return Answer(502, {"error": str(error), "code": AWAY[intent]})
+            return ServiceResponse(502, {"error": str(error), "code": AWAY[intent]})
         except SwitchEngaged:
             raise
         except Refused as error:
-            return Answer(503, {"error": str(error), "code": AWAY[intent]})
+            return ServiceResponse(503, {"error": str(error), "code": AWAY[intent]})
         if random.random() < EVENT_SHARE:  # noqa: S311
-            self._tell(question)
-        return Answer(200, found)
+            self._write_event(question)
+        return ServiceResponse(200, found)
 
-    def _measured(self, intent: str, question: Body) -> dict[str, Any]:
-        """Return the answer, labelled if it is partial.
+    def _answer_measured(self, intent: str, question: Body) -> dict[str, Any]:
+        """Return the answer, labeled if it is partial, and record it in core's SLIs.
 
-        A visitor who is rejected by a breaker gets no answer: `Refused` counts as a bad event for
-        core, unless a switch caused it.
+        A question rejected by a breaker counts as a bad event; one stopped by a switch does not
+        count.
         """
         with (
             self._availability.measure(),
@@ -90,8 +90,8 @@ class Core:
         label = {"partial": True, "source": answer.source} if answer.is_partial else {}
         return {**answer.value, **label}
 
-    def _tell(self, question: Body) -> None:
-        """Write an event, now and then with an amount that synapse can't parse."""
+    def _write_event(self, question: Body) -> None:
+        """Write an event to the stream, sometimes with an amount that synapse can't parse."""
         amount = f"{random.uniform(1, 900):.2f}"  # noqa: S311
         if self._faults.garbles() or random.random() < GARBLED_SHARE:  # noqa: S311
             amount = amount.replace(".", ",")
@@ -109,20 +109,16 @@ class Core:
 
 def main() -> None:
     faults = Faults()
-    ports = {name: world.port(name) for name in world.SERVICES}
+    ports = {name: world.service_port(name) for name in world.SERVICES}
     stream = redis.Redis.from_url(os.environ["REDIS_URL"], socket_timeout=2)
-    with world.join("core") as gear:
+    with world.connect("core") as gear:
         gear.on_change(lambda change: log.info("%s is %s", change.switch, change.after))
         calls = ServiceCalls(gear, ports)
         core = Core(gear, faults, calls, stream)
         policies = tuple(calls.policies.values())
         pages = page.Pages(gear, ports, os.environ.get("SWITCHGEAR_URL", ""), policies)
-        routes = {
-            ("POST", "/ask"): core.ask,
-            ("GET", "/"): pages.show,
-            ("POST", "/"): pages.change,
-        }
-        serve(Service(routes, faults), ports["core"])
+        routes = {("POST", "/ask"): core.ask, ("GET", "/"): pages.show, ("POST", "/"): pages.change}
+        serve(FaultyService(routes, faults), ports["core"])
 
 
 if __name__ == "__main__":

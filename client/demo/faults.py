@@ -1,4 +1,4 @@
-"""Faults that are injected into a service."""
+"""Faults that are injected into a service of the demo."""
 
 import random
 import threading
@@ -11,22 +11,22 @@ MAX_DELAY_MS = 10_000
 MAX_SECONDS = 3600.0
 
 
-class Broken(Exception):
-    """A call that fails because of an injected fault."""
+class InjectedFailure(Exception):
+    """The failure of a call that an injected fault causes."""
 
 
 class WrongFault(ValueError):
-    """The fault is invalid; the message says why."""
+    """An invalid fault; the message says why."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """The fault of a service.
+    """A fault of a service, which ends after `seconds`.
 
-    `errors` is the share of calls that fail, and each takes `delay_ms` longer; with `only` just the
-    calls of this experiment. `garbled` is the share of events that are written wrongly,
-    `overloaded` the share of questions that oracle's first model rejects. `down` closes connections
-    without an answer. It ends after `seconds`.
+    `errors` is the ratio of calls that fail, and every call takes `delay_ms` longer; `only` limits
+    both to the calls of one experiment. `garbled` is the ratio of events with an unreadable amount,
+    `overloaded` the ratio of questions that oracle's first model rejects. `down` closes connections
+    without a response.
     """
 
     errors: float = 0.0
@@ -41,16 +41,16 @@ class Fault:
 WELL = Fault()
 
 
-def read(given: Mapping[str, Any]) -> Fault:
-    """Return the fault described by `given`. Raise :class:`WrongFault`."""
+def parse_fault(values: Mapping[str, Any]) -> Fault:
+    """Return the fault that a request body describes. Raise :class:`WrongFault`."""
     known = {field.name: type(field.default) for field in fields(Fault)}
-    wrong = sorted(set(given) - set(known))
+    wrong = sorted(set(values) - set(known))
     if wrong:
         raise WrongFault(f"{wrong[0]} is unknown; there are {', '.join(known)}")
-    for name, value in given.items():
-        if not _fits(value, known[name]):
+    for name, value in values.items():
+        if not _has_type(value, known[name]):
             raise WrongFault(f"{name} must be like {asdict(WELL)[name]!r}")
-    fault = Fault(**given)
+    fault = Fault(**values)
     if not all(0 <= share <= 1 for share in (fault.errors, fault.garbled, fault.overloaded)):
         raise WrongFault("errors, garbled and overloaded are shares from 0 to 1")
     if not 0 <= fault.delay_ms <= MAX_DELAY_MS:
@@ -61,7 +61,7 @@ def read(given: Mapping[str, Any]) -> Fault:
 
 
 class Faults:
-    """The current fault of one service. Thread-safe."""
+    """The active fault of one service. Thread-safe."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Faults:
         self._lock = threading.Lock()
         self._fault, self._until = WELL, 0.0
 
-    def put(self, fault: Fault) -> None:
+    def inject(self, fault: Fault) -> None:
         with self._lock:
             self._fault, self._until = fault, self._clock() + fault.seconds
 
@@ -85,25 +85,25 @@ class Faults:
             return self._fault if self._clock() < self._until else WELL
 
     def strike(self, experiment: str = "") -> None:
-        """Apply the fault to one call: delay it, and maybe raise :class:`Broken`."""
+        """Apply the fault to one call: delay it, and raise :class:`InjectedFailure` by chance."""
         fault = self.present
         if fault.only and fault.only != experiment:
             return
         if fault.delay_ms:
             self._sleep(fault.delay_ms / 1000)
         if self._chance() < fault.errors:
-            raise Broken("the model gave no answer")
+            raise InjectedFailure("the model gave no answer")
 
     def garbles(self) -> bool:
-        """Return True if this event is to be written wrongly."""
+        """Return True if the next event should have an unreadable amount."""
         return self._chance() < self.present.garbled
 
     def overloads(self) -> bool:
-        """Return True if the first model is to reject this question."""
+        """Return True if the first model should reject the next question."""
         return self._chance() < self.present.overloaded
 
 
-def _fits(value: object, kind: type) -> bool:
+def _has_type(value: object, kind: type) -> bool:
     if isinstance(value, bool) or kind is bool:
         return isinstance(value, bool) and kind is bool
     return isinstance(value, int | float) if kind is float else isinstance(value, kind)

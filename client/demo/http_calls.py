@@ -1,4 +1,4 @@
-"""Calls between services: JSON over HTTP, within the time left, which is passed along."""
+"""HTTP calls between the demo's services, with deadlines passed along in headers."""
 
 import http.client
 import json
@@ -13,20 +13,17 @@ MIN_SECONDS = 0.001
 
 
 class Unreachable(ConnectionError):
-    """There was no answer, or an unreadable one."""
+    """There was no response, or an unreadable one."""
 
 
 class TooLate(Unreachable, TimeoutError):
-    """There was no answer in time."""
+    """There was no response in time."""
 
 
 def call(
     port: int, path: str, body: Mapping[str, Any], *, seconds: float, method: str = "POST"
 ) -> tuple[int, dict[str, Any]]:
-    """Return status and document, within `seconds` and the limit of a policy around it.
-
-    Raise :class:`Unreachable`.
-    """
+    """Return status and JSON of a response within `seconds`. Raise :class:`Unreachable`."""
     left = deadline.remaining_seconds()
     most = seconds if left is None else max(min(seconds, left), MIN_SECONDS)
     connection = http.client.HTTPConnection(HOST, port, timeout=most)

@@ -1,4 +1,4 @@
-"""A small HTTP service on loopback: JSON in and out, and an endpoint for faults.
+"""A small JSON service over HTTP on loopback, with an endpoint that injects faults.
 
 `POST /faults` with `{"errors": 0.3, "delay_ms": 800}` injects a fault, `DELETE /faults` removes it,
 `GET /faults` returns it.
@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from demo import faults
-from demo.faults import Broken, Faults, WrongFault
+from demo.faults import Faults, InjectedFailure, WrongFault
 from demo.world import HOST
 from switchgear import Decision, SwitchEngaged
 from switchgear.llm.providers import ProviderUnavailable
@@ -30,84 +30,81 @@ Body = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Answer:
-    """An answer; `body` is a document, or a page as text."""
+class ServiceResponse:
+    """A response; `body` is a JSON object, or an HTML page as text."""
 
     status: int
     body: Body | str
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Handler = Callable[[Body], Answer]
+Handler = Callable[[Body], ServiceResponse]
 
 
-def refused(decision: Decision) -> Answer:
-    """Return the answer to a call that a switch stops."""
-    said = {"error": "switched off", "switch": decision.switch, "reason": decision.reason}
-    return Answer(503, said)
+def refuse_call(decision: Decision) -> ServiceResponse:
+    """Return the response to a call that a switch stops."""
+    body = {"error": "switched off", "switch": decision.switch, "reason": decision.reason}
+    return ServiceResponse(503, body)
 
 
-class Service:
-    """Handlers by method and path, in `routes`.
+class FaultyService:
+    """Request handlers by method and path, with faults.
 
-    A call that raises :class:`Broken` is answered with 500, one that a switch stops with 503, and
-    one that no provider answers with the console's status.
+    Injected failures become status 500, stopped calls 503, and unavailable providers the status
+    that the console configures.
     """
 
     def __init__(self, routes: Mapping[tuple[str, str], Handler], broken: Faults) -> None:
         self.faults = broken
         self._routes: dict[tuple[str, str], Handler] = {
             **routes,
-            ("GET", "/faults"): lambda _: self._told(),
-            ("POST", "/faults"): self._put,
-            ("DELETE", "/faults"): lambda _: self._put({}),
+            ("GET", "/faults"): lambda _: self._show_fault(),
+            ("POST", "/faults"): self._inject_fault,
+            ("DELETE", "/faults"): lambda _: self._inject_fault({}),
         }
 
-    def answer(self, method: str, path: str, body: Body) -> Answer | None:
-        """Return the answer; None closes the connection, while the service is down."""
+    def answer(self, method: str, path: str, body: Body) -> ServiceResponse | None:
+        """Return the response, or None to close the connection while the service is down."""
         handler = self._routes.get((method, path))
         if handler is None:
-            return Answer(404, {"error": f"there is no {method} {path}"})
+            return ServiceResponse(404, {"error": f"there is no {method} {path}"})
         if self.faults.present.down and path in _WORK:
             return None
         try:
             return handler(body)
         except SwitchEngaged as stopped:
-            return refused(stopped.decision)
-        except Broken as error:
-            return Answer(500, {"error": str(error)})
+            return refuse_call(stopped.decision)
+        except InjectedFailure as error:
+            return ServiceResponse(500, {"error": str(error)})
         except ProviderUnavailable as error:
-            return Answer(error.status, {"error": str(error), "code": error.code})
+            return ServiceResponse(error.status, {"error": str(error), "code": error.code})
 
-    def _told(self) -> Answer:
-        return Answer(200, asdict(self.faults.present))
+    def _show_fault(self) -> ServiceResponse:
+        return ServiceResponse(200, asdict(self.faults.present))
 
-    def _put(self, given: Body) -> Answer:
+    def _inject_fault(self, body: Body) -> ServiceResponse:
         try:
-            self.faults.put(faults.read(given))
+            self.faults.inject(faults.parse_fault(body))
         except WrongFault as problem:
-            return Answer(400, {"error": str(problem)})
-        return self._told()
+            return ServiceResponse(400, {"error": str(problem)})
+        return self._show_fault()
 
 
 _WORK = ("/ask", "/answer", "/lookup")
 
 
-def serve(service: Service, port: int) -> None:
-    """Serve until SIGTERM or Ctrl-C. Call it in the main thread."""
+def serve(service: FaultyService, port: int) -> None:
+    """Serve until SIGTERM or Ctrl-C; call it in the main thread."""
     ended = threading.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, lambda *_: ended.set())
-    with running(service, port):
+    with run_service(service, port):
         ended.wait()
 
 
 @contextmanager
-def running(service: Service, port: int = 0, poll_seconds: float = 0.1) -> Iterator[int]:
-    """Serve until the block ends; yield the port, a free one for 0.
-
-    Ending takes up to `poll_seconds`.
-    """
+def run_service(service: FaultyService, port: int = 0, poll_seconds: float = 0.1) -> Iterator[int]:
+    """Serve until the block ends; yield the port, a free one for 0."""
     server = _Server((HOST, port), _handler(service))
     threading.Thread(target=server.serve_forever, args=(poll_seconds,), daemon=True).start()
     try:
@@ -123,12 +120,11 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore clients that have gone."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
 
-def _handler(service: Service) -> type[BaseHTTPRequestHandler]:
+def _handler(service: FaultyService) -> type[BaseHTTPRequestHandler]:
     class Handling(_Handling):
         answers = service
 
@@ -139,20 +135,22 @@ class _Handling(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = IDLE_SECONDS
     disable_nagle_algorithm = True  # Else a body waits 40 ms for the headers to be acknowledged.
-    answers: Service
+    answers: FaultyService
 
     def _handle(self) -> None:
         try:
             body = self._body()
         except (ValueError, RecursionError):
-            self._send(Answer(400, {"error": "a JSON object is wanted"}))
+            self._send(ServiceResponse(400, {"error": "a JSON object is wanted"}))
             return
         if not self._is_ours():
-            self._send(Answer(403, {"error": "this is for people on this machine only"}))
+            self._send(ServiceResponse(403, {"error": "this is for people on this machine only"}))
             return
-        with incoming(self.headers.items(), trusts_attempt=True) as asked:
-            if asked.is_over:
-                answer: Answer | None = Answer(504, {"error": "nobody waits for it any more"})
+        with incoming(self.headers.items(), trusts_attempt=True) as call:
+            if call.is_over:
+                answer: ServiceResponse | None = ServiceResponse(
+                    504, {"error": "nobody waits for it any more"}
+                )
             else:
                 answer = self.answers.answer(self.command, urlsplit(self.path).path, body)
         if answer is None:
@@ -176,13 +174,13 @@ class _Handling(BaseHTTPRequestHandler):
         return found
 
     def _is_ours(self) -> bool:
-        """Return False for requests from other sites' pages in a browser."""
+        """Return False for requests that a browser sends from pages of other sites."""
         host = self.headers.get("Host", "")
         origin = self.headers.get("Origin")
         by_name = urlsplit(f"//{host}").hostname in (HOST, "localhost")
         return by_name and origin in (None, f"http://{host}")
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: ServiceResponse) -> None:
         is_page = isinstance(answer.body, str)
         content = answer.body if isinstance(answer.body, str) else json.dumps(answer.body)
         kind = "text/html; charset=utf-8" if is_page else "application/json"
@@ -196,4 +194,4 @@ class _Handling(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *_: object) -> None:
-        """Log nothing: there are twenty requests a second."""
+        pass

@@ -1,4 +1,4 @@
-"""Visitors: some twenty questions a second, and a summary line every ten seconds."""
+"""Load generator of the demo: about twenty questions per second, with regular summaries."""
 
 import logging
 import os
@@ -19,7 +19,7 @@ from demo.http_calls import Unreachable, call
 RATE = 20.0
 MAX_RATE = 100.0
 AT_ONCE = 32
-"""Limit of questions waiting for answers; beyond it, visitors do not ask."""
+"""Limit of concurrent questions; beyond it, questions are skipped."""
 PATIENCE_SECONDS = 10.0
 TOLD_SECONDS = 10.0
 NL2SQL_SHARE = 0.7
@@ -28,7 +28,7 @@ log = logging.getLogger("demo")
 
 
 class Tally:
-    """Counts the outcomes of visits since the last line."""
+    """Counts of visits by outcome since the last summary."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,7 +48,7 @@ class Tally:
                 self._switches[switch] += 1
 
     def line(self) -> str:
-        """Return the summary, and start counting anew."""
+        """Return the summary and reset the counts."""
         with self._lock:
             outcomes, switches, took = self._outcomes, self._switches, self._took
             self._begin()
@@ -62,39 +62,38 @@ class Tally:
         )
 
 
-def question() -> dict[str, Any]:
-    """Return a random visitor's question."""
+def make_question() -> dict[str, Any]:
     number = random.randrange(world.USERS)  # noqa: S311
     intent = world.NL2SQL if random.random() < NL2SQL_SHARE else world.ONTOLOGY  # noqa: S311
     segment = world.SEGMENTS[number % len(world.SEGMENTS)]
     return {"user": f"u{number:03}", "segment": segment, "intent": intent}
 
 
-def visit(port: int, tally: Tally) -> None:
-    """Ask one question."""
+def visit_core(port: int, tally: Tally) -> None:
+    """Send one question to core and count its outcome."""
     began = time.monotonic()
     try:
-        status, said = call(port, "/ask", question(), seconds=PATIENCE_SECONDS)
+        status, answer = call(port, "/ask", make_question(), seconds=PATIENCE_SECONDS)
     except Unreachable:
-        status, said = 0, {}
-    switch = said.get("switch") if status == 503 else None
+        status, answer = 0, {}
+    switch = answer.get("switch") if status == 503 else None
     outcome = "answered" if status == 200 else "refused" if switch else "failed"
     tally.note(outcome, time.monotonic() - began, switch)
 
 
-def rate(text: str) -> float:
-    """Return the questions per second of `DEMO_RATE`. Raise :class:`ValueError`."""
+def parse_rate(text: str) -> float:
+    """Return the questions per second in `DEMO_RATE`. Raise :class:`ValueError`."""
     try:
-        wanted = float(text or RATE)
+        rate = float(text or RATE)
     except ValueError:
-        wanted = 0.0
-    if not 0 < wanted <= MAX_RATE:
+        rate = 0.0
+    if not 0 < rate <= MAX_RATE:
         raise ValueError(f"DEMO_RATE: must be more than 0, and at most {MAX_RATE:.0f}")
-    return wanted
+    return rate
 
 
 def wait_for(ports: Iterable[int], wait: Callable[[float], bool]) -> None:
-    """Wait until all services answer, or until `wait` returns True."""
+    """Wait until all services respond, or until `wait` returns True."""
     for port in ports:
         while True:
             try:
@@ -107,31 +106,31 @@ def wait_for(ports: Iterable[int], wait: Callable[[float], bool]) -> None:
 
 def main() -> None:
     logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(message)s")
-    pause = 1 / rate(os.environ.get("DEMO_RATE", ""))
-    port, tally, ended = world.port("core"), Tally(), threading.Event()
+    pause = 1 / parse_rate(os.environ.get("DEMO_RATE", ""))
+    port, tally, ended = world.service_port("core"), Tally(), threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    wait_for(map(world.port, world.SERVICES), ended.wait)
+    wait_for(map(world.service_port, world.SERVICES), ended.wait)
     free = threading.BoundedSemaphore(AT_ONCE)
 
     def ask() -> None:
         try:
-            visit(port, tally)
+            visit_core(port, tally)
         finally:
             free.release()
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        due = told = time.monotonic()
+        due = logged_at = time.monotonic()
         while not ended.wait(max(0.0, due - time.monotonic())):
             due = max(due + pause, time.monotonic())
             if free.acquire(blocking=False):
                 pool.submit(ask)
             else:
                 tally.note("skipped", 0.0)
-            if time.monotonic() - told >= TOLD_SECONDS:
-                told = time.monotonic()
+            if time.monotonic() - logged_at >= TOLD_SECONDS:
+                logged_at = time.monotonic()
                 log.info("%s", tally.line())
         pool.shutdown(wait=False, cancel_futures=True)
-        os._exit(0)  # Visitors who wait for an answer would hold the process up.
+        os._exit(0)  # Threads that wait for a response would delay the exit.
 
 
 if __name__ == "__main__":

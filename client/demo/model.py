@@ -1,4 +1,4 @@
-"""A fake language model, with a provider's failures."""
+"""A fake provider of language models, which can be overloaded."""
 
 import random
 import time
@@ -11,7 +11,7 @@ THINKING_SECONDS = (0.01, 0.06)
 
 
 class Overloaded(Exception):
-    """A provider's error: `code` and `status` are attributes, as in real clients."""
+    """A provider's error, with `code` and `status` as real clients have them."""
 
     code = "model_overloaded"
     status = 503
@@ -20,14 +20,14 @@ class Overloaded(Exception):
         super().__init__(f"{model} is overloaded")
 
 
-class Provider:
+class FakeProvider:
     """A provider whose first model can be overloaded."""
 
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
 
     def complete(self, question: Body, model: str = FIRST) -> dict[str, str]:
-        """Return SQL and the model that wrote it. Raise :class:`Overloaded`."""
+        """Return SQL and the name of the model that wrote it. Raise :class:`Overloaded`."""
         time.sleep(random.uniform(*THINKING_SECONDS))  # noqa: S311
         if model == FIRST and self._faults.overloads():
             raise Overloaded(model)

@@ -1,9 +1,9 @@
-"""Oracle: turns questions into SQL by a language model, with an experiment in retrieval."""
+"""The service oracle, which turns questions into SQL by a language model."""
 
 from demo import world
 from demo.faults import Faults
-from demo.http_service import Answer, Body, Service, serve
-from demo.model import Provider
+from demo.http_service import Body, FaultyService, ServiceResponse, serve
+from demo.model import FakeProvider
 from switchgear import Switchgear
 
 QUICK_SECONDS = 1.0
@@ -11,10 +11,10 @@ EXPERIMENT = f"experiment:{world.RETRIEVAL}"
 
 
 class Oracle:
-    """Answers questions, by the new retrieval for visitors in the experiment while that is allowed.
+    """The request handler of oracle.
 
-    The console's fallback of `oracle->openai` decides which model is asked when the first one
-    fails.
+    Visitors in the experiment get the new retrieval while its switch allows that. The fallback that
+    the console configures for `oracle->openai` names the model to use if the first one fails.
     """
 
     def __init__(self, gear: Switchgear, faults: Faults) -> None:
@@ -22,30 +22,30 @@ class Oracle:
         self._faults = faults
         self._answers = gear.sli("oracle-answers")
         self._quick = gear.sli("oracle-quick-answers")
-        complete = Provider(faults).complete
+        complete = FakeProvider(faults).complete
         self._complete = gear.policy("oracle->openai", providers={"openai": complete})(complete)
-        self.answer = gear.guard(feature=world.NL2SQL, targeting_key=_user)(self._answer)
+        self.answer = gear.guard(feature=world.NL2SQL, targeting_key=_get_user)(self._answer)
 
-    def _answer(self, question: Body) -> Answer:
-        user = _user(question)
+    def _answer(self, question: Body) -> ServiceResponse:
+        user = _get_user(question)
         is_new = world.takes_part(user) and self._gear.allowed(
             experiments=world.RETRIEVAL, targeting_key=user
         )
         with self._answers.measure(), self._quick.measure(within_seconds=QUICK_SECONDS):
-            said = self._complete(question)
+            completion = self._complete(question)
             self._faults.strike(EXPERIMENT if is_new else "")
-        return Answer(200, {**said, "retrieval": "v2" if is_new else "v1"})
+        return ServiceResponse(200, {**completion, "retrieval": "v2" if is_new else "v1"})
 
 
-def _user(question: Body) -> str:
+def _get_user(question: Body) -> str:
     return str(question.get("user"))
 
 
 def main() -> None:
     faults = Faults()
-    with world.join("oracle") as gear:
+    with world.connect("oracle") as gear:
         routes = {("POST", "/answer"): Oracle(gear, faults).answer}
-        serve(Service(routes, faults), world.port("oracle"))
+        serve(FaultyService(routes, faults), world.service_port("oracle"))
 
 
 if __name__ == "__main__":

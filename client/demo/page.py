@@ -1,11 +1,11 @@
-"""Core's own page: the state of the services, and buttons that break and repair them."""
+"""The demo's own page: the state of its services, and buttons that inject faults."""
 
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 from demo.http_calls import Unreachable, call
-from demo.http_service import Answer, Body
+from demo.http_service import Body, ServiceResponse
 from switchgear import Policy, Switchgear
 
 ASK_SECONDS = 2.0
@@ -17,9 +17,9 @@ BUTTONS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "garble": ("Write half of the events wrongly", {"garbled": 0.5}),
     "mend": ("Well again", {}),
 }
-"""The fault that each button injects, by its value."""
+"""Label and fault of each button, by the value it posts."""
 ONLY = {"garble": "core", "overload": "oracle"}
-"""Buttons for one service alone."""
+"""Buttons that only one service has."""
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -91,10 +91,10 @@ _WELL = "\N{HEAVY CHECK MARK} well"
 
 
 class Pages:
-    """The page.
+    """The handlers of the page.
 
-    `ports` are those of the services, `console` is the console's address, and `policies` are those
-    of core's calls.
+    `ports` are the services' ports, `console` is the console's URL, and `policies` are those of
+    core's calls.
     """
 
     def __init__(
@@ -105,10 +105,12 @@ class Pages:
         self._console = console
         self._policies = policies
 
-    def show(self, _: Body) -> Answer:
+    def show(self, _: Body) -> ServiceResponse:
         status = self._gear.status()
         version = "no" if status.version is None else f"{status.version}"
-        rows = "".join(_row(name, _now(port)) for name, port in self._ports.items())
+        rows = "".join(
+            _render_row(name, _describe_fault(port)) for name, port in self._ports.items()
+        )
         all_closed = all(policy.breaker.state == "closed" for policy in self._policies)
         content = _PAGE.format(
             console=escape(self._console),
@@ -116,24 +118,24 @@ class Pages:
             stopped=status.stopped,
             rows=rows,
             state="well" if all_closed else "ill",
-            calls="".join(map(_call, self._policies)),
+            calls="".join(map(_render_call, self._policies)),
         )
-        return Answer(200, content)
+        return ServiceResponse(200, content)
 
-    def change(self, form: Body) -> Answer:
-        """Inject the fault of a button, and redirect to the page."""
+    def change(self, form: Body) -> ServiceResponse:
+        """Inject the fault of the pressed button, and redirect to the page."""
         port = self._ports.get(str(form.get("service")))
-        wanted = BUTTONS.get(str(form.get("make")))
-        if port is None or wanted is None:
-            return Answer(400, {"error": "service and make must be those of a button"})
+        button = BUTTONS.get(str(form.get("make")))
+        if port is None or button is None:
+            return ServiceResponse(400, {"error": "service and make must be those of a button"})
         try:
-            call(port, "/faults", wanted[1], seconds=ASK_SECONDS)
+            call(port, "/faults", button[1], seconds=ASK_SECONDS)
         except Unreachable as error:
-            return Answer(502, {"error": str(error)})
-        return Answer(303, "", {"Location": "/"})
+            return ServiceResponse(502, {"error": str(error)})
+        return ServiceResponse(303, "", {"Location": "/"})
 
 
-def _row(name: str, now: str) -> str:
+def _render_row(name: str, now: str) -> str:
     buttons = "".join(
         _BUTTON.format(value=value, words=escape(words))
         for value, (words, _) in BUTTONS.items()
@@ -143,7 +145,7 @@ def _row(name: str, now: str) -> str:
     return _ROW.format(name=name, state=state, now=escape(now), buttons=buttons)
 
 
-def _call(policy: Policy) -> str:
+def _render_call(policy: Policy) -> str:
     counted, state = policy.counters.counted(), policy.breaker.state
     return _CALL.format(
         state="well" if state == "closed" else "ill",
@@ -157,10 +159,10 @@ def _call(policy: Policy) -> str:
     )
 
 
-def _now(port: int) -> str:
+def _describe_fault(port: int) -> str:
     try:
         _, fault = call(port, "/faults", {}, seconds=ASK_SECONDS, method="GET")
     except Unreachable:
         return "\N{HEAVY MULTIPLICATION X} not running"
-    said = [words(fault[name]) for name, words in _FAULTS.items() if fault.get(name)]
-    return f"\N{HEAVY MULTIPLICATION X} {', '.join(said)}" if said else _WELL
+    faults = [words(fault[name]) for name, words in _FAULTS.items() if fault.get(name)]
+    return f"\N{HEAVY MULTIPLICATION X} {', '.join(faults)}" if faults else _WELL

@@ -1,7 +1,4 @@
-"""Creates a token, SLOs and policies for the services: `python -m demo.prepare FILE`.
-
-It uses `manage.py`, like anybody who sets up services of their own, and is idempotent.
-"""
+"""Set-up of the demo's token, SLOs and policies by `manage.py`; idempotent."""
 
 import os
 import subprocess
@@ -21,18 +18,20 @@ RENEWED_DAYS = 60
 
 def main(token_file: Path) -> None:
     try:
-        load.rate(os.environ.get("DEMO_RATE", ""))
-        scenario.chosen(os.environ.get("DEMO_SCENARIO", ""))
+        load.parse_rate(os.environ.get("DEMO_RATE", ""))
+        scenario.parse_scenario(os.environ.get("DEMO_SCENARIO", ""))
     except ValueError as wrong:
         sys.exit(str(wrong))
-    manage("config", "load", "--keep-edited", str(CONFIG.relative_to(ROOT)))
+    run_manage("config", "load", "--keep-edited", str(CONFIG.relative_to(ROOT)))
     if not is_good(token_file):
-        token = manage("token", "create", NAME, "--scopes", SCOPES, "--expires", f"{LASTS_DAYS}d")
-        keep(token_file, token.strip().splitlines()[-1])
+        token = run_manage(
+            "token", "create", NAME, "--scopes", SCOPES, "--expires", f"{LASTS_DAYS}d"
+        )
+        write_token(token_file, token.strip().splitlines()[-1])
 
 
-def manage(*arguments: str) -> str:
-    """Return the output of `manage.py`; exit with its error if it fails."""
+def run_manage(*arguments: str) -> str:
+    """Return the output of `manage.py`; exit with its error message if it fails."""
     done = subprocess.run(
         [sys.executable, "manage.py", *arguments],
         cwd=ROOT,
@@ -53,12 +52,12 @@ def is_good(token_file: Path) -> bool:
         return False
     prefix = token.strip().removeprefix("sg_").partition("_")[0]
     is_recent = time.time() - written < RENEWED_DAYS * 86_400
-    rows = (row.split() for row in manage("token", "list").splitlines())
+    rows = (row.split() for row in run_manage("token", "list").splitlines())
     return is_recent and any(row[:2] == [prefix, "active"] for row in rows)
 
 
-def keep(token_file: Path, token: str) -> None:
-    """Write the token for this user alone, atomically."""
+def write_token(token_file: Path, token: str) -> None:
+    """Write the token atomically, readable by this user only."""
     token_file.parent.mkdir(mode=0o700, exist_ok=True)
     draft = token_file.with_name(f".{token_file.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,7 +1,7 @@
-"""A scripted scenario: something breaks, and the console deals with it.
+"""A scripted scenario that injects faults, one chapter after another.
 
-`DEMO_SCENARIO` is `auto` (one chapter after another, every few minutes), `off`, or the name of the
-chapter to repeat.
+`DEMO_SCENARIO` is `auto` (all chapters, a few minutes apart), `off`, or the name of one chapter to
+repeat.
 """
 
 import logging
@@ -34,14 +34,14 @@ MEMBER = "u002"
 log = logging.getLogger("demo")
 
 Wait = Callable[[float], bool]
-"""Waits for some seconds; returns True if everything is to end."""
+"""Sleeps for some seconds; returns True if the scenario must end."""
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """A chapter of the scenario.
+    """A chapter of the scenario: a fault injected into a service.
 
-    `fault` is injected into `service` for `seconds`, or until the experiment is stopped.
+    The fault lasts for `seconds`, or until the experiment's switch is engaged if `until_stopped`.
     """
 
     service: str
@@ -90,7 +90,7 @@ CHAPTERS: Mapping[str, Chapter] = {
 
 
 class Player:
-    """Plays chapters with the services at `ports`; all time passes in `wait`."""
+    """Player of chapters; it sleeps by calling `wait`, which returns True to end the scenario."""
 
     def __init__(
         self,
@@ -105,18 +105,18 @@ class Player:
         self._clock = clock
 
     def play(self, chapter: Chapter) -> None:
-        """Inject the fault and remove it; return early if everything is to end."""
-        if self._break(chapter):
+        """Inject the chapter's fault, wait until it is over, and remove it."""
+        if self._inject_fault(chapter):
             log.info("%s. Watch %s%s", chapter.tells, self._console, chapter.look_at)
             self._watch(chapter)
-        if self._tell(chapter, {}):
+        if self._send_fault(chapter, {}):
             log.info("%s is mended", chapter.service)
 
-    def _break(self, chapter: Chapter) -> bool:
+    def _inject_fault(self, chapter: Chapter) -> bool:
         """Inject the fault; return False if the service does not accept it in time."""
         ends = self._clock() + chapter.seconds
         fault = {**chapter.fault, "seconds": chapter.seconds + AFTERWARDS_SECONDS}
-        while not self._tell(chapter, fault):
+        while not self._send_fault(chapter, fault):
             left = ends - self._clock()
             if left <= 0 or self._wait(min(LOOK_SECONDS, left)):
                 return False
@@ -133,29 +133,29 @@ class Player:
                 return
 
     def is_stopped(self) -> bool:
-        """Return True if a visitor in the experiment is answered without it."""
+        """Return True if a visitor of the experiment is answered without the experiment."""
         question = {"user": MEMBER, "segment": "hr", "intent": world.NL2SQL}
         try:
-            status, said = call(self._ports["core"], "/ask", question, seconds=CALL_SECONDS)
+            status, answer = call(self._ports["core"], "/ask", question, seconds=CALL_SECONDS)
         except Unreachable:
             return False
-        return status == 200 and said.get("retrieval") == "v1" and not said.get("partial")
+        return status == 200 and answer.get("retrieval") == "v1" and not answer.get("partial")
 
-    def _tell(self, chapter: Chapter, fault: Mapping[str, Any]) -> bool:
+    def _send_fault(self, chapter: Chapter, fault: Mapping[str, Any]) -> bool:
         """Send a fault to the service; return True if it was accepted."""
         port = self._ports[chapter.service]
         try:
-            status, said = call(port, "/faults", fault, seconds=CALL_SECONDS)
+            status, answer = call(port, "/faults", fault, seconds=CALL_SECONDS)
         except Unreachable as error:  # The service is restarting; faults end by themselves.
             log.info("%s can't be told: %s", chapter.service, error)
             return False
         if status != 200:
-            log.warning("%s is told in vain: %s", chapter.service, said.get("error", status))
+            log.warning("%s is told in vain: %s", chapter.service, answer.get("error", status))
         return status == 200
 
 
-def chosen(text: str) -> tuple[str, ...]:
-    """Return the chapters named by `DEMO_SCENARIO`. Raise :class:`ValueError`."""
+def parse_scenario(text: str) -> tuple[str, ...]:
+    """Return the names of the chapters in `DEMO_SCENARIO`. Raise :class:`ValueError`."""
     if text in ("", "auto"):
         return tuple(CHAPTERS)
     if text == "off":
@@ -169,8 +169,8 @@ def main() -> None:
     logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(message)s")
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    names = chosen(os.environ.get("DEMO_SCENARIO", ""))
-    ports = {name: world.port(name) for name in world.SERVICES}
+    names = parse_scenario(os.environ.get("DEMO_SCENARIO", ""))
+    ports = {name: world.service_port(name) for name in world.SERVICES}
     player = Player(ports, ended.wait, os.environ.get("SWITCHGEAR_URL", ""))
     if not names:
         ended.wait()

@@ -1,14 +1,13 @@
-"""Core's calls to oracle and synapse, each by a policy that the console may change.
+"""Core's calls of oracle and synapse, each by a policy that the console may change.
 
-Oracle's answers are cached. While it fails, visitors get an earlier answer, labelled as partial, or
-an error if there is none.
+Oracle's answers are cached: while oracle fails, visitors get an earlier answer, labeled as partial.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from demo import world
-from demo.faults import Broken
+from demo.faults import InjectedFailure
 from demo.http_calls import call
 from demo.http_service import Body
 from switchgear import Answer, Fallback, Policy, SwitchEngaged, Switchgear
@@ -19,11 +18,11 @@ MAX_SECONDS = 10.0
 TRY_SECONDS = 3.0
 KEPT_SECONDS = 900.0
 MAX_KEPT = 120
-"""Of 200 visitors, so that an outage shows both: earlier answers, and none."""
+"""Fewer than the 200 visitors, so that an outage shows cached answers and errors."""
 
 
-class Failed(Broken):
-    """A service answered with an error; `status` is the HTTP status."""
+class Failed(InjectedFailure):
+    """An error response of a service; `status` is the HTTP status."""
 
     def __init__(self, service: str, status: int, why: object) -> None:
         super().__init__(f"{service}: {why}")
@@ -31,7 +30,7 @@ class Failed(Broken):
 
 
 class ServiceCalls:
-    """Calls the services at `ports`."""
+    """Calls of the services at `ports`, by policies."""
 
     def __init__(self, gear: Switchgear, ports: Mapping[str, int]) -> None:
         self._ports = ports
@@ -39,7 +38,7 @@ class ServiceCalls:
             world.NL2SQL: gear.policy(
                 "core->oracle",
                 timeout_seconds=TRY_SECONDS,
-                fallback=Fallback(cache=MemoryCache(KEPT_SECONDS, MAX_KEPT), cache_key=_key),
+                fallback=Fallback(cache=MemoryCache(KEPT_SECONDS, MAX_KEPT), cache_key=_cache_key),
             ),
             world.ONTOLOGY: gear.policy("core->synapse", timeout_seconds=TRY_SECONDS),
         }
@@ -49,21 +48,21 @@ class ServiceCalls:
         }
 
     def ask(self, intent: str, question: Body) -> Answer[dict[str, Any]]:
-        """Return the answer.
+        """Return the answer of the service for this intent, or of its fallback.
 
-        Raise :class:`Failed`, `Unreachable`, or a `Refused`, if no fallback answers.
+        Raise :class:`Failed`, `Unreachable` or `Refused` if no fallback applies.
         """
         return self.policies[intent].run(self._calls[intent], question)
 
     def _call(self, service: str, path: str, question: Body) -> dict[str, Any]:
-        status, said = call(self._ports[service], path, question, seconds=MAX_SECONDS)
-        if status == 503 and "switch" in said:
-            # The service got the change first. A stopped call is not a failure.
-            raise SwitchEngaged(said["switch"], said.get("reason"))
+        status, answer = call(self._ports[service], path, question, seconds=MAX_SECONDS)
+        if status == 503 and "switch" in answer:
+            # The service applied the switch first; a stopped call is not a failure.
+            raise SwitchEngaged(answer["switch"], answer.get("reason"))
         if status != 200:
-            raise Failed(service, status, said.get("error", status))
-        return said
+            raise Failed(service, status, answer.get("error", status))
+        return answer
 
 
-def _key(question: Body) -> tuple[str, str]:
+def _cache_key(question: Body) -> tuple[str, str]:
     return str(question.get("user")), str(question.get("segment"))

@@ -1,7 +1,7 @@
-"""Synapse: looks terms up, and reads core's events from a stream.
+"""The service synapse, which looks up terms and consumes core's events from a stream.
 
-An event that it can't parse becomes a dead letter after three attempts: in the console somebody
-corrects its amount and replays it.
+An event that can't be parsed becomes a dead letter after three attempts; an operator can fix its
+amount in the console and replay it.
 """
 
 import os
@@ -12,7 +12,7 @@ import redis
 
 from demo import world
 from demo.faults import Faults
-from demo.http_service import Answer, Body, Service, serve
+from demo.http_service import Body, FaultyService, ServiceResponse, serve
 from switchgear import Switchgear
 from switchgear.dlq import Consumer, Message
 
@@ -23,25 +23,25 @@ BACKOFF_SECONDS = 0.2
 class UnreadableAmount(ValueError):
     """The amount of an event is not a number."""
 
-    __module__ = "demo.synapse"  # Not `__main__`, which is what letters would be grouped by.
+    __module__ = "demo.synapse"  # Not `__main__`: letters are grouped by this name.
 
 
 class Synapse:
-    """Terms of the ontology, and the sum of all events."""
+    """The handlers of synapse, for requests and for events."""
 
     def __init__(self, gear: Switchgear, faults: Faults) -> None:
         self._faults = faults
         self._lookups = gear.sli("synapse-lookups")
         self.amounts = Decimal(0)
-        self.lookup = gear.guard(feature=world.ONTOLOGY, targeting_key=_user)(self._lookup)
+        self.lookup = gear.guard(feature=world.ONTOLOGY, targeting_key=_get_user)(self._lookup)
 
-    def _lookup(self, question: Body) -> Answer:
+    def _lookup(self, question: Body) -> ServiceResponse:
         with self._lookups.measure():
             self._faults.strike()
-        return Answer(200, {"terms": ["case", "amount", str(question.get("segment"))]})
+        return ServiceResponse(200, {"terms": ["case", "amount", str(question.get("segment"))]})
 
     def take(self, message: Message) -> None:
-        """Handle one event. Raise an error if that fails."""
+        """Add the event's amount to the total. Raise an error if that fails."""
         self._faults.strike()
         written = message.fields.get("amount", "")
         try:
@@ -50,13 +50,13 @@ class Synapse:
             raise UnreadableAmount(f"amount {written!r} is no number: write it as 12.50") from None
 
 
-def _user(question: Body) -> str:
+def _get_user(question: Body) -> str:
     return str(question.get("user"))
 
 
 def main() -> None:
     faults = Faults()
-    with world.join("synapse") as gear:
+    with world.connect("synapse") as gear:
         synapse = Synapse(gear, faults)
         consumer = Consumer(
             redis=redis.Redis.from_url(os.environ["REDIS_URL"], socket_timeout=5),
@@ -68,7 +68,10 @@ def main() -> None:
         )
         reading = threading.Thread(target=consumer.run, daemon=True)
         reading.start()
-        serve(Service({("POST", "/lookup"): synapse.lookup}, faults), world.port("synapse"))
+        serve(
+            FaultyService({("POST", "/lookup"): synapse.lookup}, faults),
+            world.service_port("synapse"),
+        )
         consumer.stop()
         reading.join(timeout=2)
 

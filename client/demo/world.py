@@ -18,18 +18,17 @@ EVENTS = "axiom:events"
 USERS = 200
 
 
-def port(service: str) -> int:
-    """The port of a service on loopback."""
+def service_port(service: str) -> int:
     return int(os.environ[f"DEMO_{service.upper()}_PORT"])
 
 
 def takes_part(user: str) -> bool:
-    """Return True if a visitor is in the experiment."""
+    """Return True if the visitor is in the experiment."""
     return user[-1:] in "02468"
 
 
-def join(service: str) -> Switchgear:
-    """Return the client of a service; its token is in a private file."""
+def connect(service: str) -> Switchgear:
+    """Return the client of a service, with the token that `demo.prepare` created."""
     logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(message)s")
     token = Path(os.environ["DEMO_TOKEN_FILE"]).read_text().strip()
     return Switchgear.from_env(token=token, service=service)

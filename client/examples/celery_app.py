@@ -15,12 +15,12 @@ WAIT_SECONDS = float(os.environ.get("WAIT_SECONDS", "60"))
 app = Celery("digests", broker=REDIS_URL, backend=REDIS_URL)
 app.conf.task_default_queue = os.environ.get("QUEUE", "digests")
 
-gear = Switchgear.from_env(service="digests")  # Each child of the pool goes on by itself.
+gear = Switchgear.from_env(service="digests")  # Works in each forked process.
 
 
 @app.task(bind=True, max_retries=None)
 def digest(self: "Task[..., str]", user: str) -> str:
-    """A stopped task waits, and runs when somebody has released the switch."""
+    """Write a digest; while its switch is engaged, try again later."""
     try:
         return write(user)
     except SwitchEngaged as stopped:

@@ -21,11 +21,11 @@ settings.configure(
     MIDDLEWARE=[f"{__name__}.SayStopped"],
 )
 
-gear = Switchgear.from_env(service="reports-api")  # Each worker that is forked goes on by itself.
+gear = Switchgear.from_env(service="reports-api")  # Works in each forked process.
 
 
 class SayStopped:
-    """Turns a stopped call into an answer that says so."""
+    """Middleware that turns a stopped call into a response with status 503."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

@@ -16,7 +16,7 @@ gear = Switchgear.from_env(service="chat-api")
 
 @contextlib.asynccontextmanager
 async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-    async with gear:  # Its last report is sent when the service stops.
+    async with gear:  # On exit, the last report is sent.
         yield
 
 
@@ -24,8 +24,8 @@ app = FastAPI(lifespan=lifespan)
 
 
 @app.exception_handler(SwitchEngaged)
-async def stopped(_request: Request, error: SwitchEngaged) -> JSONResponse:
-    """Tell users that it is on purpose, but not why."""
+async def report_stopped(_request: Request, error: SwitchEngaged) -> JSONResponse:
+    """Respond with status 503 that names the switch, without its reason."""
     return JSONResponse({"detail": "temporarily disabled", "switch": error.switch}, 503)
 
 
@@ -37,12 +37,12 @@ async def chat(user: str, department: str) -> dict[str, str]:
 
 @app.get("/story")
 async def story(user: str) -> StreamingResponse:
-    # Here, and not around `told`: that begins only when the status has been sent.
+    # Not around `stream_words`, which starts only after the status was sent.
     with gear.guard(feature="story", targeting_key=user):
-        return StreamingResponse(told(user))
+        return StreamingResponse(stream_words(user))
 
 
-async def told(user: str) -> AsyncIterator[str]:
+async def stream_words(user: str) -> AsyncIterator[str]:
     for word in ("Once", "there", "was", user):
         yield f"{word} "
 

@@ -1,4 +1,4 @@
-"""Tests of a service that stop its calls."""
+"""Example tests of a service whose calls can be stopped by switches."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tests of a service's patterns, without waiting."""
+"""Example tests of retries and breakers that don't wait."""
 
 import pytest
 

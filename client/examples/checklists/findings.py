@@ -15,7 +15,7 @@ from switchgear import Policy
 
 @dataclass(frozen=True)
 class Item:
-    """A line of a checklist. `is_met` judges each policy; `why` says what happens without it."""
+    """An item of a checklist; `is_met` checks a policy, `why` names the risk if it is not met."""
 
     wanted: str
     why: str
@@ -23,9 +23,9 @@ class Item:
 
 
 def check(items: Iterable[Item]) -> int:
-    """Check the policies named on the command line; print what is missing.
+    """Check the policies named on the command line and print the items that are not met.
 
-    Return the exit code: 0 for nothing, 1 for something, 2 for wrong usage.
+    Return the exit code: 0 if all are met, 1 if not, 2 for wrong usage.
     """
     if len(sys.argv) != 2 or ":" not in sys.argv[1]:
         print(f"usage: python {sys.argv[0]} MODULE:NAME", file=sys.stderr)

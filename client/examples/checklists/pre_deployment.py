@@ -12,13 +12,13 @@ from switchgear import Policy
 MAX_ATTEMPTS = 5
 MAX_BUDGET_RATE = 0.5
 MAX_AT_ONCE = 1000
-"""Calls of one process in a bulkhead, and as many that wait."""
+"""Limit of a bulkhead, and of its queue."""
 PASSING = (408, 429)
-"""What passes by itself of what a caller has done wrong."""
+"""Client errors that are temporary."""
 
 
 def _tries_fit(policy: Policy) -> bool:
-    """Return True if there is time for a second attempt."""
+    """Return True if the deadline leaves time for a second attempt."""
     deadline, timeout = policy.deadline, policy.timeout_seconds
     if policy.retry is None or deadline is None or deadline.seconds is None or timeout is None:
         return True

@@ -1,4 +1,4 @@
-"""A service's policies, as its own module has them: complete, as the checklists want it."""
+"""The policies of an example service that meets all items of the checklists."""
 
 from switchgear import BulkheadParameters, Fallback, RetryParameters, Switchgear
 

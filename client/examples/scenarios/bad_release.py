@@ -1,7 +1,6 @@
-"""A new model answers worse: its experiment alone is stopped, and comes back step by step.
+"""A new model answers worse: its experiment is stopped, then released by a ramp.
 
-Here a console in memory stands for the real one, where somebody engages the switch, or an SLO does,
-and a ramp with gates releases it.
+A console in memory stands in for the real one, where a person or an SLO engages the switch.
 """
 
 from switchgear.testing import Console

@@ -1,7 +1,7 @@
-"""A credential has expired: nobody tries again, and somebody is told at once.
+"""A credential has expired: the call is not retried, and people are notified.
 
-No retry mends a 401. It is a persistent failure: once a minute for each dependency it is said as
-`failure_persistent`, to the log and to whoever listens, for people to act on.
+A 401 is a persistent failure: at most once a minute per dependency it is reported as the journal
+entry `failure_persistent`, to the log and to hooks.
 """
 
 from switchgear import RetryParameters, Switchgear, journal
@@ -24,7 +24,7 @@ def fetch(case: str) -> str:
 
 
 def call_people(entry: Entry) -> None:
-    """A real one opens a ticket, or writes to a channel."""
+    """Notify people of a persistent failure; a real hook opens a ticket."""
     if entry.name == "failure_persistent":
         print(f"told people: {entry.about}: {entry.fields['error']}")
 

@@ -1,7 +1,7 @@
-"""One user sends a thousand questions; the others still get their share.
+"""One user sends a thousand questions; a bulkhead keeps room for the others.
 
-Each user may run two calls at once, and failures are retried within a budget: a thousand failures
-do not make three thousand calls.
+Each user may run two calls at once. Failures are retried within a budget, so that a thousand
+failures do not cause three thousand calls.
 """
 
 import asyncio
@@ -16,9 +16,7 @@ gear = Switchgear(
     None
 )  # A service says Switchgear.from_env(), and the console may change all this.
 asked = gear.policy(
-    "chat->model",
-    bulkhead=BulkheadParameters(limit=10, per_key_limit=2),
-    key=lambda user: user,
+    "chat->model", bulkhead=BulkheadParameters(limit=10, per_key_limit=2), key=lambda user: user
 )
 
 

@@ -1,7 +1,7 @@
-"""A provider of language models limits its rate: pauses that grow, then another provider.
+"""A provider of language models limits its rate: calls are retried, then go to another provider.
 
-It is asked again after the pause that it names. When it goes on refusing, the breaker opens, and
-nobody waits for it any more: the other provider answers at once, until the first one is well.
+Retries wait as long as the provider's Retry-After demands. If it keeps rejecting calls, the breaker
+opens, and the other provider answers at once until the first one recovers.
 """
 
 from switchgear import BreakerParameters, Fallback, RetryParameters, Switchgear
@@ -9,7 +9,7 @@ from switchgear.patterns.fallback_targets import FallbackTarget
 
 
 class RateLimited(Exception):
-    """An error of a provider's client, with status and headers of the answer."""
+    """A provider's error with the status and headers of the response."""
 
     status_code = 429
     headers = {"Retry-After": "0"}

@@ -1,7 +1,7 @@
-"""A search index is being rebuilt and takes seconds: searches end in time, in places of their own.
+"""A search index takes seconds to respond: a timeout and a bulkhead contain the damage.
 
-Each search has 0.2 s. Four at once at most: the others are turned away at once instead of
-waiting, and answers that need no search are as quick as ever.
+Each search has 0.2 s, and at most four run at once; further searches are rejected at once. Answers
+that need no search are not slowed down.
 """
 
 import asyncio

@@ -1,8 +1,7 @@
-"""Data may be leaking: everything is stopped at once by a person, and looked into afterwards.
+"""Data may be leaking: the failing call is not retried, and everything is stopped.
 
-The failure says that it is catastrophic: it is neither tried again nor answered by a fallback. Then
-somebody engages `global:all`; here a console in memory stands for the real one, whose audit trail
-has who stopped what, when and why.
+A catastrophic failure gets neither a retry nor a fallback. Then a person engages `global:all`; a
+console in memory stands in for the real one, whose audit trail has the details.
 """
 
 from switchgear import Fallback, SwitchEngaged, journal
@@ -12,7 +11,7 @@ from switchgear.testing import Console
 
 
 class ForeignRows(Catastrophic):
-    """The answer has rows that are not this user's."""
+    """The result has rows of another user."""
 
 
 def totals(user: str) -> str:
@@ -20,7 +19,10 @@ def totals(user: str) -> str:
 
 
 def call_people(entry: Entry) -> None:
-    """A real one rings somebody up. What the failure says is not in it: that may be the leak."""
+    """Notify people of a catastrophic failure.
+
+    Its message is left out, as it may contain the leak.
+    """
     if entry.name == "failure_catastrophic":
         print(f"told people: {entry.about}: {entry.fields['error']}")
 
@@ -29,9 +31,7 @@ journal.add_hook(call_people)
 console = Console()
 gear = console.client()
 guarded = gear.policy(
-    "core->totals",
-    segment="finance",
-    fallback=Fallback(default="totals of yesterday"),
+    "core->totals", segment="finance", fallback=Fallback(default="totals of yesterday")
 )(totals)
 
 try:

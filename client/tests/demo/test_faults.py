@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from demo import faults
-from demo.faults import WELL, Broken, Fault, Faults, WrongFault
+from demo.faults import WELL, Fault, Faults, InjectedFailure, WrongFault
 from switchgear.testing import FakeClock
 
 
@@ -26,12 +26,12 @@ def test_nothing_put_in_breaks_nothing() -> None:
 @pytest.mark.parametrize(("chance", "breaks"), [(0.29, True), (0.3, False)])
 def test_a_share_of_errors_breaks_that_share(chance: float, breaks: bool) -> None:
     broken, _ = made(chance=chance)
-    broken.put(Fault(errors=0.3))
+    broken.inject(Fault(errors=0.3))
 
     struck = False
     try:
         broken.strike()
-    except Broken:
+    except InjectedFailure:
         struck = True
 
     assert struck is breaks
@@ -39,7 +39,7 @@ def test_a_share_of_errors_breaks_that_share(chance: float, breaks: bool) -> Non
 
 def test_a_delay_is_waited_for_in_seconds() -> None:
     broken, slept = made()
-    broken.put(Fault(delay_ms=800))
+    broken.inject(Fault(delay_ms=800))
 
     broken.strike()
 
@@ -48,20 +48,20 @@ def test_a_delay_is_waited_for_in_seconds() -> None:
 
 def test_a_fault_of_an_experiment_spares_all_other_calls() -> None:
     broken, slept = made()
-    broken.put(Fault(errors=1.0, delay_ms=100, only="experiment:x"))
+    broken.inject(Fault(errors=1.0, delay_ms=100, only="experiment:x"))
 
     broken.strike()
     broken.strike("experiment:y")
 
     assert slept == []
-    with pytest.raises(Broken):
+    with pytest.raises(InjectedFailure):
         broken.strike("experiment:x")
 
 
 def test_a_fault_is_over_after_its_seconds() -> None:
     clock = FakeClock()
     broken, _ = made(clock)
-    broken.put(Fault(errors=1.0, seconds=30))
+    broken.inject(Fault(errors=1.0, seconds=30))
 
     clock.advance(29)
     during = broken.present
@@ -72,7 +72,7 @@ def test_a_fault_is_over_after_its_seconds() -> None:
 
 
 def test_what_is_asked_for_is_read() -> None:
-    found = faults.read({"errors": 1, "delay_ms": 800, "down": True, "seconds": 5})
+    found = faults.parse_fault({"errors": 1, "delay_ms": 800, "down": True, "seconds": 5})
 
     assert found == Fault(errors=1, delay_ms=800, down=True, seconds=5)
 
@@ -97,4 +97,4 @@ def test_what_is_asked_for_is_read() -> None:
 )
 def test_what_can_be_no_fault_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(WrongFault):
-        faults.read(given)
+        faults.parse_fault(given)

@@ -8,7 +8,7 @@ import pytest
 
 from demo.faults import Fault, Faults
 from demo.http_calls import TooLate, Unreachable, call
-from demo.http_service import Answer, Body, Service, running
+from demo.http_service import Body, FaultyService, ServiceResponse, run_service
 from switchgear import Deadline, Retry, RetryParameters
 from switchgear.patterns import deadline
 from switchgear.patterns.propagation import incoming, outgoing
@@ -19,11 +19,11 @@ def telling() -> Iterator[tuple[int, list[tuple[float | None, str | None]]]]:
     """A service that keeps what it has heard with each call: seconds left, and the attempt."""
     heard: list[tuple[float | None, str | None]] = []
 
-    def answer(_: Body) -> Answer:
+    def answer(_: Body) -> ServiceResponse:
         heard.append((deadline.left(), outgoing().get("X-Retry-Attempt")))
-        return Answer(503 if len(heard) < 3 else 200, {})
+        return ServiceResponse(503 if len(heard) < 3 else 200, {})
 
-    with running(Service({("POST", "/answer"): answer}, Faults())) as port:
+    with run_service(FaultyService({("POST", "/answer"): answer}, Faults())) as port:
         yield port, heard
 
 
@@ -50,14 +50,14 @@ def test_time_that_is_left_and_each_attempt_arrive() -> None:
 
 def test_a_call_takes_no_longer_than_what_is_left() -> None:
     faults = Faults()
-    faults.put(Fault(delay_ms=5_000))
+    faults.inject(Fault(delay_ms=5_000))
 
-    def slow(_: Body) -> Answer:
+    def slow(_: Body) -> ServiceResponse:
         faults.strike()
-        return Answer(200, {})
+        return ServiceResponse(200, {})
 
     with (
-        running(Service({("POST", "/answer"): slow}, faults)) as port,
+        run_service(FaultyService({("POST", "/answer"): slow}, faults)) as port,
         pytest.raises(TooLate, match=r"within 0\.[12] s"),
         incoming({"X-Request-Timeout-Ms": "200"}),
     ):

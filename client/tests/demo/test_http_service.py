@@ -11,21 +11,23 @@ import pytest
 
 from demo.faults import Faults
 from demo.http_calls import Unreachable, call
-from demo.http_service import Answer, Body, Service, running
+from demo.http_service import Body, FaultyService, ServiceResponse, run_service
 from switchgear import SwitchEngaged
 
 
-def asked(broken: Faults, body: Body) -> Answer:
+def asked(broken: Faults, body: Body) -> ServiceResponse:
     broken.strike()
     if "stop" in body:
         raise SwitchEngaged("feature:chat", "It is down for repairs")
-    return Answer(200, {"heard": body.get("word")})
+    return ServiceResponse(200, {"heard": body.get("word")})
 
 
 @pytest.fixture
 def port() -> Iterator[int]:
     broken = Faults()
-    with running(Service({("POST", "/ask"): lambda body: asked(broken, body)}, broken)) as port:
+    with run_service(
+        FaultyService({("POST", "/ask"): lambda body: asked(broken, body)}, broken)
+    ) as port:
         yield port
 
 

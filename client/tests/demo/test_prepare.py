@@ -36,8 +36,8 @@ def test_a_wrong_setting_stops_the_start_with_its_name(
 def test_a_token_is_kept_for_this_user_alone(tmp_path: Path) -> None:
     file = tmp_path / "demo" / "token"
 
-    prepare.keep(file, "sg_abc_first")
-    prepare.keep(file, "sg_abc_second")
+    prepare.write_token(file, "sg_abc_first")
+    prepare.write_token(file, "sg_abc_second")
 
     assert file.read_text() == "sg_abc_second\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600

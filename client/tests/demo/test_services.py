@@ -14,7 +14,7 @@ from demo import world
 from demo.core import Core
 from demo.faults import Fault, Faults
 from demo.http_calls import call
-from demo.http_service import Service, running
+from demo.http_service import FaultyService, run_service
 from demo.oracle import Oracle
 from demo.page import Pages
 from demo.prepare import CONFIG
@@ -62,7 +62,9 @@ class World:
         self.ports["core"] = self._serve(stack, "core", routes)
 
     def _serve(self, stack: ExitStack, name: str, routes: dict[Any, Any]) -> int:
-        return stack.enter_context(running(Service(routes, self.faults[name]), poll_seconds=0.01))
+        return stack.enter_context(
+            run_service(FaultyService(routes, self.faults[name]), poll_seconds=0.01)
+        )
 
     def ask(self, **question: str) -> tuple[int, dict[str, Any]]:
         asked = {"user": MEMBER, "segment": "hr", "intent": world.NL2SQL, **question}
@@ -115,7 +117,9 @@ def test_a_switch_that_only_oracle_has_heard_of_is_no_failure_of_core(three: Wor
     with Console().client(service="core") as unaware:
         core = Core(unaware, Faults(), ServiceCalls(unaware, three.ports), three.stream)
         three.console.engage("feature:nl2sql", reason="Wrong totals in the answers")
-        with running(Service({("POST", "/ask"): core.ask}, Faults()), poll_seconds=0.01) as port:
+        with run_service(
+            FaultyService({("POST", "/ask"): core.ask}, Faults()), poll_seconds=0.01
+        ) as port:
             asked = {"user": MEMBER, "segment": "hr", "intent": world.NL2SQL}
             status, said = call(port, "/ask", asked, seconds=20)
 
@@ -124,7 +128,7 @@ def test_a_switch_that_only_oracle_has_heard_of_is_no_failure_of_core(three: Wor
 
 
 def test_a_fault_of_the_experiment_fails_its_members_alone(three: World) -> None:
-    three.faults["oracle"].put(Fault(errors=1.0, only="experiment:rag-v2"))
+    three.faults["oracle"].inject(Fault(errors=1.0, only="experiment:rag-v2"))
 
     assert three.ask()[0] == 500
     assert three.ask(user=OTHER)[0] == 200
@@ -136,7 +140,7 @@ def test_who_was_answered_before_is_told_the_same_while_oracle_is_down_and_that_
     three: World,
 ) -> None:
     _, before = three.ask()
-    three.faults["oracle"].put(Fault(down=True))
+    three.faults["oracle"].inject(Fault(down=True))
 
     assert three.ask() == (200, {**before, "partial": True, "source": "cache"})
     assert three.ask(segment="sales")[0] == 502
@@ -160,7 +164,7 @@ def test_an_outage_opens_the_breaker_by_the_demo_s_own_configuration(three: Worl
     three.console.configure("core->oracle", configured("core->oracle"))
     for _ in range(20):
         assert three.ask(user="u100")[0] == 200
-    three.faults["oracle"].put(Fault(down=True))
+    three.faults["oracle"].inject(Fault(down=True))
 
     with no_wait():
         statuses = [three.ask(user=f"u{number:03}")[0] for number in range(8)]
@@ -174,7 +178,7 @@ def test_half_failures_of_oracle_do_not_open_it(three: World) -> None:
     three.console.configure("core->oracle", configured("core->oracle"))
     with no_wait():
         for number in range(60):
-            three.faults["oracle"].put(Fault(errors=float(number % 2)))
+            three.faults["oracle"].inject(Fault(errors=float(number % 2)))
             three.ask(user=f"u{number:03}")
 
     assert three.calls.policies[world.NL2SQL].breaker.state == "closed"
@@ -182,7 +186,7 @@ def test_half_failures_of_oracle_do_not_open_it(three: World) -> None:
 
 def test_an_overloaded_model_is_stood_in_for_by_the_smaller_one(three: World) -> None:
     three.console.configure("oracle->openai", configured("oracle->openai"))
-    three.faults["oracle"].put(Fault(overloaded=1.0))
+    three.faults["oracle"].inject(Fault(overloaded=1.0))
 
     assert {three.ask(user=f"u{number:03}")[1]["model"] for number in range(8)} == {"gpt-4o-mini"}
     assert three.counted("oracle", "oracle-answers") == (8, 8)
@@ -190,7 +194,7 @@ def test_an_overloaded_model_is_stood_in_for_by_the_smaller_one(three: World) ->
 
 def test_a_slow_answer_is_waited_for_as_long_as_the_console_says(three: World) -> None:
     three.console.configure("core->oracle", {"timeout_ms": 200})
-    three.faults["oracle"].put(Fault(delay_ms=2_000))
+    three.faults["oracle"].inject(Fault(delay_ms=2_000))
 
     status, said = three.ask()
 
@@ -199,7 +203,7 @@ def test_a_slow_answer_is_waited_for_as_long_as_the_console_says(three: World) -
 
 
 def test_a_service_that_is_down_is_core_s_failure(three: World) -> None:
-    three.faults["oracle"].put(Fault(down=True))
+    three.faults["oracle"].inject(Fault(down=True))
 
     assert three.ask()[0] == 502
     assert three.counted("core", "core-availability") == (0, 1)
@@ -227,7 +231,7 @@ def test_an_amount_as_people_write_it_is_refused_with_what_to_write(three: World
 
 
 def test_garbled_events_have_amounts_that_synapse_refuses(three: World) -> None:
-    three.faults["core"].put(Fault(garbled=1.0))
+    three.faults["core"].inject(Fault(garbled=1.0))
     until = 300
     while not three.stream.events and until:
         three.ask(user=OTHER, intent=world.ONTOLOGY)

@@ -15,7 +15,7 @@ import pytest
 
 from demo import load, scenario, world
 from demo.faults import WELL, Faults
-from demo.http_service import Answer, Service, running
+from demo.http_service import FaultyService, ServiceResponse, run_service
 from demo.scenario import CHAPTERS, Player
 from switchgear.testing import FakeClock
 
@@ -40,8 +40,8 @@ class Stage:
             self.retrieval = "v1"
         return False
 
-    def answer(self, _: object) -> Answer:
-        return Answer(200, {"retrieval": self.retrieval, **self.label})
+    def answer(self, _: object) -> ServiceResponse:
+        return ServiceResponse(200, {"retrieval": self.retrieval, **self.label})
 
 
 @pytest.fixture
@@ -53,8 +53,8 @@ def stage() -> Stage:
 def player(stage: Stage) -> Iterator[Player]:
     routes = {("POST", "/ask"): stage.answer}
     with (
-        running(Service(routes, stage.faults["core"])) as core,
-        running(Service({}, stage.faults["oracle"])) as oracle,
+        run_service(FaultyService(routes, stage.faults["core"])) as core,
+        run_service(FaultyService({}, stage.faults["oracle"])) as oracle,
     ):
         yield Player(
             {"core": core, "oracle": oracle}, stage.wait, "http://c", stage.clock.monotonic
@@ -136,7 +136,7 @@ def test_a_service_that_comes_up_late_is_broken_still(
 
         def wait(seconds: float) -> bool:
             if stage.waited == 0:
-                stack.enter_context(running(Service({}, stage.faults["oracle"]), port))
+                stack.enter_context(run_service(FaultyService({}, stage.faults["oracle"]), port))
             else:
                 seen.append(stage.faults["oracle"].present.down)
             return stage.wait(seconds)
@@ -177,7 +177,7 @@ def test_a_chapter_chosen_waits_for_services_that_start_beside_it() -> None:
         with ExitStack() as stack:
             for name, port in ports.items():
                 time.sleep(0.5)  # By now the story has come to its first call, or comes later.
-                stack.enter_context(running(Service({}, faults[name]), port))
+                stack.enter_context(run_service(FaultyService({}, faults[name]), port))
             assert story.stdout is not None
             first = story.stdout.readline()
             assert faults["oracle"].present.down
@@ -198,11 +198,11 @@ def free_port() -> int:
 
 
 def test_the_environment_chooses_the_chapters() -> None:
-    assert scenario.chosen("") == scenario.chosen("auto") == tuple(CHAPTERS)
-    assert scenario.chosen("off") == ()
-    assert scenario.chosen("letters") == ("letters",)
+    assert scenario.parse_scenario("") == scenario.parse_scenario("auto") == tuple(CHAPTERS)
+    assert scenario.parse_scenario("off") == ()
+    assert scenario.parse_scenario("letters") == ("letters",)
     with pytest.raises(ValueError, match="DEMO_SCENARIO"):
-        scenario.chosen("everything")
+        scenario.parse_scenario("everything")
 
 
 def test_no_chapter_comes_back_within_half_an_hour() -> None:
@@ -225,11 +225,11 @@ def test_visitors_tell_how_they_fared_since_they_last_told() -> None:
 @pytest.mark.parametrize("text", ["0", "-1", "101", "nan", "many"])
 def test_a_rate_that_can_not_be_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="DEMO_RATE"):
-        load.rate(text)
+        load.parse_rate(text)
 
 
 def test_questions_are_of_all_segments_and_both_intents() -> None:
-    asked = [load.question() for _ in range(2000)]
+    asked = [load.make_question() for _ in range(2000)]
 
     assert {one["segment"] for one in asked} == set(world.SEGMENTS)
     assert {one["intent"] for one in asked} == {world.NL2SQL, world.ONTOLOGY}
