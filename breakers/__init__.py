@@ -1,1 +1,1 @@
-"""Dependencies of services, the breakers that guard them, and how far all of it has degraded."""
+"""Services, their dependencies, and the circuit breakers between them."""

@@ -1,4 +1,4 @@
-"""Django's admin over breakers: looked at here, changed on their own pages."""
+"""Read-only pages of Django's admin for the tables of breakers."""
 
 from breakers.models import (
     Alarm,

@@ -1,4 +1,4 @@
-"""Attention items about breakers, dependencies, overrides and probes."""
+"""Attention items about open breakers, overrides, outages and failing probes."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ from controlplane.core.durations import readable
 from controlplane.core.page_registry import AttentionItem, attention_source
 
 from . import message_facts, names
-from .services import override_endings, overrides
+from .services import overrides
 from .states import unhealthy
 from .states.unhealthy import UnhealthyDependency
 
@@ -21,7 +21,7 @@ MAX_ITEMS = 100
 LONG = timedelta(hours=1)
 SOON = timedelta(minutes=10)
 HEARD_BY_THEN = timedelta(seconds=60)
-"""Time after which an instance that does not apply an override is reported."""
+"""Time after which instances that do not apply an override are listed."""
 NAMED = 3
 
 
@@ -44,7 +44,7 @@ def open_alarms(_now: datetime) -> QuerySet[Alarm]:
 
 @attention_source(8, only_if=open_states)
 def list_open_breakers(now: datetime) -> Sequence[AttentionItem]:
-    """Open breakers of critical dependencies, critical; of others whose loss is felt, a warning."""
+    """List open breakers of important dependencies; those of critical ones are critical items."""
     return [
         AttentionItem(
             kind="breaker_open",
@@ -63,37 +63,34 @@ def list_open_breakers(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(36, only_if=live_overrides)
 def list_overrides(now: datetime) -> Sequence[AttentionItem]:
-    """List overrides that are old, end soon, or are not applied by every instance.
-
-    An override that ends soon may still be needed: whoever set it has time to extend it.
-    """
+    """List overrides that are old, end within 10 minutes, or are not applied by every instance."""
     live = live_overrides(now).select_related("dependency")
     found = list(live.order_by("set_at", "pk")[:MAX_ITEMS])
-    heard = overrides.list_acknowledgements(
+    acknowledged = overrides.list_acknowledgements(
         [(one.dependency.caller, one.version) for one in found], now
     )
     return [
-        _override_item(one, said, by, now)
-        for one, by in zip(found, heard, strict=True)
-        if (said := _override_remarks(one, by, now))
+        _override_item(one, remarks, by, now)
+        for one, by in zip(found, acknowledged, strict=True)
+        if (remarks := _override_remarks(one, by, now))
     ]
 
 
 def open_weighty_names(now: datetime) -> Collection[str]:
-    """The dependencies (`core->oracle`) whose open breakers wait."""
+    """Return the names (`core->oracle`) of important dependencies with an open breaker."""
     return {one.name for one in _open_weighty(now)}
 
 
 @attention_source(50, only_if=open_alarms)
 def list_outages(now: datetime) -> Sequence[AttentionItem]:
-    """Outages that last, of dependencies with a policy for them."""
+    """List ongoing outages of dependencies with an outage policy."""
     rows = open_alarms(now).order_by("since", "pk")
     return [
         AttentionItem(
             kind="breaker_alarm",
             severity=one.severity,
             title=one.evidence.get("said") or f"{one.rule} of {one.subject}",
-            detail=_advice(one),
+            detail=_outage_detail(one),
             path=message_facts.dependency_path(*names.split_name(one.subject) or ("", "")),
             since=min(one.since, now),
         )
@@ -103,7 +100,7 @@ def list_outages(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(9, only_if=silent_probes)
 def list_away_probes(now: datetime) -> Sequence[AttentionItem]:
-    """Services and stores that do not answer their probes, and those that may not be asked."""
+    """List services whose probes fail or are not allowed."""
     rows = silent_probes(now)
     return [
         AttentionItem(
@@ -135,38 +132,38 @@ def _probe_severity(probe: Probe) -> str:
 
 
 def _override_remarks(one: Override, by: OverrideAcknowledgement, now: datetime) -> list[str]:
-    said = []
+    remarks = []
     late = now - one.set_at >= HEARD_BY_THEN
     if late and not by.instances:
-        said.append(f"No instance of {one.dependency.caller} reports, so nobody goes by it.")
+        remarks.append(f"No instance of {one.dependency.caller} reports, so nobody goes by it.")
     elif late and not by.by_all:
         named = ", ".join(by.stragglers[:NAMED])
         behind = by.instances - by.applied
         rest = f" and {behind - NAMED:,} more" if behind > NAMED else ""
-        said.append(f"{by.applied:,} of {by.instances:,} instances go by it, not {named}{rest}.")
+        remarks.append(f"{by.applied:,} of {by.instances:,} instances go by it, not {named}{rest}.")
     if one.expires_at - now <= SOON < one.expires_at - one.set_at:
-        said.append("It ends soon.")
+        remarks.append("It ends soon.")
     if now - one.set_at > LONG:
-        said.append(f"It has stood for {readable(now - one.set_at)}.")
-    return said
+        remarks.append(f"It has stood for {readable(now - one.set_at)}.")
+    return remarks
 
 
 def _override_item(
-    one: Override, said: Sequence[str], by: OverrideAcknowledgement, now: datetime
+    one: Override, remarks: Sequence[str], by: OverrideAcknowledgement, now: datetime
 ) -> AttentionItem:
-    heard = by.by_all or now - one.set_at < HEARD_BY_THEN
+    acknowledged = by.by_all or now - one.set_at < HEARD_BY_THEN
     return AttentionItem(
         kind="override",
-        severity="info" if heard and now - one.set_at <= LONG else "warning",
+        severity="info" if acknowledged and now - one.set_at <= LONG else "warning",
         title=f"{one.dependency.name} is overridden: {one.mode}",
-        detail=f"{' '.join(said)} Set by {override_endings.set_by_label(one)}: {one.reason}",
+        detail=f"{' '.join(remarks)} Set by {one.set_by}: {one.reason}",
         path=message_facts.page_path(one.dependency),
         since=min(one.set_at, now),
         due_at=one.expires_at,
     )
 
 
-def _advice(one: Alarm) -> str:
+def _outage_detail(one: Alarm) -> str:
     done, why = one.evidence.get("done"), one.evidence.get("why")
     if not done:
         return "Its policy acts if that lasts."

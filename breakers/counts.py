@@ -1,8 +1,9 @@
-"""Counters of a breaker and the figures derived from them. Pure.
+"""Counters of a breaker and ratios derived from them.
 
-`success`, `failure` and `timeout` are disjoint; their sum is the number of calls made, retries
-included. `slow` is a subset of them. `rejected` calls were never made. `fallback` and `retry` count
-additional events: each request and each retry is a call.
+Pure. `success`, `failure` and `timeout` are disjoint and add up to the calls made, retries
+included. `slow` counts some of these calls again. `rejected` counts calls that the breaker or
+bulkhead did not let through. `fallback` and `retry` count fallbacks given and calls that were
+retries.
 """
 
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ COUNTERS = ("success", "failure", "timeout", "slow", "rejected", "fallback", "re
 
 @dataclass(frozen=True)
 class BreakerCounts:
-    """Counters over some time."""
+    """Counters of a breaker, summed over a period."""
 
     success: int = 0
     failure: int = 0
@@ -24,33 +25,33 @@ class BreakerCounts:
 
     @property
     def calls(self) -> int:
-        """Tries that reached the callee or ran out of time."""
+        """Calls that were made, retries included."""
         return self.success + self.failure + self.timeout
 
     @property
     def requests(self) -> int:
-        """Requests of callers: calls without their retries."""
+        """Calls that were made, without retries."""
         return max(self.calls - self.retry, 0)
 
     @property
     def fallback_candidates(self) -> int:
-        """Requests that may have ended in a fallback: calls without retries, and rejected ones."""
+        """Upper bound of the requests that could have got a fallback."""
         return max(self.requests + self.rejected, self.fallback)
 
     @property
     def failure_share(self) -> float | None:
-        return _share(self.failure + self.timeout, self.calls)
+        return _ratio(self.failure + self.timeout, self.calls)
 
     @property
     def amplification(self) -> float | None:
-        """Tries for each wish; 1 is no retry."""
-        return _share(self.calls, self.requests)
+        """Calls per request: 1 without retries, None without requests."""
+        return _ratio(self.calls, self.requests)
 
     def share(self, name: str) -> float | None:
-        """Return the share (0 to 1) of one counter in all calls made or rejected."""
+        """Return the ratio (0 to 1) of a counter to all calls, rejected ones included."""
         count: int = getattr(self, name)
-        return _share(count, self.calls + self.rejected)
+        return _ratio(count, self.calls + self.rejected)
 
 
-def _share(some: int, whole: int) -> float | None:
+def _ratio(some: int, whole: int) -> float | None:
     return some / whole if whole else None

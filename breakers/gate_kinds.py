@@ -1,6 +1,174 @@
-"""The kind of gates that breakers answer."""
+"""The gate kind `breaker`, which passes while all breakers of a dependency are closed."""
 
-from breakers import gates
-from controlplane.core.gates.kinds import GATE_KINDS
+import functools
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
 
-GATE_KINDS.register(gates.KIND)
+from breakers import names
+from breakers.sql import fetch_all
+from controlplane.core.canonical import timestamp
+from controlplane.core.gates import services as gates
+from controlplane.core.gates.fields import GateField, check_text
+from controlplane.core.gates.kinds import GATE_KINDS, GateKind
+from controlplane.core.gates.models import Gate
+from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, GateAnswer
+from controlplane.core.gates.verdicts import evaluate_observation
+from controlplane.core.instances.exports import PRESENT_BOOT
+from controlplane.core.instances.queries import HEARD_WITHIN
+
+TYPE = "breaker"
+REFRESH_AFTER = timedelta(seconds=15)
+"""Interval at which an unchanged verdict is written again; ramps ignore one older than a minute."""
+MAX_NAMED = 5
+
+# One row per dependency, however many gates refer to it.
+_FRESH_BREAKERS = f"""
+    SELECT d.caller || '->' || d.callee, count(*),
+           count(*) FILTER (WHERE s.state = 'open'),
+           count(*) FILTER (WHERE s.state = 'half_open'),
+           count(*) FILTER (WHERE s.mode <> 'normal'),
+           min(i.reported_at),
+           (array_agg(i.id ORDER BY i.id) FILTER (WHERE s.state = 'open'))[1:%(most)s]
+    FROM unnest(%(callers)s::text[], %(callees)s::text[]) AS asked (caller, callee)
+    JOIN breakers_dependency d ON d.caller = asked.caller AND d.callee = asked.callee
+    JOIN breakers_breakerstate s ON s.dependency_id = d.id
+    JOIN {PRESENT_BOOT}
+    WHERE i.reported_at >= %(fresh)s
+    GROUP BY d.id
+"""  # noqa: S608
+
+
+@dataclass(frozen=True)
+class FreshBreakers:
+    """Breakers of a dependency in instances that reported within 30 s, counted by state.
+
+    `blinded` are those with a mode forced by an operator; `oldest` is the earliest report.
+    """
+
+    instances: int
+    open: int
+    half_open: int
+    blinded: int
+    oldest: datetime
+    open_in: tuple[str, ...] = ()
+
+
+def answer_gates(now: datetime) -> int:
+    """Record a verdict for every open gate of this kind; return how many were written."""
+    questions = list(gates.find_open_gates(TYPE).order_by("pk"))
+    if not questions:
+        return 0
+    breakers = read_fresh_breakers({_gate_dependency(one) for one in questions}, now)
+    return sum(_answer_gate(one, breakers.get(_gate_dependency(one)), now) for one in questions)
+
+
+def read_fresh_breakers(dependencies: Collection[str], now: datetime) -> dict[str, FreshBreakers]:
+    """Return the dependencies with a fresh report, by name (`core->oracle`), by one query."""
+    pairs = sorted({pair for name in dependencies if (pair := names.split_name(name))})
+    if not pairs:
+        return {}
+    values: dict[str, Any] = {
+        "callers": [caller for caller, _ in pairs],
+        "callees": [callee for _, callee in pairs],
+        "fresh": now - HEARD_WITHIN,
+        "most": MAX_NAMED,
+    }
+    rows = fetch_all(_FRESH_BREAKERS, values)
+    return {name: _parse_row(*figures) for name, *figures in rows}
+
+
+def judge_gate(name: str, breakers: FreshBreakers | None, since: datetime) -> GateAnswer:
+    """Return the verdict on a dependency.
+
+    FAIL if a breaker is open; PASS if all are closed, in normal mode, and reported after `since`;
+    otherwise NO_DATA with the reason.
+    """
+    if breakers is None:
+        why = f"no instance has reported {name} within {HEARD_WITHIN.seconds} s"
+        return GateAnswer(NO_DATA, {"dependency": name, "instances": 0, "why": why})
+    evidence = _build_evidence(name, breakers)
+    if breakers.open:
+        why = f"it is open in {breakers.open:,} of {_count_instances(breakers.instances)}"
+        return GateAnswer(FAIL, {**evidence, "open_in": [*breakers.open_in], "why": why})
+    if breakers.blinded:
+        why = f"an override blinds {breakers.blinded:,} of {_count_instances(breakers.instances)}"
+    elif breakers.half_open:
+        why = f"it is half-open in {breakers.half_open:,} of {_count_instances(breakers.instances)}"
+    elif breakers.oldest < since:
+        why = (
+            f"not all of {_count_instances(breakers.instances)} have reported since the step began"
+        )
+    else:
+        return GateAnswer(PASS, evidence)
+    return GateAnswer(NO_DATA, {**evidence, "why": why})
+
+
+def _parse_row(*columns: Any) -> FreshBreakers:
+    instances, is_open, half_open, blinded, oldest, open_in = columns
+    return FreshBreakers(instances, is_open, half_open, blinded, oldest, tuple(open_in or ()))
+
+
+def _build_evidence(name: str, breakers: FreshBreakers) -> dict[str, Any]:
+    return {
+        "dependency": name,
+        "instances": breakers.instances,
+        "closed": breakers.instances - breakers.open - breakers.half_open,
+        "open": breakers.open,
+        "half_open": breakers.half_open,
+        "blinded": breakers.blinded,
+    }
+
+
+def _answer_gate(gate: Gate, breakers: FreshBreakers | None, now: datetime) -> bool:
+    answer = judge_gate(_gate_dependency(gate), breakers, gate.since)
+    if _is_unchanged(gate, answer, now):
+        return False
+    evidence: Mapping[str, Any] = {**answer.evidence, "looked_at": timestamp(now)}
+    return gates.record_answer(
+        key=gate.key, verdict=answer.verdict, evidence=evidence, observed_at=now, now=now
+    )
+
+
+def _is_unchanged(gate: Gate, answer: GateAnswer, now: datetime) -> bool:
+    """Return True if the same verdict was written less than 15 s ago."""
+    recorded = {name: value for name, value in gate.evidence.items() if name != "looked_at"}
+    if gate.observed_at is None or (gate.verdict, recorded) != (
+        answer.verdict,
+        dict(answer.evidence),
+    ):
+        return False
+    return gate.since <= gate.observed_at and now - REFRESH_AFTER < gate.observed_at <= now
+
+
+def _gate_dependency(gate: Gate) -> str:
+    return str(gate.spec.get("dependency", ""))[:200]
+
+
+def _count_instances(count: int) -> str:
+    return f"{count:,} instance{'' if count == 1 else 's'}"
+
+
+def check_dependency(value: Any) -> str:
+    """Return the name, normalized. Raise ValueError if it is not like `core->oracle`."""
+    caller, arrow, callee = check_text(value).partition("->")
+    if not arrow or not caller.strip() or not callee.strip():
+        raise ValueError("Must be a dependency such as `core->oracle`.")
+    return f"{caller.strip()}->{callee.strip()}"
+
+
+KIND = GateKind(
+    name=TYPE,
+    label="Breaker",
+    summary="breaker {dependency}",
+    passes_when="every fresh instance's breaker is closed",
+    fields=(GateField("dependency", "Dependency", check_dependency, placeholder="core->oracle"),),
+    look_up=gates.find_observations,
+    evaluate=functools.partial(
+        evaluate_observation, missing="nobody has looked at this breaker yet"
+    ),
+    position=20,
+    is_stored=True,
+)
+GATE_KINDS.register(KIND)

@@ -1,4 +1,4 @@
-"""Facts that messages about breakers share: threads, paths, and contacts of a dependency."""
+"""Facts shared by messages about breakers: threads, paths and contacts of a dependency."""
 
 import hashlib
 from typing import Any
@@ -12,12 +12,12 @@ BOARD_PATH = "/breakers/"
 
 
 def build_thread(kind: str, name: str) -> str:
-    """Return the subject that all messages about one thing share: `dependency:core->oracle`."""
+    """Return the thread of all messages about one thing: `dependency:core->oracle`."""
     return shorten_with_digest(f"{kind}:{name}", MAX_THREAD_LENGTH)
 
 
 def shorten_with_digest(text: str, longest: int) -> str:
-    """Return the text, or if it is too long its beginning and a digest that keeps it unique."""
+    """Return the text; if it is too long, its beginning and a digest that keeps it unique."""
     if len(text) <= longest:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -25,12 +25,10 @@ def shorten_with_digest(text: str, longest: int) -> str:
 
 
 def dependency_thread(dependency: Dependency) -> str:
-    """The thread of a dependency."""
     return build_thread("dependency", dependency.name)
 
 
 def dependency_path(caller: str, callee: str) -> str:
-    """Return the path of the dependency's page."""
     return f"{BOARD_PATH}{caller}/{callee}/"
 
 
@@ -39,19 +37,12 @@ def page_path(dependency: Dependency) -> str:
 
 
 def dependency_facts(dependency: Dependency) -> dict[str, Any]:
-    """Return the facts about a dependency that a message shows: owner, runbook, page."""
+    """Return the facts that a message shows about a dependency: owner, runbook and page."""
+    name = dependency.name
+    own = runbooks.about(kind="breaker", service=dependency.caller, subject=name)
     return {
-        "dependency": dependency.name,
+        "dependency": name,
         "owner": dependency.owner or None,
-        "runbook": dependency.runbook_url or _find_runbook(dependency) or None,
+        "runbook": dependency.runbook_url or runbooks.address(own) or None,
         "path": page_path(dependency),
     }
-
-
-def _find_runbook(dependency: Dependency) -> str:
-    """Return the address of this installation's runbook about the dependency.
-
-    Empty if there is none.
-    """
-    slug = runbooks.about(kind="breaker", service=dependency.caller, subject=dependency.name)
-    return runbooks.address(slug)

@@ -1,18 +1,19 @@
-"""Prometheus metrics of breakers, overrides and the level of degradation."""
+"""Prometheus metrics of breakers, overrides, alarms and the degradation level."""
 
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
 from django.db.models import Count, QuerySet
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from breakers.models import Alarm, Override, Probe
+from breakers.models import Alarm, Dependency, Override, Probe
 from breakers.outages import services as outages
+from breakers.sql import fetch_all
 from controlplane.core import exposition
 from controlplane.core.compiled_query import fetch_rows
 from controlplane.core.degradation import services as degradation
+from controlplane.core.instances.exports import PRESENT_BOOT
 from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.metrics import DATABASE_METRICS
 
@@ -21,8 +22,8 @@ from .states.dependency_status import CLOSED, HALF_OPEN, OPEN, UNKNOWN
 PAIR = ("caller", "callee")
 CODES = {CLOSED: 0, OPEN: 1, HALF_OPEN: 2}
 
-# Most registered dependencies were never reported; they are only counted.
-_STANDING = """
+# Dependencies that were never reported are left out: most are, and they are counted apart.
+_WORST_STATES = f"""
     SELECT d.caller, d.callee, d.trips_total, d.fallback_total,
            CASE WHEN seen.open THEN 'open' WHEN seen.half_open THEN 'half_open'
                 WHEN seen.dependency_id IS NOT NULL THEN 'closed' ELSE 'unknown' END,
@@ -31,23 +32,19 @@ _STANDING = """
         SELECT s.dependency_id, bool_or(s.state = 'open') AS open,
                bool_or(s.state = 'half_open') AS half_open
         FROM breakers_breakerstate s
-        JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
+        JOIN {PRESENT_BOOT}
         WHERE i.reported_at >= %(fresh)s
         GROUP BY s.dependency_id
     ) seen ON seen.dependency_id = d.id
     WHERE seen.dependency_id IS NOT NULL
        OR (d.removed_at IS NULL AND (d.trips_total > 0 OR d.fallback_total > 0))
     ORDER BY d.caller, d.callee
-"""
-_REGISTERED = "SELECT count(*) FROM breakers_dependency WHERE removed_at IS NULL"
+"""  # noqa: S608
 
 
 @DATABASE_METRICS.add()
-def breakers(now: datetime) -> Iterator[Metric]:
-    """Yield the states of breakers that an instance has reported lately; others are unknown.
-
-    A dependency without reports that never tripped or fell back has no series.
-    """
+def collect_breakers(now: datetime) -> Iterator[Metric]:
+    """Yield state, trips and fallbacks of each breaker that is reported or ever tripped."""
     state = GaugeMetricFamily(
         "switchgear_circuit_breaker_state",
         "0 closed, 1 open, 2 half-open: the worst of the instances that report.",
@@ -61,11 +58,8 @@ def breakers(now: datetime) -> Iterator[Metric]:
     )
     counts = dict.fromkeys((*CODES, UNKNOWN), 0)
     reported = 0
-    with connection.cursor() as cursor:
-        cursor.execute(_STANDING, {"fresh": now - HEARD_WITHIN})
-        rows = cursor.fetchall()
-        cursor.execute(_REGISTERED)
-        (registered,) = cursor.fetchone()
+    rows = fetch_all(_WORST_STATES, {"fresh": now - HEARD_WITHIN})
+    registered = Dependency.objects.registered().count()
     for caller, callee, opened, fell_back, worst, is_reported in rows:
         reported += is_reported
         counts[worst] += 1
@@ -84,43 +78,43 @@ def breakers(now: datetime) -> Iterator[Metric]:
 
 
 @DATABASE_METRICS.add()
-def forced(now: datetime) -> Iterator[Metric]:
-    """Every mode has its series, so that it goes back to 0."""
-    counts = {str(mode): 0 for mode in Override.Mode.values} | dict(fetch_rows(_overrides))
+def collect_overrides(now: datetime) -> Iterator[Metric]:
+    """Yield the number of live overrides for every mode, 0 included."""
+    counts = {str(mode): 0 for mode in Override.Mode.values} | dict(fetch_rows(_count_overrides))
     yield _labeled_gauge("switchgear_breaker_overrides", "Overrides that stand.", "mode", counts)
 
 
 @DATABASE_METRICS.add()
-def alarms(now: datetime) -> Iterator[Metric]:
-    """Outages. What threshold rules find is told with the SLOs."""
-    counts = {outages.RULE: 0} | dict(fetch_rows(_alarms))
+def collect_alarms(now: datetime) -> Iterator[Metric]:
+    """Yield the number of open outages; alerts of threshold rules are metrics of `slo`."""
+    counts = {outages.RULE: 0} | dict(fetch_rows(_count_alarms))
     yield _labeled_gauge("switchgear_breaker_alarms", "Alarms that are open.", "rule", counts)
 
 
 @DATABASE_METRICS.add()
-def standing(now: datetime) -> Iterator[Metric]:
+def collect_degradation(now: datetime) -> Iterator[Metric]:
     yield exposition.gauge(
         "switchgear_degradation_level",
         "0 normal, 1 degraded, 2 critical, 3 emergency.",
         degradation.current().level,
     )
-    there = {slug: int(not is_away) for slug, is_away in fetch_rows(_probes)}
+    up = {slug: int(not is_away) for slug, is_away in fetch_rows(_list_probes)}
     yield _labeled_gauge(
-        "switchgear_probe_up", "1 while the service answers its probe.", "service", there
+        "switchgear_probe_up", "1 while the service answers its probe.", "service", up
     )
 
 
-def _overrides() -> QuerySet[Override, tuple[Any, ...]]:
+def _count_overrides() -> QuerySet[Override, tuple[Any, ...]]:
     live = Override.objects.filter(ended_at__isnull=True).order_by()
     return live.values_list("mode").annotate(Count("pk"))
 
 
-def _alarms() -> QuerySet[Alarm, tuple[Any, ...]]:
+def _count_alarms() -> QuerySet[Alarm, tuple[Any, ...]]:
     live = Alarm.objects.filter(closed_at__isnull=True).order_by()
     return live.values_list("rule").annotate(Count("pk"))
 
 
-def _probes() -> QuerySet[Probe, tuple[Any, ...]]:
+def _list_probes() -> QuerySet[Probe, tuple[Any, ...]]:
     return Probe.objects.filter(since__isnull=False).order_by("pk").values_list("pk", "is_away")
 
 

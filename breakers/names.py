@@ -7,7 +7,7 @@ SLUG = rf"[a-z0-9-]{{1,{MAX_LENGTH}}}"
 ARROW = "->"
 MAX_REGISTERED = 20_000
 MAX_DISCOVERED = 10_000
-"""Dependencies that nobody has registered: whoever may report can invent names."""
+"""Limit of unregistered dependencies, whose names reports could invent."""
 _SLUG = re.compile(SLUG, re.ASCII)
 _DEPENDENCY = re.compile(f"({SLUG}){ARROW}({SLUG})", re.ASCII)
 
@@ -17,11 +17,10 @@ def is_slug(text: str) -> bool:
 
 
 def dependency_name(caller: str, callee: str) -> str:
-    """The dependency's name, `core->oracle`."""
     return f"{caller}{ARROW}{callee}"
 
 
 def split_name(name: str) -> tuple[str, str] | None:
-    """Return caller and callee of a dependency's name, or None if it is not valid."""
+    """Return caller and callee of a dependency's name, or None if the name is invalid."""
     found = _DEPENDENCY.fullmatch(name)
     return None if found is None else (found[1], found[2])

@@ -1,4 +1,4 @@
-"""Palette entries of breakers: their pages, overrides and dependencies."""
+"""Command palette entries of breakers: pages, overrides and dependencies."""
 
 import re
 from collections.abc import Sequence
@@ -59,8 +59,8 @@ register_commands(
 
 
 @PALETTE_SOURCES.add(20)
-def dependencies(query: PaletteQuery) -> Sequence[PaletteEntry]:
-    """`core->oracle`, `oracle`, `force core->oracle`."""
+def find_dependencies(query: PaletteQuery) -> Sequence[PaletteEntry]:
+    """Return dependencies that match the query; `force core->oracle` offers the override form."""
     first, _, rest = query.text.partition(" ")
     forces = first.casefold() == FORCE and query.user.may_operate
     words = ARROW.sub(" ", rest if forces else query.text).casefold().split()

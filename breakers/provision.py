@@ -1,4 +1,4 @@
-"""Provisioning of a new installation with the services and dependencies of `config/`."""
+"""Provisioning of a new installation with the shipped configuration folder."""
 
 from datetime import datetime
 
@@ -10,6 +10,6 @@ from .services import configuration_loader
 
 @provision.at_first
 def load_once(now: datetime) -> None:
-    """Load the shipped folder if nothing was ever registered here."""
+    """Load the shipped configuration if nothing was ever registered."""
     if configuration_loader.is_registry_empty():
         configuration.load_shipped("breakers", actor=provision.ACTOR, now=now)

@@ -1,4 +1,4 @@
-"""The registry's version: the lock that every change of a policy or override takes first."""
+"""The registry's version, and the lock that every change of a policy or override takes first."""
 
 from datetime import datetime
 
@@ -7,12 +7,12 @@ from controlplane.core.wakeups import wake
 
 
 def lock() -> Registry:
-    """Lock the one row until commit: versions are commit order."""
+    """Lock the registry's row until commit, so that versions are numbered in commit order."""
     return Registry.objects.select_for_update().get(pk=1)
 
 
 def advance(registry: Registry, now: datetime, *dependencies: Dependency) -> int:
-    """Increment the registry's version, mark these dependencies with it, and return it."""
+    """Increment the registry's version, store it in these dependencies, and return it."""
     registry.version += 1
     registry.changed_at = now
     registry.save(update_fields=["version", "changed_at"])

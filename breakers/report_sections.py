@@ -1,4 +1,4 @@
-"""Breakers and overrides in the weekly report."""
+"""Sections of the weekly report about breakers and overrides."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,12 +8,12 @@ from django.db.models import Q
 from breakers.sql import fetch_all
 from controlplane.core.canonical import timestamp
 from controlplane.core.durations import readable
+from controlplane.core.instances.exports import INSTANCES
 from controlplane.core.instances.openings import TRIPPED
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
 
 from . import message_facts
 from .models import Override
-from .services import override_endings
 from .states import board
 from .states.board import BreakerBoardTally
 
@@ -22,9 +22,9 @@ CLOCKS_DIFFER = timedelta(hours=1)
 LONG = timedelta(hours=24)
 MAX_REASON_LENGTH = 300
 
-# A trip is every opening, also of one that only tried again; how long it was open is counted from
-# the first of them to its closing. Of one that never told of closing, its instance's last report
-# ends what is known. Totals are of all dependencies, beyond those that are shown.
+# Every opening is a trip, also one from half-open. A breaker was open until its next transition to
+# closed or, if that is missing, until its instance's last report. Totals include dependencies that
+# are beyond the limit.
 _TRIPS = f"""
     WITH told AS (
         SELECT dependency_id, instance, boot, from_state, to_state, cause, at,
@@ -39,7 +39,7 @@ _TRIPS = f"""
                    WHEN i.reported_at < %(end)s THEN i.reported_at
                    WHEN i.reported_at >= %(end)s THEN %(end)s
                END)) - told.at AS lasted
-        FROM told LEFT JOIN core_instance i ON i.id = told.instance AND i.boot = told.boot
+        FROM told LEFT JOIN {INSTANCES} ON i.id = told.instance AND i.boot = told.boot
         WHERE {TRIPPED}
     ), counted AS (
         SELECT d.caller, d.callee, d.criticality, count(*) AS trips,
@@ -60,17 +60,14 @@ _TRIPS = f"""
 
 @REPORT_SECTIONS.add(66)
 def breakers_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return the breakers that opened in the week, how often, and the longest time open.
-
-    Reports that arrive later are missing.
-    """
-    given: dict[str, Any] = {
+    """Return the breakers that opened in the week, how often, and the longest time open."""
+    values: dict[str, Any] = {
         "start": start,
         "end": min(end, now),
         "received": start - CLOCKS_DIFFER,
         "most": MAX_ROWS,
     }
-    rows = fetch_all(_TRIPS, given)
+    rows = fetch_all(_TRIPS, values)
     trips, total, *longest, is_grave = rows[0][7:] if rows else (0, 0, False)
     tally = board.load_tally(now)
     unsure = tally.in_the_dark or (not tally.reported and tally.known)
@@ -94,7 +91,7 @@ def breakers_section(start: datetime, end: datetime, now: datetime) -> ReportSec
 
 @REPORT_SECTIONS.add(67)
 def overrides_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return the overrides of the week, the longest first."""
+    """Return the overrides that were live in the week, the longest first."""
     until = min(end, now)
     stood = Q(set_at__lt=end) & (Q(ended_at__isnull=True) | Q(ended_at__gte=start))
     rows = list(Override.objects.filter(stood).select_related("dependency").order_by("set_at"))
@@ -160,7 +157,7 @@ def _override_row(one: Override, lasted: timedelta) -> ReportRow:
     cells = {
         "dependency": one.dependency.name,
         "mode": one.mode,
-        "set_by": override_endings.set_by_label(one),
+        "set_by": one.set_by,
         "set_at": timestamp(one.set_at),
         "stood_seconds": round(max(lasted, timedelta()).total_seconds()),
         "ended": one.ended_why or "stands",
@@ -172,6 +169,6 @@ def _override_row(one: Override, lasted: timedelta) -> ReportRow:
 def _overrides_in_words(total: int, live: int, long: int) -> str:
     if not total:
         return "Nothing was forced upon any breaker."
-    said = f"{total:,} override{'' if total == 1 else 's'} stood in the week"
-    said += f", {live:,} of them still {'stands' if live == 1 else 'stand'}" if live else ""
-    return f"{said}; {long:,} for more than a day." if long else f"{said}."
+    summary = f"{total:,} override{'' if total == 1 else 's'} stood in the week"
+    summary += f", {live:,} of them still {'stands' if live == 1 else 'stand'}" if live else ""
+    return f"{summary}; {long:,} for more than a day." if long else f"{summary}."

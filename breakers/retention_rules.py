@@ -1,19 +1,19 @@
-"""Retention of breaker tables: rules that have no code of their own, and lasting tables."""
+"""Retention of discovered dependencies, and tables that are kept permanently."""
 
+from controlplane.core.instances.exports import PRESENT_BOOT
 from controlplane.core.retention import RETENTION_RULES, RetentionRule, keep_permanently
 
-from .services import discovered
+from .services import discovery
 
-# Deleted by code of its own, which updates the board: `breakers.services.discovered`.
+# `breakers.services.discovery` deletes these rows, because open pages must be notified.
 DISCOVERED = RetentionRule(
     name="unregistered-dependencies",
     model="breakers.Dependency",
-    period=discovered.PURGE_SILENT_AFTER,
-    where="document = '{}' AND version = 0 AND removed_at IS NULL"
+    period=discovery.PURGE_SILENT_AFTER,
+    where="document = '{}' AND version = 0 AND removed_at IS NULL"  # noqa: S608
     " AND registered_at < %(before)s"
     " AND NOT EXISTS (SELECT FROM breakers_override o WHERE o.dependency_id = it.id)"
-    " AND NOT EXISTS (SELECT FROM breakers_breakerstate s JOIN core_instance i"
-    " ON i.id = s.instance AND i.boot = s.boot"
+    f" AND NOT EXISTS (SELECT FROM breakers_breakerstate s JOIN {PRESENT_BOOT}"
     " WHERE s.dependency_id = it.id AND i.reported_at >= %(before)s)",
     since="registered_at",
     tick="breakers.purge",

@@ -1,4 +1,4 @@
-"""Raw SQL queries."""
+"""Execution of raw SQL queries."""
 
 from collections.abc import Mapping
 from typing import Any

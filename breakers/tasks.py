@@ -7,8 +7,8 @@ from breakers.probes import services as probes
 from controlplane.core import ticks
 from controlplane.core.gates.services import find_open_gates
 
-from . import degradation_causes, gates
-from .services import discovered, overrides
+from . import degradation_causes, gate_kinds
+from .services import discovery, overrides
 from .states import minutes, retention_rules, stale_instances
 
 AT_ONCE = 5000
@@ -19,10 +19,10 @@ MAX_PURGED = 1_000_000
     "breakers.gates",
     seconds=1,
     queue="breakers",
-    pending=lambda _now: [find_open_gates(gates.TYPE)],
+    pending=lambda _now: [find_open_gates(gate_kinds.TYPE)],
 )
 def answer_gates(now: datetime) -> int:
-    return gates.answer_open(now)
+    return gate_kinds.answer_gates(now)
 
 
 @ticks.tick(
@@ -36,23 +36,23 @@ def expire_overrides(now: datetime) -> int:
 
 
 @ticks.tick("breakers.rediscover", seconds=30, queue="housekeeping")
-def rediscover(now: datetime) -> int:
-    """Make removed dependencies that are still reported visible again."""
-    return discovered.rediscover(now)
+def rediscover_dependencies(now: datetime) -> int:
+    return discovery.rediscover_dependencies(now)
 
 
 @ticks.tick(
     "breakers.conditions",
     seconds=1,
     queue="breakers",
-    pending=lambda _now: degradation_causes.pending(),
+    pending=lambda _now: degradation_causes.list_pending(),
 )
 def report_degradation(now: datetime) -> int:
-    """Evaluate the degradation of the installation by open breakers and probes."""
     return int(degradation_causes.report_causes(now))
 
 
-@ticks.tick("breakers.outages", seconds=2, queue="breakers", pending=lambda _now: outages.pending())
+@ticks.tick(
+    "breakers.outages", seconds=2, queue="breakers", pending=lambda _now: outages.list_pending()
+)
 def watch_outages(now: datetime) -> int:
     return outages.watch_outages(now)
 
@@ -61,7 +61,7 @@ def watch_outages(now: datetime) -> int:
     stale_instances.TICK,
     seconds=5,
     queue="breakers",
-    pending=lambda now: [stale_instances.pending(now)],
+    pending=lambda now: [stale_instances.find_pending(now)],
 )
 def notify_stale_instances(now: datetime) -> int:
     return stale_instances.notify_stale(now)
@@ -74,11 +74,11 @@ def sample_breakers(now: datetime) -> int:
 
 @ticks.tick("breakers.probe", seconds=10, queue="housekeeping")
 def probe_services(now: datetime) -> int:
-    """Probe services. Hanging targets take seconds, hence the housekeeping queue."""
+    """Probe services on the housekeeping queue, as targets that hang take seconds."""
     return probes.probe_due_services(now)
 
 
 @ticks.tick("breakers.purge", seconds=3600, queue="housekeeping")
 def purge_history(now: datetime) -> int:
     purged = retention_rules.purge(now, at_once=AT_ONCE, most=MAX_PURGED)
-    return discovered.purge_discovered(now) + purged
+    return discovery.purge_discovered(now) + purged

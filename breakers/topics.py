@@ -11,7 +11,7 @@ from .states import dependency_status
 
 
 def read_breakers(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
-    """Return the dependencies of these names (`core->oracle`) as `GET /breakers/` shows them."""
+    """Return the API resources of dependencies by name (`core->oracle`)."""
     found = dependency_status.load_statuses(dependency_status.find_by_names(ids), now)
     return {shown["name"]: shown for shown in resources.breaker_resources(found, now)}
 

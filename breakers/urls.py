@@ -1,4 +1,4 @@
-"""The breakers' part of the API."""
+"""API URLs of breakers."""
 
 from django.urls import URLPattern
 

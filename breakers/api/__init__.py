@@ -1,1 +1,1 @@
-"""The registry and the board over HTTP."""
+"""API views of the registry and of breaker states."""

@@ -1,4 +1,4 @@
-"""The API of the board: breaker states and their history."""
+"""API views of breaker states and their history."""
 
 from datetime import timedelta
 from typing import Any
@@ -12,19 +12,21 @@ from breakers import resources
 from breakers.api.bodies import BreakerFilters, HistoryFilters
 from breakers.api.registry import READ, filter_dependencies
 from breakers.api.shapes import ONE_DEPENDENCY, BreakerRowShape, TransitionShape
+from breakers.counts import COUNTERS
 from breakers.models import Dependency, Minute, Transition
 from breakers.services import registry
-from breakers.states import dependency_status, state_filter
+from breakers.states import dependency_status
+from breakers.states.history import WORST
+from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.http.views import ListView
 
-USUAL_MINUTES = 60
+DEFAULT_MINUTES = 60
 
 
 class BreakerListShape(serializers.ListSerializer[Any]):
-    """Many are looked at together."""
-
     def to_representation(self, data: Any) -> Any:
+        # All dependencies of the page at once: their breakers are read by three queries.
         now = db_now()
         return resources.breaker_resources(dependency_status.load_statuses(list(data), now), now)
 
@@ -35,7 +37,7 @@ class ListedBreakerShape(BreakerRowShape):
 
 
 class BreakerList(ListView[Dependency]):
-    """Per dependency: the worst state, instances by state, what is forced and who obeys."""
+    """List dependencies with the states of their breakers and their live overrides."""
 
     queryset = Dependency.objects.registered()
     serializer_class = ListedBreakerShape
@@ -49,12 +51,12 @@ class BreakerList(ListView[Dependency]):
     ) -> QuerySet[Dependency]:
         rows = filter_dependencies(rows, filters)
         if "state" in filters:
-            rows = state_filter.filter_by_state(rows, filters["state"], db_now())
+            rows = dependency_status.filter_by_state(rows, filters["state"], db_now())
         return rows
 
 
 class HistoryView(ListView[Transition]):
-    """A dependency's transitions, those told last first, and its last minutes."""
+    """List the transitions of a dependency, latest report first, with its last minutes."""
 
     queryset = Transition.objects.all()
     serializer_class = TransitionShape
@@ -68,7 +70,7 @@ class HistoryView(ListView[Transition]):
         self, rows: QuerySet[Transition], filters: dict[str, Any]
     ) -> QuerySet[Transition]:
         self._dependency = registry.find_dependency(self.kwargs["caller"], self.kwargs["callee"])
-        self._minutes = filters.get("minutes", USUAL_MINUTES)
+        self._minutes = filters.get("minutes", DEFAULT_MINUTES)
         return rows.filter(dependency=self._dependency)
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -76,6 +78,14 @@ class HistoryView(ListView[Transition]):
         first = db_now() - timedelta(minutes=self._minutes)
         rows = Minute.objects.filter(dependency=self._dependency, minute__gte=first)
         response.data["minutes"] = [
-            resources.minute_resource(row) for row in rows.order_by("minute")
+            {
+                "minute": timestamp(row.minute),
+                "worst": WORST[row.worst],
+                "open": row.open,
+                "half_open": row.half_open,
+                "instances": row.instances,
+                "counters": {name: getattr(row, name) for name in COUNTERS},
+            }
+            for row in rows.order_by("minute")
         ]
         return response

@@ -1,4 +1,4 @@
-"""Request bodies and filters of the registry's API. The services check the meaning of values."""
+"""Request bodies and query filters of the API; the services validate the values."""
 
 from rest_framework import serializers
 
@@ -19,7 +19,7 @@ from controlplane.core.http.fields import Filters, MutationBody, Text
 
 
 class DependencyBody(MutationBody):
-    """A whole policy: what is left out has its default, a section left out says nothing."""
+    """A complete policy: a field left out gets its default, a section left out is null."""
 
     response_shape = PutShape
 

@@ -1,4 +1,4 @@
-"""Services, stores and event channels over HTTP."""
+"""API views of services and event channels."""
 
 from datetime import datetime
 from typing import Any
@@ -8,7 +8,6 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from breakers import resources
 from breakers.models import Channel, Service
 from breakers.services import catalog
 from breakers.services.permissions import require_admin
@@ -18,17 +17,7 @@ from controlplane.core.http.views import ApiView, Done, ListView, mutation
 
 from .bodies import NewServiceBody, ServiceBody, ServiceFilters
 from .registry import READ, WRITE
-from .shapes import ONE_SERVICE, ChannelShape, ServiceShape
-
-
-class ListedServiceShape(ServiceShape):
-    def to_representation(self, row: Service) -> dict[str, Any]:
-        return resources.service_resource(row)
-
-
-class ListedChannelShape(ChannelShape):
-    def to_representation(self, row: Channel) -> dict[str, Any]:
-        return resources.channel_resource(row)
+from .shapes import ONE_SERVICE, ListedChannelShape, ListedServiceShape, ServiceShape
 
 
 class ServiceList(ListView[Service]):
@@ -59,7 +48,7 @@ class ServiceList(ListView[Service]):
         require_admin(actor)
         catalog.require_new(slug)
         row = catalog.put_service(slug=slug, fields=body, actor=actor, now=now)
-        return Done(resources.service_resource(row), status=201)
+        return Done(ServiceShape.render(row), status=201)
 
 
 class ServiceDetail(ApiView):
@@ -73,19 +62,19 @@ class ServiceDetail(ApiView):
         row = Service.objects.filter(pk=slug.replace("\x00", "")).first()
         if row is None:
             raise NotFound("There is no such service; it may be registered with PUT.")
-        return Response(resources.service_resource(row))
+        return Response(ServiceShape.render(row))
 
     @extend_schema(request=ServiceBody, responses={200: ServiceShape, 201: ServiceShape})
     @mutation(ServiceBody)
     def put(self, *, body: dict[str, Any], actor: Actor, now: datetime, slug: str) -> Done:
-        """Register it, or have it say exactly this."""
+        """Register the service, or replace all its fields."""
         is_new = not catalog.is_known(slug)
         row = catalog.put_service(slug=slug, fields=body, actor=actor, now=now)
-        return Done(resources.service_resource(row), status=201 if is_new else 200)
+        return Done(ServiceShape.render(row), status=201 if is_new else 200)
 
 
 class ChannelList(ListView[Channel]):
-    """The ways events and live updates take: streams with their consumers, and sockets."""
+    """List the streams and sockets over which services communicate, by name."""
 
     queryset = Channel.objects.all()
     serializer_class = ListedChannelShape

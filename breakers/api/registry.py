@@ -1,4 +1,4 @@
-"""Registering dependencies, and forcing their breakers."""
+"""API views of dependencies and of their overrides."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -30,7 +30,7 @@ READ, WRITE = "breakers:read", "breakers:write"
 
 
 class DependencyList(ListView[Dependency]):
-    """List the dependencies that are registered or known by reports."""
+    """List the dependencies that are registered or that instances report."""
 
     queryset = resources.with_override().registered()
     serializer_class = DependencyShape
@@ -66,8 +66,10 @@ class DependencyDetail(ApiView):
 
     @extend_schema(responses=DependencyShape)
     def get(self, request: Request, caller: str, callee: str) -> Response:
-        """Return one dependency, its policy and its override."""
-        return Response(_dependency_resource(registry.find_dependency(caller, callee), db_now()))
+        """Return one dependency with its policy and its override."""
+        return Response(
+            resources.dependency_resource(registry.find_dependency(caller, callee), db_now())
+        )
 
     @extend_schema(request=PutDependencyBody, responses={200: PutShape, 201: PutShape})
     @mutation(PutDependencyBody)
@@ -85,11 +87,11 @@ class DependencyDetail(ApiView):
     def delete(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, caller: str, callee: str
     ) -> Done:
-        """Take it out; what is forced upon it ends. Services go by their defaults again."""
+        """Remove the dependency and end its override. Services use their own defaults again."""
         removed = registry.remove_dependency(
             caller=caller, callee=callee, reason=body.get("reason", ""), actor=actor, now=now
         )
-        return Done(_dependency_resource(removed, now))
+        return Done(resources.dependency_resource(removed, now))
 
 
 class OverrideView(ApiView):
@@ -101,9 +103,10 @@ class OverrideView(ApiView):
     def put(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, caller: str, callee: str
     ) -> Done:
-        """Force a mode upon every instance's breaker, until it expires.
+        """Force a mode upon the breakers of all instances until the override expires.
 
-        `applied` of `acknowledged` grows as instances report that they go by it; ask again.
+        Instances apply it with their next report; repeat the request to see `acknowledged.applied`
+        grow.
         """
         fields = {"expires_in": None, **body}
         override = overrides.set_override(
@@ -116,7 +119,7 @@ class OverrideView(ApiView):
     def delete(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, caller: str, callee: str
     ) -> Done:
-        """Let the breakers be: each begins anew, closed, with an empty window."""
+        """End the override. Every breaker starts again, closed and with an empty window."""
         ended = overrides.remove_override(
             caller=caller, callee=callee, reason=body.get("reason", ""), actor=actor, now=now
         )
@@ -127,7 +130,7 @@ class OverrideView(ApiView):
 def filter_dependencies(
     rows: QuerySet[Dependency], filters: dict[str, Any]
 ) -> QuerySet[Dependency]:
-    """The dependencies that pass the filters that registry and board have in common."""
+    """Apply the filters that the lists of dependencies and of breakers share."""
     for column in ("caller", "callee", "criticality"):
         if column in filters:
             rows = rows.filter(**{column: filters[column]})
@@ -147,9 +150,4 @@ def _put_dependency(
         caller=caller, callee=callee, fields=body, reason=reason, actor=actor, now=now
     )
     status = 201 if dependency.registered_at == now else 200
-    return Done(_dependency_resource(dependency, now), status=status)
-
-
-def _dependency_resource(dependency: Dependency, now: datetime) -> dict[str, Any]:
-    (found,) = resources.dependency_resources([dependency], now)
-    return found
+    return Done(resources.dependency_resource(dependency, now), status=status)

@@ -1,15 +1,16 @@
-"""Response serializers for the OpenAPI document; `breakers.resources` builds the responses."""
+"""API shapes of responses; `breakers.resources` builds those of dependencies and breakers."""
 
 from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema_field
 from rest_framework import serializers
 
-from breakers import names, resources
+from breakers import names
 from breakers.models import Channel, Override, Service, Transition
 from breakers.policies import parameters
 from breakers.policies.parameters import Parameter
 from breakers.states.dependency_status import CLOSED, HALF_OPEN, OPEN, UNKNOWN
+from controlplane.core.http.resources import Resource, TimestampField
 
 SLUG = f"^{names.SLUG}$"
 ONE_DEPENDENCY = (
@@ -18,64 +19,46 @@ ONE_DEPENDENCY = (
 )
 ONE_SERVICE = (OpenApiParameter("slug", str, OpenApiParameter.PATH, pattern=SLUG),)
 STATES = (CLOSED, OPEN, HALF_OPEN, UNKNOWN)
-_TYPES = {"whole": "integer", "number": "number"}
 
 
-def schema_of(one: Parameter) -> dict[str, Any]:
-    """A parameter as JSON Schema."""
-    unit = f" In {one.unit}." if one.unit else ""
-    said: dict[str, Any] = {"description": f"{one.help}{unit}"}
-    match one.kind:
+def parameter_schema(parameter: Parameter) -> dict[str, Any]:
+    """Return the JSON Schema of a policy parameter."""
+    unit = f" In {parameter.unit}." if parameter.unit else ""
+    schema: dict[str, Any] = {"description": f"{parameter.help}{unit}"}
+    is_optional = parameter.default is None
+    match parameter.kind:
         case "whole" | "number":
-            kind = _TYPES[one.kind]
-            said |= {"type": [kind, "null"] if one.default is None else kind}
-            said |= {"minimum": one.least, "maximum": one.most}
+            kind = "integer" if parameter.kind == "whole" else "number"
+            schema |= {"type": [kind, "null"] if is_optional else kind}
+            schema |= {"minimum": parameter.least, "maximum": parameter.most}
         case "choice":
-            said |= {"enum": [*one.choices, *([None] if one.default is None else [])]}
+            schema |= {"enum": [*parameter.choices, *([None] if is_optional else [])]}
         case "words":
-            said |= {"type": "array", "items": {"type": ["string", "integer"]}}
+            schema |= {"type": "array", "items": {"type": ["string", "integer"]}}
         case "chain":
-            said |= {"type": "array", "items": {"type": ["string", "object"]}}
+            schema |= {"type": "array", "items": {"type": ["string", "object"]}}
         case _:
-            said |= {"type": "string", "maxLength": int(one.most or 0)}
-    if one.default is not None and not isinstance(one.default, dict):
-        default = one.default
-        said["default"] = list(default) if isinstance(default, tuple) else default
-    return said
-
-
-def _section(name: str) -> dict[str, Any]:
-    """Return a section of a policy as JSON Schema, built from the table of parameters."""
-    properties = {one.name: schema_of(one) for one in parameters.section_parameters(name)}
-    if name == "breaker":
-        properties |= {
-            "failure_threshold": {"type": "integer", "description": "Means failure_count."},
-            "window_seconds": {
-                "type": "integer",
-                "description": "Means a window of time of that size.",
-            },
-        }
-    return {"type": ["object", "null"], "properties": properties}
-
-
-ROUTES = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "required": ["pattern", "timeout_ms"],
-        "properties": {
-            "pattern": {"type": "string", "description": "`/event-logs/**`; the first that fits."},
-            "timeout_ms": {"type": "integer", "minimum": 1},
-            "reason": {"type": "string"},
-        },
-    },
-}
+            schema |= {"type": "string", "maxLength": int(parameter.most or 0)}
+    default = parameter.default
+    if default is not None and not isinstance(default, dict):
+        schema["default"] = list(default) if isinstance(default, tuple) else default
+    return schema
 
 
 def _section_field(name: str) -> type[serializers.JSONField]:
-    """Return a field for a section of a policy, which `breakers.policies.policy` validates."""
+    """Return a field class for a section of a policy, with the section's JSON Schema."""
+    properties = {one.name: parameter_schema(one) for one in parameters.section_parameters(name)}
+    if name == "breaker":
+        properties |= {
+            "failure_threshold": {"type": "integer", "description": "Alias of failure_count."},
+            "window_seconds": {
+                "type": "integer",
+                "description": "Size of a time window: sets window_type and window_size.",
+            },
+        }
     field = type(f"{name.title()}Section", (serializers.JSONField,), {})
-    return extend_schema_field(_section(name))(field)
+    schema = {"type": ["object", "null"], "properties": properties}
+    return extend_schema_field(schema)(field)
 
 
 BreakerSection = _section_field("breaker")
@@ -85,16 +68,37 @@ FallbackSection = _section_field("fallback")
 BudgetSection = _section_field("budget")
 
 
-@extend_schema_field(ROUTES)
+@extend_schema_field(
+    {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "required": ["pattern", "timeout_ms"],
+            "properties": {
+                "pattern": {
+                    "type": "string",
+                    "description": "A path such as `/event-logs/**`; the first match applies.",
+                },
+                "timeout_ms": {"type": "integer", "minimum": 1},
+                "reason": {"type": "string"},
+            },
+        },
+    }
+)
 class Routes(serializers.JSONField):
-    """Checked by `breakers.policies.policy`."""
+    """Timeouts of some paths of the callee, which `breakers.policies.policy` validates."""
 
 
 class AcknowledgedShape(serializers.Serializer[Any]):
-    applied = serializers.IntegerField(help_text="Instances of the caller that say they apply it.")
-    instances = serializers.IntegerField(help_text="Those that reported within 30 seconds.")
+    applied = serializers.IntegerField(
+        help_text="Reporting instances of the caller that apply the override."
+    )
+    instances = serializers.IntegerField(
+        help_text="Instances of the caller that reported within the last 30 seconds."
+    )
     stragglers = serializers.ListField(
-        child=serializers.CharField(), help_text="At most 20 of the others."
+        child=serializers.CharField(),
+        help_text="Reporting instances that do not apply the override yet, at most 20.",
     )
 
 
@@ -104,29 +108,28 @@ class OverrideShape(serializers.Serializer[Any]):
     set_by = serializers.CharField()
     set_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField()
-    version = serializers.IntegerField(help_text="The version of the configuration that tells it.")
+    version = serializers.IntegerField(
+        help_text="Configuration version that published the override."
+    )
     acknowledged = AcknowledgedShape()
 
 
-class OverriddenShape(OverrideShape):
-    """The present override.
-
-    After a DELETE, the ended one and how many instances know of its end.
-    """
-
-    name = serializers.CharField()
+class _NameShape(serializers.Serializer[Any]):
+    name = serializers.CharField(help_text="`core->oracle`.")
     caller = serializers.CharField()
     callee = serializers.CharField()
+
+
+class OverriddenShape(OverrideShape, _NameShape):
+    """The live override of a dependency; in the response to a DELETE, the ended one."""
+
     ended_at = serializers.DateTimeField(allow_null=True)
     ended_by = serializers.CharField(allow_null=True)
     ended_why = serializers.CharField(allow_null=True)
     dry_run = serializers.BooleanField(required=False)
 
 
-class DependencyShape(serializers.Serializer[Any]):
-    name = serializers.CharField(help_text="`core->oracle`.")
-    caller = serializers.CharField()
-    callee = serializers.CharField()
+class DependencyShape(_NameShape):
     protocol = serializers.CharField()
     timeout_ms = serializers.IntegerField(allow_null=True)
     routes = Routes()
@@ -143,10 +146,10 @@ class DependencyShape(serializers.Serializer[Any]):
     managed_by = serializers.CharField()
     on_outage = serializers.DictField(allow_null=True)
     version = serializers.IntegerField(
-        help_text="The registry's at the last change of its policy or override; 0 before one."
+        help_text="Registry version of the last change of the policy or override; 0 before any."
     )
     registered = serializers.BooleanField(
-        help_text="False if it is known only because an instance reported its breaker."
+        help_text="False if the dependency is known only from reports of instances."
     )
     registered_at = serializers.DateTimeField()
     changed_at = serializers.DateTimeField()
@@ -164,14 +167,16 @@ class CountsShape(serializers.Serializer[Any]):
     half_open = serializers.IntegerField()
 
 
-class BreakerRowShape(serializers.Serializer[Any]):
-    name = serializers.CharField()
-    caller = serializers.CharField()
-    callee = serializers.CharField()
-    state = serializers.ChoiceField(STATES, help_text="The worst over its instances.")
+class BreakerRowShape(_NameShape):
+    state = serializers.ChoiceField(
+        STATES,
+        help_text="Worst state among fresh instances, or among stale ones if none is fresh.",
+    )
     counts = CountsShape(help_text="Instances that reported within 30 s, by state.")
-    instances = serializers.IntegerField(help_text="All that reported within 5 minutes.")
-    stale = serializers.IntegerField(help_text="Of them, those silent for 30 s.")
+    instances = serializers.IntegerField(help_text="Instances that reported within 5 minutes.")
+    stale = serializers.IntegerField(
+        help_text="Instances that reported within 5 minutes, but not within 30 s."
+    )
     failure_rate = serializers.FloatField(allow_null=True)
     override = OverrideShape(allow_null=True)
     criticality = serializers.ChoiceField(parameters.CRITICALITIES)
@@ -179,50 +184,62 @@ class BreakerRowShape(serializers.Serializer[Any]):
     last_transition_at = serializers.DateTimeField(allow_null=True)
 
 
-class TransitionShape(serializers.Serializer[Transition]):
-    id = serializers.IntegerField()
-    boot = serializers.UUIDField()
-    n = serializers.IntegerField(help_text="Which of that boot's transitions it was.")
-    at = serializers.DateTimeField()
-    received_at = serializers.DateTimeField()
-    cause = serializers.CharField()
+class TransitionShape(Resource[Transition]):
+    """A change of a breaker's state in one instance."""
 
     def get_fields(self) -> dict[str, Any]:
-        """Add the fields whose names are taken: `from` by Python, `instance` by the serializer."""
+        # As class attributes, `from` is a syntax error and `instance` the serializer's own.
         return {
-            **super().get_fields(),
+            "id": serializers.IntegerField(),
             "instance": serializers.CharField(),
-            "from": serializers.ChoiceField(STATES[:3]),
-            "to": serializers.ChoiceField(STATES[:3]),
+            "boot": serializers.UUIDField(),
+            "n": serializers.IntegerField(
+                help_text="Sequence number of the transition within its boot."
+            ),
+            "from": serializers.ChoiceField(STATES[:3], source="from_state"),
+            "to": serializers.ChoiceField(STATES[:3], source="to_state"),
+            "at": TimestampField(),
+            "received_at": TimestampField(),
+            "cause": serializers.CharField(),
         }
 
-    def to_representation(self, row: Transition) -> dict[str, Any]:
-        return resources.transition_resource(row)
 
+class ServiceShape(Resource[Service]):
+    """A service, worker, client, store or external service of the registry."""
 
-class ServiceShape(serializers.Serializer[Service]):
     slug = serializers.CharField()
     name = serializers.CharField()
-    kind = serializers.ChoiceField(Service.Kind.values)
     owner = serializers.CharField()
     runbook_url = serializers.CharField()
     notes = serializers.CharField()
-    level = serializers.IntegerField(help_text="How far all has degraded while it is away.")
-    loses = serializers.ListField(child=serializers.CharField(), help_text="What is gone then.")
-    keeps = serializers.ListField(child=serializers.CharField(), help_text="What goes on.")
-    used_by = serializers.ListField(child=serializers.CharField())
     failure_mode = serializers.CharField()
     fallback = serializers.CharField()
     impact = serializers.CharField()
-    retry = serializers.DictField(help_text="How a worker tries again.")
     probe_url = serializers.CharField(help_text="tcp://host:port, http://… or https://….")
-    changed_at = serializers.DateTimeField()
+    loses = serializers.ListField(
+        child=serializers.CharField(), help_text="Functions lost while the service is away."
+    )
+    keeps = serializers.ListField(
+        child=serializers.CharField(), help_text="Functions that work without the service."
+    )
+    used_by = serializers.ListField(child=serializers.CharField())
+    kind = serializers.ChoiceField(Service.Kind.values)
+    level = serializers.IntegerField(
+        help_text="Degradation level of the installation while the service is away."
+    )
+    retry = serializers.DictField(help_text="Retry settings of a worker.")
+    changed_at = TimestampField()
     dry_run = serializers.BooleanField(required=False)
 
 
-class ChannelShape(serializers.Serializer[Channel]):
+class ListedServiceShape(ServiceShape):
+    """A service, worker, client, store or external service of the registry."""
+
+
+class ListedChannelShape(Resource[Channel]):
+    """A stream with its consumer group, or a socket, over which services communicate."""
+
     name = serializers.CharField()
-    kind = serializers.ChoiceField(Channel.Kind.values)
     stream = serializers.CharField()
     producer = serializers.CharField()
     consumer = serializers.CharField()
@@ -233,4 +250,5 @@ class ChannelShape(serializers.Serializer[Channel]):
     failure_mode = serializers.CharField()
     fallback = serializers.CharField()
     impact = serializers.CharField()
-    changed_at = serializers.DateTimeField()
+    kind = serializers.ChoiceField(Channel.Kind.values)
+    changed_at = TimestampField()

@@ -1,1 +1,1 @@
-"""Dependencies as a graph: what is drawn, what a failure reaches, where retries multiply."""
+"""The dependency map, the fallback matrix and the amplification of retries."""

@@ -1,7 +1,7 @@
-"""Amplification of retries along a chain of calls. Pure.
+"""Amplification of retries along a chain of calls.
 
-A caller with three attempts, called by one with three attempts, may send nine calls for one
-request, unless the inner one knows that it is being retried.
+Pure. Two callers in a chain that make three attempts each can cause nine calls of the last service
+for one request.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,15 +9,12 @@ from dataclasses import dataclass
 
 Edge = tuple[str, str]
 MAX_CHECKS = 10_000
-"""Ways through cycles are too many to see them all: after so many steps, what was found counts."""
+"""Limit of visited services: the number of paths through cycles grows exponentially."""
 
 
 @dataclass(frozen=True)
 class RetryChain:
-    """Services in the order of calls, and the most attempts of the last one for one request.
-
-    If not `is_whole`, the search ended early and `tries` is a lower bound.
-    """
+    """Services in call order, and the most calls of the last one for one request."""
 
     services: Sequence[str]
     tries: int
@@ -31,10 +28,10 @@ class RetryChain:
 def find_worst_chain(
     attempts: Mapping[Edge, int], caller: str, callee: str, *, most: int = MAX_CHECKS
 ) -> RetryChain:
-    """Return the chain ending in `caller` → `callee` with the highest amplification.
+    """Return the chain that ends with `caller` → `callee` and has the most calls per request.
 
-    It is the longer one of two equal ones. `attempts` are the attempts of each hop above (1: no
-    retry). No service appears twice.
+    `attempts` are the attempts of each dependency, 1 without retries. Of two equal chains the
+    longer one is returned; no service appears twice. At most `most` services are visited.
     """
     search = _Search(attempts, (caller, callee), most)
     tries, services = search.search(caller, frozenset({caller, callee}))
@@ -43,10 +40,7 @@ def find_worst_chain(
 
 
 class _Search:
-    """A depth-first search upwards, memoized for services that are not on a cycle.
-
-    On a cycle the result depends on the services already in the path.
-    """
+    """A depth-first search from callee to callers, memoized except on cycles."""
 
     def __init__(self, attempts: Mapping[Edge, int], last: Edge, most: int) -> None:
         self.left = most

@@ -1,4 +1,4 @@
-"""The fallback matrix: what each dependency does when its callee fails, gaps first."""
+"""The fallback matrix: dependencies with the protection they lack, worst gaps first."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,10 +6,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
-from django.db import connection
 
 from breakers.models import Dependency, Service
 from breakers.models.registry import Criticality
+from breakers.sql import fetch_all
+from controlplane.core.instances.exports import PRESENT_BOOT
 
 PAGE_SIZE = 50
 HEARD_LATELY = timedelta(minutes=5)
@@ -17,7 +18,7 @@ HEARD_LATELY = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class CoverageGap:
-    """Something that a dependency lacks; `word` on its row, `title` in the filter."""
+    """A kind of missing protection; `word` labels a row, `title` the filter."""
 
     name: str
     word: str
@@ -32,16 +33,16 @@ GAPS: Sequence[CoverageGap] = (
 )
 BY_NAME: Mapping[str, CoverageGap] = {gap.name: gap for gap in GAPS}
 
-# A gap is a column that is true. What nobody has registered has no policy at all; a breaker is
-# there if the policy names one and does not say that there is none, or if an instance reports one.
-_JUDGED = """
+# The columns named after gaps are true where the protection is missing. A dependency has a breaker
+# if its policy defines one or an instance reports one.
+_JUDGED = f"""
     WITH judged AS (
         SELECT d.id, d.caller, d.callee, d.owner, d.criticality,
             d.criticality IN ('critical', 'high')
                 AND jsonb_typeof(d.document -> 'breaker') IS DISTINCT FROM 'object'
                 AND NOT EXISTS (
                     SELECT FROM breakers_breakerstate s
-                    JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
+                    JOIN {PRESENT_BOOT}
                     WHERE s.dependency_id = d.id AND i.reported_at >= %(lately)s) AS breaker,
             coalesce(d.document -> 'fallback' ->> 'mode', 'none') = 'none' AS fallback,
             jsonb_typeof(d.document -> 'timeout_ms') IS DISTINCT FROM 'number' AS timeout,
@@ -57,19 +58,19 @@ _JUDGED = """
     )
     SELECT counted.*, ARRAY(
         SELECT jsonb_build_array(id, breaker, fallback, timeout, runbook)::text
-        FROM judged WHERE true {narrowed}
+        FROM judged WHERE true {{narrowed}}
         ORDER BY breaker DESC, (fallback::int + timeout::int) DESC, runbook DESC,
                  CASE criticality WHEN 'critical' THEN 0 WHEN 'high' THEN 1
                       WHEN 'medium' THEN 2 ELSE 3 END,
                  caller, callee
         LIMIT %(most)s OFFSET %(start)s)
     FROM counted
-"""
+"""  # noqa: S608
 
 
 @dataclass(frozen=True)
 class CoverageFilter:
-    """Filters of the matrix: the name of a gap, or `any`; empty means all."""
+    """Filters of the matrix; `gap` is the name of a gap or `any`. Empty values don't filter."""
 
     gap: str = ""
     criticality: str = ""
@@ -83,7 +84,7 @@ class CoverageFilter:
 
 @dataclass(frozen=True)
 class CoverageRow:
-    """A dependency, what of it is missing, and its callee where that is registered."""
+    """A dependency with its gaps, and its callee if that is registered."""
 
     dependency: Dependency
     gaps: Sequence[CoverageGap]
@@ -101,7 +102,11 @@ class CoverageRow:
 
 @dataclass(frozen=True)
 class CoverageMatrix:
-    """A page of rows; `counts` are how many lack what, by the gap's name, and `any`."""
+    """A page of rows.
+
+    `counts` is the number of dependencies with each gap, by the gap's name, and with `any` gap;
+    `known` is the number of all dependencies.
+    """
 
     rows: Sequence[CoverageRow]
     more: bool
@@ -113,28 +118,28 @@ class CoverageMatrix:
         return self.known - self.counts["any"]
 
 
-def parse_filter(given: Any) -> CoverageFilter:
-    """Read the filters of a URL; what makes no sense there narrows nothing."""
-    gap, criticality = given.get("gap", ""), given.get("criticality", "")
-    page = given.get("page", "")
+def parse_filter(query: Any) -> CoverageFilter:
+    """Return the filters of a URL's query; invalid values are ignored."""
+    gap, criticality = query.get("gap", ""), query.get("criticality", "")
+    page = query.get("page", "")
     return CoverageFilter(
         gap=gap if gap in BY_NAME or gap == "any" else "",
         criticality=criticality if criticality in Criticality.values else "",
-        q=given.get("q", "").replace("\x00", "").strip().lower().replace("→", "->")[:200],
+        q=query.get("q", "").replace("\x00", "").strip().lower().replace("→", "->")[:200],
         page=int(page) if page.isascii() and page.isdigit() and 0 < int(page) < 10_000 else 1,
     )
 
 
-def load_matrix(asked: CoverageFilter, now: datetime) -> CoverageMatrix:
-    """Return one page, the most serious gaps first, by three queries."""
-    *counts, found = _query(asked, now)
+def load_matrix(filters: CoverageFilter, now: datetime) -> CoverageMatrix:
+    """Return one page of the matrix, the most serious gaps first, by three queries."""
+    *counts, found = _query(filters, now)
     shown = [_parse_row(text) for text in found[:PAGE_SIZE]]
-    known = Dependency.objects.in_bulk([pk for pk, _ in shown])
-    callees = Service.objects.in_bulk([one.callee for one in known.values()])
+    by_id = Dependency.objects.in_bulk([pk for pk, _ in shown])
+    callees = Service.objects.in_bulk([one.callee for one in by_id.values()])
     rows = [
-        CoverageRow(known[pk], gaps, callees.get(known[pk].callee))
+        CoverageRow(by_id[pk], gaps, callees.get(by_id[pk].callee))
         for pk, gaps in shown
-        if pk in known
+        if pk in by_id
     ]
     names = [*BY_NAME, "any"]
     return CoverageMatrix(
@@ -145,26 +150,24 @@ def load_matrix(asked: CoverageFilter, now: datetime) -> CoverageMatrix:
     )
 
 
-def _query(asked: CoverageFilter, now: datetime) -> Any:
+def _query(filters: CoverageFilter, now: datetime) -> Any:
     clauses = []
-    if asked.gap == "any":
+    if filters.gap == "any":
         clauses.append("AND (breaker OR fallback OR timeout OR runbook)")
-    elif asked.gap:
-        clauses.append(f"AND {asked.gap}")
-    if asked.criticality:
+    elif filters.gap:
+        clauses.append(f"AND {filters.gap}")
+    if filters.criticality:
         clauses.append("AND criticality = %(criticality)s")
-    if asked.q:
+    if filters.q:
         clauses.append("AND position(%(q)s IN caller || '->' || callee || ' ' || lower(owner)) > 0")
     values: dict[str, Any] = {
         "lately": now - HEARD_LATELY,
-        "criticality": asked.criticality,
-        "q": asked.q.replace(" ", ""),
+        "criticality": filters.criticality,
+        "q": filters.q.replace(" ", ""),
         "most": PAGE_SIZE + 1,
-        "start": (asked.page - 1) * PAGE_SIZE,
+        "start": (filters.page - 1) * PAGE_SIZE,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_JUDGED.format(narrowed=" ".join(clauses)), values)
-        return cursor.fetchone()
+    return fetch_all(_JUDGED.format(narrowed=" ".join(clauses)), values)[0]
 
 
 def _parse_row(text: str) -> tuple[int, list[CoverageGap]]:

@@ -1,4 +1,4 @@
-"""The dependency map: services, what they depend on, how it stands, and what a failure reaches."""
+"""The dependency map: a graph of services and dependencies with states and blast radius."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,10 +30,10 @@ HEAT = {
     dependency_status.CLOSED: 2,
     dependency_status.UNKNOWN: 3,
 }
-"""Order of states; a service shows the state with the lowest number among its breakers."""
+"""Rank of states, the worst first."""
 TROUBLED = 2
 MAX_LINE_LENGTH = 15
-"""Characters of a name beside its icon."""
+"""Characters of a name that fit beside the icon."""
 
 
 Neighbors = Mapping[str, Sequence[str]]
@@ -41,7 +41,7 @@ Neighbors = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class DependencyGraph:
-    """All dependencies: `down` maps callers to callees, `up` callees to callers."""
+    """All dependencies: `down` maps callers to callees, `up` maps callees to callers."""
 
     criticality: Mapping[Edge, str]
     services: set[str]
@@ -51,9 +51,10 @@ class DependencyGraph:
 
 @dataclass(frozen=True)
 class MapLine:
-    """A dependency as a line.
+    """A dependency drawn as a line.
 
-    `relation` to the focused service is `up` (hit when that fails), `down` (needed by it) or empty.
+    `relation` is `up` if the focused service's failure reaches this caller, `down` if the focused
+    service needs this callee, otherwise empty.
     """
 
     standing: DependencyStatus
@@ -75,7 +76,7 @@ class MapLine:
 
 @dataclass(frozen=True)
 class MapNode:
-    """A service as a box. `state` is the worst of the breakers that guard it, or `away`."""
+    """A service drawn as a box. `state` is the worst state of its callers' breakers, or `away`."""
 
     slug: str
     name: str
@@ -91,7 +92,7 @@ class MapNode:
 
     @property
     def lines(self) -> tuple[str, str]:
-        """The name in two lines; names that differ only at a long end must not look alike."""
+        """The name in two lines, cut at the end of the second line if it is too long."""
         if len(self.name) <= MAX_LINE_LENGTH:
             return self.name, ""
         head, _, tail = self.name[: MAX_LINE_LENGTH + 1].rpartition(" ")
@@ -102,10 +103,10 @@ class MapNode:
 
 @dataclass(frozen=True)
 class MapBlastRadius:
-    """Services affected by the focused one.
+    """Services connected to the focused one.
 
-    `hit` depend on it, nearest first; `gravely` do so by critical or high dependencies all the way;
-    `needs` are those it depends on.
+    `hit` depend on it, directly or not, nearest first; `gravely` do so through critical and high
+    dependencies only; `needs` are those it depends on.
     """
 
     hit: Sequence[str]
@@ -114,11 +115,8 @@ class MapBlastRadius:
 
 
 @dataclass(frozen=True)
-class MapPicture:
-    """The page's content.
-
-    `drawn` is False if there are too many services to draw and none is focused.
-    """
+class DependencyMap:
+    """The content of the map page; `drawn` is False if there are too many services to draw."""
 
     services: Sequence[str]
     drawn: bool
@@ -131,16 +129,16 @@ class MapPicture:
     left_out: int = 0
 
 
-def draw_map(focus: str, now: datetime) -> MapPicture:
-    """The map, around `focus` if it is a service that depends on something or is depended on."""
+def draw_map(focus: str, now: datetime) -> DependencyMap:
+    """Return the map of all services, or of those around `focus` if there are too many."""
     graph = _load_graph()
     names = graph.services
     chosen = focus if focus in names else ""
     is_small = len(names) <= MAX_DRAWN and len(graph.criticality) <= MAX_LINES
     if not is_small and not chosen:
-        return MapPicture(services=sorted(names), drawn=False)
+        return DependencyMap(services=sorted(names), drawn=False)
     blast = _blast_radius(graph, chosen) if chosen else None
-    shown = names if is_small else _neighborhood(graph, chosen)
+    shown = names if is_small else _find_neighborhood(graph, chosen)
     edges = [edge for edge in graph.criticality if shown.issuperset(edge)]
     layout = arrange_graph(shown, edges)
     stand = _load_statuses(shown, now)
@@ -149,13 +147,13 @@ def draw_map(focus: str, now: datetime) -> MapPicture:
         for edge, route in sorted(layout.routes.items())
         if edge in stand
     ]
-    return MapPicture(
+    return DependencyMap(
         services=sorted(names),
         drawn=True,
         focus=chosen,
         blast=blast,
         nodes=_build_nodes(layout, lines, blast, chosen),
-        # What is worst is drawn last, on top of the others.
+        # The worst lines are drawn last, on top of the others.
         lines=sorted(lines, key=worst_first, reverse=True),
         width=layout.width,
         height=layout.height,
@@ -168,7 +166,7 @@ def _truncate(text: str) -> str:
 
 
 def worst_first(line: MapLine) -> tuple[int, int, str]:
-    # As on the board: what is not reported is no better than what is closed.
+    # As on the board, unknown ranks like closed.
     return (
         min(HEAT[line.standing.state], TROUBLED),
         GRAVITY[line.dependency.criticality],
@@ -185,7 +183,7 @@ def group_targets(edges: Iterable[Edge]) -> Neighbors:
 
 
 def find_reachable(after: Neighbors, start: str, *, hops: int | None = None) -> dict[str, int]:
-    """Return what can be reached from `start`, with the number of hops, nearest first."""
+    """Return the nodes reachable from `start`, with the number of hops, nearest first."""
     found = {start: 0}
     rim, distance = [start], 0
     while rim and (hops is None or distance < hops):
@@ -219,8 +217,8 @@ def _blast_radius(graph: DependencyGraph, focus: str) -> MapBlastRadius:
     )
 
 
-def _neighborhood(graph: DependencyGraph, focus: str) -> set[str]:
-    """Return the focused service and those within two hops, as many as can be drawn legibly."""
+def _find_neighborhood(graph: DependencyGraph, focus: str) -> set[str]:
+    """Return the focused service and its neighbors within two hops, limited to a legible number."""
     near = {
         **find_reachable(graph.down, focus, hops=HOPS),
         **find_reachable(graph.up, focus, hops=HOPS),

@@ -1,9 +1,9 @@
-"""Layered layout of the dependency map. Pure.
+"""Layered layout (Sugiyama) of the dependency map.
 
-Callers stand left of their callees: layers are the topological generations of the graph with each
-cycle condensed. A line that skips a layer passes it at a spot of its own, so that it crosses no
-box. Spots are ordered by the mean position of their neighbors, in several sweeps, of which the best
-is kept.
+Pure. Callers are left of their callees: the layers are the topological generations of the graph,
+each cycle condensed to one node. A line that skips a layer gets a spot in it, so that it crosses no
+box. Several sweeps order the spots of a layer by the mean position of their neighbors; the order
+with the fewest crossings is kept.
 """
 
 from bisect import bisect_right, insort
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Edge = tuple[str, str]
 Point = tuple[float, float]
 Spot = str | tuple[str, str, int]
-"""A service, or the place where a line (caller, callee) passes a layer."""
+"""A service, or the point where a line (caller, callee) passes a layer."""
 
 BOX_WIDTH, BOX_HEIGHT = 160, 58
 LAYER_GAP, ROW_GAP = 84, 22
@@ -30,7 +30,7 @@ LOOP_WIDTH = 44
 
 @dataclass(frozen=True)
 class MapBox:
-    """A service's place: upper left corner, layer and row counted from 0."""
+    """Position of a service: upper left corner, and layer and row counted from 0."""
 
     x: float
     y: float
@@ -44,7 +44,7 @@ class MapBox:
 
 @dataclass(frozen=True)
 class MapRoute:
-    """A line's path in SVG's words, and the point where its mark belongs."""
+    """A line as an SVG path, and the point for its mark."""
 
     path: str
     mark: Point
@@ -84,7 +84,6 @@ def arrange_graph(services: Iterable[str], edges: Iterable[Edge]) -> MapLayout:
 
 
 def _assign_layers(graph: "nx.DiGraph[str]") -> dict[str, int]:
-    """The layer of each service. Who is called by nobody stands right before what it calls."""
     import networkx as nx
 
     whole = nx.condensation(graph)
@@ -102,7 +101,7 @@ def _assign_layers(graph: "nx.DiGraph[str]") -> dict[str, int]:
 def _place_spots(
     graph: "nx.DiGraph[str]", layers: Mapping[str, int]
 ) -> tuple[list[list[Spot]], list[tuple[Spot, Spot]]]:
-    """Return the spots in each layer, and the links from one layer to the next."""
+    """Return the spots in each layer, and the links between neighboring layers."""
     rows: list[list[Spot]] = [[] for _ in range(max(layers.values(), default=-1) + 1)]
     for name in graph:
         rows[layers[name]].append(name)
@@ -124,7 +123,7 @@ def _spot_chain(caller: str, callee: str, layers: Mapping[str, int]) -> list[Spo
 def _reduce_crossings(
     rows: list[list[Spot]], links: Sequence[tuple[Spot, Spot]]
 ) -> list[list[Spot]]:
-    before, after = _neighbors(links)
+    before, after = _group_neighbors(links)
     best, fewest = rows, _count_crossings(rows, after)
     present = rows
     for sweep in range(SWEEPS):
@@ -153,7 +152,6 @@ def _sort_by_mean(
 
 
 def _count_crossings(rows: Sequence[Sequence[Spot]], after: Mapping[Spot, list[Spot]]) -> int:
-    """Return the number of crossing pairs of links between neighboring layers."""
     count = 0
     for row, beside in pairwise(rows):
         place = {spot: at for at, spot in enumerate(beside)}
@@ -169,8 +167,8 @@ def _count_crossings(rows: Sequence[Sequence[Spot]], after: Mapping[Spot, list[S
 def _place_rows(
     rows: Sequence[Sequence[Spot]], links: Sequence[tuple[Spot, Spot]]
 ) -> dict[Spot, float]:
-    """The middle of each spot from above: near its neighbours' mean, apart from the next."""
-    before, after = _neighbors(links)
+    """Return the vertical center of each spot, close to the mean of its neighbors."""
+    before, after = _group_neighbors(links)
     middles: dict[Spot, float] = {}
     for row in rows:
         total = sum(_spot_height(spot) for spot in row)
@@ -190,11 +188,7 @@ def _place_rows(
 def _spread_row(
     row: Sequence[Spot], wished: Mapping[Spot, float], start: float | None
 ) -> dict[Spot, float]:
-    """Return the wished positions in the row's order, without overlaps.
-
-    Spots are pushed down where they would overlap, then moved back together by the mean of the
-    pushes.
-    """
+    """Return the wished centers, moved apart where spots of the row would overlap."""
     found: dict[Spot, float] = {}
     least = start
     for spot in row:
@@ -214,7 +208,7 @@ def _spot_height(spot: Spot) -> float:
     return (BOX_HEIGHT if isinstance(spot, str) else PASS_HEIGHT) + ROW_GAP
 
 
-def _neighbors(
+def _group_neighbors(
     links: Sequence[tuple[Spot, Spot]],
 ) -> tuple[dict[Spot, list[Spot]], dict[Spot, list[Spot]]]:
     before: dict[Spot, list[Spot]] = {}
@@ -262,10 +256,7 @@ def _assign_ports(
     *,
     end: int,
 ) -> dict[Edge, float]:
-    """Return the height at which each line leaves (end 0) or reaches (end -1) its box.
-
-    Lines are ordered by where they lead.
-    """
+    """Return the height at which each line leaves (end 0) or reaches (end -1) its box."""
     by_box: dict[str, list[Edge]] = {}
     for edge in chains:
         by_box.setdefault(edge[end], []).append(edge)
@@ -279,7 +270,6 @@ def _assign_ports(
 
 
 def _draw_line(points: Sequence[Point]) -> MapRoute:
-    """Curves from layer to layer, straight through the layers between."""
     (x, y), *rest = points
     parts = [f"M{x:g} {y:g}"]
     mark = points[0]
@@ -295,7 +285,6 @@ def _draw_line(points: Sequence[Point]) -> MapRoute:
 
 
 def _draw_loop(box: MapBox, begin: float, end: float) -> MapRoute:
-    """Within a layer, as in a cycle: out on the right and back."""
     right = box.x + BOX_WIDTH
     out = right + LOOP_WIDTH
     path = f"M{right:g} {begin:g} C{out:g} {begin:g} {out:g} {end:g} {right:g} {end:g}"

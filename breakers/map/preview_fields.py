@@ -1,4 +1,4 @@
-"""Fields of a switch's preview: the services that check it, and their callers."""
+"""The field `dependents` of a switch's preview: services that check it, and their callers."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -19,10 +19,7 @@ WORST_FIRST = ("critical", "high", "medium", "low")
 
 @PREVIEW_FIELDS.add(10)
 def find_dependents(switch_id: str, now: datetime) -> Mapping[str, Any]:
-    """Return `dependents`: each service that checked the switch within the last hour.
-
-    Each has its callers, the most critical first.
-    """
+    """Return the services that checked the switch within the last hour, with their callers."""
     found, _ = callers(None if switch_id == everything_id() else switch_id, now, most=None)
     checking = {one.service for one in found if not one.id.startswith(TOKEN)}
     services = sorted(one for one in checking if names.is_slug(one))[:MAX_SERVICES]

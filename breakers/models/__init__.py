@@ -1,9 +1,7 @@
-"""The tables of this app, gathered for Django from the rooms they live in."""
+"""The models of this app."""
 
-from breakers.models.alarm import Alarm, Probe
-from breakers.models.override import Override
-from breakers.models.registry import Channel, Dependency, Registry, Service
-from breakers.models.reported import BreakerState, Minute, Transition
+from breakers.models.registry import Channel, Dependency, Override, Registry, Service
+from breakers.models.states import Alarm, BreakerState, Minute, Probe, Transition
 
 __all__ = [
     "Alarm",

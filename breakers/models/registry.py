@@ -1,4 +1,4 @@
-"""Tables of the registry: services, dependencies, channels, and its version."""
+"""Tables of the registry: its version, services, channels, dependencies and overrides."""
 
 from typing import ClassVar
 
@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import Q
 
 from breakers import names
+from controlplane.core.actors import label_of
 
 
 class Criticality(models.TextChoices):
@@ -16,9 +17,9 @@ class Criticality(models.TextChoices):
 
 
 class Registry(models.Model):
-    """The version of the published policies and overrides, in one row.
+    """One row with the version of the published policies and overrides.
 
-    Every change locks it first, so versions are in commit order.
+    Every change locks this row first, so that versions are numbered in commit order.
     """
 
     id = models.SmallIntegerField(primary_key=True, default=1)
@@ -34,12 +35,11 @@ class Registry(models.Model):
 
 
 class Service(models.Model):
-    """A service, a worker, a client, a store or somebody else's service that others depend on.
+    """A service, worker, client, store or external service that others depend on.
 
-    `loses` names the functions that are gone while it is away, `keeps` those that go on. `level` is
-    how far the installation has degraded then. `probe_url` (`tcp://host:port`, `https://…`) is
-    asked whether it answers. `failure_mode`, `fallback` and `impact` say what its loss does to
-    those that use it; `retry` is how a worker tries again.
+    While it is away, the functions in `loses` fail, those in `keeps` work, and the installation is
+    degraded to `level`. `failure_mode`, `fallback` and `impact` describe the effect on its callers;
+    `retry` holds the retry settings of a worker.
     """
 
     class Kind(models.TextChoices):
@@ -91,13 +91,12 @@ class DependencyQuerySet(models.QuerySet["Dependency"]):
 
 
 class Dependency(models.Model):
-    """A caller that depends on a callee, and the policy of its calls.
+    """A caller's dependency on a callee, and the policy of its calls.
 
-    `document` is the policy as `/config` tells it (see `breakers.policies`). `version` is the
-    registry's at the last change of policy or override. One with an empty document is known only
-    because an instance reported its breaker, and goes by the defaults. One that was removed stays
-    as a row, so that services learn of it. `trips_total` and `fallback_total` count openings and
-    fallbacks over all instances, ever: they outlive transitions and minutes.
+    `document` is the policy as services receive it; it is empty if the dependency is known only
+    from reports. `version` is the registry version of the last change of policy or override. A
+    removed dependency stays as a row, so that services learn of the removal. `trips_total` and
+    `fallback_total` are never reset.
     """
 
     caller = models.CharField(max_length=names.MAX_LENGTH, db_collation="C")
@@ -113,7 +112,7 @@ class Dependency(models.Model):
     managed_by = models.CharField(max_length=60, default="caller", blank=True)
     document = models.JSONField(default=dict)
     on_outage = models.JSONField(default=dict, blank=True)
-    """Action on an outage of the callee; see `breakers.outages`. Empty means none."""
+    """The outage policy (see `breakers.outages`), empty if there is none."""
     version = models.BigIntegerField(default=0)
     trips_total = models.BigIntegerField(default=0, db_default=0)
     fallback_total = models.BigIntegerField(default=0, db_default=0)
@@ -152,12 +151,69 @@ class Dependency(models.Model):
 
     @property
     def is_discovered(self) -> bool:
-        """True if it is known only by reports and was never registered."""
+        """True if the dependency is known only from reports."""
         return not self.document
 
 
+class Override(models.Model):
+    """A mode that an operator or an outage policy forces upon a dependency's breakers.
+
+    `version` is the registry version that published it. `ended_why` is `expired`, `removed` or
+    `replaced`.
+    """
+
+    class Mode(models.TextChoices):
+        FORCED_OPEN = "forced_open"
+        FORCED_CLOSED = "forced_closed"
+        DISABLED = "disabled"
+        METRICS_ONLY = "metrics_only"
+        RESET = "reset"
+
+    dependency = models.ForeignKey(Dependency, on_delete=models.PROTECT, related_name="overrides")
+    mode = models.CharField(max_length=13, choices=Mode.choices)
+    reason = models.TextField()
+    set_by_type = models.CharField(max_length=8)
+    set_by_name = models.CharField(max_length=200)
+    set_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    version = models.BigIntegerField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+    ended_by = models.CharField(max_length=210, blank=True)
+    ended_why = models.CharField(max_length=8, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["dependency"], condition=Q(ended_at__isnull=True), name="override_one_live"
+            ),
+            models.CheckConstraint(
+                condition=Q(
+                    mode__in=["forced_open", "forced_closed", "disabled", "metrics_only", "reset"]
+                ),
+                name="override_mode_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(expires_at__gt=models.F("set_at")), name="override_ends_later"
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["expires_at"], condition=Q(ended_at__isnull=True), name="override_due"
+            ),
+            models.Index(fields=["set_at"], name="override_by_time"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.mode} until {self.expires_at:%Y-%m-%d %H:%M}"
+
+    @property
+    def set_by(self) -> str:
+        """The actor's label, such as `user:kim`."""
+        return label_of(self.set_by_type, self.set_by_name)
+
+
 class Channel(models.Model):
-    """A way that events or live updates take: a stream with its consumer group, or a socket."""
+    """A stream with its consumer group, or a socket, over which services communicate."""
 
     class Kind(models.TextChoices):
         STREAM = "stream"
@@ -181,7 +237,7 @@ class Channel(models.Model):
         constraints = [
             models.CheckConstraint(
                 condition=Q(kind__in=["stream", "realtime"]), name="channel_kind_known"
-            ),
+            )
         ]
 
     def __str__(self) -> str:

@@ -1,1 +1,1 @@
-"""Outages: what open breakers of a dependency do by themselves, where its policy says so."""
+"""Automatic actions when the breakers of a dependency with an outage policy open."""

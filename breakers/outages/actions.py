@@ -1,7 +1,7 @@
-"""Actions on an outage: request the stop of a switch, or force all instances to fall back.
+"""Actions of outage policies: trip a switch, or force all instances to fall back.
 
-They are called once for each outage, in the transaction that records it. A refused action is
-announced and not repeated: a person decides then.
+An action runs once per outage, in the transaction that records the outage. If it is refused, the
+refusal is announced and the action is not retried.
 """
 
 from datetime import datetime
@@ -11,7 +11,7 @@ from django.db import transaction
 
 from breakers import message_facts
 from breakers.models import Alarm, Dependency, Override
-from breakers.services import override_endings, overrides
+from breakers.services import overrides
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.canonical import timestamp
@@ -38,35 +38,36 @@ END_REASONS = {
 def act_on_outage(
     dependency: Dependency,
     policy: OutagePolicy,
-    seen: ObservedBreakers,
+    observed: ObservedBreakers,
     alarm: Alarm,
     now: datetime,
 ) -> None:
-    """Carry out the policy's action and record it in `alarm.evidence`."""
-    said = _describe(dependency, policy, seen)
-    alarm.evidence |= {"said": said.rstrip("."), "action": policy.action, "switch": policy.switch}
+    """Carry out the policy's action, record it in `alarm.evidence` and announce it."""
+    description = _describe_outage(dependency, policy, observed)
+    alarm.evidence |= {
+        "said": description.rstrip("."),
+        "action": policy.action,
+        "switch": policy.switch,
+    }
     if policy.action == TRIP:
-        done, why = _request_trip(dependency, policy, seen, alarm, said, now)
+        done, why = _request_trip(dependency, policy, observed, alarm, description, now)
     else:
-        done, why = _force_fallback(dependency, policy, said, now)
+        done, why = _force_fallback(dependency, policy, description, now)
     alarm.evidence |= {"done": done, "why": why}
-    _announce(dependency, policy, alarm, said, now)
+    _announce(dependency, policy, alarm, description, now)
 
 
 def end_outage(dependency: Dependency, alarm: Alarm, how: OutageMove, now: datetime) -> None:
-    """Announce that the outage has ended or is no longer watched, and end its trip request.
-
-    Nothing is released automatically.
-    """
+    """Announce the end of an outage, and end its trip request. The switch stays engaged."""
     if not alarm.evidence.get("acted"):
         return
     action, switch = alarm.evidence.get("action"), alarm.evidence.get("switch")
     if action == TRIP:
         trip_requests.say_over(
-            key=f"{_key(alarm)}:over",
+            key=f"{_request_key(alarm)}:over",
             switch=str(switch),
             source=SOURCE,
-            fingerprint=_fingerprint(dependency),
+            fingerprint=_request_fingerprint(dependency),
             now=now,
         )
     stands = f"{switch} stays as it is until somebody releases it." if action == TRIP else ""
@@ -96,22 +97,22 @@ def end_outage(dependency: Dependency, alarm: Alarm, how: OutageMove, now: datet
 def _request_trip(
     dependency: Dependency,
     policy: OutagePolicy,
-    seen: ObservedBreakers,
+    observed: ObservedBreakers,
     alarm: Alarm,
-    said: str,
+    description: str,
     now: datetime,
 ) -> tuple[str, str]:
     trip_requests.ask(
-        key=_key(alarm),
+        key=_request_key(alarm),
         switch=policy.switch,
         source=SOURCE,
-        fingerprint=_fingerprint(dependency),
-        reason=f"Outage of {dependency.callee}. {said}",
+        fingerprint=_request_fingerprint(dependency),
+        reason=f"Outage of {dependency.callee}. {description}",
         evidence={
             "dependency": dependency.name,
-            "open": seen.open,
-            "half_open": seen.half_open,
-            "instances": seen.fleet,
+            "open": observed.open,
+            "half_open": observed.half_open,
+            "instances": observed.fleet,
             "since": timestamp(alarm.since),
         },
         expires_in=policy.expires_in,
@@ -121,20 +122,18 @@ def _request_trip(
 
 
 def _force_fallback(
-    dependency: Dependency, policy: OutagePolicy, said: str, now: datetime
+    dependency: Dependency, policy: OutagePolicy, description: str, now: datetime
 ) -> tuple[str, str]:
-    """Force the breaker open, unless an operator has set an override already."""
     live = Override.objects.filter(dependency=dependency, ended_at__isnull=True).first()
     if live is not None:
-        by = override_endings.set_by_label(live)
-        return "nothing is forced", f"It is {live.mode} already, by {by}."
+        return "nothing is forced", f"It is {live.mode} already, by {live.set_by}."
     try:
         with transaction.atomic():
             overrides.set_override(
                 caller=dependency.caller,
                 callee=dependency.callee,
                 mode=Override.Mode.FORCED_OPEN,
-                reason=f"Outage of {dependency.callee}, all instances fall back. {said}",
+                reason=f"Outage of {dependency.callee}, all instances fall back. {description}",
                 expires_in=policy.expires_in,
                 actor=POLICY,
                 now=now,
@@ -145,7 +144,7 @@ def _force_fallback(
 
 
 def _announce(
-    dependency: Dependency, policy: OutagePolicy, alarm: Alarm, said: str, now: datetime
+    dependency: Dependency, policy: OutagePolicy, alarm: Alarm, description: str, now: datetime
 ) -> None:
     evidence: dict[str, Any] = alarm.evidence
     outbox.announce(
@@ -156,7 +155,7 @@ def _announce(
             **message_facts.dependency_facts(dependency),
             "done": evidence["done"],
             "why": evidence["why"],
-            "said": said,
+            "said": description,
             "policy": f"{policy.action} at {policy.open_share:.0%} open",
         },
         now=now,
@@ -165,23 +164,25 @@ def _announce(
         actor=POLICY,
         action=ACTED,
         target=f"dependency:{dependency.name}",
-        reason=said,
+        reason=description,
         after={name: evidence[name] for name in ("action", "switch", "done", "why")},
         now=now,
     )
 
 
-def _describe(dependency: Dependency, policy: OutagePolicy, seen: ObservedBreakers) -> str:
-    trying = f" and half-open in {seen.half_open:,}" if seen.half_open else ""
+def _describe_outage(
+    dependency: Dependency, policy: OutagePolicy, observed: ObservedBreakers
+) -> str:
+    trying = f" and half-open in {observed.half_open:,}" if observed.half_open else ""
     return (
-        f"The breaker of {dependency.name} is open in {seen.open:,}{trying} of {seen.fleet:,} "
-        f"instances; it began more than {policy.for_seconds} s ago."
+        f"The breaker of {dependency.name} is open in {observed.open:,}{trying} of "
+        f"{observed.fleet:,} instances; it began more than {policy.for_seconds} s ago."
     )
 
 
-def _key(alarm: Alarm) -> str:
+def _request_key(alarm: Alarm) -> str:
     return f"outage:{alarm.subject}:{timestamp(alarm.since)}"
 
 
-def _fingerprint(dependency: Dependency) -> str:
+def _request_fingerprint(dependency: Dependency) -> str:
     return f"breaker:{dependency.name}"

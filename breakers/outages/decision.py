@@ -1,8 +1,8 @@
-"""Decisions on when an outage begins, is acted upon, and ends. Pure.
+"""Decisions on when an outage begins, is acted upon, and ends.
 
-A half-open breaker keeps an outage going but begins none. Forced and silent instances say nothing
-about the callee: while there are such, a known outage goes on. Forced instances count as part of
-the fleet, so that a few others are not taken for all.
+Pure. A half-open breaker prolongs an outage but begins none. Forced breakers and silent instances
+don't show the state of the callee: they prolong an outage too. Forced breakers count as instances,
+so that a few others don't reach the share of an outage alone.
 """
 
 from collections.abc import Mapping
@@ -16,15 +16,15 @@ DEFAULT_OPEN_SHARE = 0.5
 DEFAULT_FOR_SECONDS = 30
 DEFAULT_EXPIRES_IN = "1h"
 FORGET_AFTER = timedelta(minutes=5)
-"""Time without reports after which an outage is forgotten."""
+"""Time without reports after which an outage ends."""
 
 
 @dataclass(frozen=True)
 class OutagePolicy:
-    """The action to take once breakers are open in `open_share` (0 to 1) of instances.
+    """The action to take when a share of instances has open breakers.
 
-    They have to be open for `for_seconds`. `trip` stops `switch`, `fallback` forces every breaker
-    open.
+    `open_share` (0 to 1) of the instances must be open for `for_seconds`. The action `trip` engages
+    `switch`, `fallback` forces every breaker open.
     """
 
     action: str
@@ -35,7 +35,7 @@ class OutagePolicy:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "OutagePolicy | None":
-        """Return the registered policy, or None if its action is unknown or missing."""
+        """Return the policy in `document`, or None if its action is missing or unknown."""
         if document.get("action") not in (TRIP, FALLBACK):
             return None
         return cls(
@@ -49,10 +49,7 @@ class OutagePolicy:
 
 @dataclass(frozen=True)
 class ObservedBreakers:
-    """Counts of breakers in fresh instances.
-
-    `blinded` are those with a forced mode, beside `instances`.
-    """
+    """Instances by breaker state, beside `blinded` ones whose breaker has a forced mode."""
 
     instances: int = 0
     open: int = 0
@@ -70,7 +67,7 @@ class ObservedBreakers:
 
 @dataclass(frozen=True)
 class OngoingOutage:
-    """An outage that lasts: its beginning, when it was last seen, and if it was acted upon."""
+    """An outage that has not ended; `acted` is True once its policy's action ran."""
 
     since: datetime
     seen_at: datetime
@@ -78,10 +75,10 @@ class OngoingOutage:
 
 
 class OutageMove(Enum):
-    """A step of an outage.
+    """A step in the life of an outage.
 
-    RECOVER, FORGET and DROP end it: calls succeed again, nobody has reported for long, or the
-    policy was removed.
+    RECOVER, FORGET and DROP end it: because calls succeed, because no instance has reported for 5
+    minutes, or because the policy was removed.
     """
 
     NOTHING = "nothing"
@@ -97,18 +94,25 @@ ENDING_MOVES = (OutageMove.RECOVER, OutageMove.FORGET, OutageMove.DROP)
 
 
 def decide_move(
-    policy: OutagePolicy | None, seen: ObservedBreakers, outage: OngoingOutage | None, now: datetime
+    policy: OutagePolicy | None,
+    observed: ObservedBreakers,
+    outage: OngoingOutage | None,
+    now: datetime,
 ) -> OutageMove:
-    """Return the step to take for a dependency now."""
+    """Return the next step of a dependency's outage."""
     if policy is None:
         return OutageMove.NOTHING if outage is None else OutageMove.DROP
-    enough = policy.open_share * seen.fleet
+    enough = policy.open_share * observed.fleet
     if outage is None:
-        return OutageMove.BEGIN if seen.open > 0 and seen.open >= enough else OutageMove.NOTHING
-    if seen.fleet == 0:
+        return (
+            OutageMove.BEGIN
+            if observed.open > 0 and observed.open >= enough
+            else OutageMove.NOTHING
+        )
+    if observed.fleet == 0:
         return OutageMove.FORGET if now - outage.seen_at >= FORGET_AFTER else OutageMove.NOTHING
-    if seen.failing == 0 or seen.failing < enough:
-        return OutageMove.SEE if seen.blinded else OutageMove.RECOVER
+    if observed.failing == 0 or observed.failing < enough:
+        return OutageMove.SEE if observed.blinded else OutageMove.RECOVER
     if not outage.acted and now - outage.since >= timedelta(seconds=policy.for_seconds):
         return OutageMove.ACT
     return OutageMove.SEE

@@ -1,7 +1,4 @@
-"""The watch of dependencies with an outage policy; each outage is acted upon once.
-
-An outage is an alarm of the rule `outage`, recorded as soon as it is first seen.
-"""
+"""The tick that begins, acts upon and ends outages of dependencies with an outage policy."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -32,8 +29,8 @@ REFRESH_EVERY = timedelta(seconds=30)
 log = structlog.get_logger(__name__)
 
 
-def pending() -> list[QuerySet[Any]]:
-    """Return the pending work: open breakers and ongoing outages."""
+def list_pending() -> list[QuerySet[Any]]:
+    """Return the tick's pending work: open breakers and ongoing outages."""
     return [
         BreakerState.objects.filter(state="open"),
         Alarm.objects.filter(rule=RULE, closed_at__isnull=True),
@@ -41,17 +38,16 @@ def pending() -> list[QuerySet[Any]]:
 
 
 def watch_outages(now: datetime) -> int:
-    """Begin, act upon and end outages by the present reports; return how many changed.
-
-    An error about one dependency is logged and does not stop the others.
-    """
+    """Begin, act upon and end outages by the latest reports; return how many changed."""
     lasting = {one.subject: one for one in Alarm.objects.filter(rule=RULE, closed_at__isnull=True)}
     watched = _watched_dependencies(lasting)
-    seen = _observe([one.pk for one in watched], now)
+    observed = _observe_breakers([one.pk for one in watched], now)
     done = 0
     for one in watched:
         try:
-            done += _handle(one, seen.get(one.pk, ObservedBreakers()), lasting.get(one.name), now)
+            done += _handle(
+                one, observed.get(one.pk, ObservedBreakers()), lasting.get(one.name), now
+            )
         except (OperationalError, InterfaceError):
             raise
         except Exception:
@@ -60,16 +56,16 @@ def watch_outages(now: datetime) -> int:
 
 
 def _watched_dependencies(lasting: Mapping[str, Alarm]) -> list[Dependency]:
-    """Return the dependencies that have a policy and an open breaker, or an ongoing outage."""
+    """Return dependencies with an outage policy and an open breaker, or an ongoing outage."""
     is_open = BreakerState.objects.filter(state="open").values("dependency")
-    wanted = Q(removed_at__isnull=True, pk__in=is_open) & ~Q(on_outage={})
+    watched = Q(removed_at__isnull=True, pk__in=is_open) & ~Q(on_outage={})
     for name in lasting:
         caller, _, callee = name.partition(names.ARROW)
-        wanted |= Q(caller=caller, callee=callee)
-    return list(Dependency.objects.filter(wanted).order_by("pk"))
+        watched |= Q(caller=caller, callee=callee)
+    return list(Dependency.objects.filter(watched).order_by("pk"))
 
 
-def _observe(ids: Sequence[int], now: datetime) -> dict[int, ObservedBreakers]:
+def _observe_breakers(ids: Sequence[int], now: datetime) -> dict[int, ObservedBreakers]:
     if not ids:
         return {}
     found = unhealthy.find_unhealthy(now, also=ids)
@@ -81,13 +77,10 @@ def _observe(ids: Sequence[int], now: datetime) -> dict[int, ObservedBreakers]:
 
 
 def _handle(
-    dependency: Dependency, seen: ObservedBreakers, alarm: Alarm | None, now: datetime
+    dependency: Dependency, observed: ObservedBreakers, alarm: Alarm | None, now: datetime
 ) -> bool:
-    """Take the next step of a dependency; return True if anything was done.
-
-    Most steps do nothing and lock nothing.
-    """
-    move = decide_move(_outage_policy(dependency), seen, _ongoing_outage(alarm), now)
+    """Take the next step of a dependency's outage; return True if anything changed."""
+    move = decide_move(_outage_policy(dependency), observed, _ongoing_outage(alarm), now)
     if move == OutageMove.NOTHING:
         return False
     if move == OutageMove.SEE:
@@ -97,17 +90,17 @@ def _handle(
 
 
 def _handle_locked(pk: int, now: datetime) -> bool:
-    """Decide again under the registry's lock, which keeps policies and overrides as they are."""
+    """Decide again with the registry locked, as policy or override may have changed."""
     publication.lock()
     dependency = Dependency.objects.get(pk=pk)
-    seen = _observe([pk], now).get(pk, ObservedBreakers())
+    observed = _observe_breakers([pk], now).get(pk, ObservedBreakers())
     policy = _outage_policy(dependency)
     alarm = Alarm.objects.filter(rule=RULE, subject=dependency.name, closed_at__isnull=True).first()
-    move = decide_move(policy, seen, _ongoing_outage(alarm), now)
+    move = decide_move(policy, observed, _ongoing_outage(alarm), now)
     if move == OutageMove.BEGIN and policy is not None:
-        _open_alarm(dependency, policy, seen, now)
+        _open_alarm(dependency, policy, observed, now)
     elif move == OutageMove.ACT and policy is not None and alarm is not None:
-        _act_once(dependency, policy, seen, alarm, now)
+        _act_once(dependency, policy, observed, alarm, now)
     elif move in ENDING_MOVES and alarm is not None:
         alarm.closed_at = now
         alarm.save(update_fields=["closed_at"])
@@ -118,16 +111,16 @@ def _handle_locked(pk: int, now: datetime) -> bool:
 
 
 def _open_alarm(
-    dependency: Dependency, policy: OutagePolicy, seen: ObservedBreakers, now: datetime
+    dependency: Dependency, policy: OutagePolicy, observed: ObservedBreakers, now: datetime
 ) -> None:
-    said = f"The breaker of {dependency.name} is open in {seen.open:,} of {seen.fleet:,} instances"
+    counts = f"{observed.open:,} of {observed.fleet:,} instances"
     Alarm.objects.create(
         rule=RULE,
         subject=dependency.name,
         severity="warning",
-        value=seen.open / seen.fleet,
+        value=observed.open / observed.fleet,
         limit=policy.open_share,
-        evidence={"said": said, "acted": False},
+        evidence={"said": f"The breaker of {dependency.name} is open in {counts}", "acted": False},
         since=now,
         seen_at=now,
     )
@@ -136,15 +129,14 @@ def _open_alarm(
 def _act_once(
     dependency: Dependency,
     policy: OutagePolicy,
-    seen: ObservedBreakers,
+    observed: ObservedBreakers,
     alarm: Alarm,
     now: datetime,
 ) -> None:
-    """Act on the outage. The alarm is saved first, so that it is locked before the audit trail."""
     alarm.evidence |= {"acted": True}
     alarm.seen_at = now
     alarm.save(update_fields=["evidence", "seen_at"])
-    actions.act_on_outage(dependency, policy, seen, alarm, now)
+    actions.act_on_outage(dependency, policy, observed, alarm, now)
     alarm.save(update_fields=["evidence"])
 
 

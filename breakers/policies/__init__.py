@@ -1,1 +1,1 @@
-"""Policies of dependencies: their parameters, what they may be, and where they are read from."""
+"""Policies of dependencies: parameters, validation, differences and configuration files."""

@@ -13,7 +13,7 @@ _NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0
 
 @dataclass(frozen=True)
 class ProbeTarget:
-    """A target to probe; `path` includes the query, and is empty for tcp."""
+    """A parsed probe URL; `path` includes the query and is empty for tcp."""
 
     scheme: str
     host: str
@@ -22,10 +22,7 @@ class ProbeTarget:
 
 
 def find_web_problem(url: str) -> str:
-    """Return the fault of a web page's URL, or an empty text.
-
-    Hosts without a dot (`https://wiki/…`) are valid.
-    """
+    """Return an error message about a web page's URL, empty if the URL is valid."""
     parts = _split_url(url)
     return (
         ""
@@ -35,7 +32,7 @@ def find_web_problem(url: str) -> str:
 
 
 def find_probe_problem(url: str) -> str:
-    """Return the fault of a URL to probe, or an empty text."""
+    """Return an error message about a probe URL, empty if the URL is valid."""
     try:
         parse_target(url)
     except ValueError as error:
@@ -44,10 +41,7 @@ def find_probe_problem(url: str) -> str:
 
 
 def parse_target(url: str) -> ProbeTarget:
-    """Parse `tcp://redis:6379` or `https://api.example.com/health`.
-
-    Raises ValueError with a text for the author of the URL.
-    """
+    """Return the target of a probe URL. Raise ValueError with a message for its author."""
     if len(url) > MAX_URL_LENGTH or not url.isascii():
         raise ValueError(f"Up to {MAX_URL_LENGTH} plain characters; write a foreign name as xn--….")
     parts = _split_url(url)
@@ -71,7 +65,6 @@ def parse_target(url: str) -> ProbeTarget:
 
 
 def _is_host(host: str) -> bool:
-    """Return True for an IP address or a valid host name."""
     try:
         ipaddress.ip_address(host)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Merging of the files of a configuration folder into services, dependencies and channels. Pure.
+"""Parsing of a configuration folder into services, dependencies and channels.
 
-A missing file leaves its fields unchanged. A file that exists is complete: a dependency that
-`breaker.yaml` does not name has no breaker by policy.
+Pure. Fields of a missing file keep their values. A file that exists is complete: a dependency that
+`breaker.yaml` does not name gets no breaker.
 """
 
 from collections.abc import Iterator, Mapping
@@ -52,10 +52,10 @@ SECTIONS = (
 
 @dataclass(frozen=True)
 class ConfigurationFolder:
-    """The merged files.
+    """The merged content of all files.
 
-    `dependencies` have, by name, the fields that the present files define; `retries` are those of
-    workers, by slug; `remarks` are shown to whoever loads them.
+    `dependencies` have, by name, the fields that the existing files define; `retries` are the retry
+    settings of workers, by slug; `remarks` are shown to whoever loads the folder.
     """
 
     services: Entries = field(default_factory=dict)
@@ -67,13 +67,13 @@ class ConfigurationFolder:
 
     @property
     def silent_on(self) -> frozenset[str]:
-        """Fields of dependencies that no present file defines."""
+        """Fields of dependencies that no existing file defines."""
         missing = FIELDS_BY_FILE.keys() - self.files
         return frozenset(name for file in missing for name in FIELDS_BY_FILE[file])
 
 
 def read_files(texts: Mapping[str, str]) -> ConfigurationFolder:
-    """Merge the files. Raises :class:`InvalidInput`, which names file and key."""
+    """Merge the files. Raise :class:`InvalidInput`, whose errors name file and key."""
     errors: dict[str, list[str]] = {}
     files = {name: _parse_file(name, texts[name], errors) for name in FILES if name in texts}
     if not files:
@@ -101,7 +101,7 @@ def locate_field(name: str, path: str) -> str:
 
 
 def _merge_dependencies(files: Mapping[str, Any], errors: dict[str, list[str]]) -> Entries:
-    """Collect the fields of each dependency from all files."""
+    """Return the fields of each dependency, collected from all files."""
     found = _read_part(files, TIMEOUT, "dependencies", errors)
     closed = TIMEOUT in files
     allowed = {*FIELDS_BY_FILE[TIMEOUT]}
@@ -132,10 +132,7 @@ def _merge_dependencies(files: Mapping[str, Any], errors: dict[str, list[str]]) 
 
 
 def _apply_tier(entry: dict[str, Any], tiers: Entries) -> dict[str, Any]:
-    """Return the tier's numbers overlaid with the entry's own.
-
-    The name of a tier that only this folder defines is dropped.
-    """
+    """Return the tier's numbers overlaid with the entry's own."""
     tier = str(entry["tier"])
     own = entry if tier in TIERS else {name: one for name, one in entry.items() if name != "tier"}
     return {**tiers[tier], **own}
@@ -144,7 +141,6 @@ def _apply_tier(entry: dict[str, Any], tiers: Entries) -> dict[str, Any]:
 def _read_part(
     files: Mapping[str, Any], file: str, part: str, errors: dict[str, list[str]]
 ) -> Entries:
-    """A part of a file: names, each with an object."""
     given = files.get(file, {}).get(part)
     if given is None:
         return {}

@@ -1,4 +1,4 @@
-"""Policies as lines for people, and the differences between two of them. Pure."""
+"""Policies as lines of text for pages, and differences between two policies. Pure."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,19 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from breakers.policies.parameters import ALIASES, PARAMETERS
-from breakers.policies.policy import hop_text, without_aliases
+from breakers.policies.policy import hop_text, remove_aliases
 from breakers.policies.values import number_text
-from controlplane.core.audit.differences import FieldChange as Shown
-from controlplane.core.audit.differences import compare_texts
-
-__all__ = [
-    "PolicyLine",
-    "PolicySection",
-    "Shown",
-    "compare_audit_values",
-    "compare_policies",
-    "policy_sections",
-]
+from controlplane.core.audit.differences import FieldChange, compare_texts
 
 HELP = {one.path: one for one in PARAMETERS}
 SECTIONS = {
@@ -30,15 +20,15 @@ SECTIONS = {
     "budget": "Token budget",
 }
 UNSHOWN = frozenset({"override", "routes"})
-"""Fields that the page shows elsewhere."""
+"""Fields that the page of a dependency shows in other places."""
 FIRST_NAMES = {"provider": 0, "model": 1}
 AUDIT_ONLY_FIELDS = frozenset({"by", "set_at", "reason", "version"})
-"""Fields of an override in an audit row that are no parameters."""
+"""Fields of an override's audit row that are not shown as changes."""
 
 
 @dataclass(frozen=True)
 class PolicyLine:
-    """A parameter with its value as text; `is_default` where nobody has chosen it."""
+    """A parameter and its value as text."""
 
     path: str
     name: str
@@ -49,7 +39,7 @@ class PolicyLine:
 
 @dataclass(frozen=True)
 class PolicySection:
-    """A part of a policy. `is_set` is False where the policy says nothing of it."""
+    """A section of a policy; `is_set` is False if the section is null."""
 
     name: str
     title: str
@@ -66,7 +56,7 @@ class PolicySection:
 
 
 def policy_sections(document: Mapping[str, Any]) -> list[PolicySection]:
-    """The whole policy by section, each parameter a line."""
+    """Return all sections of a policy, with one line per parameter."""
     found = []
     for name, title in SECTIONS.items():
         part = document if not name else document.get(name)
@@ -80,19 +70,16 @@ def policy_sections(document: Mapping[str, Any]) -> list[PolicySection]:
     return found
 
 
-def compare_policies(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Shown]:
-    """Return the parameters that differ between two policies.
-
-    Aliases of a parameter don't count.
-    """
+def compare_policies(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldChange]:
+    """Return the parameters that differ between two policies, without aliases."""
     found = compare_texts(
         json.dumps(_flatten_editable(before)), json.dumps(_flatten_editable(after))
     )
     return [change for change in found if change.changed]
 
 
-def compare_audit_values(before: str, after: str) -> list[Shown]:
-    """Return the changes of an audit row."""
+def compare_audit_values(before: str, after: str) -> list[FieldChange]:
+    """Return the fields that differ between the two JSON values of an audit row."""
     old, new = json.loads(before), json.loads(after)
     if not isinstance(old, dict | None) or not isinstance(new, dict | None):
         return compare_texts(before, after)
@@ -102,11 +89,11 @@ def compare_audit_values(before: str, after: str) -> list[Shown]:
 
 
 def _flatten_editable(document: Mapping[str, Any]) -> dict[str, Any]:
-    return flatten(without_aliases(document))
+    return flatten(remove_aliases(document))
 
 
 def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested objects as one level: `breaker.window_size`; lists as text."""
+    """Return nested objects as one level with paths (`breaker.window_size`), lists as text."""
     found: dict[str, Any] = {}
     for key, value in document.items():
         path = f"{prefix}{key}"
@@ -120,7 +107,7 @@ def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def as_text(value: Any) -> str:
-    """A value as people read it."""
+    """Return a value as text for people, a dash if it is empty."""
     if value is None or value == "" or value == []:
         return "–"
     if isinstance(value, bool):
@@ -133,10 +120,7 @@ def as_text(value: Any) -> str:
 
 
 def hop_line(value: Any) -> str:
-    """Return a hop of a fallback chain as text.
-
-    Its keys get a fixed order, as the database does not keep it.
-    """
+    """Return a hop of a fallback chain as text, with its keys in a fixed order."""
     if not isinstance(value, Mapping):
         return hop_text(value)
     names = sorted(value, key=lambda name: (FIRST_NAMES.get(name, len(FIRST_NAMES)), name))

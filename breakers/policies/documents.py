@@ -1,4 +1,4 @@
-"""Policy documents: their flattened values and differences. Pure."""
+"""Flattened values of policy documents, and differences between documents. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,10 +12,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Difference:
-    """A value that differs: its path (`breaker.open_seconds`), before and after.
-
-    None if missing.
-    """
+    """A value that differs between two documents; None on the side where it is missing."""
 
     path: str
     before: Any
@@ -26,7 +23,7 @@ class Difference:
 
 
 def iterate_values(document: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield each value with its path. Only lists of objects are taken apart."""
+    """Yield each value with its path (`breaker.open_seconds`), also in lists of objects."""
     for name, value in document.items():
         below = f"{path}.{name}" if path else name
         if isinstance(value, Mapping) and value:
@@ -50,7 +47,7 @@ def list_differences(
 
 
 def render_value(value: Any) -> str:
-    """A value for people: what is not there is a dash."""
+    """Return a value as text for people, a dash if it is empty."""
     if value is None or value == "" or value == [] or value == {}:
         return "–"
     if isinstance(value, bool):
@@ -63,5 +60,4 @@ def render_value(value: Any) -> str:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """A text that is empty and one that is not there are the same."""
     return one == other or (one in (None, "", [], {}) and other in (None, "", [], {}))

@@ -1,7 +1,7 @@
-"""The table of all policy parameters with their types, limits and defaults. Pure.
+"""The table of all policy parameters with their types, limits and defaults.
 
-A section that is null leaves the decision to the caller's code. In a section that is given, missing
-parameters have their defaults.
+Pure. A section that is null leaves its pattern to the caller's own code. In a section that is
+given, missing parameters get their defaults.
 """
 
 from collections.abc import Iterator
@@ -16,16 +16,16 @@ COUNT, TIME = "count", "time"
 FALLBACK_MODES = ("error", "cache", "provider", "default", "none")
 BACKOFFS = ("exponential", "linear")
 WINDOW_SIZES = {COUNT: 100, TIME: 60}
-"""Calls, or seconds."""
+"""Default sizes: calls for a count window, seconds for a time window."""
 TIERS = {
     "critical": {"limit": 5, "queue": 10, "queue_seconds": 300},
     "standard": {"limit": 3, "queue": 5, "queue_seconds": 120},
     "optional": {"limit": 2, "queue": 3, "queue_seconds": 60},
 }
 BULKHEAD_MODES = ("fixed", "adaptive")
-"""None means a fixed limit."""
+"""Modes of a bulkhead; null means fixed."""
 QUEUE_SECONDS = 5
-"""Default wait of a queue, as in the client library."""
+"""Default wait in a queue, the same as in the client library."""
 RETRIED = (
     408, 429, 500, 502, 503, 504, "connection_error", "timeout",
     "rate_limit_exceeded", "model_overloaded", "context_length_exceeded",
@@ -35,7 +35,7 @@ NEVER_RETRIED = (
 )  # fmt: skip
 
 UNITS = ("_ms", "_seconds", "_size", "_calls", "_count", "attempts", "failures", "tokens")
-"""A name that ends so says what is counted."""
+"""Endings of names that include the unit."""
 A_DAY = 86_400.0
 MIN_SECONDS = 0.001
 MAX_TOKENS = 10**12
@@ -43,9 +43,10 @@ MAX_TOKENS = 10**12
 
 @dataclass(frozen=True)
 class Parameter:
-    """`least` and `most` are included; null is allowed where the default is null.
+    """A parameter of a policy; `least` and `most` are inclusive limits.
 
-    `most` of a text is its longest length, of words how many there may be.
+    For a text `most` is the maximum length, for a list the maximum number of items. Null is allowed
+    if the default is null.
     """
 
     path: str
@@ -59,7 +60,7 @@ class Parameter:
 
     @property
     def section(self) -> str:
-        """`breaker` of `breaker.window_size`; empty for what stands in no section."""
+        """`breaker` for `breaker.window_size`; empty for a parameter outside all sections."""
         return self.path.rpartition(".")[0]
 
     @property
@@ -68,7 +69,7 @@ class Parameter:
 
     @property
     def unsaid_unit(self) -> str:
-        """The unit, if the name does not say it already."""
+        """The unit, or empty if the name includes it already."""
         return "" if self.name.endswith(UNITS) else self.unit
 
 
@@ -215,9 +216,9 @@ PARAMETERS: tuple[Parameter, ...] = (
 )  # fmt: skip
 SECTIONS = ("breaker", "retry", "bulkhead", "fallback", "budget")
 ALIASES = {"failure_threshold": "failure_count", "window_seconds": "window_size"}
-"""Other words of `breaker`, kept as they were given: the size is that of a time window then."""
+"""Other names of breaker parameters; `window_seconds` also selects a time window."""
 
 
 def section_parameters(section: str) -> Iterator[Parameter]:
-    """The parameters of one section, in their order."""
+    """Return the parameters of a section, in table order."""
     return (one for one in PARAMETERS if one.section == section)

@@ -9,7 +9,6 @@ from breakers.policies.addresses import find_web_problem
 from breakers.policies.parameters import (
     ALIASES,
     COUNT,
-    PARAMETERS,
     QUEUE_SECONDS,
     SECTIONS,
     TIERS,
@@ -17,19 +16,10 @@ from breakers.policies.parameters import (
     WINDOW_SIZES,
     section_parameters,
 )
-from breakers.policies.values import Errors, put
-from controlplane.core import durations
+from controlplane.core import durations, json_values
 from controlplane.core.errors import InvalidInput
+from controlplane.core.json_values import Errors, put
 from controlplane.core.scopes import is_trippable
-
-__all__ = [
-    "PARAMETERS",
-    "SECTIONS",
-    "hop_text",
-    "validate_outage",
-    "validate_policy",
-    "without_aliases",
-]
 
 MAX_ROUTES = 200
 ROUTE_FIELDS = ("pattern", "timeout_ms", "reason")
@@ -40,10 +30,10 @@ OUTAGE_FIELDS = ("action", "switch", "open_share", "for_seconds", "expires_in")
 
 
 def validate_policy(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The whole document of these fields, with the defaults of what they leave out.
+    """Return the complete policy document of these fields, with defaults filled in.
 
-    A section that is left out or null says nothing and stays null. Raises :class:`InvalidInput`,
-    which names each wrong field (`breaker.window_size`).
+    A section that is left out or null becomes null. Raise :class:`InvalidInput`, whose errors name
+    each wrong field (`breaker.window_size`).
     """
     errors: Errors = {}
     document: dict[str, Any] = _read_section("", fields, errors, also=("routes", *SECTIONS))
@@ -60,11 +50,8 @@ def validate_policy(fields: Mapping[str, Any]) -> dict[str, Any]:
     return document
 
 
-def without_aliases(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document without the aliases of breaker parameters.
-
-    Each parameter stands once then, and can be edited.
-    """
+def remove_aliases(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document without aliases of breaker parameters, so that each can be edited."""
     breaker = document.get("breaker")
     if not breaker:
         return dict(document)
@@ -72,24 +59,24 @@ def without_aliases(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def validate_outage(value: Any) -> dict[str, Any]:
-    """Return the action on an outage of the callee; `{}` or null means none.
+    """Return the complete outage policy, empty if `value` is null or empty.
 
-    `{"action": "trip", "switch": "segment:finance", "open_share": 0.5, "for_seconds": 30,
-    "expires_in": "1h"}`, or `"fallback"` without a switch. Raises :class:`InvalidInput`.
+    For example `{"action": "trip", "switch": "segment:finance", "open_share": 0.5, "for_seconds":
+    30, "expires_in": "1h"}`; the action `fallback` takes no switch. Raise :class:`InvalidInput`.
     """
     if not value:
         return {}
     if not isinstance(value, Mapping):
         raise InvalidInput({"on_outage": ["Must be an object, or null."]})
     errors: Errors = {}
-    values.refuse_unknown("on_outage", value, OUTAGE_FIELDS, errors)
-    action = values.choice("on_outage.action", value.get("action"), OUTAGE_ACTIONS, errors)
+    json_values.refuse_unknown("on_outage", value, OUTAGE_FIELDS, errors)
+    action = json_values.choice("on_outage.action", value.get("action"), OUTAGE_ACTIONS, errors)
     document = {
         "action": action,
-        "open_share": values.number(
+        "open_share": json_values.number(
             "on_outage.open_share", value.get("open_share", 0.5), 0.01, 1, errors
         ),
-        "for_seconds": values.number(
+        "for_seconds": json_values.number(
             "on_outage.for_seconds", value.get("for_seconds", 30), 0, 3600, errors
         ),
         "expires_in": _validate_duration(
@@ -109,7 +96,6 @@ def validate_outage(value: Any) -> dict[str, Any]:
 
 
 def hop_text(hop: Any) -> str:
-    """Return a hop of a fallback chain as text."""
     if isinstance(hop, Mapping):
         return ", ".join(f"{key} {value}" for key, value in hop.items())
     return str(hop)
@@ -118,30 +104,27 @@ def hop_text(hop: Any) -> str:
 def _read_section(
     section: str, given: Mapping[str, Any], errors: Errors, *, also: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """The section's parameters by their table, defaults where it names none."""
+    """Return all parameters of a section, with defaults for those that are missing."""
     table = {one.name: one for one in section_parameters(section)}
-    values.refuse_unknown(section, given, (*table, *also), errors)
+    json_values.refuse_unknown(section, given, (*table, *also), errors)
     return {
         name: values.read_parameter(one, given.get(name), errors) for name, one in table.items()
     }
 
 
-def _breaker(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
-    """Validate the breaker section.
-
-    The aliases `failure_threshold` and `window_seconds` are accepted and kept.
-    """
+def _validate_breaker(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
+    """Validate the breaker section; the aliases in `ALIASES` are accepted and kept."""
     plain = {name: value for name, value in given.items() if name not in ALIASES}
-    kept = {name: given[name] for name in ALIASES if given.get(name) is not None}
-    if "window_seconds" in kept:
+    aliases = {name: given[name] for name in ALIASES if given.get(name) is not None}
+    if "window_seconds" in aliases:
         _apply_alias("window_type", plain, TIME, errors)
     for alias, name in ALIASES.items():
-        if alias in kept:
-            _apply_alias(name, plain, kept[alias], errors)
+        if alias in aliases:
+            _apply_alias(name, plain, aliases[alias], errors)
     kind = plain.get("window_type")
     if plain.get("window_size") is None:
         plain["window_size"] = WINDOW_SIZES[TIME if kind == TIME else COUNT]
-    found = {**_read_section("breaker", plain, errors), **kept}
+    found = {**_read_section("breaker", plain, errors), **aliases}
     open_seconds, longest = found["open_seconds"], found["open_max_seconds"]
     if values.are_numbers(open_seconds, longest) and open_seconds > longest:
         if given.get("open_max_seconds") is not None:
@@ -156,26 +139,26 @@ def _breaker(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
 
 
 def _refuse_ineffective(found: Mapping[str, Any], errors: Errors) -> None:
-    """Refuse a breaker that could never open or never get all its probes at once."""
+    """Refuse a breaker that could never open, or whose probes could not all run at once."""
     pairs = [
         ("failure_count", "window_size", "Only {} calls are counted: it never opens."),
         ("half_open_concurrent", "half_open_calls", "At most half_open_calls, {}."),
     ]
-    for name, bound, said in pairs[found["window_type"] != COUNT :]:
+    for name, bound, message in pairs[found["window_type"] != COUNT :]:
         value, most = found[name], found[bound]
         wrong_already = errors.keys() & {f"breaker.{name}", f"breaker.{bound}"}
         if values.are_numbers(value, most) and value > most and not wrong_already:
-            put(errors, f"breaker.{name}", said.format(most))
+            put(errors, f"breaker.{name}", message.format(most))
 
 
 def _apply_alias(name: str, plain: dict[str, Any], value: Any, errors: Errors) -> None:
-    """Set the parameter that an alias stands for; refuse a different value of its own."""
+    """Set the parameter of an alias; refuse a different value given for the parameter itself."""
     if plain.get(name) not in (None, value):
         put(errors, f"breaker.{name}", f"Says {plain[name]!r}, and its other word {value!r}.")
     plain[name] = value
 
 
-def _retry(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
+def _validate_retry(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
     found = _read_section("retry", given, errors)
     base, cap = found["base_seconds"], found["cap_seconds"]
     if values.are_numbers(base, cap) and base > cap:
@@ -187,11 +170,11 @@ def _retry(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
     return found
 
 
-def _bulkhead(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
+def _validate_bulkhead(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
     tier = given.get("tier")
     preset = TIERS.get(tier, {}) if isinstance(tier, str) else {}
-    said = {name: value for name, value in given.items() if value is not None}
-    found = _read_section("bulkhead", {**preset, **said}, errors)
+    own = {name: value for name, value in given.items() if value is not None}
+    found = _read_section("bulkhead", {**preset, **own}, errors)
     if found["queue_seconds"] is None:
         found["queue_seconds"] = QUEUE_SECONDS if found["queue"] else 0
     if found["limit"] is None and "bulkhead.limit" not in errors and "bulkhead.tier" not in errors:
@@ -204,11 +187,11 @@ def _bulkhead(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
     return found
 
 
-def _fallback(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
+def _validate_fallback(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
     return _read_section("fallback", given, errors)
 
 
-def _budget(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
+def _validate_budget(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
     found = _read_section("budget", given, errors)
     has_limit = any(given.get(name) is not None for name in ("tokens", "per_key_tokens"))
     if not has_limit:
@@ -217,34 +200,33 @@ def _budget(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
 
 
 _SECTIONS = {
-    "breaker": _breaker,
-    "retry": _retry,
-    "bulkhead": _bulkhead,
-    "fallback": _fallback,
-    "budget": _budget,
+    "breaker": _validate_breaker,
+    "retry": _validate_retry,
+    "bulkhead": _validate_bulkhead,
+    "fallback": _validate_fallback,
+    "budget": _validate_budget,
 }
 
 
 def _validate_routes(given: Any, errors: Errors) -> list[dict[str, Any]]:
-    """Validate timeouts of some of the callee's paths; the first pattern that matches applies."""
     if given is None:
         return []
     if not isinstance(given, list) or len(given) > MAX_ROUTES:
         put(errors, "routes", f"Must be a list of at most {MAX_ROUTES}.")
         return []
-    found, seen = [], set()
+    found, patterns = [], set()
     for place, route in enumerate(given):
         at = f"routes.{place}"
         if not isinstance(route, Mapping):
             put(errors, at, "Must be an object with pattern and timeout_ms.")
             continue
-        values.refuse_unknown(at, route, ROUTE_FIELDS, errors)
-        pattern = values.text(f"{at}.pattern", route.get("pattern"), 200, errors)
-        if not pattern.startswith("/") or pattern in seen:
+        json_values.refuse_unknown(at, route, ROUTE_FIELDS, errors)
+        pattern = json_values.text(f"{at}.pattern", route.get("pattern"), 200, errors)
+        if not pattern.startswith("/") or pattern in patterns:
             put(errors, f"{at}.pattern", "Must begin with / and be there once.")
-        seen.add(pattern)
-        reason = values.text(f"{at}.reason", route.get("reason"), 300, errors)
-        timeout_ms = values.whole(
+        patterns.add(pattern)
+        reason = json_values.text(f"{at}.reason", route.get("reason"), 300, errors)
+        timeout_ms = json_values.whole(
             f"{at}.timeout_ms", route.get("timeout_ms"), 1, 86_400_000, errors
         )
         one = {"pattern": pattern, "timeout_ms": timeout_ms}
@@ -253,8 +235,8 @@ def _validate_routes(given: Any, errors: Errors) -> list[dict[str, Any]]:
 
 
 def _check_address(url: str, errors: Errors) -> None:
-    if url and (said := find_web_problem(url)):
-        put(errors, "runbook_url", said)
+    if url and (message := find_web_problem(url)):
+        put(errors, "runbook_url", message)
 
 
 def _validate_duration(given: Any, longest: timedelta | None, errors: Errors) -> str:

@@ -1,4 +1,4 @@
-"""Readers of policy values: those of core, and lists of errors and fallback chains. Pure."""
+"""Readers of policy values of each kind, including lists of errors and fallback chains. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,32 +11,16 @@ from controlplane.core.json_values import (
     is_finite,
     number,
     put,
-    refuse_unknown,
     text,
     whole,
 )
-
-__all__ = [
-    "Errors",
-    "are_numbers",
-    "choice",
-    "number",
-    "number_text",
-    "put",
-    "read_chain",
-    "read_parameter",
-    "read_words",
-    "refuse_unknown",
-    "text",
-    "whole",
-]  # fmt: skip
 
 MAX_HOP_LENGTH = 300
 MAX_IN_HOP = 10
 
 
 def read_parameter(parameter: Parameter, value: Any, errors: Errors) -> Any:
-    """Return the value of a parameter, its default if it is null; add faults to `errors`."""
+    """Return a parameter's value, or its default if it is null; record problems in `errors`."""
     path, least, most = parameter.path, parameter.least, parameter.most
     if value is None:
         default = parameter.default
@@ -57,7 +41,7 @@ def read_parameter(parameter: Parameter, value: Any, errors: Errors) -> Any:
 
 
 def number_text(value: float) -> str:
-    """Return all digits of a number, without an exponent for whole ones: it may be typed back."""
+    """Return all digits of a number; whole numbers without a decimal point."""
     return str(int(value)) if value.is_integer() else repr(value)
 
 
@@ -66,24 +50,28 @@ def are_numbers(*found: Any) -> bool:
 
 
 def read_words(path: str, value: Any, most: int, errors: Errors) -> list[str | int]:
-    """HTTP statuses and names of errors; 503 and "503" are the same."""
+    """Return HTTP statuses and error names; "503" becomes 503."""
     if not isinstance(value, list) or len(value) > most:
         put(errors, path, f"Must be a list of at most {most}.")
         return []
     found: list[str | int] = []
     for place, one in enumerate(value):
-        said = str(one).strip() if isinstance(one, str | int) else ""
-        is_status = said.isascii() and said.isdigit() and len(said) == 3
-        is_name = isinstance(one, str) and 0 < len(said) <= MAX_WORD_LENGTH and said.isprintable()
+        candidate = str(one).strip() if isinstance(one, str | int) else ""
+        is_status = candidate.isascii() and candidate.isdigit() and len(candidate) == 3
+        is_name = (
+            isinstance(one, str)
+            and 0 < len(candidate) <= MAX_WORD_LENGTH
+            and candidate.isprintable()
+        )
         if not (is_status or is_name):
             put(errors, f"{path}.{place}", "Must be an HTTP status or the name of an error.")
-        elif (word := int(said) if is_status else said) not in found:
+        elif (word := int(candidate) if is_status else candidate) not in found:
             found.append(word)
     return found
 
 
 def read_chain(path: str, value: Any, most: int, errors: Errors) -> list[Any]:
-    """Hops in order: each a text, or an object of plain values (`provider`, `model`, …)."""
+    """Return the hops of a fallback chain: texts, or flat objects (`provider`, `model`, …)."""
     if not isinstance(value, list) or len(value) > most:
         put(errors, path, f"Must be a list of at most {most}.")
         return []

@@ -1,1 +1,1 @@
-"""Probes: asking services and stores, at the addresses that are registered, whether they answer."""
+"""Probes of the registered services: TCP connections or HTTP requests to their `probe_url`."""

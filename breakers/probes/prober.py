@@ -1,8 +1,9 @@
-"""Concurrent probes of many targets, by a TCP connection or an HTTP status."""
+"""Concurrent probes of many targets, by TCP connection or HTTP status."""
 
 import asyncio
 import contextlib
 import functools
+import ipaddress
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,16 +12,14 @@ from dataclasses import dataclass
 
 import httpx
 
-from controlplane.core.egress_guard import name_resolution
-from controlplane.core.egress_guard.allowed_networks import Address
-from controlplane.core.egress_guard.failures import Unresolved
-
-from . import guard
-from .guard import ProbeTarget
+from breakers.policies.addresses import DEFAULT_PORTS, ProbeTarget, parse_target
+from controlplane.core.egress_guard import allowed_networks, name_resolution
+from controlplane.core.egress_guard.allowed_networks import PROBES, Address
+from controlplane.core.egress_guard.failures import Refused, Unresolved
 
 TIMEOUT_SECONDS = 2.0
 LOOK_UP_SECONDS = 1.8
-"""Less than the whole timeout, so that an unresolvable name is reported as such."""
+"""Shorter than the whole timeout, so that a failed look-up is reported as such."""
 MAX_CONCURRENT = 16
 MIN_FAULTY_STATUS = 500
 """Lowest HTTP status that counts as a failure."""
@@ -31,7 +30,7 @@ LookUp = Callable[[ProbeTarget], Awaitable[Address]]
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """The outcome of a probe. `answered` is None if the target may not be probed."""
+    """The outcome of a probe; `answered` is None if the target may not be probed."""
 
     answered: bool | None
     took_ms: float
@@ -41,23 +40,19 @@ class ProbeResult:
 def probe_all(
     urls: Mapping[str, str], *, resolver: name_resolution.Resolve = name_resolution.resolve
 ) -> dict[str, ProbeResult]:
-    """Return a result for each target by its name. Sixteen targets that hang take two seconds."""
+    """Probe all URLs concurrently and return a result for each, by its key."""
     return asyncio.run(_probe_all(urls, resolver))
 
 
 async def _probe_all(
     urls: Mapping[str, str], resolver: name_resolution.Resolve
 ) -> dict[str, ProbeResult]:
-    """Probe concurrently.
-
-    Each look-up has a thread of its own, so that a slow name delays no other.
-    """
     room = asyncio.Semaphore(MAX_CONCURRENT)
     with ThreadPoolExecutor(MAX_CONCURRENT, thread_name_prefix="probe") as pool:
 
         async def address(target: ProbeTarget) -> Address:
             look_up = functools.partial(
-                guard.resolve_address, target, seconds=LOOK_UP_SECONDS, resolver=resolver
+                resolve_address, target, seconds=LOOK_UP_SECONDS, resolver=resolver
             )
             return await asyncio.get_running_loop().run_in_executor(pool, look_up)
 
@@ -70,11 +65,15 @@ async def _probe_all(
 
 
 async def _probe(url: str, look_up: LookUp) -> ProbeResult:
+    try:
+        target = parse_target(url)
+    except ValueError as problem:
+        return ProbeResult(None, 0.0, str(problem))
     began = time.monotonic()
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):
-            error = await _find_fault(guard.parse_target(url), look_up)
-    except guard.Refused as refused:
+            error = await _find_fault(target, look_up)
+    except Refused as refused:
         return ProbeResult(None, 0.0, str(refused))
     except Unresolved as failure:
         error = str(failure)
@@ -87,8 +86,12 @@ async def _probe(url: str, look_up: LookUp) -> ProbeResult:
 
 
 async def _find_fault(target: ProbeTarget, look_up: LookUp) -> str:
-    """Return the fault of the answer; empty if there is none."""
-    address = guard.literal_address(target) or await look_up(target)
+    """Return a description of the failure, or an empty text if the target answers well."""
+    address = allowed_networks.literal(target.host)
+    if address is None:
+        address = await look_up(target)
+    else:
+        PROBES.check(target.host, [address])
     if target.scheme == "tcp":
         _, writer = await asyncio.open_connection(str(address), target.port)
         writer.close()
@@ -102,9 +105,9 @@ async def _find_fault(target: ProbeTarget, look_up: LookUp) -> str:
 
 
 async def _probe_http(url: httpx.URL, target: ProbeTarget) -> str:
-    """Redirects are not followed: they would lead past the guard. The body is not read."""
+    # Redirects are not followed: they would bypass the egress guard.
     transport = httpx.AsyncHTTPTransport(verify=_ssl_context(), trust_env=False)
-    usual = guard.SCHEMES[target.scheme] == target.port
+    usual = DEFAULT_PORTS[target.scheme] == target.port
     host = f"[{target.host}]" if ":" in target.host else target.host
     headers = {
         "Host": host if usual else f"{host}:{target.port}",
@@ -124,3 +127,21 @@ async def _probe_http(url: httpx.URL, target: ProbeTarget) -> str:
 @functools.cache
 def _ssl_context() -> ssl.SSLContext:
     return httpx.create_ssl_context()
+
+
+def resolve_address(
+    target: ProbeTarget,
+    *,
+    seconds: float,
+    resolver: name_resolution.Resolve = name_resolution.resolve,
+) -> Address:
+    """Return an IP address of the target's host.
+
+    Raise :class:`Refused` if one of the host's addresses may not be probed, and :class:`Unresolved`
+    if the name can't be resolved in time. The connection must use this address: a second look-up
+    could return another one that was not checked.
+    """
+    texts = name_resolution.look_up(target.host, target.port, resolver=resolver, seconds=seconds)
+    found = [ipaddress.ip_address(text) for text in texts]
+    PROBES.check(target.host, found)
+    return found[0]

@@ -1,9 +1,7 @@
-"""Probing of services that are due: leased, probed, recorded and announced.
-
-No transaction is open during a probe.
-"""
+"""The tick that probes services: claims those that are due, records and announces results."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,7 +16,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import services as outbox
 
-from . import prober, verdict
+from . import prober
 from .prober import ProbeResult
 
 PROBE_INTERVAL = timedelta(seconds=10)
@@ -31,7 +29,10 @@ AWAY, BACK = "probe.away", "probe.back"
 GRAVE_LEVEL = 2
 MAX_FAILURES = 1_000_000
 
-# Materialized: a plan that looked again for each row of the table would take more than the most.
+FAILURES_UNTIL_AWAY = 3
+"""Consecutive failures after which a service is away; one success ends that."""
+
+# Materialized, so that the plan can't evaluate it per row and claim more than the limit.
 _CLAIM = """
     WITH due AS MATERIALIZED (
         SELECT p.service_id, s.probe_url FROM breakers_probe p
@@ -47,49 +48,52 @@ _CLAIM = """
 """
 
 
-def probe_due_services(now: datetime) -> int:
-    """Probe the services that are due, sixteen at a time.
+@dataclass(frozen=True)
+class ProbeState:
+    """The state of a service, the consecutive failures, and the time of the last change."""
 
-    Return how many went away or came back.
-    """
-    _follow_registry()
-    urls = _claim(now)
+    is_away: bool = False
+    failures: int = 0
+    since: datetime | None = None
+
+
+def probe_due_services(now: datetime) -> int:
+    """Probe the services that are due; return how many went away or came back."""
+    _sync_probes()
+    urls = _claim_due(now)
     if not urls:
         return 0
     results = prober.probe_all(urls)
     return sum(_record_result(slug, result, now) for slug, result in sorted(results.items()))
 
 
-def _follow_registry() -> None:
-    """Keep a row for exactly those services that have a probe URL."""
+def _sync_probes() -> None:
+    """Create and delete rows, so that exactly the services with a probe URL have one."""
     Probe.objects.filter(service__probe_url="").delete()
     new = Service.objects.exclude(probe_url="").filter(probe=None)
     rows = [Probe(service_id=slug) for slug in new.values_list("pk", flat=True)]
     Probe.objects.bulk_create(rows, ignore_conflicts=True)
 
 
-def _claim(now: datetime) -> dict[str, str]:
-    given: dict[str, Any] = {
+def _claim_due(now: datetime) -> dict[str, str]:
+    values: dict[str, Any] = {
         "now": now,
         "until": now + LEASE,
         "due": now - PROBE_INTERVAL + EARLY_TOLERANCE,
         "most": MAX_AT_ONCE,
     }
-    return dict(fetch_all(_CLAIM, given))
+    return dict(fetch_all(_CLAIM, values))
 
 
 @transaction.atomic
 def _record_result(slug: str, result: ProbeResult, now: datetime) -> bool:
-    """Record a result if the lease still holds.
-
-    Return True if the service went away or came back.
-    """
+    """Record a result if the lease still holds; return True if the service's state changed."""
     rows = Probe.objects.select_for_update(of=("self",)).select_related("service")
     probe = rows.filter(pk=slug, lease_until=now + LEASE).first()
     if probe is None:
         return False
-    before = verdict.ProbeState(probe.is_away, probe.failures, probe.since)
-    after = verdict.next_state(before, result.answered, now)
+    before = ProbeState(probe.is_away, probe.failures, probe.since)
+    after = next_state(before, result.answered, now)
     probe.is_away, probe.since = after.is_away, after.since
     probe.failures = min(after.failures, MAX_FAILURES)
     probe.checked_at, probe.lease_until = now, None
@@ -101,7 +105,7 @@ def _record_result(slug: str, result: ProbeResult, now: datetime) -> bool:
     return True
 
 
-def _announce(probe: Probe, before: verdict.ProbeState, now: datetime) -> None:
+def _announce(probe: Probe, before: ProbeState, now: datetime) -> None:
     service, event = probe.service, AWAY if probe.is_away else BACK
     grave = probe.is_away and service.level >= GRAVE_LEVEL
     outbox.announce(
@@ -109,7 +113,7 @@ def _announce(probe: Probe, before: verdict.ProbeState, now: datetime) -> None:
         event_key=f"{event}:{service.pk}:{timestamp(now)}",
         severity="critical" if grave else "",
         subject=message_facts.build_thread("service", service.pk),
-        facts=_facts(probe, before),
+        facts=_message_facts(probe, before),
         now=now,
     )
     audit.record(
@@ -122,8 +126,9 @@ def _announce(probe: Probe, before: verdict.ProbeState, now: datetime) -> None:
     )
 
 
-def _facts(probe: Probe, before: verdict.ProbeState) -> Mapping[str, object]:
+def _message_facts(probe: Probe, before: ProbeState) -> Mapping[str, object]:
     service = probe.service
+    own = runbooks.about(kind="away", service=service.pk, subject=service.pk)
     return {
         "service": service.pk,
         "name": service.name,
@@ -131,15 +136,20 @@ def _facts(probe: Probe, before: verdict.ProbeState) -> Mapping[str, object]:
         "fails": "; ".join(service.loses) or None,
         "works": "; ".join(service.keeps) or None,
         "owner": service.owner or None,
-        "runbook": service.runbook_url or _find_runbook(service) or None,
+        "runbook": service.runbook_url or runbooks.address(own) or None,
         "since_at": timestamp(before.since) if before.since else None,
         "path": "/breakers/infrastructure/",
     }
 
 
-def _find_runbook(service: Service) -> str:
-    """Return the address of this installation's runbook about the service.
-
-    Empty if there is none.
-    """
-    return runbooks.address(runbooks.about(kind="away", service=service.pk, subject=service.pk))
+def next_state(state: ProbeState, answered: bool | None, now: datetime) -> ProbeState:
+    """Return the state after a probe; `answered` is None if probing is not allowed."""
+    if answered is None:
+        return ProbeState()
+    if answered:
+        came_back = state.is_away or state.since is None
+        return ProbeState(False, 0, now if came_back else state.since)
+    failures = state.failures + 1
+    if state.is_away or failures < FAILURES_UNTIL_AWAY:
+        return replace(state, failures=failures)
+    return ProbeState(True, failures, now)

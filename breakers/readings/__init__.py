@@ -1,1 +1,1 @@
-"""Readings of dependencies and bulkheads that threshold rules compare with limits."""
+"""Values of dependencies and bulkheads that threshold rules compare with their limits."""

@@ -1,4 +1,4 @@
-"""Open breakers, and breakers that opened briefly since the last evaluation."""
+"""The threshold metric of open breakers, including those that opened briefly."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,13 +15,12 @@ from controlplane.core.threshold_metrics import MetricQuery, MetricReading, coun
 
 MIN_WINDOW = timedelta(minutes=1)
 OVERLAP = timedelta(seconds=15)
-"""Overlap with the last run, which is noted at its end: rows that came while it ran are read again.
-"""
+"""Overlap with the last run, for rows that were written while it ran."""
 MAX_WINDOW = timedelta(minutes=5)
 """Openings older than this are ignored."""
 TO_DO = "See whether its callee is there, and what its callers fall back on."
 
-# A breaker upon which a mode is forced has not tripped.
+# Forced breakers are excluded.
 _OPENED = f"""
     SELECT t.dependency_id, d.caller || '->' || d.callee, count(DISTINCT t.instance)
     FROM breakers_transition t
@@ -34,47 +33,46 @@ _OPENED = f"""
 """  # noqa: S608
 
 
-def read_open_breakers(asked: MetricQuery, now: datetime) -> Iterator[MetricReading]:
-    """Yield, by dependency, the number of instances in which the breaker is open."""
-    found = list(_iterate_readings(asked, now))
+def read_open_breakers(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
+    """Yield, for each dependency, the number of instances with an open breaker."""
+    found = list(_iterate_readings(query, now))
     about = _load_dependencies([one.subject for one in found])
     for one in found:
         yield _add_facts(one, about.get(one.subject))
 
 
-def _iterate_readings(asked: MetricQuery, now: datetime) -> Iterator[MetricReading]:
-    said = fetch_all(_OPENED, {"since": _window_start(asked, now), "recent": now - MAX_WINDOW})
-    tripped = {pk: (name, instances) for pk, name, instances in said}
-    stand = unhealthy.find_unhealthy(now, also=tripped)
+def _iterate_readings(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
+    rows = fetch_all(_OPENED, {"since": _window_start(query, now), "recent": now - MAX_WINDOW})
+    tripped = {pk: (name, instances) for pk, name, instances in rows}
+    unhealthy_by_id = unhealthy.find_unhealthy(now, also=tripped)
     for pk, (name, instances) in tripped.items():
-        one = stand.get(pk)
+        one = unhealthy_by_id.get(pk)
         if one is None or not one.open:
             fleet = max(one.instances if one else 0, instances)
             text = f"The breaker of {name} opened for a moment, in "
-            yield _reading(asked, name, text, instances, fleet, "tripped")
-    for one in stand.values():
+            yield _build_reading(query, name, text, instances, fleet, "tripped")
+    for one in unhealthy_by_id.values():
         text = f"The breaker of {one.name} is open in "
         if one.open:
-            yield _reading(asked, one.name, text, one.open, one.instances, "open")
+            yield _build_reading(query, one.name, text, one.open, one.instances, "open")
         elif one.is_unheard and one.id not in tripped:
-            yield _unheard_reading(asked, one, text)
+            yield _unheard_reading(query, one, text)
 
 
-def _window_start(asked: MetricQuery, now: datetime) -> datetime:
-    """Return the start of the window: before the last run, so that no opening is missed."""
-    wanted = now - MIN_WINDOW
-    if asked.since is not None:
-        wanted = min(asked.since - OVERLAP, wanted)
-    return max(wanted, now - MAX_WINDOW)
+def _window_start(query: MetricQuery, now: datetime) -> datetime:
+    start = now - MIN_WINDOW
+    if query.since is not None:
+        start = min(query.since - OVERLAP, start)
+    return max(start, now - MAX_WINDOW)
 
 
-def _reading(
-    asked: MetricQuery, name: str, text: str, some: int, instances: int, what: str
+def _build_reading(
+    query: MetricQuery, name: str, text: str, some: int, instances: int, what: str
 ) -> MetricReading:
     return MetricReading(
         subject=name,
         value=some,
-        beyond=asked.beyond(some),
+        beyond=query.beyond(some),
         samples=instances,
         said=f"{text}{count(some)} of {count(instances)} instances",
         path="",
@@ -82,23 +80,22 @@ def _reading(
     )
 
 
-def _unheard_reading(asked: MetricQuery, one: UnhealthyDependency, text: str) -> MetricReading:
-    """Return a reading of a breaker that was open when its instances last reported."""
-    heard = _reading(asked, one.name, text, one.silent_open, one.silent, "open")
-    return replace(heard, evidence={**heard.evidence, "heard": False}, is_fresh=False)
+def _unheard_reading(query: MetricQuery, one: UnhealthyDependency, text: str) -> MetricReading:
+    reading = _build_reading(query, one.name, text, one.silent_open, one.silent, "open")
+    return replace(reading, evidence={**reading.evidence, "heard": False}, is_fresh=False)
 
 
-def _load_dependencies(wanted: Sequence[str]) -> Mapping[str, Dependency]:
-    return {one.name: one for one in find_by_names(wanted)} if wanted else {}
+def _load_dependencies(start: Sequence[str]) -> Mapping[str, Dependency]:
+    return {one.name: one for one in find_by_names(start)} if start else {}
 
 
 def _add_facts(one: MetricReading, about: Dependency | None) -> MetricReading:
     caller, callee = names.split_name(one.subject) or ("", "")
-    known = message_facts.dependency_facts(about) if about else {"dependency": one.subject}
+    facts = message_facts.dependency_facts(about) if about else {"dependency": one.subject}
     return replace(
         one,
         path=message_facts.dependency_path(caller, callee),
         service=caller,
         thread=message_facts.build_thread("dependency", one.subject),
-        facts={**known, "to_do": TO_DO},
+        facts={**facts, "to_do": TO_DO},
     )

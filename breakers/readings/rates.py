@@ -1,4 +1,4 @@
-"""Shares of a dependency's calls: timeouts, retries, fallbacks."""
+"""Threshold metrics that are ratios: of timeouts, retries, fallbacks, and bulkhead load."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -8,6 +8,8 @@ from typing import Any
 from breakers import message_facts, names
 from breakers.sql import fetch_all
 from controlplane.core.durations import readable
+from controlplane.core.instances.exports import INSTANCES
+from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.threshold_metrics import (
     COMPARISONS,
     MetricQuery,
@@ -16,8 +18,7 @@ from controlplane.core.threshold_metrics import (
     percent,
 )
 
-# Calls, wishes and shares as `breakers.counts` says. Only what is beyond the limit is named, and
-# what had been: of ten thousand dependencies that is next to none.
+# Only dependencies beyond the limit, or with an open alert, are returned: few of many thousands.
 _RATES = """
     SELECT caller, callee, owner, runbook_url, counted, base, calls, rejected FROM (
         SELECT d.caller, d.callee, d.owner, d.runbook_url, {some} AS counted, {whole} AS base,
@@ -41,9 +42,9 @@ _RATES = """
 
 @dataclass(frozen=True)
 class RateMeasure:
-    """The share `some` of `whole`, both SQL over the sums of counters.
+    """The ratio of `some` to `whole`, both SQL expressions over sums of counters.
 
-    `did` describes the counted calls, and `to_do` is the advice.
+    `did` describes the counted calls, `to_do` is the advice in messages.
     """
 
     some: str
@@ -51,23 +52,23 @@ class RateMeasure:
     did: str
     to_do: str
 
-    def read(self, asked: MetricQuery, now: datetime) -> Iterator[MetricReading]:
-        """Yield the share in the window by dependency."""
-        comparison = COMPARISONS[COMPARISONS.index(asked.comparison)]
+    def read(self, query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
+        """Yield the ratio in the query's window for each dependency."""
+        comparison = COMPARISONS[COMPARISONS.index(query.comparison)]
         statement = _RATES.format(some=self.some, whole=self.whole, comparison=comparison)
-        given: dict[str, Any] = {
-            "since": now - asked.window,
+        values: dict[str, Any] = {
+            "since": now - query.window,
             "now": now,
-            "limit": asked.exact_limit,
+            "limit": query.exact_limit,
             "arrow": names.ARROW,
-            "standing": [*asked.standing],
+            "standing": [*query.standing],
         }
-        for caller, callee, owner, runbook, *sums in fetch_all(statement, given):
-            yield self._reading(asked, (caller, callee), (owner, runbook), *map(int, sums))
+        for caller, callee, owner, runbook, *sums in fetch_all(statement, values):
+            yield self._reading(query, (caller, callee), (owner, runbook), *map(int, sums))
 
     def _reading(
         self,
-        asked: MetricQuery,
+        query: MetricQuery,
         pair: tuple[str, str],
         about: tuple[str, str],
         some: int,
@@ -80,16 +81,16 @@ class RateMeasure:
         return MetricReading(
             subject=name,
             value=some / whole,
-            beyond=asked.beyond(some, whole),
+            beyond=query.beyond(some, whole),
             samples=whole,
             said=f"{percent(some / whole)} of the calls of {name} {self.did} in "
-            f"{readable(asked.window)} ({asked.allowed(percent)}; {count(whole)} calls)",
+            f"{readable(query.window)} ({query.allowed(percent)}; {count(whole)} calls)",
             path=message_facts.dependency_path(*pair),
             service=pair[0],
             evidence={
                 "calls": calls,
                 "rejected": rejected,
-                "window_seconds": asked.window.seconds + asked.window.days * 86_400,
+                "window_seconds": query.window.seconds + query.window.days * 86_400,
                 "of_them": some,
             },
             thread=message_facts.build_thread("dependency", name),
@@ -104,21 +105,51 @@ class RateMeasure:
 
 Read = Callable[[MetricQuery, datetime], Iterator[MetricReading]]
 
-timeouts: Read = RateMeasure(
+read_timeouts: Read = RateMeasure(
     some="timeout",
     whole="calls",
     did="timed out",
     to_do="See whether its callee is slow, or the timeout too short.",
 ).read
-retries: Read = RateMeasure(
+read_retries: Read = RateMeasure(
     some="retry",
     whole="calls",
     did="were repeats",
     to_do="See what fails at first: retries hide it, and multiply the load.",
 ).read
-fallbacks: Read = RateMeasure(
+read_fallbacks: Read = RateMeasure(
     some="fallback",
     whole="greatest(greatest(calls - retry, 0) + rejected, fallback)",
     did="fell back",
     to_do="See why: users get less than they asked for.",
 ).read
+
+MAX_SUBJECT_LENGTH = 250
+_BULKHEADS = f"""
+    SELECT i.service, i.service || '/' || held.key, sum((held.value ->> 'in_flight')::float),
+           sum((held.value ->> 'limit')::float), count(*)
+    FROM {INSTANCES}, jsonb_each(i.resilience -> 'bulkheads') AS held
+    WHERE i.reported_at >= %(fresh)s AND (held.value ->> 'limit')::float > 0
+    GROUP BY 1, 2 ORDER BY 2
+"""  # noqa: S608
+
+
+def read_concurrency(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
+    """Yield, for each bulkhead, the calls in flight relative to its limit."""
+    for service, name, in_flight, limit, instances in fetch_all(
+        _BULKHEADS, {"fresh": now - HEARD_WITHIN}
+    ):
+        subject = message_facts.shorten_with_digest(name, MAX_SUBJECT_LENGTH)
+        yield MetricReading(
+            subject=subject,
+            value=in_flight / limit,
+            beyond=query.beyond(in_flight, limit),
+            samples=instances,
+            said=f"The bulkhead {subject} is {percent(in_flight / limit)} full "
+            f"({query.allowed(percent)}; {count(instances)} instances)",
+            path=message_facts.BOARD_PATH,
+            service=service,
+            evidence={"in_flight": in_flight, "limit": limit, "instances": instances},
+            thread=message_facts.build_thread("bulkhead", subject),
+            facts={"to_do": "See what takes so long, or raise its limit."},
+        )

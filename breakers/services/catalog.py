@@ -1,4 +1,4 @@
-"""The catalog of services, stores and event channels: registration and validation."""
+"""Registration and validation of services and event channels."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from django.db import transaction
 
 from breakers import names, publication
 from breakers.models import Channel, Service
-from breakers.policies import values
 from breakers.policies.addresses import find_probe_problem, find_web_problem
+from controlplane.core import json_values
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput
@@ -36,41 +36,41 @@ CHANNEL_TEXTS = (
 )  # fmt: skip
 CHANNEL_FIELDS = (*CHANNEL_TEXTS, "kind")
 
-Said = dict[str, Any]
+State = dict[str, Any]
 Entry = TypeVar("Entry", Service, Channel)
 
 
 @dataclass(frozen=True)
 class Catalog(Generic[Entry]):
-    """The table of one kind of entries: its key and its editable fields."""
+    """Persistence of one kind of catalog entry: its model, key and editable fields."""
 
     kind: str
     model: type[Entry]
     key: str
     fields: tuple[str, ...]
 
-    def list_states(self) -> dict[str, Said]:
-        """Return the state of every registered entry, by key."""
+    def list_states(self) -> dict[str, State]:
+        """Return the audit state of every registered entry, by key."""
         return {row.pk: self.audit_state(row) for row in self.model._default_manager.all()}
 
-    def audit_state(self, row: Entry) -> Said:
-        """Return the entry's state as the audit trail keeps it."""
+    def audit_state(self, row: Entry) -> State:
+        """Return the entry's fields for the audit trail."""
         return {field: getattr(row, field) for field in self.fields}
 
-    def row(self, name: str, said: Said, now: datetime) -> Entry:
-        return self.model(**{self.key: name, **said, "changed_at": now})
+    def row(self, name: str, state: State, now: datetime) -> Entry:
+        return self.model(**{self.key: name, **state, "changed_at": now})
 
-    def write(self, said: Mapping[str, Said], now: datetime) -> None:
-        """Insert or update all these entries."""
+    def write(self, states: Mapping[str, State], now: datetime) -> None:
+        """Insert or update entries, given by key."""
         self.model._default_manager.bulk_create(
-            [self.row(name, one, now) for name, one in said.items()],
+            [self.row(name, one, now) for name, one in states.items()],
             update_conflicts=True,
             unique_fields=[self.key],
             update_fields=[*self.fields, "changed_at"],
             batch_size=WRITTEN_AT_ONCE,
         )
 
-    def audit_change(self, name: str, before: Said | None, after: Said) -> Said:
+    def audit_change(self, name: str, before: State | None, after: State) -> State:
         """Return action, target, before and after of the audit row about a change."""
         return {
             "action": f"{self.kind}.registered" if before is None else f"{self.kind}.changed",
@@ -79,19 +79,19 @@ class Catalog(Generic[Entry]):
             "after": after,
         }
 
-    def put_entry(self, name: str, said: Said, *, actor: Actor, now: datetime) -> Entry:
+    def put_entry(self, name: str, state: State, *, actor: Actor, now: datetime) -> Entry:
         rows = self.model._default_manager
         present = rows.filter(pk=name).first()
-        if present is not None and self.audit_state(present) == said:
+        if present is not None and self.audit_state(present) == state:
             return present
         with transaction.atomic():
             publication.lock()
             present = rows.filter(pk=name).first()
             before = None if present is None else self.audit_state(present)
-            row = self.row(name, said, now)
-            if before != said:
+            row = self.row(name, state, now)
+            if before != state:
                 row.save(force_insert=before is None, force_update=before is not None)
-                audit.record(**self.audit_change(name, before, said), actor=actor, now=now)
+                audit.record(**self.audit_change(name, before, state), actor=actor, now=now)
             return rows.get(pk=name)
 
 
@@ -100,19 +100,16 @@ CHANNELS = Catalog("channel", Channel, "name", CHANNEL_FIELDS)
 
 
 def put_service(*, slug: str, fields: Mapping[str, Any], actor: Actor, now: datetime) -> Service:
-    """Register a service or replace its fields. An unchanged service is not written.
+    """Register a service or replace its fields.
 
-    Raises :class:`Forbidden` or :class:`InvalidInput`.
+    Raise :class:`Forbidden` or :class:`InvalidInput`.
     """
     require_admin(actor)
     return SERVICES.put_entry(slug, validate_service(slug, fields), actor=actor, now=now)
 
 
 def require_new(slug: str) -> None:
-    """Raise :class:`Conflict` if the service is registered.
-
-    The registry stays locked until commit.
-    """
+    """Lock the registry until commit, and raise :class:`Conflict` if the service is registered."""
     publication.lock()
     if is_known(slug):
         raise Conflict(f"{slug} is registered already; change it with PUT.")
@@ -122,22 +119,22 @@ def is_known(slug: str) -> bool:
     return names.is_slug(slug) and Service.objects.filter(pk=slug).exists()
 
 
-def validate_service(slug: str, fields: Mapping[str, Any]) -> Said:
-    """Return all fields of a service, completed with defaults. Raises :class:`InvalidInput`."""
+def validate_service(slug: str, fields: Mapping[str, Any]) -> State:
+    """Return all fields of a service, with defaults filled in. Raise :class:`InvalidInput`."""
     if not names.is_slug(slug):
-        said = f"Must be 1 to {names.MAX_LENGTH} of the letters, digits and signs a-z 0-9 -"
-        raise InvalidInput({"slug": [said]})
-    errors: values.Errors = {}
-    values.refuse_unknown("", fields, SERVICE_FIELDS, errors)
+        message = f"Must be 1 to {names.MAX_LENGTH} of the letters, digits and signs a-z 0-9 -"
+        raise InvalidInput({"slug": [message]})
+    errors: json_values.Errors = {}
+    json_values.refuse_unknown("", fields, SERVICE_FIELDS, errors)
     found = _read_texts(fields, SERVICE_TEXTS, errors)
     found["name"] = found["name"] or slug
     for field in SERVICE_LISTS:
         found[field] = _read_list(field, fields.get(field), errors)
     if wrong := [one for one in found["used_by"] if not names.is_slug(one)]:
-        values.put(errors, "used_by", f"{wrong[0][:80]!r} is no service's slug.")
+        json_values.put(errors, "used_by", f"{wrong[0][:80]!r} is no service's slug.")
     kind = fields.get("kind") or Service.Kind.SERVICE.value
-    found["kind"] = values.choice("kind", kind, tuple(Service.Kind.values), errors)
-    found["level"] = values.whole("level", fields.get("level", 1), 1, 3, errors)
+    found["kind"] = json_values.choice("kind", kind, tuple(Service.Kind.values), errors)
+    found["level"] = json_values.whole("level", fields.get("level", 1), 1, 3, errors)
     found["retry"] = _read_retry(fields.get("retry"), errors)
     _check_address(errors, "runbook_url", found["runbook_url"], find_web_problem)
     _check_address(errors, "probe_url", found["probe_url"], find_probe_problem)
@@ -146,71 +143,71 @@ def validate_service(slug: str, fields: Mapping[str, Any]) -> Said:
     return found
 
 
-def validate_channel(name: str, fields: Mapping[str, Any]) -> Said:
-    """Return all fields of a channel, completed with defaults. Raises :class:`InvalidInput`."""
-    errors: values.Errors = {}
-    values.refuse_unknown("", fields, CHANNEL_FIELDS, errors)
-    if not values.text("name", name, 200, errors):
-        values.put(errors, "name", "Give it a name.")
+def validate_channel(name: str, fields: Mapping[str, Any]) -> State:
+    """Return all fields of a channel, with defaults filled in. Raise :class:`InvalidInput`."""
+    errors: json_values.Errors = {}
+    json_values.refuse_unknown("", fields, CHANNEL_FIELDS, errors)
+    if not json_values.text("name", name, 200, errors):
+        json_values.put(errors, "name", "Give it a name.")
     found = _read_texts(fields, CHANNEL_TEXTS, errors)
     kind = fields.get("kind")
-    found["kind"] = values.choice("kind", kind, tuple(Channel.Kind.values), errors)
+    found["kind"] = json_values.choice("kind", kind, tuple(Channel.Kind.values), errors)
     if errors:
         raise InvalidInput(errors)
     return found
 
 
 def _read_texts(
-    fields: Mapping[str, Any], wanted: tuple[str, ...], errors: values.Errors
+    fields: Mapping[str, Any], keys: tuple[str, ...], errors: json_values.Errors
 ) -> dict[str, Any]:
     return {
-        field: values.text(field, fields.get(field), MAX_LENGTHS[field], errors) for field in wanted
+        field: json_values.text(field, fields.get(field), MAX_LENGTHS[field], errors)
+        for field in keys
     }
 
 
-def _read_list(field: str, given: Any, errors: values.Errors) -> list[str]:
-    """Read a list of distinct texts."""
+def _read_list(field: str, given: Any, errors: json_values.Errors) -> list[str]:
     if given is None:
         return []
     if not isinstance(given, list) or len(given) > MAX_LISTED:
-        values.put(errors, field, f"Must be a list of at most {MAX_LISTED}.")
+        json_values.put(errors, field, f"Must be a list of at most {MAX_LISTED}.")
         return []
-    found = [values.text(f"{field}.{place}", one, 300, errors) for place, one in enumerate(given)]
+    found = [
+        json_values.text(f"{field}.{place}", one, 300, errors) for place, one in enumerate(given)
+    ]
     return [one for one in dict.fromkeys(found) if one]
 
 
-def _read_retry(given: Any, errors: values.Errors) -> dict[str, Any]:
-    """Read the retry settings of a worker.
-
-    `delays_seconds` are the waits, `then` the last resort.
-    """
+def _read_retry(given: Any, errors: json_values.Errors) -> dict[str, Any]:
     if not given:
         return {}
     if not isinstance(given, Mapping):
-        values.put(errors, "retry", "Must be an object, or null.")
+        json_values.put(errors, "retry", "Must be an object, or null.")
         return {}
     known = ("max_retries", "delays_seconds", "retry_on", "never", *RETRY_TEXTS)
-    values.refuse_unknown("retry", given, known, errors)
+    json_values.refuse_unknown("retry", given, known, errors)
     found: dict[str, Any] = {
-        "max_retries": values.whole("retry.max_retries", given.get("max_retries"), 0, 100, errors)
+        "max_retries": json_values.whole(
+            "retry.max_retries", given.get("max_retries"), 0, 100, errors
+        )
     }
     delays = given.get("delays_seconds") or []
     if not isinstance(delays, list) or len(delays) > MAX_LISTED:
-        values.put(errors, "retry.delays_seconds", f"Must be a list of at most {MAX_LISTED}.")
+        json_values.put(errors, "retry.delays_seconds", f"Must be a list of at most {MAX_LISTED}.")
     else:
         found["delays_seconds"] = [
-            values.number(f"retry.delays_seconds.{place}", one, 0, 86_400, errors)
+            json_values.number(f"retry.delays_seconds.{place}", one, 0, 86_400, errors)
             for place, one in enumerate(delays)
         ]
     for field in ("retry_on", "never"):
         found[field] = _read_list(f"retry.{field}", given.get(field), errors)
     for field, longest in RETRY_TEXTS.items():
-        found[field] = values.text(f"retry.{field}", given.get(field), longest, errors)
+        found[field] = json_values.text(f"retry.{field}", given.get(field), longest, errors)
     return found
 
 
 def _check_address(
-    errors: values.Errors, field: str, address: str, problem: Callable[[str], str]
+    errors: json_values.Errors, field: str, address: str, problem: Callable[[str], str]
 ) -> None:
-    if address and (said := problem(address)):
-        values.put(errors, field, said)
+    if address and (message := problem(address)):
+        json_values.put(errors, field, message)

@@ -1,4 +1,4 @@
-"""Loading of configuration files about services, dependencies and channels."""
+"""Loading of configuration files into the registry."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -22,27 +22,27 @@ WRITTEN_AT_ONCE = 500
 POLICY = (
     *COLUMNS, "document", "on_outage", "version", "registered_at", "changed_at", "removed_at",
 )  # fmt: skip
-"""Columns of a dependency that loading writes; its counters stay."""
+"""Columns of a dependency that loading writes; counters are left alone."""
 
 
 def load_files(
     texts: dict[str, str], *, keep_edited: bool, dry_run: bool, actor: Actor, now: datetime
 ) -> Loaded:
-    """Make the registry say what the files say; entries that they don't name stay.
+    """Register what the configuration files define, as one version; other entries are left alone.
 
-    Everything is published as one version. With `keep_edited`, entries changed by hand after they
-    were loaded stay. Raises :class:`InvalidInput`, which names file and key, and :class:`Conflict`
-    if there is no capacity; then nothing has changed.
+    With `keep_edited`, entries that were changed by hand since they were loaded are left alone too.
+    Raise :class:`InvalidInput`, whose errors name file and key, or :class:`Conflict` if there would
+    be too many dependencies; then nothing is changed.
     """
     require_admin(actor)
-    wanted = configuration.read_files(texts)
-    found = build_plan(wanted, keep_edited=keep_edited)
+    folder = configuration.read_files(texts)
+    found = build_plan(folder, keep_edited=keep_edited)
     if dry_run or not found.writes:
         return _build_result(found)
     with transaction.atomic():
         head = publication.lock()
-        # Once more: what it was compared with may have changed before the lock.
-        found = build_plan(wanted, keep_edited=keep_edited)
+        # Planned again, as the registry may have changed before it was locked.
+        found = build_plan(folder, keep_edited=keep_edited)
         audit_rows = _write_catalog(found, now)
         audit_rows += _write_dependencies(found.writes_of("dependency"), head, now)
     return _build_result(found, audit_rows)
@@ -71,7 +71,7 @@ def _write_catalog(found: LoadPlan, now: datetime) -> list[dict[str, Any]]:
 def _write_dependencies(
     writes: list[PlannedWrite], head: Registry, now: datetime
 ) -> list[dict[str, Any]]:
-    """Write policies with one version for all; return their audit rows."""
+    """Write all policies with one version; return their audit rows."""
     if not writes:
         return []
     registry.require_capacity(sum(one.before is None for one in writes))
@@ -84,7 +84,7 @@ def _write_dependencies(
         registry.apply_policy(row, one.after, now)
         row.version = version
         rows.append(row)
-    # A report may make one of them meanwhile: then it is that row.
+    # A report may create one of the rows meanwhile; then that row is updated.
     Dependency.objects.bulk_create(
         [_as_new(row) for row in rows],
         update_conflicts=True,
@@ -100,6 +100,6 @@ def _write_dependencies(
 
 
 def _as_new(row: Dependency) -> Dependency:
-    """Return a copy without id, so that its name decides which row is updated."""
+    """Return a copy without id, so that caller and callee decide which row is updated."""
     fields = {name: getattr(row, name) for name in ("caller", "callee", *POLICY)}
     return Dependency(**fields)

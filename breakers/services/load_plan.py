@@ -1,4 +1,4 @@
-"""The plan of loading a configuration folder: what would change. It writes nothing."""
+"""The plan of loading a configuration folder: changes compared to the registry."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,17 +19,17 @@ ACTIONS = [
     for did in ("registered", "changed", "removed")
 ]
 
-Said = dict[str, Any]
+State = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class PlannedWrite:
-    """An entry to write; `before` is None if it is not registered."""
+    """An entry to write; `before` is None if the entry is not registered."""
 
     kind: str
     name: str
-    before: Said | None
-    after: Said
+    before: State | None
+    after: State
 
 
 @dataclass(frozen=True)
@@ -38,36 +38,35 @@ class LoadPlan:
     writes: tuple[PlannedWrite, ...]
     remarks: tuple[str, ...]
     elsewhere: tuple[str, ...]
-    """Dependencies that are registered and stand in no file; they are left alone."""
+    """Registered dependencies that no file names; they are left alone."""
 
     def writes_of(self, kind: str) -> list[PlannedWrite]:
         return [one for one in self.writes if one.kind == kind]
 
 
-def build_plan(wanted: ConfigurationFolder, *, keep_edited: bool = False) -> LoadPlan:
-    """Compare the files with the registry.
-
-    Raises :class:`InvalidInput`, which names file and key of every fault.
-    """
-    run = _Comparison(wanted, keep_edited, edited_by_hand(ACTIONS))
-    known = {row.name: registry.registered_state(row) for row in Dependency.objects.registered()}
+def build_plan(folder: ConfigurationFolder, *, keep_edited: bool = False) -> LoadPlan:
+    """Return the changes that loading would make. Raise :class:`InvalidInput` with all errors."""
+    run = _Comparison(folder, keep_edited, edited_by_hand(ACTIONS))
+    registered_states = {
+        row.name: registry.registered_state(row) for row in Dependency.objects.registered()
+    }
     _compare_services(run)
     _compare_channels(run)
-    _compare_dependencies(run, known)
+    _compare_dependencies(run, registered_states)
     if run.errors:
         raise InvalidInput(run.errors)
-    registered = {name for name, said in known.items() if said is not None}
+    registered = {name for name, state in registered_states.items() if state is not None}
     return LoadPlan(
         tuple(run.changes),
         tuple(run.writes),
-        wanted.remarks,
-        tuple(sorted(registered - wanted.dependencies.keys())),
+        folder.remarks,
+        tuple(sorted(registered - folder.dependencies.keys())),
     )
 
 
 @dataclass
 class _Comparison:
-    wanted: ConfigurationFolder
+    folder: ConfigurationFolder
     keep_edited: bool
     edited: Mapping[str, str]
     errors: dict[str, list[str]] = field(default_factory=dict)
@@ -78,11 +77,11 @@ class _Comparison:
         self,
         kind: str,
         name: str,
-        before: Said | None,
-        check: Callable[[], Said],
+        before: State | None,
+        check: Callable[[], State],
         place: Callable[[str], str],
     ) -> None:
-        """Record the outcome for one entry, and its faults under their file and key."""
+        """Record the change of one entry, or its errors under their file and key."""
         by_hand = self.edited.get(f"{kind}:{name}", "")
         if by_hand and self.keep_edited:
             self.changes.append(Change(kind, name, KEPT, edited=by_hand))
@@ -90,7 +89,7 @@ class _Comparison:
         try:
             after = check()
         except InvalidInput as error:
-            self.errors.update({place(path): said for path, said in error.errors.items()})
+            self.errors.update({place(path): messages for path, messages in error.errors.items()})
             return
         found = list_differences(before, after)
         outcome = NEW if before is None else CHANGED if found else SAME
@@ -101,46 +100,48 @@ class _Comparison:
 
 
 def _compare_services(run: _Comparison) -> None:
-    wanted, known = run.wanted, catalog.SERVICES.list_states()
-    speaks_of_services = configuration.SERVICES in wanted.files
-    for slug in {**wanted.services, **wanted.retries}:
-        before = known.get(slug)
-        if slug not in wanted.services and (speaks_of_services or before is None):
+    folder, registered_states = run.folder, catalog.SERVICES.list_states()
+    speaks_of_services = configuration.SERVICES in folder.files
+    for slug in {**folder.services, **folder.retries}:
+        before = registered_states.get(slug)
+        if slug not in folder.services and (speaks_of_services or before is None):
             run.errors[f"{configuration.RETRY}: workers: {slug}"] = ["There is no such service."]
             continue
-        fields = {**wanted.services[slug]} if slug in wanted.services else {**(before or {})}
-        if slug in wanted.retries:
-            fields["retry"] = wanted.retries[slug]
-        elif configuration.RETRY not in wanted.files and before:
+        fields = {**folder.services[slug]} if slug in folder.services else {**(before or {})}
+        if slug in folder.retries:
+            fields["retry"] = folder.retries[slug]
+        elif configuration.RETRY not in folder.files and before:
             fields.setdefault("retry", before["retry"])
 
-        def check(slug: str = slug, fields: Said = fields) -> Said:
+        def check(slug: str = slug, fields: State = fields) -> State:
             return catalog.validate_service(slug, fields)
 
         run.compare("service", slug, before, check, _file_location("services", slug))
 
 
 def _compare_channels(run: _Comparison) -> None:
-    known = catalog.CHANNELS.list_states()
-    for name, fields in run.wanted.channels.items():
+    registered_states = catalog.CHANNELS.list_states()
+    for name, fields in run.folder.channels.items():
 
-        def check(name: str = name, fields: Said = fields) -> Said:
+        def check(name: str = name, fields: State = fields) -> State:
             return catalog.validate_channel(name, fields)
 
-        run.compare("channel", name, known.get(name), check, _file_location("channels", name))
+        run.compare(
+            "channel", name, registered_states.get(name), check, _file_location("channels", name)
+        )
 
 
-def _compare_dependencies(run: _Comparison, known: Mapping[str, Said | None]) -> None:
-    for name, fields in run.wanted.dependencies.items():
-        before = known.get(name)
-        if before is None and configuration.TIMEOUT not in run.wanted.files:
-            said = f"It is not registered, and {configuration.TIMEOUT} is not there."
-            run.errors[name] = [said]
+def _compare_dependencies(run: _Comparison, registered_states: Mapping[str, State | None]) -> None:
+    for name, fields in run.folder.dependencies.items():
+        before = registered_states.get(name)
+        if before is None and configuration.TIMEOUT not in run.folder.files:
+            message = f"It is not registered, and {configuration.TIMEOUT} is not there."
+            run.errors[name] = [message]
             continue
-        kept = {field: (before or {}).get(field) for field in run.wanted.silent_on}
-        whole = {**kept, **fields}
+        unchanged = {field: (before or {}).get(field) for field in run.folder.silent_on}
+        whole = {**unchanged, **fields}
 
-        def check(whole: Said = whole) -> Said:
+        def check(whole: State = whole) -> State:
             return registry.validate_fields(whole)
 
         def place(path: str, name: str = name) -> str:

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from breakers.models import Dependency, Override
-from controlplane.core.actors import Actor, label_of
+from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import services as outbox
@@ -13,28 +13,23 @@ EXPIRED, REMOVED, REPLACED = "expired", "removed", "replaced"
 
 
 def lock_live_override(dependency: Dependency) -> Override | None:
-    """Return the dependency's override, locked; the registry has to be locked already."""
+    """Lock and return the dependency's live override. The registry must be locked already."""
     rows = Override.objects.select_for_update()
     return rows.filter(dependency=dependency, ended_at__isnull=True).first()
 
 
 def end_override(override: Override, why: str, *, actor: Actor, now: datetime) -> None:
-    """Close the row. The caller publishes a new version."""
-    # A clock that was set back must not make it end before it began.
+    """End the override's row. The caller publishes a new version."""
+    # The clock may have been set back: an override must not end before it began.
     override.ended_at = max(now, override.set_at)
     override.ended_by, override.ended_why = actor.label, why
     override.save(update_fields=["ended_at", "ended_by", "ended_why"])
 
 
 def record_end(
-    override: Override,
-    dependency: Dependency,
-    *,
-    reason: str = "",
-    actor: Actor,
-    now: datetime,
+    override: Override, dependency: Dependency, *, reason: str = "", actor: Actor, now: datetime
 ) -> None:
-    """Record the end of an override: message and audit row, last in the transaction."""
+    """Write audit row and message; call it last, as it locks the audit trail."""
     entry = audit.record(
         actor=actor,
         action=f"override.{override.ended_why}",
@@ -60,7 +55,7 @@ def record_end(
 
 
 def end_with_dependency(dependency: Dependency, *, actor: Actor, now: datetime) -> None:
-    """End the override of a dependency that is taken out, if there is one."""
+    """End the live override, if any, of a dependency that is being removed."""
     override = lock_live_override(dependency)
     if override is not None:
         end_override(override, REMOVED, actor=actor, now=now)
@@ -68,14 +63,14 @@ def end_with_dependency(dependency: Dependency, *, actor: Actor, now: datetime) 
 
 
 def override_facts(override: Override, dependency: Dependency) -> dict[str, Any]:
-    """Return the facts that every message about an override has."""
+    """Return the facts shown by every message about an override."""
     return {
         "dependency": dependency.name,
         "caller": dependency.caller,
         "callee": dependency.callee,
         "criticality": dependency.criticality,
         "mode": override.mode,
-        "by": set_by_label(override),
+        "by": override.set_by,
         "reason": override.reason,
         "set_at": timestamp(override.set_at),
         "expires_at": timestamp(override.expires_at),
@@ -84,16 +79,12 @@ def override_facts(override: Override, dependency: Dependency) -> dict[str, Any]
 
 
 def audit_state(override: Override) -> dict[str, Any]:
-    """Return the override's state as the audit trail keeps it."""
+    """Return the override's fields for the audit trail."""
     return {
         "mode": override.mode,
         "reason": override.reason,
-        "by": set_by_label(override),
+        "by": override.set_by,
         "set_at": timestamp(override.set_at),
         "expires_at": timestamp(override.expires_at),
         "version": override.version,
     }
-
-
-def set_by_label(override: Override) -> str:
-    return label_of(override.set_by_type, override.set_by_name)

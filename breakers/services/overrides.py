@@ -16,6 +16,7 @@ from controlplane.core.actors import Actor, system
 from controlplane.core.audit import services as audit
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import InvalidInput, NotFound
+from controlplane.core.instances.exports import INSTANCES
 from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.live.change_notices import notify_changed
 from controlplane.core.outbox import services as outbox
@@ -26,12 +27,12 @@ from .permissions import SCOPE
 
 MIN_DURATION, MAX_DURATION = timedelta(seconds=1), timedelta(days=30)
 RESET_DURATION = "5m"
-"""A reset happens once, and is published as long as late instances may need to learn of it."""
+"""Time for which a reset is published; each instance applies it once."""
 EXPIRY = system("overrides")
 STRAGGLERS_SHOWN = 20
 MAX_AT_ONCE = 200
 WARNING_MODES = (Override.Mode.FORCED_OPEN, Override.Mode.FORCED_CLOSED)
-APPLIED = """
+APPLIED = f"""
     SELECT wanted.place,
            count(i.id) FILTER (WHERE i.config_version BETWEEN wanted.version AND r.version),
            count(i.id),
@@ -42,14 +43,14 @@ APPLIED = """
     FROM unnest(%(callers)s::text[], %(versions)s::bigint[])
          WITH ORDINALITY AS wanted (caller, version, place)
     CROSS JOIN breakers_registry r
-    LEFT JOIN core_instance i ON i.service = wanted.caller AND i.reported_at >= %(fresh)s
+    LEFT JOIN {INSTANCES} ON i.service = wanted.caller AND i.reported_at >= %(fresh)s
     GROUP BY wanted.place ORDER BY wanted.place
-"""
+"""  # noqa: S608
 
 
 @dataclass(frozen=True)
 class OverrideAcknowledgement:
-    """Instances of the caller that report and apply the override, and the first of the others."""
+    """Reporting instances of the caller, those that apply the override, and the first others."""
 
     applied: int
     instances: int
@@ -57,7 +58,7 @@ class OverrideAcknowledgement:
 
     @property
     def by_all(self) -> bool:
-        """True if there are reporting instances and all of them apply it."""
+        """True if instances report and all of them apply the override."""
         return 0 < self.instances == self.applied
 
 
@@ -72,10 +73,10 @@ def set_override(
     actor: Actor,
     now: datetime,
 ) -> Override:
-    """Force `mode` upon the breakers of all instances, replacing the present override.
+    """Force `mode` upon the breakers of all instances, replacing the live override.
 
-    `expires_in` is a duration, `90s` to `30d`; only a reset needs none. Raises :class:`Forbidden`,
-    :class:`NotFound` or :class:`InvalidInput`.
+    `expires_in` is a duration from `1s` to `30d`; only a reset needs none. Raise
+    :class:`Forbidden`, :class:`NotFound` or :class:`InvalidInput`.
     """
     actor.require(SCOPE)
     lasts = _validate(mode, reason, expires_in)
@@ -104,10 +105,7 @@ def set_override(
 def remove_override(
     *, caller: str, callee: str, reason: str = "", actor: Actor, now: datetime
 ) -> Override:
-    """Remove the override: each breaker begins anew, closed, with an empty window.
-
-    Raises :class:`Forbidden`, or :class:`NotFound` if there is none.
-    """
+    """End the live override. Raise :class:`Forbidden`, or :class:`NotFound` without one."""
     actor.require(SCOPE)
     if reason and (problems := find_text_problems(reason, called="reason")):
         raise InvalidInput({"reason": problems})
@@ -129,16 +127,16 @@ def remove_override(
 def expire_due_overrides(now: datetime) -> int:
     """End the overrides that have expired, each in its own transaction; return how many."""
     due = past_expiry(now).order_by("expires_at").values_list("pk", flat=True)
-    return sum(_expire(pk, now) for pk in due[:MAX_AT_ONCE])
+    return sum(_expire_override(pk, now) for pk in due[:MAX_AT_ONCE])
 
 
 def past_expiry(now: datetime | Combinable) -> QuerySet[Override]:
-    """Return the overrides to be ended; `now` may be a query expression."""
+    """Return live overrides past their expiry; `now` may be a query expression."""
     return Override.objects.filter(ended_at__isnull=True, expires_at__lte=now)
 
 
 def get_acknowledgement(override: Override, now: datetime) -> OverrideAcknowledgement:
-    """Return how many instances report that they apply the override."""
+    """Return how many instances apply the override."""
     (found,) = list_acknowledgements([(override.dependency.caller, override.version)], now)
     return found
 
@@ -146,7 +144,7 @@ def get_acknowledgement(override: Override, now: datetime) -> OverrideAcknowledg
 def list_acknowledgements(
     versions: Iterable[tuple[str, int]], now: datetime
 ) -> list[OverrideAcknowledgement]:
-    """Return the acknowledgements of many callers and versions, in their order, by one query."""
+    """Return an acknowledgement for each pair of caller and version, in order, by one query."""
     pairs = list(versions)
     if not pairs:
         return []
@@ -182,7 +180,7 @@ def _validate(mode: str, reason: str, expires_in: str | None) -> timedelta:
     return lasts
 
 
-def _expire(pk: int, now: datetime) -> bool:
+def _expire_override(pk: int, now: datetime) -> bool:
     with transaction.atomic():
         head = publication.lock()
         override = (
@@ -191,7 +189,7 @@ def _expire(pk: int, now: datetime) -> bool:
             .filter(pk=pk, ended_at__isnull=True, expires_at__lte=now)
             .first()
         )
-        if override is None:  # Somebody was faster.
+        if override is None:  # It was ended or replaced meanwhile.
             return False
         dependency = override.dependency
         override_endings.end_override(override, override_endings.EXPIRED, actor=EXPIRY, now=now)

@@ -1,4 +1,4 @@
-"""Permission to change the registry: admins and their tokens. Any operator may set overrides."""
+"""Permission to change the registry: admins only. Every operator may set overrides."""
 
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Forbidden
@@ -8,12 +8,12 @@ SCOPE = "breakers:write"
 
 
 def is_admin(actor: Actor) -> bool:
-    """Return True for admins, tokens of admins, and the system."""
+    """Return True if the actor is an admin, an admin's token, or the system."""
     return actor.may(SCOPE) and (actor.type == "system" or actor.role == Role.ADMIN)
 
 
 def require_admin(actor: Actor) -> None:
-    """Raise :class:`Forbidden` unless the actor may change what is registered."""
+    """Raise :class:`Forbidden` unless the actor may change the registry."""
     if is_admin(actor):
         return
     if actor.is_person:

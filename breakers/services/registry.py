@@ -16,10 +16,7 @@ from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.live.change_notices import notify_changed
 
 from . import override_endings
-from .discovered import purge_discovered, rediscover
 from .permissions import require_admin
-
-__all__ = ["purge_discovered", "put_dependency", "rediscover", "remove_dependency"]
 
 
 def put_dependency(
@@ -33,9 +30,9 @@ def put_dependency(
 ) -> Dependency:
     """Register a dependency or replace its policy, and publish it.
 
-    An unchanged policy is not written. `fields` are those of :func:`policy.validate_policy`, and
-    `on_outage`. Raises :class:`Forbidden` or :class:`InvalidInput`. A dependency registered just
-    now has `registered_at == now`.
+    `fields` are those of :func:`policy.validate_policy`, and `on_outage`. An unchanged policy is
+    not written. A newly registered dependency has `registered_at == now`. Raise :class:`Forbidden`
+    or :class:`InvalidInput`.
     """
     require_admin(actor)
     require_names(caller, callee)
@@ -60,7 +57,7 @@ def put_dependency(
 
 
 def apply_policy(dependency: Dependency, wanted: Mapping[str, Any], now: datetime) -> None:
-    """Set the validated policy on the row, without saving it."""
+    """Set a validated policy on the row, without saving."""
     if not is_registered(dependency):
         dependency.registered_at = now
     document = {name: value for name, value in wanted.items() if name != "on_outage"}
@@ -73,7 +70,7 @@ def apply_policy(dependency: Dependency, wanted: Mapping[str, Any], now: datetim
 def audit_change(
     dependency: Dependency, before: Mapping[str, Any] | None, after: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return action, target, before and after of the audit row about a change of policy."""
+    """Return action, target, before and after of the audit row about a policy change."""
     return {
         "action": "dependency.registered" if before is None else "dependency.changed",
         "target": audit_target(dependency),
@@ -85,10 +82,7 @@ def audit_change(
 def remove_dependency(
     *, caller: str, callee: str, reason: str = "", actor: Actor, now: datetime
 ) -> Dependency:
-    """Remove a dependency and its override, and publish that its policy is gone.
-
-    Raises :class:`Forbidden` or :class:`NotFound`.
-    """
+    """Remove a dependency and its override. Raise :class:`Forbidden` or :class:`NotFound`."""
     require_admin(actor)
     with transaction.atomic():
         registry = publication.lock()
@@ -112,7 +106,7 @@ def remove_dependency(
 
 
 def find_dependency(caller: str, callee: str) -> Dependency:
-    """Return the dependency, registered or reported. Raises :class:`NotFound`."""
+    """Return a registered or reported dependency. Raise :class:`NotFound`."""
     found = None
     if names.is_slug(caller) and names.is_slug(callee):
         found = Dependency.objects.registered().named(caller, callee).first()
@@ -122,10 +116,7 @@ def find_dependency(caller: str, callee: str) -> Dependency:
 
 
 def lock_dependency(caller: str, callee: str) -> Dependency:
-    """Return the dependency, locked; the registry has to be locked already.
-
-    Raises :class:`NotFound`.
-    """
+    """Lock a dependency, after the registry was locked. Raise :class:`NotFound`."""
     found = None
     if names.is_slug(caller) and names.is_slug(callee):
         found = _lock_row(caller, callee)
@@ -135,10 +126,7 @@ def lock_dependency(caller: str, callee: str) -> Dependency:
 
 
 def require_new(caller: str, callee: str) -> None:
-    """Raise :class:`Conflict` if the dependency is registered.
-
-    The registry stays locked until commit.
-    """
+    """Lock the registry until commit; raise :class:`Conflict` if the dependency has a policy."""
     publication.lock()
     found = Dependency.objects.named(caller, callee).first()
     if found is not None and is_registered(found):
@@ -146,29 +134,29 @@ def require_new(caller: str, callee: str) -> None:
 
 
 def is_registered(dependency: Dependency) -> bool:
-    """Return True if the dependency has a policy; a registered document is never empty."""
+    """Return True if the dependency has a policy and is not removed."""
     return dependency.removed_at is None and bool(dependency.document)
 
 
 def audit_state(dependency: Dependency) -> dict[str, Any]:
-    """Return the policy and the outage action, as the audit trail keeps them."""
+    """Return policy and outage policy for the audit trail."""
     return {**dependency.document, "on_outage": dependency.on_outage}
 
 
 def registered_state(dependency: Dependency) -> dict[str, Any] | None:
-    """Return the audit state of a registered dependency, else None."""
+    """Return the audit state of a registered dependency, otherwise None."""
     return audit_state(dependency) if is_registered(dependency) else None
 
 
 def audit_target(dependency: Dependency) -> str:
-    """Return the target of audit rows, which is the thread of messages as well."""
+    """Return the dependency's target in audit rows, which is also its thread of messages."""
     return f"dependency:{dependency.name}"
 
 
 def require_names(caller: str, callee: str) -> None:
-    said = f"Must be 1 to {names.MAX_LENGTH} of the letters, digits and signs a-z 0-9 -"
+    message = f"Must be 1 to {names.MAX_LENGTH} of the letters, digits and signs a-z 0-9 -"
     wrong = {
-        field: [said]
+        field: [message]
         for field, slug in (("caller", caller), ("callee", callee))
         if not names.is_slug(slug)
     }
@@ -177,10 +165,7 @@ def require_names(caller: str, callee: str) -> None:
 
 
 def validate_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the complete policy as :func:`audit_state` shows it.
-
-    Raises :class:`InvalidInput` with the faults of both the document and `on_outage`.
-    """
+    """Return policy and outage policy. Raise :class:`InvalidInput` with the errors of both."""
     errors: dict[str, list[str]] = {}
     document: dict[str, Any] = {}
     on_outage: dict[str, Any] = {}
@@ -198,7 +183,7 @@ def validate_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def require_capacity(more: int) -> None:
-    """Raise :class:`Conflict` unless that many more may be registered.
+    """Raise :class:`Conflict` unless that many more dependencies may be registered.
 
     Reported dependencies don't count, so that reports can't block registrations.
     """
@@ -210,7 +195,7 @@ def require_capacity(more: int) -> None:
 
 
 def lock_dependencies(wanted: Collection[str]) -> dict[str, Dependency]:
-    """Return the existing ones among these names, locked in id order."""
+    """Lock and return the existing dependencies with these names, in id order."""
     pairs = [pair for name in wanted if (pair := names.split_name(name))]
     found = Dependency.objects.filter(
         caller__in={caller for caller, _ in pairs}, callee__in={callee for _, callee in pairs}
@@ -221,7 +206,7 @@ def lock_dependencies(wanted: Collection[str]) -> dict[str, Dependency]:
 
 
 def _get_or_create(caller: str, callee: str, now: datetime) -> Dependency:
-    """Return the locked row, created if there is none. A report may create it at the same time."""
+    """Return the locked row, created if needed; a report may create it at the same time."""
     found = _lock_row(caller, callee)
     if found is None or not is_registered(found):
         require_capacity(1)
@@ -229,13 +214,13 @@ def _get_or_create(caller: str, callee: str, now: datetime) -> Dependency:
         new = Dependency(caller=caller, callee=callee, registered_at=now, changed_at=now)
         Dependency.objects.bulk_create([new], ignore_conflicts=True)
         found = _lock_row(caller, callee)
-    if found is None:  # A purge took it between the two.
+    if found is None:  # It was purged meanwhile.
         raise Conflict(f"{names.dependency_name(caller, callee)} changed just now; try again.")
     return found
 
 
 def _lock_row(caller: str, callee: str) -> Dependency | None:
-    """Lock the row against other changes, but not against reports, which only reference it."""
+    """Lock the row against changes, but not against reports, which only reference it."""
     rows = Dependency.objects.select_for_update(no_key=True)
     return rows.named(caller, callee).first()
 

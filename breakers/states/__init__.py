@@ -1,1 +1,1 @@
-"""States of breakers, present and past: by instance, by dependency, by minute."""
+"""Breaker states, current and past: by instance, by dependency and by minute."""

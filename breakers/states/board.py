@@ -1,15 +1,15 @@
-"""The board of breakers: filtered, counted and ordered, the worst first."""
+"""The board of breakers: dependencies filtered, counted and sorted, the worst first."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection
-
 from breakers.models import Dependency, Minute
 from breakers.models.registry import Criticality
+from breakers.sql import fetch_all
 from breakers.states.history import FailureSpark, build_spark, sum_counts
+from controlplane.core.instances.exports import PRESENT_BOOT
 from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
 
 from . import dependency_status
@@ -27,23 +27,26 @@ STATES = (
 SPARK_MINUTES = 60
 MAX_CALLERS = 40
 
-# A breaker that is not closed is rare, and has an index of its own: only those are counted, over
-# instances that are not gone. Heat counts up from the worst: what is open or half-open by a fresh
-# word, then by a stale one where no other is left, then what somebody has forced.
-_HOT = """
+_REPORTING = f"""s.dependency_id FROM breakers_breakerstate s
+    JOIN {PRESENT_BOOT}
+    WHERE i.reported_at >= %(gone)s"""
+# Breakers that are not closed are few and have a partial index, so only those are aggregated.
+# `heat` is the rank on the board: open or half-open by fresh reports, then by stale reports where
+# none is fresh, then overridden.
+_HOT = f"""
     WITH hot AS (
         SELECT s.dependency_id,
                bool_or(i.reported_at >= %(fresh)s AND s.state = 'open') AS is_open,
                bool_or(i.reported_at >= %(fresh)s AND s.state = 'half_open') AS half_open,
                bool_or(s.state = 'open') AS was_open
         FROM breakers_breakerstate s
-        JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
+        JOIN {PRESENT_BOOT}
         WHERE i.reported_at >= %(gone)s AND s.state <> 'closed'
         GROUP BY s.dependency_id
     ), seen AS (
         SELECT hot.*, EXISTS (
             SELECT FROM breakers_breakerstate s
-            JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
+            JOIN {PRESENT_BOOT}
             WHERE s.dependency_id = hot.dependency_id AND i.reported_at >= %(fresh)s) AS heard
         FROM hot
     ), judged AS (
@@ -57,7 +60,7 @@ _HOT = """
                     WHEN o.id IS NOT NULL THEN 4 ELSE 5 END AS heat,
                CASE d.criticality WHEN 'critical' THEN 0 WHEN 'high' THEN 1
                     WHEN 'medium' THEN 2 ELSE 3 END AS weight,
-               EXISTS (SELECT {reporting} AND s.dependency_id = d.id
+               EXISTS (SELECT {_REPORTING} AND s.dependency_id = d.id
                        AND i.reported_at >= %(fresh)s) AS reported
         FROM breakers_dependency d
         LEFT JOIN seen ON seen.dependency_id = d.id
@@ -75,14 +78,11 @@ _HOT = """
         FROM judged
     )
     SELECT counted.*, ARRAY(
-        SELECT id FROM judged WHERE true {narrowed}
+        SELECT id FROM judged WHERE true {{narrowed}}
         ORDER BY heat, weight, caller, callee
         LIMIT %(most)s OFFSET %(start)s)
     FROM counted
-"""
-_REPORTING = """s.dependency_id FROM breakers_breakerstate s
-    JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
-    WHERE i.reported_at >= %(gone)s"""
+"""  # noqa: S608
 _NARROWED: Mapping[str, str] = {
     dependency_status.OPEN: "AND state = 'open'",
     dependency_status.HALF_OPEN: "AND state = 'half_open'",
@@ -97,7 +97,7 @@ _NARROWED: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class BreakerBoardFilter:
-    """Filters of the board; empty means all. `state` may also be `overridden`."""
+    """Filters of the board; empty values don't filter. `state` may also be `overridden`."""
 
     state: str = ""
     criticality: str = ""
@@ -112,10 +112,10 @@ class BreakerBoardFilter:
 
 @dataclass(frozen=True)
 class BreakerBoardTally:
-    """Dependencies counted by state.
+    """Numbers of dependencies by state.
 
-    `grave` are open ones that are critical or high; `reported` have a recent report; `in_the_dark`
-    are critical ones without one.
+    `grave` are the open ones of critical or high dependencies; `known` are all; `reported` have a
+    fresh report; `in_the_dark` are critical and have none.
     """
 
     open: int
@@ -132,16 +132,13 @@ class BreakerBoardTally:
 
     @property
     def is_calm(self) -> bool:
-        """True if every breaker is known to be closed; missing reports are no good news."""
+        """True if every breaker is reported as closed."""
         return not (self.open or self.half_open or self.silent)
 
 
 @dataclass(frozen=True)
 class BreakerBoardRow:
-    """A dependency on the board with its last hour.
-
-    `failure_share` (0 to 1) is None without calls.
-    """
+    """A dependency on the board with its last hour; the share is None without calls."""
 
     standing: DependencyStatus
     spark: FailureSpark
@@ -155,28 +152,28 @@ class BreakerBoardPage:
     tally: BreakerBoardTally = field(default_factory=lambda: BreakerBoardTally(0, 0, 0, 0, 0, 0, 0))
 
 
-def parse_filter(given: Any) -> BreakerBoardFilter:
-    """Read the filters of a URL; what makes no sense there narrows nothing."""
-    state, criticality = given.get("state", ""), given.get("criticality", "")
-    page = given.get("page", "")
+def parse_filter(query: Any) -> BreakerBoardFilter:
+    """Return the filters of a URL's query; invalid values are ignored."""
+    state, criticality = query.get("state", ""), query.get("criticality", "")
+    page = query.get("page", "")
     return BreakerBoardFilter(
         state=state if state in STATES else "",
         criticality=criticality if criticality in Criticality.values else "",
-        caller=given.get("caller", "").replace("\x00", "").strip()[:60],
-        q=given.get("q", "").replace("\x00", "").strip().lower().replace("→", "->")[:200],
+        caller=query.get("caller", "").replace("\x00", "").strip()[:60],
+        q=query.get("q", "").replace("\x00", "").strip().lower().replace("→", "->")[:200],
         page=int(page) if page.isascii() and page.isdigit() and 0 < int(page) < 10_000 else 1,
     )
 
 
-def load_page(asked: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
+def load_page(filters: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
     """Return one page of the board and the tally of all dependencies, by five queries."""
-    counts, ids = _query(asked, now)
-    known = Dependency.objects.in_bulk(ids[:PAGE_SIZE])
-    stand = dependency_status.load_statuses(
-        [known[pk] for pk in ids[:PAGE_SIZE] if pk in known], now
+    counts, ids = _query(filters, now)
+    by_id = Dependency.objects.in_bulk(ids[:PAGE_SIZE])
+    statuses = dependency_status.load_statuses(
+        [by_id[pk] for pk in ids[:PAGE_SIZE] if pk in by_id], now
     )
-    hours = _last_hours([one.dependency.pk for one in stand], now)
-    rows = [BreakerBoardRow(one, *hours[one.dependency.pk]) for one in stand]
+    hours = _last_hours([one.dependency.pk for one in statuses], now)
+    rows = [BreakerBoardRow(one, *hours[one.dependency.pk]) for one in statuses]
     return BreakerBoardPage(rows, len(ids) > PAGE_SIZE, counts)
 
 
@@ -186,7 +183,7 @@ def load_tally(now: datetime) -> BreakerBoardTally:
 
 
 def list_callers() -> list[str]:
-    """Return the callers to filter by; `MAX_CALLERS` + 1 if there are too many for a list."""
+    """Return the callers to filter by, at most `MAX_CALLERS` + 1."""
     return list(
         Dependency.objects.registered()
         .order_by("caller")
@@ -195,23 +192,21 @@ def list_callers() -> list[str]:
     )
 
 
-def _query(asked: BreakerBoardFilter, now: datetime) -> tuple[BreakerBoardTally, list[int]]:
-    clauses = [_NARROWED[name] for name in ("criticality", "caller", "q") if getattr(asked, name)]
-    if asked.state:
-        clauses.append(_NARROWED[asked.state])
+def _query(filters: BreakerBoardFilter, now: datetime) -> tuple[BreakerBoardTally, list[int]]:
+    clauses = [_NARROWED[name] for name in ("criticality", "caller", "q") if getattr(filters, name)]
+    if filters.state:
+        clauses.append(_NARROWED[filters.state])
     values: dict[str, Any] = {
         "fresh": now - HEARD_WITHIN,
         "gone": now - GONE_AFTER,
-        "criticality": asked.criticality,
-        "caller": asked.caller,
-        "q": asked.q.replace(" ", ""),
+        "criticality": filters.criticality,
+        "caller": filters.caller,
+        "q": filters.q.replace(" ", ""),
         "most": PAGE_SIZE + 1,
-        "start": (asked.page - 1) * PAGE_SIZE,
+        "start": (filters.page - 1) * PAGE_SIZE,
     }
-    with connection.cursor() as cursor:
-        statement = _HOT.format(reporting=_REPORTING, narrowed=" ".join(clauses))
-        cursor.execute(statement, values)
-        *counts, ids = cursor.fetchone()
+    statement = _HOT.format(narrowed=" ".join(clauses))
+    ((*counts, ids),) = fetch_all(statement, values)
     return BreakerBoardTally(*counts), ids
 
 

@@ -1,7 +1,7 @@
-"""Present status of dependencies: their breakers over all instances, the worst state first.
+"""Current status of dependencies: the worst state of their breakers over all instances.
 
-An instance without a report for 30 s is stale: it is shown, but does not count. After 5 min it is
-gone. Only reports of its present boot count.
+An instance without a report for 30 s is stale: it is shown, but counts only if no instance is
+fresh. After 5 minutes it is ignored. Only reports of an instance's present boot count.
 """
 
 from collections.abc import Collection, Sequence
@@ -11,19 +11,21 @@ from typing import Any
 from uuid import UUID
 
 import orjson
+from django.db.models import QuerySet
 
 from breakers.models import Dependency, Override
 from breakers.sql import fetch_all
+from controlplane.core.instances.exports import PRESENT_BOOT
 from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
 
 CLOSED, OPEN, HALF_OPEN, UNKNOWN = "closed", "open", "half_open", "unknown"
 WORST_FIRST = (OPEN, HALF_OPEN, CLOSED)
 MAX_INSTANCES = 200
 
-# All instances that are not gone, with what their present boot said.
-_SAID = """
+# The reports of present boots, of instances that are not gone.
+_SAID = f"""
     FROM breakers_breakerstate s
-    JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
+    JOIN {PRESENT_BOOT}
     WHERE i.reported_at >= %(gone)s
 """
 _COUNTS = f"""
@@ -63,15 +65,30 @@ _INSTANCES = f"""
     LIMIT %(most)s
 """
 
+# Rank 3 is open, 2 half-open, 1 closed; stale instances count only if none is fresh.
+_RANKED = f"""
+    SELECT dependency_id FROM (
+        SELECT s.dependency_id,
+               CASE s.state WHEN 'open' THEN 3 WHEN 'half_open' THEN 2 ELSE 1 END AS rank,
+               i.reported_at >= %s AS fresh
+        FROM breakers_breakerstate s
+        JOIN {PRESENT_BOOT}
+        WHERE i.reported_at >= %s
+    ) said
+    GROUP BY dependency_id
+"""  # noqa: S608
+_WORST = " HAVING coalesce(max(rank) FILTER (WHERE fresh), max(rank)) = %s"
+RANKS = {"open": 3, "half_open": 2, "closed": 1}
+
 
 @dataclass(frozen=True)
 class DependencyStatus:
-    """A dependency and its breakers.
+    """A dependency and the states of its breakers.
 
-    `counts` are of fresh instances, by state; `instances` are all that are not gone, `stale` among
-    them; `blinded` are fresh ones whose mode is not normal. `state` is the worst of the fresh ones,
-    of the stale ones if no other is left, or `unknown`. `failure_rate` (0 to 1) is that of the
-    fresh ones weighted by calls, None if unknown.
+    `counts` are fresh instances by state; `instances` are all, including `stale` ones; `blinded`
+    are fresh instances whose mode is not normal. `state` is the worst of the fresh instances,
+    otherwise of the stale ones, or `unknown`. `failure_rate` (0 to 1) is the mean of fresh
+    instances weighted by calls.
     """
 
     dependency: Dependency
@@ -91,7 +108,7 @@ class DependencyStatus:
 
 @dataclass(frozen=True)
 class InstanceBreaker:
-    """The breaker of a dependency in one instance, as last reported; rates are 0 to 1."""
+    """A dependency's breaker in one instance, as last reported; rates are 0 to 1."""
 
     id: str
     boot: UUID
@@ -108,7 +125,7 @@ class InstanceBreaker:
 
 
 def load_statuses(dependencies: Sequence[Dependency], now: datetime) -> list[DependencyStatus]:
-    """Return the status of each dependency, in their order, by three queries."""
+    """Return the status of each dependency, in order, by three queries."""
     ids = [one.pk for one in dependencies]
     if not ids:
         return []
@@ -131,7 +148,7 @@ def list_instances(
 
 
 def find_by_names(wanted: Collection[str]) -> list[Dependency]:
-    """Return the existing dependencies with these names (`core->oracle`), by name."""
+    """Return the dependencies with these names (`core->oracle`), sorted by name."""
     pairs = [name.partition("->")[::2] for name in wanted]
     found = Dependency.objects.filter(
         removed_at__isnull=True,
@@ -139,6 +156,15 @@ def find_by_names(wanted: Collection[str]) -> list[Dependency]:
         callee__in={callee for _, callee in pairs},
     )
     return sorted((one for one in found if one.name in wanted), key=lambda one: one.name)
+
+
+def filter_by_state(rows: QuerySet[Dependency], state: str, now: datetime) -> QuerySet[Dependency]:
+    """Filter dependencies by the state that :class:`DependencyStatus` shows."""
+    since = [now - HEARD_WITHIN, now - GONE_AFTER]
+    if state == UNKNOWN:
+        return rows.extra(where=[f"id NOT IN ({_RANKED})"], params=since)  # noqa: S610
+    wanted = f"id IN ({_RANKED}{_WORST})"
+    return rows.extra(where=[wanted], params=[*since, RANKS[state]])  # noqa: S610
 
 
 def _build_status(
@@ -151,10 +177,10 @@ def _build_status(
     counts = {CLOSED: closed, OPEN: is_open, HALF_OPEN: half_open}
     old = dict(zip((CLOSED, OPEN, HALF_OPEN), stale, strict=True))
     fresh = sum(counts.values())
-    seen = counts if fresh else old
+    counted = counts if fresh else old
     return DependencyStatus(
         dependency=dependency,
-        state=next((state for state in WORST_FIRST if seen[state]), UNKNOWN),
+        state=next((state for state in WORST_FIRST if counted[state]), UNKNOWN),
         counts=counts,
         instances=fresh + sum(stale),
         stale=sum(stale),
@@ -167,8 +193,8 @@ def _build_status(
 
 def _parse_instance(*columns: Any) -> InstanceBreaker:
     *plain, document = columns
-    said = orjson.loads(document) if document else {}
-    return InstanceBreaker(*(*plain, said.get("counters", {})))
+    reported = orjson.loads(document) if document else {}
+    return InstanceBreaker(*(*plain, reported.get("counters", {})))
 
 
 def _query(statement: str, now: datetime, **values: Any) -> list[tuple[Any, ...]]:

@@ -1,6 +1,6 @@
-"""A dependency's past as figures to draw. Pure but for the rows it takes.
+"""Series of a dependency's minutes, for charts.
 
-Minutes are rows of :class:`breakers.models.Minute`, or anything with their fields.
+Pure. A minute is a row of :class:`breakers.models.Minute`, or any object with its fields.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from typing import Protocol
 from breakers.counts import COUNTERS, BreakerCounts
 
 WORST = ("unknown", "closed", "half_open", "open")
-"""States by the number in a minute's `worst`."""
+"""States by their number in `Minute.worst`."""
 MINUTE = timedelta(minutes=1)
 
 
@@ -42,11 +42,11 @@ class Band:
 
 @dataclass(frozen=True)
 class FailureSpark:
-    """An hour at a glance: the share of failures minute by minute, in pieces without gaps.
+    """The failure ratio of each minute, for a sparkline.
 
-    `pieces` are the points (minute, share 0 to 1) of minutes in a row that had calls; `troubled`
-    are the bands in which a breaker was not closed. `worst_share` is the highest, None if there
-    was no call at all.
+    `pieces` are runs of consecutive minutes with calls, as points (minute, ratio 0 to 1);
+    `troubled` are the bands with a breaker that was not closed; `worst_share` is the highest ratio,
+    None without calls.
     """
 
     length: int
@@ -60,7 +60,7 @@ class FailureSpark:
 
 
 def build_spark(minutes: Iterable[MinuteCounts], first: datetime, length: int) -> FailureSpark:
-    """Return the last `length` minutes from `first` on; other minutes are left out."""
+    """Return the sparkline of `length` minutes from `first` on."""
     pieces: list[list[tuple[int, float]]] = []
     found = {_minute_index(one, first): one for one in minutes}
     for place in range(length):
@@ -82,10 +82,7 @@ def build_spark(minutes: Iterable[MinuteCounts], first: datetime, length: int) -
 
 
 def build_bands(minutes: Iterable[MinuteCounts], first: datetime, length: int) -> list[Band]:
-    """Return the worst state of each minute, joined where it stayed the same.
-
-    Unreported minutes are `unknown`.
-    """
+    """Return the worst state of each minute, with neighbors of equal state joined."""
     worst = {_minute_index(one, first): one.worst for one in minutes}
     found: list[Band] = []
     for place in range(length):
@@ -98,11 +95,8 @@ def build_bands(minutes: Iterable[MinuteCounts], first: datetime, length: int) -
     return found
 
 
-def coarsen(found: Sequence[Band], step: int) -> list[Band]:
-    """Return bands of `step` minutes, each with the worst state of its minutes.
-
-    A flapping day has few of them then.
-    """
+def coarsen_bands(found: Sequence[Band], step: int) -> list[Band]:
+    """Return bands of at least `step` minutes, with the worst state of each step."""
     pieces: list[Band] = []
     for start in range(0, found[-1].end if found else 0, step):
         pieces.append(Band(start, step, WORST[0]))

@@ -1,23 +1,24 @@
-"""Minute rows of breaker states: sampling and retention."""
+"""Sampling of breaker states into minute rows."""
 
 from datetime import datetime, timedelta
 
 from django.db import connection
 
+from controlplane.core.instances.exports import PRESENT_BOOT
 from controlplane.core.instances.queries import HEARD_WITHIN
 
 MINUTES_KEPT = timedelta(days=3)
 
-# In order of dependencies, as whoever adds counters does: two writers in different orders would
-# wait for each other for ever. What is known already is not written again.
-_SAMPLE = """
+# Rows are locked in order of dependencies, like the data plane does when it adds counters, to avoid
+# deadlocks. Rows that would not change are not written.
+_SAMPLE = f"""
     INSERT INTO breakers_minute AS kept (dependency_id, minute, worst, open, half_open, instances)
     SELECT s.dependency_id, date_trunc('minute', %(now)s::timestamptz),
            max(CASE s.state WHEN 'open' THEN 3 WHEN 'half_open' THEN 2 ELSE 1 END),
            count(*) FILTER (WHERE s.state = 'open'),
            count(*) FILTER (WHERE s.state = 'half_open'), count(*)
     FROM breakers_breakerstate s
-    JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
+    JOIN {PRESENT_BOOT}
     WHERE i.reported_at >= %(fresh)s
     GROUP BY s.dependency_id ORDER BY s.dependency_id
     ON CONFLICT (dependency_id, minute) DO UPDATE SET
@@ -27,14 +28,11 @@ _SAMPLE = """
         instances = greatest(kept.instances, excluded.instances)
     WHERE kept.worst < excluded.worst OR kept.open < excluded.open
        OR kept.half_open < excluded.half_open OR kept.instances < excluded.instances
-"""
+"""  # noqa: S608
 
 
 def sample_states(now: datetime) -> int:
-    """Record the states of fresh instances in this minute; return how many rows changed.
-
-    The row has the worst state and the most instances at once. One statement.
-    """
+    """Record the states of fresh instances for this minute; return how many rows changed."""
     with connection.cursor() as cursor:
         cursor.execute(_SAMPLE, {"now": now, "fresh": now - HEARD_WITHIN})
         return int(cursor.rowcount)

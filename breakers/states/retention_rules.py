@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 from controlplane.core import retention
+from controlplane.core.instances.exports import INSTANCES
 from controlplane.core.retention import RETENTION_RULES, RetentionRule
 
 from .minutes import MINUTES_KEPT
@@ -39,12 +40,12 @@ ALARMS = RetentionRule(
     why="Outages of a provider that are over.",
     exempt="What is open.",
 )
-# Of instances that are forgotten, or of a boot before the present one.
+# States of forgotten instances, or of earlier boots.
 STATES = RetentionRule(
     name="breaker-states",
     model="breakers.BreakerState",
     period=timedelta(days=1),
-    where="changed_at < %(before)s AND NOT EXISTS (SELECT FROM core_instance i"
+    where=f"changed_at < %(before)s AND NOT EXISTS (SELECT FROM {INSTANCES}"
     " WHERE i.id = it.instance AND i.boot = it.boot)",
     since="changed_at",
     tick="breakers.purge",
@@ -57,5 +58,5 @@ RETENTION_RULES.register(*RULES)
 
 
 def purge(now: datetime, *, at_once: int, most: int) -> int:
-    """Delete up to `most` old rows of each kind, `at_once` in one statement; returns how many."""
+    """Delete up to `most` expired rows of each table, `at_once` per statement; return how many."""
     return retention.purge(RULES, now, at_once=at_once, most=most)

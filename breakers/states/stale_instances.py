@@ -1,11 +1,12 @@
-"""Live notifications about instances that stop reporting, which no report triggers."""
+"""Live notifications about instances that stop reporting."""
 
 from datetime import datetime, timedelta
 
-from django.db import connection
 from django.db.models import Q, QuerySet, Value
 from django.db.models.expressions import Combinable
 
+from breakers.sql import fetch_all
+from controlplane.core.instances.exports import INSTANCES
 from controlplane.core.instances.models import Instance
 from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
 from controlplane.core.live import change_notices
@@ -13,21 +14,21 @@ from controlplane.core.models import Tick
 
 TICK = "breakers.watch"
 MAX_LOOKBACK = timedelta(minutes=1)
-"""Longest lookback; after a longer pause open pages reload everything."""
+"""Longest lookback; after a longer pause, open pages reload everything instead."""
 OVERLAP = timedelta(seconds=15)
-"""Overlap with the last run, which is noted at its end, also if it failed."""
+"""Overlap with the last run, whose time is noted at its end, also if it failed."""
 
-_FADED = """
+_FADED = f"""
     SELECT DISTINCT d.caller || '->' || d.callee
-    FROM core_instance i
+    FROM {INSTANCES}
     JOIN breakers_breakerstate s ON s.instance = i.id AND s.boot = i.boot
     JOIN breakers_dependency d ON d.id = s.dependency_id
     WHERE (i.reported_at >= %(stale_from)s AND i.reported_at < %(stale)s)
        OR (i.reported_at >= %(gone_from)s AND i.reported_at < %(gone)s)
-"""
+"""  # noqa: S608
 
 
-def pending(now: Combinable) -> QuerySet[Instance]:
+def find_pending(now: Combinable) -> QuerySet[Instance]:
     """Return instances that became stale or gone lately; `now` is a query expression."""
     stale, gone = now - Value(HEARD_WITHIN), now - Value(GONE_AFTER)
     since_stale, since_gone = (
@@ -41,24 +42,19 @@ def pending(now: Combinable) -> QuerySet[Instance]:
 
 
 def notify_stale(now: datetime) -> int:
-    """Notify pages of dependencies with an instance that became stale or gone.
-
-    Return how many since the last run. Repeated notifications are harmless.
-    """
+    """Notify open pages of dependencies whose instances became stale or gone."""
     last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
     if last is None or now - last > MAX_LOOKBACK:
         change_notices.notify_missed()
         return 0
     passed = max(now - last, timedelta()) + OVERLAP
     stale, gone = now - HEARD_WITHIN, now - GONE_AFTER
-    given = {
+    values = {
         "stale": stale,
         "stale_from": stale - passed,
         "gone": gone,
         "gone_from": gone - passed,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_FADED, given)
-        found = [name for (name,) in cursor]
+    found = [name for (name,) in fetch_all(_FADED, values)]
     change_notices.notify_changed("breakers", *found)
     return len(found)

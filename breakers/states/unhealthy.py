@@ -1,8 +1,8 @@
-"""Dependencies with a breaker that is not closed by itself.
+"""Dependencies with a breaker that is open or half-open by itself.
 
-Causes, alarms, outages and attention share this reading, so that they agree. Forced breakers say
-nothing about the callee, and silent instances nothing new: both are counted apart. After five
-minutes of silence an instance is gone.
+Degradation, alarms, outages and attention items all use these counts, so that they agree. Forced
+breakers and silent instances don't show the state of the callee, so both are counted apart. An
+instance that was silent for five minutes is ignored.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,10 +13,11 @@ from typing import Any
 from breakers import names
 from breakers.models import Service
 from breakers.sql import fetch_all
+from controlplane.core.instances.exports import PRESENT_BOOT
 from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
 
-# The few that are not closed are found first, by an index of their own.
-_LOOK = """
+# The inner query reads the few breakers that are not closed from a partial index.
+_LOOK = f"""
     SELECT d.id, d.caller, d.callee, d.criticality, coalesce(callee.kind, ''),
            count(*) FILTER (WHERE fresh AND normal),
            count(*) FILTER (WHERE fresh AND normal AND state = 'open'),
@@ -29,7 +30,7 @@ _LOOK = """
         SELECT s.dependency_id, s.state, s.mode = 'normal' AS normal,
                coalesce(s.since, s.changed_at) AS since, i.reported_at >= %(fresh)s AS fresh
         FROM breakers_breakerstate s
-        JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
+        JOIN {PRESENT_BOOT}
         WHERE i.reported_at >= %(gone)s AND s.dependency_id = ANY(%(also)s::bigint[] || ARRAY(
             SELECT DISTINCT dependency_id FROM breakers_breakerstate
             WHERE state <> 'closed' AND mode = 'normal'
@@ -39,18 +40,17 @@ _LOOK = """
     LEFT JOIN breakers_service callee ON callee.slug = d.callee
     WHERE d.removed_at IS NULL
     GROUP BY d.id, callee.kind ORDER BY d.caller, d.callee
-"""
+"""  # noqa: S608
 WEIGHTY_CRITICALITIES = ("critical", "high")
 
 
 @dataclass(frozen=True)
 class UnhealthyDependency:
-    """Counts of a dependency's breakers.
+    """A dependency with the numbers of its instances by breaker state.
 
-    `instances`, with `open` and `half_open` among them, are fresh and not forced; `blinded` are
-    fresh and forced; `silent` have not reported lately, of which `silent_open` were open. `since`
-    is the earliest opening of the open ones; `kind` is that of the callee, empty if it is not
-    registered.
+    `instances`, of which `open` and `half_open`, reported recently and have no forced mode;
+    `blinded` have one; `silent` have not reported for 30 s, of which `silent_open` were open.
+    `since` is the earliest opening; `kind` is the callee's, empty if it is not registered.
     """
 
     id: int
@@ -77,12 +77,12 @@ class UnhealthyDependency:
 
     @property
     def is_unheard(self) -> bool:
-        """True if its last reports were open, and no instance has reported since."""
+        """True if breakers were open in the last reports and no instance has reported since."""
         return self.instances == 0 and self.silent_open > 0
 
     @property
     def share(self) -> float:
-        """Share of the fleet (0 to 1) that does not get through, forced instances included."""
+        """Ratio (0 to 1) of instances with an open or half-open breaker to all instances."""
         if self.is_unheard:
             return self.silent_open / (self.silent + self.blinded)
         fleet = self.instances + self.blinded
@@ -90,13 +90,13 @@ class UnhealthyDependency:
 
 
 def find_unhealthy(now: datetime, also: Collection[int] = ()) -> Mapping[int, UnhealthyDependency]:
-    """Return dependencies with a breaker that is not closed, by id in the order of names.
+    """Return unhealthy dependencies by id, sorted by name, by one query.
 
-    Reported ones of the ids `also` are included. One query.
+    Dependencies with an id in `also` are included if instances report them.
     """
-    given: dict[str, Any] = {
+    values: dict[str, Any] = {
         "fresh": now - HEARD_WITHIN,
         "gone": now - GONE_AFTER,
         "also": [*also],
     }
-    return {row[0]: UnhealthyDependency(*row) for row in fetch_all(_LOOK, given)}
+    return {row[0]: UnhealthyDependency(*row) for row in fetch_all(_LOOK, values)}

@@ -1,4 +1,4 @@
-"""Template tags of breakers: states, modes, dependency names, figures."""
+"""Template tags and filters of breakers: states, modes, dependency names and numbers."""
 
 from datetime import timedelta
 from typing import Any
@@ -25,7 +25,7 @@ STATES = {
     "away": ("critical", "Away", "engaged"),
     "there": ("check", "Answers", "released"),
 }
-# mode → word, what it does
+# mode → word, description
 MODES = {
     "forced_open": ("Forced open", "Every call is turned away at once and takes its fallback."),
     "forced_closed": ("Forced closed", "Every call goes through, however many fail."),
@@ -60,7 +60,7 @@ KIND_ICONS = {
 
 @register.simple_tag
 def breaker_state(state: str, detail: str = "") -> SafeString:
-    """A state as icon, word and colour."""
+    """Return a state as icon, word and color."""
     shown, word, tone = STATES.get(state, ("unknown", state, "quiet"))
     return format_html(
         '<span class="state state--{}">{}<span>{}</span></span>',
@@ -82,7 +82,7 @@ def state_icon(state: str) -> str:
 
 @register.simple_tag
 def breaker_mode(mode: str) -> SafeString:
-    """A forced mode as icon, word and colour."""
+    """Return a forced mode as icon and word."""
     word, _ = MODES.get(mode, (mode, ""))
     return format_html(
         '<span class="state state--ramping">{}<span>{}</span></span>', icon("override"), word
@@ -101,7 +101,7 @@ def mode_does(mode: str) -> str:
 
 @register.simple_tag
 def dependency_name(caller: str, callee: str, link: bool = True) -> SafeString:
-    """`core → oracle`, linked to its page."""
+    """Return `core → oracle`, linked to the dependency's page."""
     name = format_html(
         '{}<span class="dep__arrow" aria-hidden="true"> → </span>'
         '<span class="unseen"> to </span>{}',
@@ -115,19 +115,19 @@ def dependency_name(caller: str, callee: str, link: bool = True) -> SafeString:
 
 
 @register.filter
-def instances_words(standing: DependencyStatus) -> str:
-    """`2 open, 6 closed, 1 stale`."""
+def instances_words(status: DependencyStatus) -> str:
+    """Return the instances by state: `2 open, 6 closed, 1 stale`."""
     words = {"open": "open", "half_open": "half-open", "closed": "closed"}
-    said = [f"{standing.counts[state]:,} {word}" for state, word in words.items()]
-    found = [text for text in said if not text.startswith("0 ")]
-    if standing.stale:
-        found.append(f"{standing.stale:,} stale")
+    texts = [f"{status.counts[state]:,} {word}" for state, word in words.items()]
+    found = [text for text in texts if not text.startswith("0 ")]
+    if status.stale:
+        found.append(f"{status.stale:,} stale")
     return ", ".join(found) or "none reports"
 
 
 @register.filter
 def ratio(share: float | None) -> str:
-    """A share of 0 to 1 as a percentage: `0 %`, `0.4 %`, `63 %`; a dash where it is not known."""
+    """Return a ratio of 0 to 1 as a percentage (`0.4 %`, `63 %`), a dash if it is None."""
     if share is None:
         return "–"
     value = 100 * share
@@ -138,13 +138,13 @@ def ratio(share: float | None) -> str:
 
 @register.filter
 def times(factor: float | None) -> str:
-    """`× 1.04`."""
+    """Return a factor as `× 1.04`."""
     return "–" if factor is None else f"× {factor:.2f}".rstrip("0").rstrip(".")
 
 
 @register.filter
 def milliseconds(value: Any) -> str:
-    """A timeout as people read it: `30 s`, `250 ms`, `3 min`."""
+    """Return a timeout in a readable unit: `30 s`, `250 ms`, `3 min`."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return "–"
     if value < 1000 or value % 1000:
@@ -154,14 +154,13 @@ def milliseconds(value: Any) -> str:
 
 
 @register.filter
-def spaced(name: str) -> str:
-    """`open_seconds` as it is read: `open seconds`."""
+def replace_underscores(name: str) -> str:
     return name.replace("_", " ")
 
 
 @register.filter
 def minutes_long(count: int) -> str:
-    """`5 min`, `2 h 10 min`."""
+    """Return minutes as `5 min` or `2 h 10 min`."""
     return durations.readable(timedelta(minutes=count))
 
 
@@ -177,7 +176,7 @@ def fallback_word(mode: str) -> str:
 
 @register.filter
 def hop_words(hop: Any) -> str:
-    """A hop of a chain, or any small object, in a line."""
+    """Return a hop of a fallback chain, or any small object, as one line."""
     return differences.hop_line(hop)
 
 
@@ -188,5 +187,5 @@ def kind_icon(kind: str) -> str:
 
 @register.simple_tag
 def sprite(name: str) -> str:
-    """The address of an icon, for a drawing that places it by itself."""
+    """Return the URL of an icon, for an SVG `use` element."""
     return f"{static('icons.svg')}#{name}"

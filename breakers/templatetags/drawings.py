@@ -1,6 +1,6 @@
-"""Small drawings of breakers: bars, an hour, a day.
+"""Template tags that draw breakers as small SVG images.
 
-They are hidden from screen readers or carry one sentence: the figures stand beside them.
+Screen readers get one sentence or nothing, as the figures are also on the page as text.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ STRIP_HEIGHT = 28
 
 @register.simple_tag
 def criticality(name: str) -> SafeString:
-    """Draw the criticality: a word with one to four bars."""
+    """Draw the criticality: one to four bars and the word."""
     level = {"critical": 4, "high": 3, "medium": 2, "low": 1}.get(name, 0)
     bars = format_html_join(
         "",
@@ -43,18 +43,18 @@ def criticality(name: str) -> SafeString:
 
 
 @register.simple_tag
-def instances_bar(standing: DependencyStatus) -> SafeString:
-    """Draw the instances by state, the worst first, stale ones last."""
+def instances_bar(status: DependencyStatus) -> SafeString:
+    """Draw a bar of the instances by state, the worst first, stale ones last."""
     parts = [
-        *((state, standing.counts[state]) for state in ("open", "half_open", "closed")),
-        ("stale", standing.stale),
+        *((state, status.counts[state]) for state in ("open", "half_open", "closed")),
+        ("stale", status.stale),
     ]
     return _stacked(parts)
 
 
 @register.simple_tag
 def sparkline(spark: FailureSpark) -> SafeString:
-    """The last hour: failures as a line, on red where a breaker was open, amber where half-open."""
+    """Draw the failure ratio of the last hour, and bands where breakers were not closed."""
     if spark.is_empty:
         return format_html('<span class="small quiet">{}</span>', "no calls")
     step = SPARK_WIDTH / spark.length
@@ -62,7 +62,12 @@ def sparkline(spark: FailureSpark) -> SafeString:
         "",
         '<rect class="spark__band spark__band--{}" x="{}" y="0" width="{}" height="{}"></rect>',
         (
-            (band.state, _plain(band.start * step), _plain(band.length * step), SPARK_HEIGHT)
+            (
+                band.state,
+                _format_number(band.start * step),
+                _format_number(band.length * step),
+                SPARK_HEIGHT,
+            )
             for band in spark.troubled
         ),
     )
@@ -78,19 +83,19 @@ def sparkline(spark: FailureSpark) -> SafeString:
         label,
         bands,
         SPARK_HEIGHT - 1,
-        " ".join(_piece(piece, step) for piece in spark.pieces),
+        " ".join(_piece_path(piece, step) for piece in spark.pieces),
     )
 
 
 @register.simple_tag
 def state_strip(bands: Sequence[Band], label: str) -> SafeString:
-    """A row of bands, a minute each a unit wide; the hours stand below it in the template."""
+    """Draw the bands as a strip, one unit wide per minute."""
     length = bands[-1].end if bands else 1
     drawn = format_html_join(
         "",
         '<rect class="strip__band strip__band--{}" x="{}" y="{}" width="{}" height="{}">'
         "<title>{}</title></rect>",
-        (_banded(band) for band in bands),
+        (_band_rectangle(band) for band in bands),
     )
     return format_html(
         '<svg class="strip" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" '
@@ -102,8 +107,8 @@ def state_strip(bands: Sequence[Band], label: str) -> SafeString:
     )
 
 
-def _banded(band: Band) -> tuple[str, int, int, int, int, str]:
-    """Return the rectangle of a band: the worse, the taller, so that color alone does not tell."""
+def _band_rectangle(band: Band) -> tuple[str, int, int, int, int, str]:
+    """Return state, x, y, width, height and title of a band; worse states are taller."""
     height = {"open": STRIP_HEIGHT, "half_open": 20, "closed": 9, "unknown": 3}[band.state]
     lasted = durations.readable(timedelta(minutes=band.length))
     title = f"{STATES[band.state][1]} for {lasted}"
@@ -116,7 +121,7 @@ def _stacked(parts: Sequence[tuple[str, int]]) -> SafeString:
     for name, count in parts:
         width = 100 * count / whole
         if count:
-            drawn.append((name, _plain(left), _plain(max(width, 2.5))))
+            drawn.append((name, _format_number(left), _format_number(max(width, 2.5))))
         left += width
     rects = format_html_join(
         "",
@@ -130,15 +135,15 @@ def _stacked(parts: Sequence[tuple[str, int]]) -> SafeString:
     )
 
 
-def _piece(piece: Sequence[tuple[int, float]], step: float) -> str:
-    """A run of minutes as a path; a single one as a dot, by its round end."""
+def _piece_path(piece: Sequence[tuple[int, float]], step: float) -> str:
     room = SPARK_HEIGHT - 4
     points = [
-        f"{_plain((minute + 0.5) * step)} {_plain(2 + room * (1 - min(share, 1.0)))}"
+        f"{_format_number((minute + 0.5) * step)} "
+        f"{_format_number(2 + room * (1 - min(share, 1.0)))}"
         for minute, share in piece
     ]
     return f"M{points[0]}h.01" if len(points) == 1 else "M" + "L".join(points)
 
 
-def _plain(number: float) -> str:
+def _format_number(number: float) -> str:
     return f"{number:.2f}".rstrip("0").rstrip(".")

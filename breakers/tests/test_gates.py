@@ -2,7 +2,7 @@
 
 import pytest
 
-from breakers import gates
+from breakers import gate_kinds as gates
 from breakers.tests.fleet import NOW, ORACLE, SECOND, dependency, reports
 from controlplane.core.gates import services
 from controlplane.core.gates.models import Gate
@@ -20,7 +20,7 @@ def asked(name=ORACLE, since=BEGAN, key="ramp:1:0:0"):
 
 def verdict(question, now=NOW):
     """Return the verdict after a run, as a ramp reads it."""
-    gates.answer_open(now)
+    gates.answer_gates(now)
     (answer,) = services.evaluate_questions([question], now)
     return answer.verdict, answer.evidence.get("why", "")
 
@@ -94,7 +94,7 @@ def test_the_same_answer_is_written_again_only_after_a_while():
     reports("core/a1", at=NOW + 20 * SECOND)
     asked()
 
-    written = [gates.answer_open(NOW + n * SECOND) for n in (0, 1, 14, 15)]
+    written = [gates.answer_gates(NOW + n * SECOND) for n in (0, 1, 14, 15)]
 
     assert written == [1, 0, 0, 1]
 
@@ -115,7 +115,7 @@ def test_many_gates_on_few_breakers_take_two_reads(django_assert_num_queries):
     reports("core/a1")
     for number in range(20):
         asked(key=f"ramp:{number}:0:0")
-    gates.answer_open(NOW)
+    gates.answer_gates(NOW)
 
     with django_assert_num_queries(2):
-        assert gates.answer_open(NOW + SECOND) == 0
+        assert gates.answer_gates(NOW + SECOND) == 0

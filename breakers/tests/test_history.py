@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from breakers.counts import BreakerCounts
 from breakers.models import Minute
-from breakers.states.history import Band, build_bands, build_spark, coarsen, sum_counts
+from breakers.states.history import Band, build_bands, build_spark, coarsen_bands, sum_counts
 
 FIRST = datetime(2026, 11, 22, 2, 0, tzinfo=UTC)
 
@@ -71,7 +71,7 @@ def test_nothing_counted_has_no_shares():
 def test_coarser_strip_is_as_bad_as_the_worst_minute_of_each_piece():
     rows = [minute(place) for place in range(10)] + [minute(12, worst=3), minute(13, worst=2)]
 
-    found = coarsen(build_bands(rows, FIRST, 15), 5)
+    found = coarsen_bands(build_bands(rows, FIRST, 15), 5)
 
     assert found == [Band(0, 10, "closed"), Band(10, 5, "open")]
 
@@ -79,4 +79,4 @@ def test_coarser_strip_is_as_bad_as_the_worst_minute_of_each_piece():
 def test_day_that_flaps_each_minute_stays_a_few_bands():
     rows = [minute(place, worst=1 + place % 3) for place in range(1440)]
 
-    assert len(coarsen(build_bands(rows, FIRST, 1440), 5)) == 1
+    assert len(coarsen_bands(build_bands(rows, FIRST, 1440), 5)) == 1

@@ -96,7 +96,7 @@ def test_complete_document_is_taken_again_unchanged():
 
 
 def test_editable_document_can_be_changed_by_one_parameter():
-    document = policy.without_aliases(policy.validate_policy({"breaker": {"failure_threshold": 5}}))
+    document = policy.remove_aliases(policy.validate_policy({"breaker": {"failure_threshold": 5}}))
 
     changed = policy.validate_policy(
         {**document, "breaker": {**document["breaker"], "failure_count": 7}}

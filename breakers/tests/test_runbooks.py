@@ -3,7 +3,7 @@
 import pytest
 
 from breakers import message_facts
-from breakers.models import Dependency, Service
+from breakers.models import Dependency, Probe, Service
 from breakers.probes import services as probes
 
 
@@ -27,6 +27,8 @@ def test_message_about_a_dependency_that_nobody_wrote_of():
 def test_message_about_a_store_that_is_away(settings):
     settings.PUBLIC_URL = "https://ops.example.org"
 
-    said = probes._find_runbook(Service(slug="redis"))
+    said = probes._message_facts(Probe(service=Service(slug="redis")), probes.ProbeState())[
+        "runbook"
+    ]
 
     assert said == "https://ops.example.org/runbooks/redis-down/"

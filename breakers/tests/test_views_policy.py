@@ -4,7 +4,7 @@ import pytest
 
 from breakers.models import Dependency, Registry
 from breakers.policies.differences import policy_sections
-from breakers.policies.policy import validate_outage, validate_policy, without_aliases
+from breakers.policies.policy import remove_aliases, validate_outage, validate_policy
 from breakers.tests.house import dependency, discovered
 from breakers.views.forms import parse_fields, untouched_texts
 from controlplane.core.clock import db_now
@@ -34,7 +34,7 @@ RICH = {
 
 def form_of(one: Dependency) -> dict[str, str]:
     """Return what the browser sends when nothing was touched."""
-    texts = untouched_texts(without_aliases(one.document), one.on_outage)
+    texts = untouched_texts(remove_aliases(one.document), one.on_outage)
     return {name: value for name, value in texts.items() if value}
 
 
@@ -57,11 +57,11 @@ def seen(browser) -> str:
 def test_form_that_nobody_touched_means_the_same_policy(fields):
     one = dependency("core->oracle", db_now(), **fields)
 
-    found, errors = parse_fields(untouched_texts(without_aliases(one.document), one.on_outage))
+    found, errors = parse_fields(untouched_texts(remove_aliases(one.document), one.on_outage))
 
     on_outage = found.pop("on_outage")
     assert errors == {}
-    assert validate_policy(found) == without_aliases(one.document)
+    assert validate_policy(found) == remove_aliases(one.document)
     assert validate_outage(on_outage) == one.on_outage
 
 
@@ -69,7 +69,7 @@ def test_form_that_nobody_touched_means_the_same_policy(fields):
 def test_breaker_switched_on_with_nothing_typed_has_its_defaults(window_type, size):
     one = dependency("core->oracle", db_now())
 
-    texts = untouched_texts(without_aliases(one.document), one.on_outage)
+    texts = untouched_texts(remove_aliases(one.document), one.on_outage)
     found, errors = parse_fields({**texts, "has.breaker": "on", "breaker.window_type": window_type})
 
     found.pop("on_outage")
@@ -80,7 +80,7 @@ def test_breaker_switched_on_with_nothing_typed_has_its_defaults(window_type, si
 def test_tier_chosen_with_nothing_typed_has_its_queue():
     one = dependency("core->oracle", db_now())
 
-    texts = untouched_texts(without_aliases(one.document), one.on_outage)
+    texts = untouched_texts(remove_aliases(one.document), one.on_outage)
     found, errors = parse_fields({**texts, "has.bulkhead": "on", "bulkhead.tier": "critical"})
 
     found.pop("on_outage")

@@ -1,1 +1,1 @@
-"""The screens of breakers: the board, one dependency, the map, fallbacks and infrastructure."""
+"""Pages of breakers: the board, one dependency, the map, fallbacks and infrastructure."""

@@ -1,7 +1,4 @@
-"""Forms that change a dependency: set or remove an override, remove the dependency.
-
-Each is a page of its own, and the same form in the dialog.
-"""
+"""Forms that set or remove an override, or remove a dependency."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -27,17 +24,19 @@ from .dependency import find_or_404, override_context
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def override(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
+def set_override(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
     form = OverrideForm(submitted_data(request), initial={"how_long": "1h"})
 
     def carry_out(actor: Actor, now: datetime) -> str:
-        asked = form.service_arguments()
-        made = overrides.set_override(caller=caller, callee=callee, **asked, actor=actor, now=now)
+        arguments = form.service_arguments()
+        made = overrides.set_override(
+            caller=caller, callee=callee, **arguments, actor=actor, now=now
+        )
         word = MODES[made.mode][0].lower()
         lasts = durations.readable(made.expires_at - now)
         return f"{caller} → {callee} is {word} for {lasts}; services are told now."
 
-    return _change(request, caller, callee, form, "breakers/override.html", carry_out)
+    return _handle_change(request, caller, callee, form, "breakers/override.html", carry_out)
 
 
 @signed_in
@@ -50,12 +49,12 @@ def remove_override(request: PersonRequest, caller: str, callee: str) -> HttpRes
         overrides.remove_override(caller=caller, callee=callee, reason=reason, actor=actor, now=now)
         return f"Nothing is forced upon {caller} → {callee} any more; its breakers begin closed."
 
-    return _change(request, caller, callee, form, "breakers/override_remove.html", carry_out)
+    return _handle_change(request, caller, callee, form, "breakers/override_remove.html", carry_out)
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def remove(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
+def remove_dependency(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
     require_admin(actor_of(request))
     form = BreakerReasonForm(submitted_data(request))
 
@@ -66,10 +65,10 @@ def remove(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
         )
         return f"{caller} → {callee} is no longer registered."
 
-    return _change(request, caller, callee, form, "breakers/remove.html", carry_out)
+    return _handle_change(request, caller, callee, form, "breakers/remove.html", carry_out)
 
 
-def _change(
+def _handle_change(
     request: PersonRequest,
     caller: str,
     callee: str,
@@ -84,13 +83,13 @@ def _change(
         carry_out,
         scope=SCOPE,
         template=template,
-        context=lambda now: _context(dependency, now),
+        context=lambda now: _change_context(dependency, now),
         back=reverse("dependency_page", args=[caller, callee]),
         refused=lambda error: render_refusal(request, dependency, error.detail),
     )
 
 
-def _context(dependency: Dependency, now: datetime) -> dict[str, Any]:
+def _change_context(dependency: Dependency, now: datetime) -> dict[str, Any]:
     present = Override.objects.filter(dependency=dependency, ended_at__isnull=True).first()
     return {
         "dependency": dependency,

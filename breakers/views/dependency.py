@@ -11,9 +11,10 @@ from django.views.decorators.http import require_GET
 from breakers.counts import COUNTERS
 from breakers.map import amplification
 from breakers.models import Dependency, Minute, Override, Service, Transition
-from breakers.policies.differences import Shown, compare_audit_values, policy_sections
+from breakers.policies.differences import compare_audit_values, policy_sections
 from breakers.services import overrides
 from breakers.states import dependency_status, history
+from controlplane.core.audit.differences import FieldChange
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.page_responses import PersonRequest, signed_in
@@ -36,18 +37,18 @@ TICKS = 4  # marks below the strip, six hours apart
 def dependency_page(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
     now = db_now()
     dependency = find_or_404(caller, callee)
-    return live.render_page(request, "dependency", _context(request, dependency, now))
+    return live.render_page(request, "dependency", _page_context(request, dependency, now))
 
 
 def find_or_404(caller: str, callee: str) -> Dependency:
-    """Return the dependency, also a removed one, whose history stays visible."""
+    """Return the dependency, also a removed one, as its history stays visible."""
     found = Dependency.objects.named(caller, callee).first()
     if found is None:
         raise Http404
     return found
 
 
-def _context(request: PersonRequest, dependency: Dependency, now: datetime) -> dict[str, Any]:
+def _page_context(request: PersonRequest, dependency: Dependency, now: datetime) -> dict[str, Any]:
     (stand,) = dependency_status.load_statuses([dependency], now)
     callee = Service.objects.filter(pk=dependency.callee).first()
     return {
@@ -66,9 +67,9 @@ def _context(request: PersonRequest, dependency: Dependency, now: datetime) -> d
 
 
 def override_context(override: Override | None, now: datetime) -> dict[str, Any]:
-    """Return the override and its acknowledgements.
+    """Return the override and its acknowledgements for templates.
 
-    `cells` has one entry per instance, at most 40.
+    `cells` has one entry per instance, at most 40: True if the instance applies the override.
     """
     if override is None:
         return {"override": None}
@@ -94,7 +95,7 @@ def _history_context(dependency: Dependency, now: datetime) -> dict[str, Any]:
         state: sum(band.length for band in bands if band.state == state) for state in history.WORST
     }
     return {
-        "bands": history.coarsen(bands, STRIP_MINUTES),
+        "bands": history.coarsen_bands(bands, STRIP_MINUTES),
         "lasting": lasting,
         "ticks": [now - timedelta(hours=24 * place / TICKS) for place in range(TICKS, 0, -1)],
         "hour": hour,
@@ -106,7 +107,7 @@ def _history_context(dependency: Dependency, now: datetime) -> dict[str, Any]:
 
 
 def _worst_chain(dependency: Dependency) -> amplification.RetryChain:
-    """Return the worst amplification of retries up to this dependency, by policy."""
+    """Return the worst amplification of retries up to this dependency, by the policies."""
     attempts = {(dependency.caller, dependency.callee): count_attempts(dependency.document)}
     rim = {dependency.caller}
     seen = {dependency.callee}
@@ -151,7 +152,7 @@ def _audit_context(request: PersonRequest, dependency: Dependency) -> dict[str, 
     if before := _parse_number(request.GET.get("audit_before", "")):
         rows = rows.filter(pk__lt=before)
     found = list(rows[: ENTRIES_SHOWN + 1])
-    entries: list[tuple[AuditEntry, list[Shown]]] = [
+    entries: list[tuple[AuditEntry, list[FieldChange]]] = [
         (entry, compare_audit_values(entry.before, entry.after)) for entry in found[:ENTRIES_SHOWN]
     ]
     older = found[ENTRIES_SHOWN - 1].pk if len(found) > ENTRIES_SHOWN else None

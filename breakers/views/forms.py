@@ -1,7 +1,4 @@
-"""Forms of breaker pages.
-
-The services and the policy validate; forms convert and keep what was typed.
-"""
+"""Forms of breaker pages; they convert texts, which services and policy validate."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,18 +10,19 @@ from django import forms
 from breakers.models import Override
 from breakers.policies.parameters import PARAMETERS, SECTIONS, Parameter
 from breakers.policies.policy import OUTAGE_ACTIONS, OUTAGE_FIELDS
-from breakers.policies.values import Errors, number_text, put
+from breakers.policies.values import number_text
 from controlplane.core.change_views import ServiceForm
+from controlplane.core.json_values import Errors, put
 from controlplane.core.reasons import MAX_CHARACTERS
 
 HOW_LONG = {"15m": "15 minutes", "1h": "1 hour", "4h": "4 hours", "24h": "24 hours"}
 OTHER = "other"
-LONG_TEXT = 300  # characters: what may be longer gets a field of several lines
-MAX_VALUE_LENGTH = 20_000  # characters of one field: far beyond what any parameter may be
+LONG_TEXT = 300  # characters; longer texts get a field of several lines
+MAX_VALUE_LENGTH = 20_000  # characters of one field, more than any parameter allows
 
 
 class OverrideForm(ServiceForm):
-    """Mode, reason and how long: one of the usual times, or as it is written."""
+    """Mode, reason and duration: one of the usual durations, or one that is typed."""
 
     renamed = {"expires_in": "how_long"}
 
@@ -38,7 +36,6 @@ class OverrideForm(ServiceForm):
     other = forms.CharField(max_length=20, required=False)
 
     def service_arguments(self) -> dict[str, Any]:
-        """The service's arguments."""
         how_long = self.given("how_long") or "1h"
         return {
             "mode": self.given("mode"),
@@ -53,7 +50,7 @@ class BreakerReasonForm(ServiceForm):
 
 @dataclass(frozen=True)
 class PolicyField:
-    """A parameter as the form shows it; `text` is its value as typed or as it stands."""
+    """A parameter in the form; `text` is its posted or present value."""
 
     parameter: Parameter
     text: str
@@ -75,7 +72,7 @@ class PolicyField:
 
 @dataclass(frozen=True)
 class PolicyFormSection:
-    """A section of the form; `is_on` where the policy says something of it."""
+    """A section of the form; `is_on` is True if the policy defines it."""
 
     name: str
     is_on: bool
@@ -84,10 +81,10 @@ class PolicyFormSection:
 
 
 def untouched_texts(document: Mapping[str, Any], on_outage: Mapping[str, Any]) -> dict[str, str]:
-    """Return the texts of an untouched form: the policy's values, as one would type them.
+    """Return the texts of the form before anything is typed: the policy's values.
 
-    Fields of a section that the policy lacks are empty, but for choices: a default that is posted
-    would go before that of a tier.
+    Fields of a section that the policy lacks are empty, except choices: a posted default would
+    override the value of a tier.
     """
     found = {}
     for parameter in PARAMETERS:
@@ -121,7 +118,7 @@ def read_posted(data: Mapping[str, Any]) -> dict[str, str]:
 
 
 def parse_fields(texts: Mapping[str, str]) -> tuple[dict[str, Any], Errors]:
-    """The fields that :func:`breakers.services.registry.put` takes, and what can't be read."""
+    """Return the policy fields of the texts, and errors of texts that can't be parsed."""
     errors: Errors = {}
     fields: dict[str, Any] = {}
     for parameter in PARAMETERS:
@@ -156,8 +153,8 @@ def unplaced_errors(errors: Errors) -> list[str]:
     """Return the errors that belong to no field of the form."""
     known = {one.path for one in PARAMETERS}
     return [
-        f"{path}: {' '.join(said)}"
-        for path, said in errors.items()
+        f"{path}: {' '.join(messages)}"
+        for path, messages in errors.items()
         if path not in known
         and path not in SECTIONS
         and not any(path.startswith(f"{one}.") for one in (*known, "routes", "on_outage"))
@@ -166,7 +163,7 @@ def unplaced_errors(errors: Errors) -> list[str]:
 
 
 def typed_text(parameter: Parameter, value: Any) -> str:
-    """Return a value as one would type it; nothing for a default that another field decides."""
+    """Return a value as a user would type it; empty for None or a default that varies."""
     if value is None or isinstance(value, dict):
         return ""
     if parameter.kind == "words":
@@ -179,7 +176,6 @@ def typed_text(parameter: Parameter, value: Any) -> str:
 
 
 def _parse_value(parameter: Parameter, text: str, errors: Errors) -> Any:
-    """Return the value of a field; empty means the default. Faults go to `errors`."""
     if not text:
         return None
     try:
@@ -199,12 +195,12 @@ def _parse_value(parameter: Parameter, text: str, errors: Errors) -> Any:
             case _:
                 return text
     except ValueError:
-        said = {
+        messages = {
             "whole": "Write a whole number.",
             "number": "Write a number.",
             "chain": "A line that begins with { has to be JSON.",
         }
-        put(errors, parameter.path, said[parameter.kind])
+        put(errors, parameter.path, messages[parameter.kind])
         return None
 
 
@@ -239,7 +235,7 @@ def _parse_outage(texts: Mapping[str, str], errors: Errors) -> dict[str, Any]:
 
 
 def errors_about(path: str, errors: Errors) -> list[str]:
-    """Return the errors of the field and of its entries (`retry.never.3`)."""
+    """Return the errors of a field and of its items (`retry.never.3`)."""
     return [
         text
         for place, texts in errors.items()

@@ -1,7 +1,4 @@
-"""Rendering of pages that stay current.
-
-Reports write no audit rows, so the live part is read anew each time.
-"""
+"""Rendering of pages with a part that is refreshed by live messages."""
 
 from typing import Any
 
@@ -19,7 +16,7 @@ PART = "live"
 @signed_in
 @require_GET
 def degradation_bar(request: PersonRequest) -> HttpResponse:
-    """The bar above every page that says how far the installation has degraded."""
+    """Render the bar with the degradation level, shown on top of every page."""
     response = render(request, "_degradation.html")
     response["Switchgear-Now"] = timestamp(db_now())
     return response
@@ -28,11 +25,9 @@ def degradation_bar(request: PersonRequest) -> HttpResponse:
 def render_page(
     request: PersonRequest, name: str, context: dict[str, Any], *, target: str = PART
 ) -> HttpResponse:
-    """Render `breakers/<name>.html`, or its live part if htmx asks for it.
+    """Render `breakers/<name>.html`, or only its live part `breakers/_<name>.html` for htmx.
 
-    The part is `breakers/_<name>.html`.
-
-    A folder may lead the name. The response carries the server's time.
+    `name` may begin with a folder. The response has the server's time in a header.
     """
     is_part = bool(request.htmx) and request.htmx.target == target
     folder, _, last = f"breakers/{name}".rpartition("/")

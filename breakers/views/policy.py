@@ -1,4 +1,4 @@
-"""The policy editor for present and new dependencies, with a preview of the changes."""
+"""The policy editor for new and registered dependencies, with a preview of the changes."""
 
 import hashlib
 from datetime import datetime
@@ -16,7 +16,6 @@ from breakers import names, publication
 from breakers.models import Dependency, Service
 from breakers.policies import policy
 from breakers.policies.differences import compare_policies
-from breakers.policies.values import Errors
 from breakers.services import registry
 from breakers.services.permissions import require_admin
 from breakers.views import forms
@@ -25,6 +24,7 @@ from controlplane.core import canonical
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.json_values import Errors
 from controlplane.core.page_responses import PersonRequest, show, signed_in
 
 PREVIEW = "preview"
@@ -36,10 +36,7 @@ MAX_SUGGESTED = 200
 @signed_in
 @require_GET
 def new_dependency(request: PersonRequest) -> HttpResponse:
-    """Ask for caller and callee, then open the empty form of their policy.
-
-    Nothing is written before that is saved.
-    """
+    """Show a form for caller and callee, then redirect to the policy editor."""
     require_admin(actor_of(request))
     caller, callee = (request.GET.get(name, "").strip() for name in ("caller", "callee"))
     errors: Errors = {}
@@ -62,16 +59,13 @@ def new_dependency(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def edit_policy(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
-    """Edit a policy: `do=save` saves, anything else previews.
-
-    htmx requests only the preview part.
-    """
+    """Show the policy editor; POST with `do=save` saves, any other POST previews."""
     require_admin(actor_of(request))
     dependency = _find_or_new(caller, callee)
     if request.method == "GET":
-        document = policy.without_aliases(dependency.document)
+        document = policy.remove_aliases(dependency.document)
         texts = forms.untouched_texts(document, dependency.on_outage)
-        return render(request, "breakers/edit.html", _context(dependency, texts, {}))
+        return render(request, "breakers/edit.html", _form_context(dependency, texts, {}))
     texts = forms.read_posted(request.POST)
     context = _validated_context(dependency, texts)
     wants_part = bool(request.htmx) and request.htmx.target == PREVIEW
@@ -86,7 +80,7 @@ def edit_policy(request: PersonRequest, caller: str, callee: str) -> HttpRespons
 def _save(
     request: PersonRequest, dependency: Dependency, context: dict[str, Any], now: datetime
 ) -> HttpResponse:
-    """Save the policy, unless somebody else changed it since the form was opened."""
+    """Save the policy, unless it was changed by somebody else since the form was opened."""
     caller, callee = dependency.caller, dependency.callee
     count = len(context["changes"])
     if not count and registry.is_registered(dependency):
@@ -107,7 +101,7 @@ def _save(
                 now=now,
             )
     except InvalidInput as error:
-        context = _context(dependency, context["texts"], error.errors)
+        context = _form_context(dependency, context["texts"], error.errors)
         return render(request, "breakers/edit.html", _with_posted(request, context), status=422)
     except Conflict as conflict:
         return render_refusal(request, dependency, conflict.detail)
@@ -119,7 +113,6 @@ def _save(
 
 
 def _find_or_new(caller: str, callee: str) -> Dependency:
-    """Return the dependency, registered or not, or a new unsaved one."""
     if not (names.is_slug(caller) and names.is_slug(callee)):
         raise Http404
     found = Dependency.objects.named(caller, callee).first()
@@ -127,16 +120,16 @@ def _find_or_new(caller: str, callee: str) -> Dependency:
 
 
 def _validated_context(dependency: Dependency, texts: dict[str, str]) -> dict[str, Any]:
-    """Return the context with the policy that the texts would make, and every error."""
+    """Return the form's context with the changes that saving would make, or the errors."""
     fields, errors = forms.parse_fields(texts)
     after: dict[str, Any] = {}
     for check in (_validate_document, _validate_outage):
         try:
             after |= check(fields)
         except InvalidInput as error:
-            for path, said in error.errors.items():
-                errors.setdefault(path, []).extend(said)
-    context = _context(dependency, texts, errors)
+            for path, problems in error.errors.items():
+                errors.setdefault(path, []).extend(problems)
+    context = _form_context(dependency, texts, errors)
     changes = [] if errors else compare_policies(_present_policy(dependency), after)
     return {**context, "fields": fields, "changes": changes, "judged": True}
 
@@ -158,7 +151,7 @@ def _validate_outage(fields: dict[str, Any]) -> dict[str, Any]:
     return {"on_outage": policy.validate_outage(fields["on_outage"])}
 
 
-def _context(dependency: Dependency, texts: dict[str, str], errors: Errors) -> dict[str, Any]:
+def _form_context(dependency: Dependency, texts: dict[str, str], errors: Errors) -> dict[str, Any]:
     return {
         "dependency": dependency,
         "texts": texts,
@@ -174,7 +167,7 @@ def _context(dependency: Dependency, texts: dict[str, str], errors: Errors) -> d
 
 
 def _with_posted(request: PersonRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Add the posted version and reason: the opened policy counts, not the present one."""
+    """Add the posted version and reason to the context; the version is that of the opened form."""
     return {
         **context,
         "seen": request.POST.get("seen", ""),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from breakers import gates as answering
+from breakers import gate_kinds as answering
 from breakers.dead_letters.bulk import eligibility, replays, worker
 from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import Departure, LetterStream, Replay
@@ -290,7 +290,7 @@ def test_an_open_breaker_of_the_consumer_holds_it(letters, state, holds):
     consumed(letters, "api", "billing")
     job = ask(letters.stream())
     reports("api/a1", state, of="api->billing", at=NOW + SECOND)
-    answering.answer_open(NOW + SECOND)
+    answering.answer_gates(NOW + SECOND)
 
     work(NOW + SECOND)
     job.refresh_from_db()
@@ -307,10 +307,10 @@ def test_it_goes_on_when_the_breaker_closes_and_asks_no_more(letters):
     consumed(letters, "api", "billing")
     job = ask(letters.stream())
     reports("api/a1", "open", of="api->billing", at=NOW + SECOND)
-    answering.answer_open(NOW + SECOND)
+    answering.answer_gates(NOW + SECOND)
     work(NOW + SECOND)
     reports("api/a1", "closed", of="api->billing", at=NOW + 5 * SECOND)
-    answering.answer_open(NOW + 5 * SECOND)
+    answering.answer_gates(NOW + 5 * SECOND)
 
     until_over(job, NOW + 5 * SECOND)
 
@@ -334,7 +334,7 @@ def test_a_breaker_that_nobody_reports_holds_nothing(letters):
     letters.fill(1)
     dependency("api->billing")
     job = ask(letters.stream(), waits_for=["api->billing"])
-    answering.answer_open(NOW + SECOND)
+    answering.answer_gates(NOW + SECOND)
 
     until_over(job, NOW + SECOND)
 

@@ -1,4 +1,4 @@
-"""`manage.py breakers status`: the states of all dependencies, at the server's shell."""
+"""Command `manage.py breakers status`, which prints the state of every dependency."""
 
 import json
 from argparse import ArgumentParser
@@ -24,7 +24,7 @@ class Command(ShellCommand):
         status.add_argument("--json", action="store_true", help="as GET /api/v1/breakers/ has it")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        rows = _rows()
+        rows = _load_rows()
         if options["json"]:
             self.stdout.write(json.dumps({"results": rows}, ensure_ascii=False, indent=2))
             return
@@ -32,29 +32,29 @@ class Command(ShellCommand):
             self.line("No dependency is known. Load some: manage.py config load config")
         width = max((len(row["name"]) for row in rows), default=0)
         for row in sorted(rows, key=lambda row: (WORST_FIRST.index(row["state"]), row["name"])):
-            self.line(f"{row['name']:{width}}  {_describe(row)}")
+            self.line(f"{row['name']:{width}}  {_format_row(row)}")
 
 
-def _rows() -> list[dict[str, Any]]:
+def _load_rows() -> list[dict[str, Any]]:
     now = db_now()
     found, last = [], 0
-    known = Dependency.objects.registered().order_by("id")
-    while page := list(known.filter(pk__gt=last)[:AT_ONCE]):
+    registered = Dependency.objects.registered().order_by("id")
+    while page := list(registered.filter(pk__gt=last)[:AT_ONCE]):
         found += resources.breaker_resources(dependency_status.load_statuses(page, now), now)
         last = page[-1].pk
     return found
 
 
-def _describe(row: dict[str, Any]) -> str:
+def _format_row(row: dict[str, Any]) -> str:
     counts = " ".join(f"{count} {state}" for state, count in row["counts"].items() if count)
     stale = f", {row['stale']} stale" if row["stale"] else ""
     rate = f"{row['failure_rate']:.1%}" if row["failure_rate"] is not None else "-"
-    said = f"{row['state']:9}  {row['criticality']:8}  {counts or 'no instances'}{stale}"
-    said += f"  failures {rate}"
+    line = f"{row['state']:9}  {row['criticality']:8}  {counts or 'no instances'}{stale}"
+    line += f"  failures {rate}"
     if override := row["override"]:
         obeyed = override["acknowledged"]
-        said += (
+        line += (
             f"  {override['mode']} until {override['expires_at']} by {override['set_by']}"
             f" ({obeyed['applied']} of {obeyed['instances']} apply it)"
         )
-    return said
+    return line

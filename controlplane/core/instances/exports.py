@@ -27,6 +27,11 @@ _CHECKED_TOGETHER = """
     WHERE checks -> %(switch)s ->> 'seen' >= %(since)s AND NOT starts_with(id, %(token)s)
       AND entry.value ->> 'seen' >= %(since)s
 """
+INSTANCES = "core_instance i"
+"""FROM item for SQL of other apps, with the columns `id`, `service`, `boot`, `reported_at`,
+`config_version` and `resilience`."""
+PRESENT_BOOT = f"{INSTANCES} ON i.id = s.instance AND i.boot = s.boot"
+"""JOIN item for rows `s` that belong to the present boot of an instance."""
 TOKEN_PREFIX = "token:"  # noqa: S105 - a caller without a name of its own goes by its token's.
 # Instances report all that they ever counted, also while nothing is to be counted. The last of
 # `tokens` reported last.

@@ -1,22 +1,22 @@
-"""Tables of breaker states that the data plane writes from the reports of instances.
+"""Tables of breaker states, of outages and of probe results.
 
-Rates and counters change with each report and are kept in the instance's row,
-`core.Instance.resilience`; these rows are written only on a change of state.
+Breaker states and transitions are written only when an instance reports a change; counters that
+change with each report are kept in `core.Instance.resilience`.
 """
 
 from django.db import models
 from django.db.models import Q
 
-from breakers.models.registry import Dependency
+from breakers.models.registry import Dependency, Service
 
 STATES = ("closed", "open", "half_open")
 
 
 class BreakerState(models.Model):
-    """The breaker of a dependency inside one instance, as its boot said last.
+    """The last reported state of a dependency's breaker in one instance.
 
-    Its rates are those of the report that changed it last; they are written anew whenever they
-    differ. Whether the instance is still there stands in its own row.
+    The rates are those of the last report that changed the row. A row counts only while the
+    instance's own row has the same boot and a recent report.
     """
 
     dependency = models.ForeignKey(Dependency, on_delete=models.CASCADE, related_name="states")
@@ -49,7 +49,7 @@ class BreakerState(models.Model):
 
 
 class Transition(models.Model):
-    """A breaker went from one state to another: once for each boot, dependency and `n`."""
+    """A change of a breaker's state in one instance, numbered by `n` within a boot."""
 
     dependency = models.ForeignKey(Dependency, on_delete=models.CASCADE, related_name="transitions")
     boot = models.UUIDField()
@@ -63,7 +63,7 @@ class Transition(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["dependency", "boot", "n"], name="transition_once"),
+            models.UniqueConstraint(fields=["dependency", "boot", "n"], name="transition_once")
         ]
         indexes = [
             models.Index(fields=["dependency", "-at"], name="transition_by_time"),
@@ -77,8 +77,8 @@ class Transition(models.Model):
 class Minute(models.Model):
     """A dependency during one minute, over all instances.
 
-    `worst` is 0 if nobody reported, 1 closed, 2 half-open, 3 open; `open`, `half_open` and
-    `instances` are the most there were at once. Counters are what was counted in that minute.
+    `worst` is 0 without reports, 1 closed, 2 half-open, 3 open. `open`, `half_open` and `instances`
+    are maxima within the minute; the counters are sums.
     """
 
     dependency = models.ForeignKey(Dependency, on_delete=models.CASCADE, related_name="minutes")
@@ -96,10 +96,58 @@ class Minute(models.Model):
     retry = models.BigIntegerField(default=0, db_default=0)
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["dependency", "minute"], name="minute_once"),
-        ]
+        constraints = [models.UniqueConstraint(fields=["dependency", "minute"], name="minute_once")]
         indexes = [models.Index(fields=["minute"], name="minute_by_time")]
 
     def __str__(self) -> str:
         return f"{self.dependency_id} at {self.minute:%H:%M}"
+
+
+class Alarm(models.Model):
+    """An outage of a dependency (`core->oracle`), from `since` until `closed_at`.
+
+    `rule` is always `outage`. `value` is the share (0 to 1) of instances with an open breaker,
+    `limit` the share from which the outage policy applies. Alerts of threshold rules are tables of
+    `slo`.
+    """
+
+    rule = models.CharField(max_length=40)
+    subject = models.CharField(max_length=250)
+    severity = models.CharField(max_length=8)
+    value = models.FloatField()
+    limit = models.FloatField()
+    evidence = models.JSONField(default=dict)
+    since = models.DateTimeField()
+    seen_at = models.DateTimeField()
+    closed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["rule", "subject"], condition=Q(closed_at__isnull=True), name="alarm_once"
+            )
+        ]
+        indexes = [models.Index(fields=["since"], name="alarm_by_time")]
+
+    def __str__(self) -> str:
+        return f"{self.rule} of {self.subject}"
+
+
+class Probe(models.Model):
+    """The last probe of a service's `probe_url`, and the service's state derived from probes.
+
+    `since` is the time of the last change of `is_away`; a probe in progress holds a lease until
+    `lease_until`.
+    """
+
+    service = models.OneToOneField(Service, on_delete=models.CASCADE, primary_key=True)
+    is_away = models.BooleanField(default=False)
+    failures = models.PositiveIntegerField(default=0)
+    since = models.DateTimeField(null=True, blank=True)
+    checked_at = models.DateTimeField(null=True, blank=True)
+    took_ms = models.FloatField(null=True, blank=True)
+    error = models.CharField(max_length=500, blank=True)
+    lease_until = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.service_id}: {'away' if self.is_away else 'there'}"

@@ -1,4 +1,4 @@
-"""Dependencies known only by reports: rediscovery of removed ones, and purging."""
+"""Dependencies known only from reports: rediscovery after a removal, and purging."""
 
 from datetime import datetime, timedelta
 
@@ -10,54 +10,52 @@ from breakers.policies.documents import COLUMNS
 from breakers.sql import fetch_all
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
+from controlplane.core.instances.exports import PRESENT_BOOT
 from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.live.change_notices import notify_changed
 
 ACTOR = system("reports")
 MAX_AT_ONCE = 500
 AFTER_REMOVAL = timedelta(minutes=1)
-"""Time an instance has to notice the removal of a policy."""
+"""Time in which instances may still report a removed dependency."""
 PURGE_UNSEEN_AFTER = timedelta(hours=1)
 PURGE_SILENT_AFTER = timedelta(days=1)
 
-_COME_BACK = """
+_COME_BACK = f"""
     SELECT d.id FROM breakers_dependency d
     WHERE d.removed_at IS NOT NULL AND EXISTS (
         SELECT FROM breakers_breakerstate s
-        JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
+        JOIN {PRESENT_BOOT}
         WHERE s.dependency_id = d.id AND i.reported_at >= %(fresh)s
           AND i.reported_at >= d.removed_at + make_interval(secs => %(after)s)
     )
     ORDER BY d.id LIMIT %(most)s
-"""
-# Never one that was told to services: the version of its end has to stay. Whoever reports it just
-# now holds on to the row, and it is left for later.
-_UNSEEN = """
+"""  # noqa: S608
+# Dependencies that were published (version > 0) stay, so that services learn of their removal. Rows
+# locked by a report are skipped until the next run.
+_UNSEEN = f"""
     SELECT d.id FROM breakers_dependency d
-    WHERE d.document = '{}' AND d.version = 0 AND d.removed_at IS NULL
+    WHERE d.document = '{{}}' AND d.version = 0 AND d.removed_at IS NULL
       AND d.registered_at < %(unseen)s
       AND NOT EXISTS (SELECT FROM breakers_override o WHERE o.dependency_id = d.id)
       AND NOT EXISTS (
           SELECT FROM breakers_breakerstate s
-          JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
+          JOIN {PRESENT_BOOT}
           WHERE s.dependency_id = d.id AND i.reported_at >= %(silent)s
       )
     ORDER BY d.id LIMIT %(most)s FOR UPDATE OF d SKIP LOCKED
-"""
+"""  # noqa: S608
 
 
-def rediscover(now: datetime) -> int:
-    """Make removed dependencies visible again, unregistered, if instances still report them.
-
-    Return how many. A report counts from a minute after the removal on.
-    """
+def rediscover_dependencies(now: datetime) -> int:
+    """Restore removed dependencies, without a policy, that instances still report."""
     if not _reported_again(now):
         return 0
     with transaction.atomic():
         registry = publication.lock()
         locked = Dependency.objects.select_for_update(no_key=True)
         rows = list(locked.filter(pk__in=_reported_again(now)).order_by("pk"))
-        if not rows:  # Somebody registered them meanwhile.
+        if not rows:  # They were registered meanwhile.
             return 0
         for row in rows:
             _reset_to_reported(row, now)
@@ -73,10 +71,7 @@ def rediscover(now: datetime) -> int:
 
 
 def purge_discovered(now: datetime) -> int:
-    """Delete unregistered dependencies without override that no instance reports; return how many.
-
-    Made-up names must not use up the capacity for ever.
-    """
+    """Delete dependencies without policy or override that no instance reports; return how many."""
     done = 0
     while (purged := _purge_some(now)) == MAX_AT_ONCE:
         done += purged

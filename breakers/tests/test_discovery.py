@@ -6,8 +6,8 @@ from uuid import uuid4
 import pytest
 
 from breakers.models import BreakerState, Dependency, Registry
-from breakers.services import overrides, registry
-from breakers.services.discovered import MAX_AT_ONCE
+from breakers.services import discovery, overrides, registry
+from breakers.services.discovery import MAX_AT_ONCE
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
@@ -36,7 +36,7 @@ def test_removed_dependency_that_is_still_reported_is_a_discovered_one_again(now
     one = removed(now)
     breaker(one, instance(now))
 
-    assert registry.rediscover(now) == 1
+    assert discovery.rediscover_dependencies(now) == 1
 
     found = registry.find_dependency("core", "oracle")
     assert found.is_discovered
@@ -54,7 +54,7 @@ def test_removed_dependency_that_is_still_reported_is_a_discovered_one_again(now
 
 def test_it_can_be_forced_again(now):
     breaker(removed(now), instance(now))
-    registry.rediscover(now)
+    discovery.rediscover_dependencies(now)
 
     forced = overrides.set_override(
         caller="core", callee="oracle", mode="forced_open", reason=REASON, expires_in="1h",
@@ -66,41 +66,41 @@ def test_it_can_be_forced_again(now):
 
 def test_second_look_finds_nothing(now):
     breaker(removed(now), instance(now))
-    registry.rediscover(now)
+    discovery.rediscover_dependencies(now)
 
-    assert registry.rediscover(now) == 0
+    assert discovery.rediscover_dependencies(now) == 0
     assert Registry.objects.get().version == 3
 
 
 def test_report_within_a_minute_of_the_removal_may_not_have_heard_of_it(now):
     breaker(removed(now, ago=timedelta(seconds=59)), instance(now))
 
-    assert registry.rediscover(now) == 0
+    assert discovery.rediscover_dependencies(now) == 0
 
 
 def test_instance_that_is_silent_brings_nothing_back(now):
     breaker(removed(now, ago=5 * MINUTE), instance(now, ago=60))
 
-    assert registry.rediscover(now) == 0
+    assert discovery.rediscover_dependencies(now) == 0
 
 
 def test_word_of_a_former_boot_brings_nothing_back(now):
     breaker(removed(now), instance(now), boot=uuid4())
 
-    assert registry.rediscover(now) == 0
+    assert discovery.rediscover_dependencies(now) == 0
 
 
 def test_made_up_name_is_forgotten(now):
     discovered(now - DAY)
 
-    assert registry.purge_discovered(now) == 1
+    assert discovery.purge_discovered(now) == 1
     assert not Dependency.objects.exists()
 
 
 def test_name_of_a_silent_instance_is_forgotten_with_what_it_said(now):
     breaker(discovered(now - 2 * DAY), instance(now, ago=DAY.total_seconds() + 1))
 
-    assert registry.purge_discovered(now) == 1
+    assert discovery.purge_discovered(now) == 1
     assert not BreakerState.objects.exists()
 
 
@@ -108,13 +108,13 @@ def test_name_of_a_silent_instance_is_forgotten_with_what_it_said(now):
 def test_name_that_was_reported_within_a_day_stays(now, ago):
     breaker(discovered(now - 2 * DAY), instance(now, ago=ago))
 
-    assert registry.purge_discovered(now) == 0
+    assert discovery.purge_discovered(now) == 0
 
 
 def test_name_that_is_new_stays(now):
     discovered(now - timedelta(minutes=59))
 
-    assert registry.purge_discovered(now) == 0
+    assert discovery.purge_discovered(now) == 0
 
 
 def test_registered_removed_and_forced_ones_stay(now):
@@ -127,7 +127,7 @@ def test_registered_removed_and_forced_ones_stay(now):
         actor=OPERATOR, now=long_ago,
     )  # fmt: skip
 
-    assert registry.purge_discovered(now) == 0
+    assert discovery.purge_discovered(now) == 0
     assert Dependency.objects.count() == 3
 
 
@@ -137,4 +137,4 @@ def test_more_than_one_batch_is_forgotten_in_one_go(now):
         for n in range(MAX_AT_ONCE + 1)
     )
 
-    assert registry.purge_discovered(now) == MAX_AT_ONCE + 1
+    assert discovery.purge_discovered(now) == MAX_AT_ONCE + 1

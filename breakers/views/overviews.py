@@ -1,0 +1,110 @@
+"""Pages over all dependencies: the board, the fallback matrix, the infrastructure and the map."""
+
+from django.db.models import F
+from django.http import HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from breakers.map import fallback_coverage
+from breakers.map import graph as map_graph
+from breakers.models import Channel, Probe, Service
+from breakers.models.registry import Criticality
+from breakers.states import board
+from breakers.views import live
+from controlplane.core.clock import db_now
+from controlplane.core.page_responses import PersonRequest, signed_in
+
+BOARD_FILTERS = ("state", "criticality", "caller", "q")
+MAX_SERVICES = 200
+AWAY_FIRST = F("probe__is_away").desc(nulls_last=True)
+GROUPS = (
+    ("Stores and other people's services", (Service.Kind.STORE, Service.Kind.EXTERNAL)),
+    (
+        "Services, workers and clients",
+        (Service.Kind.SERVICE, Service.Kind.WORKER, Service.Kind.CLIENT),
+    ),
+)
+
+
+@signed_in
+@require_GET
+def breakers_page(request: PersonRequest) -> HttpResponse:
+    now = db_now()
+    asked = board.parse_filter(request.GET)
+    found = board.load_page(asked, now)
+    callers = board.list_callers()
+    context = {
+        "now": now,
+        "asked": asked,
+        "found": found,
+        "tally": found.tally,
+        "callers": callers if len(callers) <= board.MAX_CALLERS else [],
+        "criticalities": Criticality.values,
+    }
+    response = live.render_page(request, "board", context)
+    if request.htmx and request.htmx.trigger == "search":
+        kept = request.GET.copy()
+        for name in [*kept]:
+            if name not in BOARD_FILTERS or not kept[name]:
+                del kept[name]
+        path = reverse("breakers_page")
+        response["HX-Replace-Url"] = f"{path}?{kept.urlencode()}" if kept else path
+    return response
+
+
+@signed_in
+@require_GET
+def fallbacks_page(request: PersonRequest) -> HttpResponse:
+    now = db_now()
+    asked = fallback_coverage.parse_filter(request.GET)
+    matrix = fallback_coverage.load_matrix(asked, now)
+    context = {
+        "now": now,
+        "asked": asked,
+        "matrix": matrix,
+        "gaps": [(gap, matrix.counts[gap.name]) for gap in fallback_coverage.GAPS],
+        "criticalities": Criticality.values,
+    }
+    return live.render_page(request, "fallbacks", context)
+
+
+@signed_in
+@require_GET
+def infrastructure_page(request: PersonRequest) -> HttpResponse:
+    now = db_now()
+    groups = []
+    for title, kinds in GROUPS:
+        found = Service.objects.filter(kind__in=kinds).select_related("probe")
+        rows = list(found.order_by(AWAY_FIRST, "-level", "slug")[: MAX_SERVICES + 1])
+        groups.append(
+            {"title": title, "services": rows[:MAX_SERVICES], "more": len(rows) > MAX_SERVICES}
+        )
+    channels = Channel.objects.order_by("stream", "name")[: 2 * MAX_SERVICES]
+    context = {
+        "now": now,
+        "groups": groups,
+        "known": any(group["services"] for group in groups),
+        "answering": Probe.objects.filter(checked_at__isnull=False, error="").exists(),
+        "away": Service.objects.filter(probe__is_away=True).count(),
+        "streams": [one for one in channels if one.kind == Channel.Kind.STREAM],
+        "sockets": [one for one in channels if one.kind == Channel.Kind.REALTIME],
+    }
+    return live.render_page(request, "infrastructure", context)
+
+
+@signed_in
+@require_GET
+def map_page(request: PersonRequest) -> HttpResponse:
+    """Show the dependency map, around a service if `?service=core` names one."""
+    now = db_now()
+    asked = request.GET.get("service", "").strip()[:60]
+    picture = map_graph.draw_map(asked, now)
+    context = {
+        "now": now,
+        "asked": asked,
+        "picture": picture,
+        "table": sorted(picture.lines, key=map_graph.worst_first),
+        "arrows": ("calm", "half", "open"),
+        "most_drawn": map_graph.MAX_DRAWN,
+    }
+    return live.render_page(request, "map", context)
