@@ -44,7 +44,7 @@ def open_alarms(_now: datetime) -> QuerySet[Alarm]:
 
 @attention_source(8, only_if=open_states)
 def list_open_breakers(now: datetime) -> Sequence[AttentionItem]:
-    """List open breakers of important dependencies; those of critical ones are critical items."""
+    """List open breakers of important dependencies; critical dependencies come first."""
     return [
         AttentionItem(
             kind="breaker_open",

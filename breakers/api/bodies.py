@@ -24,7 +24,9 @@ class DependencyBody(MutationBody):
     response_shape = PutShape
 
     protocol = Text(required=False)
-    timeout_ms = serializers.JSONField(required=False, help_text="Milliseconds, of one try.")
+    timeout_ms = serializers.JSONField(
+        required=False, help_text="Timeout of one attempt in milliseconds."
+    )
     routes = Routes(required=False)
     criticality = Text(required=False, help_text=f"One of {', '.join(CRITICALITIES)}.")
     mode = Text(required=False, help_text="`sync` or `async`.")
@@ -40,9 +42,9 @@ class DependencyBody(MutationBody):
     on_outage = serializers.JSONField(
         required=False,
         help_text='`{"action": "trip", "switch": "segment:x", "open_share": 0.5, "for_seconds": '
-        '30, "expires_in": "1h"}`, or `"fallback"` without a switch.',
+        '30, "expires_in": "1h"}`; the action `fallback` takes no switch.',
     )
-    reason = Text(required=False, max_length=2000, help_text="Why; for the audit trail.")
+    reason = Text(required=False, max_length=2000, help_text="Recorded in the audit trail.")
 
 
 class NewDependencyBody(DependencyBody):
@@ -51,8 +53,8 @@ class NewDependencyBody(DependencyBody):
 
 
 class PutDependencyBody(DependencyBody):
-    caller = Text(required=False, help_text="That of the address, if it is said.")
-    callee = Text(required=False, help_text="That of the address, if it is said.")
+    caller = Text(required=False, help_text="If given, the same as in the path.")
+    callee = Text(required=False, help_text="If given, the same as in the path.")
 
 
 class RemovalBody(MutationBody):
@@ -61,8 +63,10 @@ class RemovalBody(MutationBody):
 
 class OverrideBody(MutationBody):
     mode = Text(help_text=f"One of {', '.join(Override.Mode.values)}.")
-    reason = Text(help_text="What you saw and where: at least 10 columns, and not vague.")
-    expires_in = Text(required=False, help_text="`90s` to `30d`; a reset needs none.")
+    reason = Text(help_text="The observation and its place, at least 10 columns.")
+    expires_in = Text(
+        required=False, help_text="A duration from `1s` to `30d`; optional for `reset`."
+    )
 
 
 class ServiceBody(MutationBody):
@@ -73,10 +77,12 @@ class ServiceBody(MutationBody):
     owner = Text(required=False)
     runbook_url = Text(required=False)
     notes = Text(required=False)
-    level = serializers.JSONField(required=False, help_text="1, 2 or 3.")
-    loses = serializers.JSONField(required=False, help_text="A list of texts.")
-    keeps = serializers.JSONField(required=False, help_text="A list of texts.")
-    used_by = serializers.JSONField(required=False, help_text="A list of slugs.")
+    level = serializers.JSONField(
+        required=False, help_text="Degradation level while the service is away: 1, 2 or 3."
+    )
+    loses = serializers.JSONField(required=False, help_text="List of functions that are lost.")
+    keeps = serializers.JSONField(required=False, help_text="List of functions that still work.")
+    used_by = serializers.JSONField(required=False, help_text="List of slugs.")
     failure_mode = Text(required=False)
     fallback = Text(required=False)
     impact = Text(required=False)
@@ -93,7 +99,7 @@ class DependencyFilters(Filters):
     callee = serializers.CharField(required=False, max_length=60)
     criticality = serializers.ChoiceField(CRITICALITIES, required=False)
     q = serializers.CharField(
-        required=False, max_length=200, help_text="In caller, callee or owner."
+        required=False, max_length=200, help_text="Text contained in caller, callee or owner."
     )
 
 
@@ -103,7 +109,9 @@ class BreakerFilters(DependencyFilters):
 
 class ServiceFilters(Filters):
     kind = serializers.ChoiceField(Service.Kind.values, required=False)
-    q = serializers.CharField(required=False, max_length=200, help_text="In slug, name or owner.")
+    q = serializers.CharField(
+        required=False, max_length=200, help_text="Text contained in slug, name or owner."
+    )
 
 
 class HistoryFilters(Filters):
@@ -111,5 +119,5 @@ class HistoryFilters(Filters):
         required=False,
         min_value=0,
         max_value=1440,
-        help_text="So many of the last minutes are told as well; 60.",
+        help_text="Number of the last minutes to include; 60 by default.",
     )

@@ -130,7 +130,7 @@ class DependencyMap:
 
 
 def draw_map(focus: str, now: datetime) -> DependencyMap:
-    """Return the map of all services, or of those around `focus` if there are too many."""
+    """Return the map of all services, or of the neighborhood of `focus` if they are too many."""
     graph = _load_graph()
     names = graph.services
     chosen = focus if focus in names else ""

@@ -37,7 +37,7 @@ def iterate_values(document: Mapping[str, Any], path: str = "") -> Iterator[tupl
 def list_differences(
     before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
 ) -> list[Difference]:
-    """Return the differences in the order of `after`, then those only in `before`."""
+    """Return the differences in the order of `after`, then values only `before` has."""
     was, becomes = dict(iterate_values(before or {})), dict(iterate_values(after or {}))
     return [
         Difference(path, was.get(path), becomes.get(path))

@@ -1,4 +1,4 @@
-"""The tick that probes services: claims those that are due, records and announces results."""
+"""The tick that probes due services, records the results and announces changes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

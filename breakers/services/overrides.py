@@ -50,7 +50,7 @@ APPLIED = f"""
 
 @dataclass(frozen=True)
 class OverrideAcknowledgement:
-    """Reporting instances of the caller, those that apply the override, and the first others."""
+    """Numbers of reporting instances and of those that apply an override."""
 
     applied: int
     instances: int

@@ -57,6 +57,18 @@ KIND_ICONS = {
     "external": "global",
 }
 
+for _name, _filter in (
+    ("state_word", lambda state: STATES.get(state, ("", state, ""))[1].lower()),
+    ("state_icon", lambda state: STATES.get(state, ("unknown", "", ""))[0]),
+    ("mode_word", lambda mode: MODES.get(mode, (mode, ""))[0]),
+    ("mode_does", lambda mode: MODES.get(mode, ("", ""))[1]),
+    ("counter_word", lambda name: COUNTER_WORDS.get(name, name)),
+    ("fallback_word", lambda mode: FALLBACK_WORDS.get(mode, mode)),
+    ("kind_icon", lambda kind: KIND_ICONS.get(kind, "unknown")),
+    ("replace_underscores", lambda name: name.replace("_", " ")),
+):
+    register.filter(_name, _filter)
+
 
 @register.simple_tag
 def breaker_state(state: str, detail: str = "") -> SafeString:
@@ -70,16 +82,6 @@ def breaker_state(state: str, detail: str = "") -> SafeString:
     )
 
 
-@register.filter
-def state_word(state: str) -> str:
-    return STATES.get(state, ("", state, ""))[1].lower()
-
-
-@register.filter
-def state_icon(state: str) -> str:
-    return STATES.get(state, ("unknown", "", ""))[0]
-
-
 @register.simple_tag
 def breaker_mode(mode: str) -> SafeString:
     """Return a forced mode as icon and word."""
@@ -87,16 +89,6 @@ def breaker_mode(mode: str) -> SafeString:
     return format_html(
         '<span class="state state--ramping">{}<span>{}</span></span>', icon("override"), word
     )
-
-
-@register.filter
-def mode_word(mode: str) -> str:
-    return MODES.get(mode, (mode, ""))[0]
-
-
-@register.filter
-def mode_does(mode: str) -> str:
-    return MODES.get(mode, ("", ""))[1]
 
 
 @register.simple_tag
@@ -154,35 +146,15 @@ def milliseconds(value: Any) -> str:
 
 
 @register.filter
-def replace_underscores(name: str) -> str:
-    return name.replace("_", " ")
-
-
-@register.filter
 def minutes_long(count: int) -> str:
     """Return minutes as `5 min` or `2 h 10 min`."""
     return durations.readable(timedelta(minutes=count))
 
 
 @register.filter
-def counter_word(name: str) -> str:
-    return COUNTER_WORDS.get(name, name)
-
-
-@register.filter
-def fallback_word(mode: str) -> str:
-    return FALLBACK_WORDS.get(mode, mode)
-
-
-@register.filter
 def hop_words(hop: Any) -> str:
     """Return a hop of a fallback chain, or any small object, as one line."""
     return differences.hop_line(hop)
-
-
-@register.filter
-def kind_icon(kind: str) -> str:
-    return KIND_ICONS.get(kind, "unknown")
 
 
 @register.simple_tag

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from demo.http_calls import Unreachable, call
@@ -21,49 +22,7 @@ BUTTONS: Mapping[str, tuple[str, Mapping[str, object]]] = {
 ONLY = {"garble": "core", "overload": "oracle"}
 """Buttons that only one service has."""
 
-_PAGE = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta http-equiv="refresh" content="5">
-<meta name="viewport" content="width=device-width">
-<link rel="icon" href="data:,">
-<title>Switchgear demo</title>
-<style>
-  :root {{ color-scheme: light dark;
-    --page: #f6f7f8; --card: #fff; --ink: #16181d; --quiet: #5b6470; --line: #d9dde3;
-    --well: #0f6b5c; --ill: #b3261e; --ill-card: #fdeceb }}
-  @media (prefers-color-scheme: dark) {{ :root {{
-    --page: #14171c; --card: #1d2127; --ink: #eceff3; --quiet: #a3adba; --line: #343a43;
-    --well: #6fd3bf; --ill: #ff9a91; --ill-card: #3a1f1e }} }}
-  body {{ font: 16px/1.5 system-ui, sans-serif; background: var(--page); color: var(--ink);
-    max-width: 52rem; margin: 2rem auto; padding: 0 1rem }}
-  h1 {{ font-size: 1.5rem; margin: 0 0 .25rem }}
-  p {{ margin: 0 0 1.5rem; color: var(--quiet) }}
-  a {{ color: inherit }}
-  section {{ background: var(--card); border: 1px solid var(--line); border-radius: 12px;
-    padding: 1rem 1.25rem; margin: 0 0 1rem }}
-  section.ill {{ background: var(--ill-card); border-color: var(--ill) }}
-  h2 {{ font-size: 1.1rem; margin: 0; display: flex; gap: .75rem; align-items: baseline;
-    flex-wrap: wrap }}
-  h2 span {{ font-size: .95rem; color: var(--well) }}
-  section.ill h2 span {{ color: var(--ill); overflow-wrap: anywhere }}
-  form {{ display: flex; flex-wrap: wrap; gap: .5rem; margin: .75rem 0 0 }}
-  button {{ font: inherit; font-size: .95rem; min-height: 2.5rem; padding: 0 .9rem;
-    color: inherit; background: none; border: 1px solid var(--line); border-radius: 8px;
-    cursor: pointer }}
-  button:hover {{ border-color: currentColor }}
-  button[value=mend] {{ color: var(--well) }}
-  ul {{ list-style: none; margin: 0; padding: 0 }}
-  li.ill {{ color: var(--ill) }}
-</style>
-<h1>Three services, and faults for them</h1>
-<p>What they do is to be seen in <a href="{console}">the console</a>. A fault is over after ten
-minutes. Core applies version {version} of the console's switches, {stopped} of them not
-released.</p>
-{rows}
-<section class="{state}"><h2>What core calls</h2><ul>{calls}</ul></section>
-</html>
-"""
+_PAGE = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
 _ROW = (
     '<section class="{state}"><h2>{name} <span>{now}</span></h2>'
     '<form method="post" action="/"><input type="hidden" name="service" value="{name}">{buttons}'

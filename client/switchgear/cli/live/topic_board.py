@@ -43,7 +43,7 @@ class TopicBoard:
             self._print_line(topic, line, message["at"])
 
     def refetch(self, topics: Iterable[str] | None = None) -> None:
-        """Read topics (None: all) over HTTP; print changes, at first what is not normal."""
+        """Read topics (None: all) over HTTP; print changed lines, at first only abnormal ones."""
         for topic in list(self.topics if topics is None else topics):
             try:
                 found = _read_topic(self._call, topic, self._known.get(topic, {}))
