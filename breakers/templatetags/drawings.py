@@ -49,7 +49,23 @@ def instances_bar(status: DependencyStatus) -> SafeString:
         *((state, status.counts[state]) for state in ("open", "half_open", "closed")),
         ("stale", status.stale),
     ]
-    return _stacked(parts)
+    whole = sum(count for _, count in parts) or 1
+    drawn, left = [], 0.0
+    for name, count in parts:
+        width = 100 * count / whole
+        if count:
+            drawn.append((name, _format_number(left), _format_number(max(width, 2.5))))
+        left += width
+    rects = format_html_join(
+        "",
+        '<rect class="shares__part shares__part--{}" x="{}" width="{}" height="6"></rect>',
+        drawn,
+    )
+    return format_html(
+        '<svg class="shares" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" '
+        'focusable="false">{}</svg>',
+        rects,
+    )
 
 
 @register.simple_tag
@@ -113,26 +129,6 @@ def _band_rectangle(band: Band) -> tuple[str, int, int, int, int, str]:
     lasted = durations.readable(timedelta(minutes=band.length))
     title = f"{STATES[band.state][1]} for {lasted}"
     return band.state, band.start, STRIP_HEIGHT - height, band.length, height, title
-
-
-def _stacked(parts: Sequence[tuple[str, int]]) -> SafeString:
-    whole = sum(count for _, count in parts) or 1
-    drawn, left = [], 0.0
-    for name, count in parts:
-        width = 100 * count / whole
-        if count:
-            drawn.append((name, _format_number(left), _format_number(max(width, 2.5))))
-        left += width
-    rects = format_html_join(
-        "",
-        '<rect class="shares__part shares__part--{}" x="{}" width="{}" height="6"></rect>',
-        drawn,
-    )
-    return format_html(
-        '<svg class="shares" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" '
-        'focusable="false">{}</svg>',
-        rects,
-    )
 
 
 def _piece_path(piece: Sequence[tuple[int, float]], step: float) -> str:

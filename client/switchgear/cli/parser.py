@@ -135,11 +135,11 @@ def one_of(*options: Option) -> Option:
     return add
 
 
-def reason(text: str, *, required: bool = True) -> Option:
+def reason_option(text: str, *, required: bool = True) -> Option:
     return option("--reason", required=required, metavar="TEXT", help=text)
 
 
-def break_glass(text: str) -> Option:
+def break_glass_options(text: str) -> Option:
     """Return the options that override safety rules."""
 
     def add(parser: argparse._ActionsContainer) -> None:

@@ -7,7 +7,7 @@ from switchgear.cli.api_client import Document, url_path
 from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import output
 from switchgear.cli.formatting import StyledText, pluralize
-from switchgear.cli.parser import DRY_RUN, Commands, option, parse_duration, reason
+from switchgear.cli.parser import DRY_RUN, Commands, option, parse_duration, reason_option
 from switchgear.cli.views import breakers as views
 
 MODES = ("forced_open", "forced_closed", "disabled", "metrics_only")
@@ -28,7 +28,7 @@ def register(commands: Commands) -> None:
         option("--q", metavar="TEXT", help="in caller, callee or owner"),
     )
     dependency = option("dependency", parse=_parse_dependency, metavar="CALLER/CALLEE")
-    why = reason("what you saw and where (at least 10 letters, and not vague)")
+    why = reason_option("what you saw and where (at least 10 letters, and not vague)")
     breakers.add("show", show_breaker, "one breaker and its policy", dependency)
     breakers.add(
         "override",

@@ -9,7 +9,7 @@ from switchgear.cli.api_client import Document, url_path
 from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import letter_jobs, output
 from switchgear.cli.formatting import StyledText
-from switchgear.cli.parser import DRY_RUN, Commands, option, parse_rate, reason
+from switchgear.cli.parser import DRY_RUN, Commands, option, parse_rate, reason_option
 from switchgear.cli.views import letters as views
 
 MORE = (
@@ -32,7 +32,7 @@ STREAM = option("stream", metavar="STREAM", help="axiom:dlq:events, or outbox")
 
 def register(dlq: Commands) -> None:
     ids = option("ids", nargs="*", metavar="ID", help="letters, by their ids")
-    why = reason("what was wrong, and what has changed since")
+    why = reason_option("what was wrong, and what has changed since")
     edit = option(
         "--edit",
         action="append",

@@ -7,7 +7,7 @@ from switchgear.cli.api_client import Document, url_path
 from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import output
 from switchgear.cli.formatting import StyledText
-from switchgear.cli.parser import Commands, option, reason
+from switchgear.cli.parser import Commands, option, reason_option
 from switchgear.cli.views import letters as views
 
 MAX_LISTED = 50
@@ -28,7 +28,7 @@ def register(dlq: Commands) -> None:
         option("--stream", metavar="STREAM", help="only of this one"),
     )
     job = option("job", type=int, metavar="JOB", help="its number")
-    why = reason("why; it is kept in the audit trail", required=False)
+    why = reason_option("why; it is kept in the audit trail", required=False)
     jobs.add("show", show_job, "one job", job)
     jobs.add("follow", follow_given_job, "one job until it is over", job)
     for verb, summary in VERBS.items():

@@ -6,7 +6,7 @@ from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import letter_actions, letter_jobs, output
 from switchgear.cli.commands.letter_actions import SERVER, STREAM, read_filters
 from switchgear.cli.formatting import StyledText
-from switchgear.cli.parser import DRY_RUN, Commands, option, parse_count, reason
+from switchgear.cli.parser import DRY_RUN, Commands, option, parse_count, reason_option
 from switchgear.cli.views import letters as views
 
 MAX_SHOWN = 50
@@ -52,7 +52,7 @@ def register(commands: Commands) -> None:
         restore_letter,
         "put a letter from the archive back",
         option("number", type=int, metavar="NUMBER", help="as `dlq archive` shows it"),
-        reason("why it has to come back"),
+        reason_option("why it has to come back"),
         DRY_RUN,
     )
     letter_jobs.register(dlq)

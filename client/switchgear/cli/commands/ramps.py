@@ -8,7 +8,7 @@ from switchgear.cli.api_client import Document, switch_path, url_path
 from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import output
 from switchgear.cli.formatting import StyledText, parse_time
-from switchgear.cli.parser import DRY_RUN, Commands, option, reason
+from switchgear.cli.parser import DRY_RUN, Commands, option, reason_option
 from switchgear.cli.views import ramps as views
 from switchgear.evaluation.snapshot import resolve_switch_id
 
@@ -42,7 +42,7 @@ def register(commands: Commands) -> None:
         metavar="N",
         help="the step to be left, from 1, as you saw it; at another nothing happens",
     )
-    why = reason("why; it is kept in the audit trail")
+    why = reason_option("why; it is kept in the audit trail")
     ramps.add("show", show_ramp, "one ramp, its steps and gates", ramp)
     ramps.add("follow", follow_given_ramp, "one ramp until it is over", ramp)
     for verb, summary in VERBS.items():

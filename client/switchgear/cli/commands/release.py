@@ -13,11 +13,11 @@ from switchgear.cli.parser import (
     DRY_RUN,
     SWITCH,
     Commands,
-    break_glass,
+    break_glass_options,
     one_of,
     option,
     read_break_glass,
-    reason,
+    reason_option,
 )
 
 PERCENTS = (5.0, 25.0, 100.0)
@@ -29,7 +29,7 @@ def register(commands: Commands) -> None:
         release_switch,
         "let traffic flow again, by a ramp or at once",
         SWITCH,
-        reason("why traffic may flow again"),
+        reason_option("why traffic may flow again"),
         one_of(
             option("--immediate", action="store_true", help="all of it now, without a ramp"),
             option(
@@ -48,7 +48,7 @@ def register(commands: Commands) -> None:
             help="what each step has to pass: manual, slo:NAME, samples:NAME, breaker:A->B,"
             " external:NAME or KIND:FIELD=VALUE,...; again for another",
         ),
-        break_glass("override what is in the way; again for another rule"),
+        break_glass_options("override what is in the way; again for another rule"),
         DRY_RUN,
         option("--follow", action="store_true", help="until the ramp is over"),
         details="The ramp is 5, 25 and 100 %, 5 minutes each, unless a plan is said. The global"

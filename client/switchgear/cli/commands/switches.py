@@ -11,14 +11,14 @@ from switchgear.cli.parser import (
     DRY_RUN,
     SWITCH,
     Commands,
-    break_glass,
+    break_glass_options,
     one_of,
     option,
     parse_count,
     parse_duration,
     parse_switch,
     read_break_glass,
-    reason,
+    reason_option,
 )
 from switchgear.cli.views import switches as views
 from switchgear.evaluation.scopes import GLOBAL_ID
@@ -47,7 +47,7 @@ def register(commands: Commands) -> None:
         engage_switch,
         "stop what a switch guards",
         SWITCH,
-        reason("what is wrong, where or why (at least 10 letters, and not vague)"),
+        reason_option("what is wrong, where or why (at least 10 letters, and not vague)"),
         one_of(
             option(
                 "--for",
@@ -65,7 +65,9 @@ def register(commands: Commands) -> None:
             ),
         ),
         option("--on-expiry", choices=ON_EXPIRY, help="what happens then"),
-        break_glass("override this safety rule now; again for another. It has to be reviewed"),
+        break_glass_options(
+            "override this safety rule now; again for another. It has to be reviewed"
+        ),
         DRY_RUN,
         option("--wait", action="store_true", help="until every instance says that it applies it"),
         option(
@@ -92,7 +94,7 @@ def register(commands: Commands) -> None:
             help="from now, later than it expires already; 30m, 24h, … or permanent"
             " (needs approval)",
         ),
-        reason("why it has to stay"),
+        reason_option("why it has to stay"),
         DRY_RUN,
     )
     commands.add(
