@@ -1,4 +1,4 @@
-"""Threshold rules looked at, as their tick does, and what is open of them."""
+"""Helpers that evaluate threshold rules like their tick does, and list open alerts."""
 
 from datetime import datetime
 

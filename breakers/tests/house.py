@@ -1,4 +1,4 @@
-"""A house with breakers for tests: dependencies, and instances as the data plane writes them."""
+"""Helpers that register dependencies and store reports like the data plane does."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -24,7 +24,7 @@ def dependency(name: str, now: datetime, **fields: Any) -> Dependency:
 
 
 def discovered(name: str, now: datetime) -> Dependency:
-    """Create a dependency that is known by a report alone."""
+    """Create a dependency that is known only from a report."""
     parts = names.split_name(name)
     assert parts is not None
     caller, callee = parts
@@ -43,7 +43,7 @@ def reports(
     boot: UUID | None = None,
     **more: Any,
 ) -> Instance:
-    """An instance of the caller reported its breaker at `now`."""
+    """Store a report of an instance of the caller about its breaker."""
     known = Instance.objects.filter(pk=f"{dependency.caller}/{instance}").first()
     said, _ = Instance.objects.update_or_create(
         id=f"{dependency.caller}/{instance}",

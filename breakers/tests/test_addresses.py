@@ -1,4 +1,4 @@
-"""Addresses of probes: what may be registered is what can be asked."""
+"""Tests of the validation of probe URLs."""
 
 import pytest
 

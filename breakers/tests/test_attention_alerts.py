@@ -1,4 +1,4 @@
-"""Attention about alerts, without repeating what open breakers say."""
+"""Tests that attention items of alerts don't repeat those of open breakers."""
 
 import pytest
 

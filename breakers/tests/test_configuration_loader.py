@@ -1,4 +1,4 @@
-"""`manage.py config load`: all or nothing, once, and honest about what was edited by hand."""
+"""Tests of `manage.py config load`: atomic, idempotent, and careful with manual edits."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Gates on a breaker: what instances report, as an answer with its evidence."""
+"""Tests of gates on breakers: verdicts and evidence from the reports of instances."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Forcing breakers: for how long, who obeys, and how it ends."""
+"""Tests of overrides: duration, acknowledgements and end."""
 
 from datetime import timedelta
 

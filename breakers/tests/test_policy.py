@@ -1,4 +1,4 @@
-"""A policy: what it may say, and how it is made complete."""
+"""Tests of the validation and completion of policies."""
 
 import time
 

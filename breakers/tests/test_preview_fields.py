@@ -1,4 +1,4 @@
-"""Before a switch is engaged: what calls the services that check it."""
+"""Tests of the dependents that a switch's preview lists."""
 
 import pytest
 

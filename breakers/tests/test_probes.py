@@ -1,4 +1,4 @@
-"""Probes: what is asked, what is refused, and when a service is away."""
+"""Tests of probes: allowed targets, results, and when a service is away."""
 
 import socket
 import threading

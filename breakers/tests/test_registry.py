@@ -1,4 +1,4 @@
-"""Registering dependencies: what is numbered, what is told, and what changes nothing."""
+"""Tests of the registry: versions, messages, and changes without effect."""
 
 from dataclasses import replace
 

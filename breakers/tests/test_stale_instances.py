@@ -1,4 +1,4 @@
-"""Instances that fall silent: open pages are told, of each at least once."""
+"""Tests that open pages are notified of instances that stop reporting."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""The board of breakers: the order, the filters, and what a row says."""
+"""Tests of the board of breakers: order, filters and rows."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""The page of one dependency, and what is done from it."""
+"""Tests of the page of a dependency and its forms."""
 
 from datetime import timedelta
 from uuid import uuid4

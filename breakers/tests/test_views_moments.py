@@ -1,4 +1,4 @@
-"""Whatever is a moment on the pages of breakers can be told in UTC, too."""
+"""Tests that all times on breaker pages are also available in UTC."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Editing a policy: the fields, what would change, saving."""
+"""Tests of the policy editor: fields, preview and saving."""
 
 import pytest
 

@@ -28,8 +28,8 @@ AWAY: Mapping[str, str] = {
 log = logging.getLogger("demo")
 
 
-class EventStream(Protocol):
-    """The methods of a Redis client that core uses."""
+class EventWriter(Protocol):
+    """The method of a Redis client that core uses to write events."""
 
     def xadd(self, name: str, fields: dict[Any, Any], *, maxlen: int) -> Any: ...
 
@@ -38,7 +38,7 @@ class Core:
     """The request handlers of core."""
 
     def __init__(
-        self, gear: Switchgear, faults: Faults, calls: ServiceCalls, stream: EventStream
+        self, gear: Switchgear, faults: Faults, calls: ServiceCalls, stream: EventWriter
     ) -> None:
         self._gear = gear
         self._faults = faults
