@@ -49,7 +49,7 @@ class OutagePolicy:
 
 @dataclass(frozen=True)
 class ObservedBreakers:
-    """Instances by breaker state, beside `blinded` ones whose breaker has a forced mode."""
+    """Numbers of instances by breaker state, and `blinded` ones with a forced mode."""
 
     instances: int = 0
     open: int = 0

@@ -41,7 +41,10 @@ class Synapse:
         return ServiceResponse(200, {"terms": ["case", "amount", str(question.get("segment"))]})
 
     def take(self, message: Message) -> None:
-        """Add the event's amount to the total. Raise an error if that fails."""
+        """Add the event's amount to the total.
+
+        Raise :class:`UnreadableAmount` if it is no number.
+        """
         self._faults.strike()
         written = message.fields.get("amount", "")
         try:

@@ -250,7 +250,7 @@ def _print_result(call: CommandContext, one: Document, hint: str) -> None:
 
 
 def _wait_for_effect(call: CommandContext, one: Document, seconds: float) -> tuple[Document, bool]:
-    """Wait until every instance applies the change; return the switch, and if they do."""
+    """Wait until every instance applies the change; return the switch, and True if all do."""
     version, until = one["version"], time.monotonic() + seconds
     more: Document = {name: one[name] for name in _CARRIED_FIELDS if name in one}
     with call.screen.progress() as progress:
