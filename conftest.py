@@ -47,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("fast"):
         hypothesis.settings.load_profile("fast")
     # Compiling them takes ten milliseconds, and almost no test of a page changes a setting.
-    setting_changed.connect(lambda **_: attention.forget_compiled(), weak=False)
+    setting_changed.connect(lambda **_: attention.clear_compiled(), weak=False)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -114,7 +114,7 @@ def django_db_setup(
         # A new connection plans each of its first queries with cold caches.
         patch.setattr(TransactionTestCase, "_should_reload_connections", lambda _case: False)
         yield
-        metrics.kept_connection.close()  # It would keep the database from being dropped.
+        metrics.scrape_connection.close()  # It would keep the database from being dropped.
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -141,7 +141,7 @@ def _template_database(
 @pytest.fixture(autouse=True)
 def _nothing_counted_before() -> None:
     """Reset caches and counters in memory, which a test must not inherit."""
-    attention.forget()
+    attention.clear_count()
     throttle.attempts.clear()
 
 

@@ -62,7 +62,7 @@ def make_token(*scopes: str) -> str:
     """Create a token with the scope to read switches, or `scopes`, owned by the first admin."""
     from controlplane.accounts.people.services import first_admin
     from controlplane.accounts.tokens import services
-    from controlplane.core.actors import system
+    from controlplane.core.actors import system_actor
     from controlplane.core.clock import db_now
 
     owner = first_admin()
@@ -72,7 +72,7 @@ def make_token(*scopes: str) -> str:
         name="bench",
         owner=owner,
         scopes=list(scopes) or ["switches:read"],
-        actor=system("bench"),
+        actor=system_actor("bench"),
         now=db_now(),
     )
     return text
@@ -125,11 +125,11 @@ def create_switches(known: int, engaged: int) -> int:
 
 def engage(keys: Iterator[str]) -> Iterator[tuple[int, int]]:
     """Engage features one by one; yield (version, nanosecond of the commit)."""
-    from controlplane.core.actors import system
+    from controlplane.core.actors import system_actor
     from controlplane.core.clock import db_now
     from switches import services
 
-    actor = system("bench")
+    actor = system_actor("bench")
     for key in keys:
         committed: list[int] = []
         with transaction.atomic():

@@ -92,7 +92,9 @@ def running(
 ) -> Iterator[ServerUnderTest]:
     """Serve until the block ends; `answers` is for the bare applications."""
     port = free_port()
-    *options, target = asgi_server.arguments(served.application, host=HOST, port=port, workers=1)
+    *options, target = asgi_server.server_arguments(
+        served.application, host=HOST, port=port, workers=1
+    )
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
             [sys.executable, *options, "--loop", loop, target],

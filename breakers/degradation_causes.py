@@ -42,7 +42,7 @@ def list_pending() -> list[QuerySet[Any]]:
     return [
         BreakerState.objects.exclude(state="closed"),
         Probe.objects.filter(is_away=True),
-        services.standing(),
+        services.select_active(),
     ]
 
 
@@ -53,7 +53,7 @@ def report_causes(now: datetime) -> bool:
         return False
     found, away = unhealthy.find_unhealthy(now).values(), _away_services()
     slugs = {one.callee for one in found} | set(away)
-    before = {one.what for one in services.known()}
+    before = {one.what for one in services.load_causes()}
     return services.report(find_causes(found, away, _service_infos(slugs), before), now)
 
 

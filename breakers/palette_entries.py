@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from django.db.models import Q
 from django.urls import reverse
 
-from controlplane.core.palette import matching
+from controlplane.core.palette import relevance
 from controlplane.core.palette.registry import (
     ACTION,
     MAX_ENTRIES,
@@ -81,8 +81,8 @@ def _dependency_entries(
     one: Dependency, words: Sequence[str], forces: bool
 ) -> Sequence[PaletteEntry]:
     name = f"{one.caller}->{one.callee}"
-    weight = matching.weight(words, f"{one.caller} {one.callee}", one.owner)
-    weight = max(weight, matching.weight(words, one.callee))
+    weight = relevance.score_text(words, f"{one.caller} {one.callee}", one.owner)
+    weight = max(weight, relevance.score_text(words, one.callee))
     path = reverse("dependency_page", args=[one.caller, one.callee])
     detail = f"{one.criticality}" + (f" · {one.owner}" if one.owner else "")
     page = PaletteEntry(

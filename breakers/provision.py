@@ -8,7 +8,7 @@ from controlplane.core.configuration import services as configuration
 from .services import configuration_loader
 
 
-@provision.at_first
+@provision.first_step
 def load_once(now: datetime) -> None:
     """Load the shipped configuration if nothing was ever registered."""
     if configuration_loader.is_registry_empty():

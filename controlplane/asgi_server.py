@@ -1,4 +1,4 @@
-"""The command line and limits of granian, for the web process and the separate data plane."""
+"""Command line and limits of the ASGI server granian, for the web process and the data plane."""
 
 import resource
 
@@ -6,7 +6,7 @@ BACKLOG = 4096
 GRACE_SECONDS = 4
 HEADER_SECONDS = 20
 """Longest wait for a request's headers on a connection, including the first byte."""
-# Output buffered per connection; the rest is one copy shared by all.
+# Output buffer per connection; longer responses are sent from one shared copy.
 BUFFER_BYTES = 64 * 1024
 OTHER_FILES = 300
 """Files a process needs besides its connections: databases, logs, code."""
@@ -18,18 +18,18 @@ With fewer, silent connections from one host can occupy all of them for `HEADER_
 """
 
 
-def arguments(target: str, *, host: str, port: int, workers: int) -> list[str]:
+def server_arguments(target: str, *, host: str, port: int, workers: int) -> list[str]:
     """Return Python's arguments to serve `target` (`module:name`) with `workers` processes."""
     respawn = [] if workers == 1 else ["--respawn-failed-workers", "--respawn-interval", "0.1"]
     return [
         *("-m", "granian", "--interface", "asgi", "--host", host, "--port", str(port)),
         *("--workers", str(workers), *respawn),
-        # To detect HTTP/2 the server would wait forever for the first byte, so silent connections
-        # would fill it. A proxy can offer HTTP/2.
+        # HTTP/2 detection would wait forever for the first byte of silent connections. A proxy can
+        # offer HTTP/2.
         *("--http", "1", "--http1-header-read-timeout", str(HEADER_SECONDS * 1000)),
-        # The application refuses connections over the limit. Above this one, the server would leave
-        # all of them waiting without an answer, the console and the probes included.
-        *("--backlog", str(BACKLOG), "--backpressure", str(connections())),
+        # The application refuses excess connections. Beyond its own limit, the server would leave
+        # all connections waiting, including those of the console and probes.
+        *("--backlog", str(BACKLOG), "--backpressure", str(max_connections())),
         *("--http1-buffer-size", str(BUFFER_BYTES)),
         *("--workers-kill-timeout", str(GRACE_SECONDS)),
         *("--no-access-log", "--log-level", "warning"),
@@ -37,18 +37,18 @@ def arguments(target: str, *, host: str, port: int, workers: int) -> list[str]:
     ]
 
 
-def connections() -> int:
-    """Return the largest number of connections per process: each one is an open file."""
+def max_connections() -> int:
+    """Return the largest number of connections per process; each one is an open file."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MAX_CONNECTIONS if hard == resource.RLIM_INFINITY else min(hard, MAX_CONNECTIONS)
     return max(1, most - OTHER_FILES)
 
 
 def raise_limit() -> None:
-    """Let this process open as many files as its system allows."""
+    """Let this process open as many files as the system allows."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections() + OTHER_FILES
+    needed = max_connections() + OTHER_FILES
     try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
     except (ValueError, OSError):
         return  # Not every system allows the limit it reports; keep the old one.

@@ -1,4 +1,4 @@
-"""Static files: our own, and the library files that pages load."""
+"""Static files: our own files, and the library files that pages load."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,14 +8,14 @@ from django.contrib.staticfiles.finders import FileSystemFinder
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 LIBRARIES = {"vendor/uplot": "uplot/dist"}
-"""The served folder of each library's package."""
+"""Folder of each library in its npm package, by the path it is served under."""
 LEFT_OUT = (
     *("node_modules", "package.json", "package-lock.json", "requirements.txt"),
     *("*.d.ts", "*.cjs.js", "*.esm.js", "*.iife.js"),
 )
 
 OUR_IMPORTS = ("js/*.js", ((r'(?P<matched>from "(?P<url>\./[^"]+)")', 'from "%(url)s"'),))
-"""Files, pattern and replacement for imports; libraries import files that aren't served."""
+"""Files, pattern and replacement for imports; only our own modules are rewritten."""
 
 
 class Finder(FileSystemFinder):
@@ -26,16 +26,16 @@ class Finder(FileSystemFinder):
 
 
 class Storage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # It has no types.
-    """Names files by content hash, and rewrites our modules' imports of each other.
+    """Names files by content hash and rewrites our modules' imports of each other.
 
-    Without it a browser would use the old version of an imported module after an upgrade.
+    Otherwise, after an upgrade a browser would use the old version of an imported module.
     """
 
     patterns = (*CompressedManifestStaticFilesStorage.patterns, OUR_IMPORTS)
 
 
-def folders(static: Path) -> list[Path | tuple[str, Path]]:
+def list_folders(static: Path) -> list[Path | tuple[str, Path]]:
     """Return all folders with static files, except those of libraries that aren't installed."""
     installed = static / "node_modules"
-    found = {name: installed / folder for name, folder in LIBRARIES.items()}
-    return [static, *((name, folder) for name, folder in found.items() if folder.is_dir())]
+    served = {name: installed / folder for name, folder in LIBRARIES.items()}
+    return [static, *((name, folder) for name, folder in served.items() if folder.is_dir())]

@@ -1,4 +1,4 @@
-"""kombu's Redis transport, changed to drop malformed items of a queue instead of failing."""
+"""kombu's Redis transport, changed to drop malformed queue items instead of failing."""
 
 from queue import Empty
 from typing import Any

@@ -1,9 +1,9 @@
-"""Bulkheads in front of Django: bounded threads and fair queues for each kind of request.
+"""Bulkheads in front of Django: limited threads and fair queues for each kind of request.
 
-A flood of one kind fills its own bulkhead and no other, and one caller never fills a whole one. A
-request runs on one thread from start to end. The thread is released once it is idle, which may be
-long after the caller was refused: a thread that hangs in a database call can't be stopped, and
-counts until it ends.
+A flood of one kind fills only its own bulkhead, and one caller never fills a whole bulkhead. A
+request runs on one thread. The thread is released once it is idle, which may be long after the
+caller was refused: a thread that hangs in a database call can't be stopped, and counts until it
+ends.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ RETRY_AFTER_SECONDS = (1, 5)
 
 
 class Caller(NamedTuple):
-    """A token, person or address that requests count for; `known` if it was verified."""
+    """The token, person or address that a request counts for; `known` if it was verified."""
 
     key: Hashable
     known: bool
@@ -44,14 +44,14 @@ class Limits:
 
 
 class Permit(NamedTuple):
-    """The right to run one request: its caller and its thread."""
+    """The right to run one request, with its caller and thread."""
 
     caller: Caller
     executor: ThreadPoolExecutor
 
 
 class Bulkhead:
-    """The threads for one kind of request, with a queue. Used from one event loop.
+    """Threads for one kind of request, with a queue; used from one event loop.
 
     `may_start` gets the number of running requests before each start; `on_free` is called after
     each end.
@@ -104,11 +104,11 @@ class Bulkhead:
     async def _acquire(self, caller: Caller) -> Permit:
         queue = self._queues.get(caller, ())
         if len(queue) >= MAX_WAITING_EACH:
-            said = "Too many of your requests are waiting; send fewer at a time."
-            raise TooManyRequests(said, retry_after=_later())
+            message = "Too many of your requests are waiting; send fewer at a time."
+            raise TooManyRequests(message, retry_after=_retry_after_seconds())
         most = MAX_WAITING if caller.known else MAX_WAITING_STRANGERS
         if self._waiting[caller.known] >= most:
-            raise _busy()
+            raise _busy_error()
         future: asyncio.Future[Permit] = asyncio.get_running_loop().create_future()
         self._queues.setdefault(caller, deque()).append(future)
         self._waiting[caller.known] += 1
@@ -120,33 +120,33 @@ class Bulkhead:
             if future.done():
                 self.release(future.result())
             else:
-                self._forget(caller, future)
+                self._remove_from_queue(caller, future)
             raise
         if not future.done():
-            self._forget(caller, future)
-            raise _busy()
+            self._remove_from_queue(caller, future)
+            raise _busy_error()
         return future.result()
 
     def release(self, permit: Permit) -> None:
         """Free the thread as soon as it is idle."""
         loop = asyncio.get_running_loop()
         idle = loop.run_in_executor(permit.executor, int)
-        idle.add_done_callback(lambda _idle: self._freed(permit))
+        idle.add_done_callback(lambda _idle: self._handle_free_thread(permit))
 
     def dispatch(self) -> None:
         """Start waiting requests while threads are free: known callers first, round robin."""
         while self._idle and self._queues and self._may_start(self.running):
-            caller = self._next()
+            caller = self._next_caller()
             if caller is None:
                 return
             future = self._queues[caller][0]
-            self._forget(caller, future)
+            self._remove_from_queue(caller, future)
             if caller in self._queues:
                 self._queues.move_to_end(caller)
             self._running[caller] += 1
             future.set_result(Permit(caller, self._idle.pop()))
 
-    def _next(self) -> Caller | None:
+    def _next_caller(self) -> Caller | None:
         limits = self._limits
         strangers = sum(count for caller, count in self._running.items() if not caller.known)
         stranger = None
@@ -159,14 +159,14 @@ class Bulkhead:
                 stranger = caller
         return stranger
 
-    def _forget(self, caller: Caller, future: "asyncio.Future[Permit]") -> None:
+    def _remove_from_queue(self, caller: Caller, future: "asyncio.Future[Permit]") -> None:
         queue = self._queues[caller]
         queue.remove(future)
         self._waiting[caller.known] -= 1
         if not queue:
             del self._queues[caller]
 
-    def _freed(self, permit: Permit) -> None:
+    def _handle_free_thread(self, permit: Permit) -> None:
         self._idle.append(permit.executor)
         self._running[permit.caller] -= 1
         if not self._running[permit.caller]:
@@ -175,12 +175,12 @@ class Bulkhead:
         self._on_free()
 
 
-def _busy() -> Busy:
+def _busy_error() -> Busy:
     return Busy(
         "Too many requests are running. Nothing was changed; try again in a moment.",
-        retry_after=_later(),
+        retry_after=_retry_after_seconds(),
     )
 
 
-def _later() -> int:
+def _retry_after_seconds() -> int:
     return random.randint(*RETRY_AFTER_SECONDS)  # noqa: S311

@@ -1,7 +1,7 @@
 """Identifies the caller of a request from memory, before any database query.
 
 Only a verified credential identifies a caller: a token of the data plane's table, a session that
-Django validated recently, a body signed by Slack. All others count by address.
+Django validated recently, or a body signed by Slack. All other callers count by address.
 """
 
 import re
@@ -27,7 +27,7 @@ SLACK = "/slack/"
 
 
 class Callers:
-    """Identifies callers, by the sessions that this process has seen lately among others."""
+    """Identifies callers by token, by recently validated session, or by address."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -37,21 +37,21 @@ class Callers:
         )
 
     def caller_of(self, scope: Scope, headers: Headers, body: bytes) -> Caller:
-        """Return the caller whose share a request uses."""
+        """Return the caller that a request counts for."""
         if read_token(headers) is not None:
             try:
-                found = identify(self._state.tokens, headers, clock=self._state.unix)
+                token = identify(self._state.tokens, headers, clock=self._state.unix)
             except DomainError:
-                return self._stranger(scope, "token")
-            return Caller(("token", found.token_id), known=True)
+                return self._unknown_caller(scope, "token")
+            return Caller(("token", token.token_id), known=True)
         if scope["path"].startswith(SLACK) and _is_slack(headers, body):
             return Caller("slack", known=True)
         cookie = self._cookie.search(headers.get(b"cookie", b""))
         if cookie is None:
-            return self._stranger(scope, "")
+            return self._unknown_caller(scope, "")
         user, until = self._people.get(session_digest(cookie[1].decode()), ("", 0.0))
         if time.monotonic() >= until:
-            return self._stranger(scope, "cookie")
+            return self._unknown_caller(scope, "cookie")
         return Caller(("user", user), known=True)
 
     def note(self, signed_in: Mapping[str, Any]) -> None:
@@ -66,10 +66,11 @@ class Callers:
             if len(self._people) > MAX_SESSIONS:
                 self._people.popitem(last=False)
 
-    def _stranger(self, scope: Scope, kind: str) -> Caller:
-        """Return a caller by address and kind of credential.
+    def _unknown_caller(self, scope: Scope, kind: str) -> Caller:
+        """Return a caller identified by address and kind of credential.
 
-        Unknown credentials have a share apart from none: after a restart they may be valid.
+        Unknown credentials count apart from requests without any, because after a restart they may
+        be valid.
         """
         peer = (scope.get("client") or ("",))[0]
         forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]

@@ -1,7 +1,7 @@
-"""Celery: beat sends the ticks that are due, workers run them, Redis carries the messages.
+"""The Celery app: beat sends due ticks, workers run them, Redis carries the messages.
 
-It is optional: the watchdog runs late ticks. So messages are never retried, no message waits in
-Redis for its time (no ETA), results are not kept, and losing all of Redis costs a moment.
+Celery is optional, because the watchdog runs late ticks. So messages are never retried or delayed
+(no ETA), results are not kept, and losing all of Redis delays ticks only by seconds.
 """
 
 import os
@@ -24,13 +24,13 @@ from celery.exceptions import SecurityWarning
 from controlplane.environment import WrongVariable
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
-if "worker" in sys.argv:  # A turn each second would else mean a new connection for each.
+if "worker" in sys.argv:  # Without a pool, each tick would open a new connection.
     os.environ.setdefault("DATABASE_POOL", "6")
-os.environ.setdefault("CELERY_SKIP_CHECKS", "1")  # Or every start would load all of the web.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")  # Checks would load all views at every start.
 try:
     django.setup()
 except WrongVariable as error:
-    print(error, file=sys.stderr)  # noqa: T201 - the one line the operator needs
+    print(error, file=sys.stderr)  # noqa: T201
     sys.exit(2)
 
 from django.conf import settings
@@ -51,7 +51,7 @@ RECONNECT_EVERY_SECONDS = 2.0
 LOOP_MAY_REST_SECONDS = 30.0
 TASK_MAY_TAKE_SECONDS = 900.0
 
-# It warns about root because of pickled messages; these are JSON.
+# Celery warns about root because of pickled messages; ours are JSON.
 warnings.filterwarnings("ignore", category=SecurityWarning)
 log = structlog.get_logger(__name__)
 _loop = Loop(may_rest_seconds=LOOP_MAY_REST_SECONDS)
@@ -59,7 +59,7 @@ _crew = Crew(THREADS, task_may_take_seconds=TASK_MAY_TAKE_SECONDS)
 
 
 def broker_url(redis_url: str) -> str:
-    """Return the Redis URL in the form that kombu expects, which differs for Unix sockets."""
+    """Return the Redis URL in kombu's form, which differs for Unix sockets."""
     parts = urlsplit(redis_url)
     if parts.scheme != "unix":
         return redis_url
@@ -70,24 +70,24 @@ def broker_url(redis_url: str) -> str:
 
 
 class PromptConnection(kombu.Connection):
-    """A broker connection that reconnects as soon as Redis is back, not half a minute later."""
+    """A broker connection that reconnects within seconds once Redis is back."""
 
     def ensure_connection(self, *args: Any, **options: Any) -> Any:
         options.setdefault("interval_max", RECONNECT_EVERY_SECONDS)
-        options["callback"] = _while_waiting(options.get("callback"))
+        options["callback"] = _report_progress_hook(options.get("callback"))
         return super().ensure_connection(*args, **options)
 
 
-def _while_waiting(others: Callable[[], Any] | None) -> Callable[[], None]:
-    """Return a hook for waits on Redis, called each second: the wait isn't reported as a hang."""
+def _report_progress_hook(others: Callable[[], Any] | None) -> Callable[[], None]:
+    """Return a hook for waits on Redis, so that the liveness probe doesn't report a hang."""
 
-    def called() -> None:
+    def report_progress() -> None:
         if threading.current_thread() is threading.main_thread():
             _loop.turned()
         if others is not None:
             others()
 
-    return called
+    return report_progress
 
 
 class PromptAMQP(AMQP):
@@ -100,23 +100,24 @@ _began, _began_monotonic = datetime.now(UTC), time.monotonic()
 def monotonic_now() -> datetime:
     """Return a time that advances with the monotonic clock.
 
-    Beat counts intervals with it, so setting the local clock neither stops nor hurries ticks.
+    Beat counts intervals with it, so that setting the local clock neither stops nor accelerates
+    ticks.
     """
     return _began + timedelta(seconds=time.monotonic() - _began_monotonic)
 
 
 class Scheduler(beat.Scheduler):
-    """A beat scheduler without a state file: the watchdog runs ticks that a restart forgets.
+    """A beat scheduler without a state file.
 
-    Its only entry runs every second and sends the ticks that are due. Its heartbeat is recorded
-    while messages reach the broker.
+    Its only entry runs every second and sends the due ticks. Its heartbeat is recorded while
+    messages reach the broker. The watchdog runs ticks that are lost at a restart.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self._pulse = heartbeats.Pulse("beat")
         self._reaches_broker = True
         self._idle = IdleTicks()
-        self._due = Schedule(ticks.registered(), self._idle.find)
+        self._due = Schedule(ticks.list_ticks(), self._idle.find)
         self._started_at = time.monotonic()
         super().__init__(*args, **options)
 
@@ -142,7 +143,7 @@ class Scheduler(beat.Scheduler):
             self._pulse.turned()
 
     def _send(self, batch: Batch, producer: Any) -> None:
-        """Send a batch unless its queue is full: without workers, even expired messages pile up."""
+        # Without workers, even expired messages would pile up.
         declared = producer.channel.queue_declare(queue=batch.queue)
         if int(declared.message_count) < MAX_WAITING:
             run_ticks.apply_async(
@@ -155,16 +156,16 @@ class Scheduler(beat.Scheduler):
 
 
 class ConsumerPulse(bootsteps.StartStopStep):
-    """The worker's heartbeat, while its consumer loop turns and is connected."""
+    """The worker's heartbeat, while its consumer loop runs and is connected."""
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
     _pulse = heartbeats.Pulse("worker")
 
     def start(self, consumer: Any) -> None:
         self._pulse.start()
-        self._timer = consumer.timer.call_repeatedly(1.0, self._turned)
+        self._timer = consumer.timer.call_repeatedly(1.0, self._record_turn)
 
-    def _turned(self) -> None:
+    def _record_turn(self) -> None:
         self._pulse.turned()
         _loop.turned()
 
@@ -177,7 +178,7 @@ class ConsumerPulse(bootsteps.StartStopStep):
 QUEUES = broker.queue_names()
 
 app = Celery("switchgear", amqp=PromptAMQP)
-app.set_default()  # Else a task looked up in another thread belongs to an app without a broker.
+app.set_default()  # Otherwise tasks found in another thread belong to an app without a broker.
 app.steps["consumer"].add(ConsumerPulse)
 app.conf.update(
     broker_url=broker_url(settings.REDIS_URL),
@@ -187,9 +188,9 @@ app.conf.update(
     broker_connection_max_retries=None,
     broker_transport_options={
         "global_keyprefix": broker.KEY_PREFIX,
-        "priority_steps": [0],  # Else each queue is four lists, and each look at it four questions.
-        "visibility_timeout": 3600,  # Above the longest task, or it would be delivered twice.
-        "polling_interval": 4,  # Seconds of one BRPOP; a message wakes it at once.
+        "priority_steps": [0],  # One Redis list per queue instead of four.
+        "visibility_timeout": 3600,  # Longer than any task, which would be delivered twice.
+        "polling_interval": 4,  # Seconds of one BRPOP, which returns at once for a message.
         "socket_connect_timeout": 2,
         "socket_timeout": 3,
         "health_check_interval": 5,
@@ -207,7 +208,7 @@ app.conf.update(
     worker_cancel_long_running_tasks_on_connection_loss=True,
     beat_scheduler=Scheduler,
     beat_max_loop_interval=1,
-    # Early acknowledgement (the default) on purpose: a turn that is lost is followed by the next.
+    # Early acknowledgement, the default, is right: a lost tick is followed by the next.
     beat_schedule={
         "ticks": {
             "task": run_ticks.name,
@@ -218,39 +219,39 @@ app.conf.update(
 
 
 @signals.setup_logging.connect
-def _keep_our_logging(**_: Any) -> None:
-    """Prevent Celery from configuring logging, by being connected to its signal."""
+def _disable_logging_setup(**_: Any) -> None:
+    pass  # Celery configures logging only if this signal has no receivers.
 
 
 @signals.worker_init.connect
-def _answer_for_the_worker(**_: Any) -> None:
-    health_server.begin(settings.HEALTH_PORT, loop=_loop, crew=_crew, needs_redis=True)
+def _serve_worker_probes(**_: Any) -> None:
+    health_server.serve_probes(settings.HEALTH_PORT, loop=_loop, crew=_crew, needs_redis=True)
 
 
 @signals.beat_init.connect
-def _answer_for_beat(**_: Any) -> None:
-    health_server.begin(settings.HEALTH_PORT, loop=_loop, needs_redis=True)
+def _serve_beat_probes(**_: Any) -> None:
+    health_server.serve_probes(settings.HEALTH_PORT, loop=_loop, needs_redis=True)
 
 
 @signals.task_prerun.connect
-def _task_begins(task_id: str, **_: Any) -> None:
+def _record_task_start(task_id: str, **_: Any) -> None:
     _crew.begins(task_id)
 
 
 @signals.task_postrun.connect
-def _task_ends(task_id: str, **_: Any) -> None:
+def _record_task_end(task_id: str, **_: Any) -> None:
     _crew.ends(task_id)
 
 
 @signals.worker_ready.connect
-def _listen(**_: Any) -> None:
+def _listen_for_wakeups(**_: Any) -> None:
     wakeups.listen()
 
 
 @signals.worker_shutting_down.connect
-def _end_soon(**_: Any) -> None:
-    """Let pending messages go out, then exit despite hanging tasks: others take over."""
-    forced = threading.Timer(MUST_END_SECONDS, os._exit, [0])
-    forced.daemon = True
-    forced.start()
+def _force_exit(**_: Any) -> None:
+    """Send pending messages, then exit even if tasks hang; other processes take over."""
+    timer = threading.Timer(MUST_END_SECONDS, os._exit, [0])
+    timer.daemon = True
+    timer.start()
     delivery.finish(LAST_SENDS_SECONDS)

@@ -1,9 +1,9 @@
-"""Admission control in front of Django: deadlines, bounded bodies, and bulkheads for kills.
+"""Admission control in front of Django: deadlines, limited bodies, and bulkheads for kills.
 
 While the data plane can't reach PostgreSQL, requests are refused at once with 503 and
-`Retry-After`; one that was already running is given up after `DEADLINE_SECONDS`. Paths that need no
-database (static files, health, metrics) always pass. Django itself would write a body of any size
-to disk before it authenticates the sender, and start a thread for every request.
+`Retry-After`; a running request is given up after `DEADLINE_SECONDS`. Paths that need no database
+(static files, health, metrics) always pass. Django itself would write a body of any size to disk
+before authentication, and start a thread for every request.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from controlplane.request_body import MAX_BYTES, Bodies
 from controlplane.token_reads import EXECUTOR
 
 from .caller_identity import SLACK, Callers
-from .core.protocol import MAX_BODY_BYTES, largest_body
+from .core.protocol import MAX_BODY_BYTES, max_body_bytes
 from .dataplane.serving.call import ASGIApplication, Call, Message, Receive, Scope, Send
 
 DEADLINE_SECONDS = 8.0
@@ -43,9 +43,9 @@ RETRY_AFTER_SECONDS = 3
 _AWAY = "The database does not answer, so nothing was changed. Try again in a moment."
 REFUSAL_SECONDS = 0.5
 UNREAD_SECONDS = 20.0
-"""Longest wait for the caller to read a part; the server buffers some megabytes."""
+"""Longest wait for a client to read a part of a response; the server buffers some megabytes."""
 REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
-"""Bounds of the latency histogram."""
+"""Upper bounds of the latency histogram's buckets."""
 PASSES = ("/static/", "/health/", "/metrics")
 KILL = re.compile(
     r"/api/v1/(switches/[^/]+/[^/]+/(engage|extend|reconfirm)|switches/trip|hooks/[^/]+)/?"
@@ -53,18 +53,18 @@ KILL = re.compile(
     r"|/switches/engage/.*|/switches/[^/]+/[^/]+/(extend|reconfirm)/|/ramps/[^/]+/abort/"
     r"|/confirm/|/slack/.*"
 )
-"""Paths that engage a switch, or keep it engaged, with their dialog and confirmation."""
+"""Paths that engage a switch or keep it engaged, with their dialog and confirmation."""
 EXPORT = re.compile(r"/api/v1/.+/export/?")
-# Their threads and those of sockets need fewer connections than DATABASE_POOL of a web has.
+# Together with the sockets' threads, these threads need fewer connections than DATABASE_POOL.
 OPEN = Limits(threads=4, each=3, strangers=3, wait_seconds=8)
 ORDINARY = Limits(threads=6, each=4, strangers=3, wait_seconds=4)
 KILLS = Limits(threads=4, each=2, strangers=2, wait_seconds=6)
 MAX_ORDINARY_BESIDE_KILL = 2
-"""Maximum of ordinary requests during a kill; no more are started until it is done."""
+"""Running ordinary requests above which no more are started during a kill."""
 MAX_EXPORTS = 2
 """Maximum number of concurrent exports, one per caller.
 
-Each holds its thread until its client has read it, however slowly.
+Each occupies its thread until its client has read everything, however slowly.
 """
 
 Refuse = Callable[[Call, DomainError], Awaitable[None]]
@@ -72,9 +72,9 @@ log = structlog.get_logger(__name__)
 
 
 class Gate:
-    """An ASGI application around another; `refuse` renders an error for the caller.
+    """An ASGI application around another one; `refuse` sends the response to an error.
 
-    `sockets` serves WebSockets; without it each is closed.
+    `sockets` serves WebSockets; without it each WebSocket is closed.
     """
 
     def __init__(
@@ -91,8 +91,7 @@ class Gate:
         self._deadline_seconds = deadline_seconds
         self._sockets = sockets
         self._callers = Callers(state)
-        # By known or unknown caller, and kill or not: a flood of endless bodies can only use the
-        # memory of its own class.
+        # By (is known caller, is kill): a flood of large bodies only uses the memory of its class.
         self._bodies = defaultdict[tuple[bool, bool], Bodies](lambda: Bodies(MAX_BYTES // 4))
         self._open = Bulkhead("open", OPEN)
         self._kills = Bulkhead("kill", KILLS, on_free=lambda: self._ordinary.dispatch())
@@ -101,8 +100,8 @@ class Gate:
         self._seconds: dict[tuple[str, str, str], Histogram] = {}
 
     def metrics(self) -> Iterator[Metric]:
-        """Yield the histogram of requests by kind and status class, and figures of bulkheads."""
-        yield histograms.family(
+        """Yield the histogram of requests by kind and status class, and the bulkheads' figures."""
+        yield histograms.build_family(
             "switchgear_web_request_seconds",
             "Seconds to answer a request of a person or a program, by kind and status class.",
             ("kind", "code", "worker"),
@@ -139,10 +138,10 @@ class Gate:
             caller = self._callers.caller_of(scope, call.headers, b"")
             is_kill = KILL.fullmatch(scope["path"]) is not None
             with self._bodies[caller.known, is_kill].budget() as budget:
-                body = await budget.read(receive, largest_body(scope["path"]))
+                body = await budget.read(receive, max_body_bytes(scope["path"]))
                 if scope["path"].startswith(SLACK):  # Slack signs the body.
                     caller = self._callers.caller_of(scope, call.headers, body)
-                # A hook that large would hold a thread for kills for seconds.
+                # A larger hook would occupy a kill thread for seconds.
                 await self._admit(call, caller, body, is_kill and len(body) <= MAX_BODY_BYTES)
         except DomainError as error:
             await self._refuse(call, error)
@@ -151,7 +150,7 @@ class Gate:
                 self.observe(scope["path"], call.status, time.perf_counter() - began)
 
     def observe(self, path: str, status: int, seconds: float) -> None:
-        """Count an answer in the histogram; `status` is 0 if the caller went away before."""
+        """Count a response in the histogram; `status` is 0 if the client disconnected before."""
         if not status:
             return
         kind = "api" if path.startswith("/api/") else "page"
@@ -159,84 +158,84 @@ class Gate:
         self._seconds.setdefault(labels, Histogram(REQUEST_SECONDS)).observe(seconds)
 
     async def _admit(self, call: Call, caller: Caller, body: bytes, is_kill: bool) -> None:
-        open_to_all = call.scope["path"].startswith(PASSES)
-        ends = None if open_to_all else time.monotonic() + self._deadline_seconds
+        needs_no_database = call.scope["path"].startswith(PASSES)
+        ends = None if needs_no_database else time.monotonic() + self._deadline_seconds
         bulkhead = self._ordinary
-        if open_to_all:
+        if needs_no_database:
             bulkhead = self._open
         elif is_kill:
             bulkhead = self._kills
         try:
             permit = await bulkhead.acquire(caller)
         except (Busy, TooManyRequests):
-            # Slows down callers that retry at once: they would keep the event loop busy.
+            # Slow down callers that retry at once, as they would keep the event loop busy.
             await asyncio.sleep(REFUSAL_SECONDS)
             raise
         is_export = EXPORT.fullmatch(call.scope["path"]) is not None
-        if is_export and (error := self._refuse_export(caller)):
+        if is_export and (error := self._export_refusal(caller)):
             bulkhead.release(permit)
             raise error
-        answer = _Answer(call.receive, call.send, body)
-        task = asyncio.ensure_future(self._run(call.scope, answer, permit, ends))
+        exchange = _Exchange(call.receive, call.send, body)
+        task = asyncio.ensure_future(self._run(call.scope, exchange, permit, ends))
         task.add_done_callback(lambda _task: bulkhead.release(permit))
         if is_export:
             self._exporting.add(caller)
             task.add_done_callback(lambda _task: self._exporting.discard(caller))
-        await self._wait(call, task, answer, ends)
+        await self._wait_for_response(call, task, exchange, ends)
 
-    def _refuse_export(self, caller: Caller) -> DomainError | None:
+    def _export_refusal(self, caller: Caller) -> DomainError | None:
         """Return the error for an export that may not begin now, or None."""
         if caller in self._exporting:
-            said = "You already have an export running; try again when it is done."
-            return TooManyRequests(said, retry_after=RETRY_AFTER_SECONDS)
+            message = "You already have an export running; try again when it is done."
+            return TooManyRequests(message, retry_after=RETRY_AFTER_SECONDS)
         if len(self._exporting) >= MAX_EXPORTS:
-            said = "Others are exporting right now; try again in a moment."
-            return Busy(said, retry_after=RETRY_AFTER_SECONDS)
+            message = "Others are exporting right now; try again in a moment."
+            return Busy(message, retry_after=RETRY_AFTER_SECONDS)
         return None
 
     async def _run(
-        self, scope: Scope, answer: "_Answer", permit: Permit, ends: float | None
+        self, scope: Scope, exchange: "_Exchange", permit: Permit, ends: float | None
     ) -> None:
         signed_in: dict[str, Any] = {}
         executor = permit.executor
         added = {IN_SCOPE: ends, SIGNED_IN: signed_in, EXECUTOR: executor}
         async with ThreadSensitiveContext(executor=executor):
-            await self._inner({**scope, **added}, answer.receive, answer.send)
+            await self._inner({**scope, **added}, exchange.receive, exchange.send)
         self._callers.note(signed_in)
 
-    async def _wait(
-        self, call: Call, task: "asyncio.Task[None]", answer: "_Answer", ends: float | None
+    async def _wait_for_response(
+        self, call: Call, task: "asyncio.Task[None]", exchange: "_Exchange", ends: float | None
     ) -> None:
-        """Give up on a response that doesn't start in time; a started one may take longer."""
+        """Wait for the response to start in time, else refuse the request."""
         try:
             timeout = None if ends is None else max(0.0, ends - time.monotonic())
             await asyncio.wait({task}, timeout=timeout)
         except asyncio.CancelledError:  # The caller went away.
             task.cancel()
             raise
-        if task.done() or answer.started:
+        if task.done() or exchange.started:
             try:
                 await task
-            except _UnreadError:  # The server cuts an answer that has no end.
+            except _ClientTooSlow:  # The server cuts the unfinished response.
                 log.info("gate.answer_unread", path=call.scope["path"])
-            call.status = answer.status
+            call.status = exchange.status
             return
-        # The thread is stuck in the database and can't be stopped. Its response is dropped, and it
-        # rolls back its writes, because it checks the deadline before it commits.
-        answer.muted = True
-        task.add_done_callback(_forget)
+        # The thread is stuck in the database and can't be stopped. Its response is dropped, and its
+        # writes are rolled back by the deadline check before the commit.
+        exchange.muted = True
+        task.add_done_callback(_retrieve_error)
         await self._refuse(call, Unavailable(NO_DATABASE, retry_after=RETRY_AFTER_SECONDS))
 
     def _may_start(self, running: int) -> bool:
         return running < MAX_ORDINARY_BESIDE_KILL or not self._kills.running
 
 
-class _UnreadError(Exception):
-    """The caller takes no more of the answer, which would hold its thread for ever."""
+class _ClientTooSlow(Exception):
+    """Raised if a client stops reading the response, which would occupy its thread forever."""
 
 
-class _Answer:
-    """The receive and send channels of one request; records the start of the response."""
+class _Exchange:
+    """The receive and send channels of a request; records the start of the response."""
 
     def __init__(self, receive: Receive, send: Send, body: bytes) -> None:
         self._body: bytes | None = body
@@ -261,7 +260,7 @@ class _Answer:
             async with asyncio.timeout(UNREAD_SECONDS):
                 await self._out(message)
         except TimeoutError:
-            raise _UnreadError from None
+            raise _ClientTooSlow from None
 
 
 async def _no_sockets(_scope: Scope, receive: Receive, send: Send) -> None:
@@ -269,6 +268,6 @@ async def _no_sockets(_scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "websocket.close"})
 
 
-def _forget(task: "asyncio.Future[Any]") -> None:
+def _retrieve_error(task: "asyncio.Future[Any]") -> None:
     if not task.cancelled():
         task.exception()

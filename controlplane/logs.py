@@ -1,6 +1,6 @@
 """Logging of all processes: one JSON object per line, on stderr.
 
-Django applies `LOGGING` by itself; a process without Django calls :func:`configure`.
+Django applies `LOGGING` by itself; a process without Django calls :func:`configure_logging`.
 """
 
 import logging.config
@@ -34,7 +34,7 @@ LOGGING = {
         "django.request": {"level": "ERROR"},
         "django.security.DisallowedHost": {"level": "CRITICAL"},
         "axes": {"level": "WARNING"},
-        # Else four lines a second.
+        # Otherwise they write four lines a second.
         "celery.app.trace": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
         "httpx": {"level": "WARNING"},
@@ -42,14 +42,14 @@ LOGGING = {
 }
 
 
-def configure() -> None:
-    """Set up the logging of this process, for it has no Django that would."""
+def configure_logging() -> None:
+    """Configure the logging of a process without Django."""
     logging.config.dictConfig(LOGGING)
     configure_structlog()
 
 
 def configure_structlog() -> None:
-    """Hand structlog's events to the standard library's loggers."""
+    """Pass structlog's events to the standard library's loggers."""
     structlog.configure(
         processors=[*_chain, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),

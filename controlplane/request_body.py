@@ -1,4 +1,4 @@
-"""Read request bodies for Django, within limits of time, size and total memory."""
+"""Reads request bodies for Django, within limits of time, size and total memory."""
 
 import asyncio
 from collections.abc import Iterator
@@ -10,11 +10,11 @@ from .core.protocol import MAX_BODY_BYTES, too_large
 from .dataplane.serving.call import READ_SECONDS, Receive, broken_off, drain
 
 MAX_BYTES = 128 * 1024 * 1024
-"""Limit for all bodies together. The first 64 KiB of each don't count, so a kill always fits."""
+"""Limit for all bodies together, without the first 64 KiB of each, so that a kill always fits."""
 
 
 class Bodies:
-    """The memory that all request bodies of this process share."""
+    """The memory shared by all request bodies of this process."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
@@ -22,7 +22,7 @@ class Bodies:
 
     @contextmanager
     def budget(self) -> Iterator["Budget"]:
-        """Yield a budget for one body; its memory is released on exit."""
+        """Yield a budget for one body, whose memory is released on exit."""
         budget = Budget(self)
         try:
             yield budget
@@ -31,13 +31,13 @@ class Bodies:
 
     def take(self, count: int) -> None:
         if self._bytes + count > self._max_bytes:
-            said = "Too many large requests are arriving; try again in a moment."
-            raise Busy(said, retry_after=2)
+            message = "Too many large requests are arriving; try again in a moment."
+            raise Busy(message, retry_after=2)
         self._bytes += count
 
 
 class Budget:
-    """The memory of one request's body: `counted` bytes so far."""
+    """The memory of one request's body; `counted` is its size so far, in bytes."""
 
     def __init__(self, bodies: Bodies) -> None:
         self._bodies = bodies
@@ -46,8 +46,8 @@ class Budget:
     async def read(self, receive: Receive, limit: int) -> bytes:
         """Return the whole body.
 
-        Raises :class:`TooLarge`, :class:`TooSlow`, :class:`DomainError` if it ends early, and
-        :class:`Busy` if there is no memory for it.
+        Raises :class:`TooLarge`, :class:`TooSlow`, :class:`DomainError` if the body ends early, and
+        :class:`Busy` without enough memory.
         """
         try:
             async with asyncio.timeout(READ_SECONDS):

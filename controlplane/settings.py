@@ -1,4 +1,4 @@
-"""Django's settings, derived from the checked environment and nothing else."""
+"""Django settings, derived only from the validated environment."""
 
 import os
 import socket
@@ -13,7 +13,7 @@ from controlplane import assets, environment, logs
 
 from .core.protocol import MAX_BODY_BYTES
 
-ENV = environment.read()
+ENV = environment.read_environment()
 BASE_DIR = Path(environment.ROOT)
 ENVIRONMENT_NAME = ENV.name
 OWNER_COMMANDS = {
@@ -21,7 +21,7 @@ OWNER_COMMANDS = {
     "backup",
 }
 AS_OWNER = len(sys.argv) > 1 and sys.argv[1] in OWNER_COMMANDS
-# `core/blockers.py` never terminates sessions of `switchgear owner`.
+# `core/lock_holders.py` never terminates sessions of `switchgear owner`.
 SESSION_NAME = "switchgear owner" if AS_OWNER else "switchgear"
 
 SECRET_KEY = ENV.secret_key
@@ -105,20 +105,20 @@ TEMPLATES = [
 
 
 def _database(url: str, assume_role: str | None, pool_size: int, limits: str) -> dict[str, Any]:
-    """Return Django's entry for a database URL; the URL's own parameters take precedence."""
+    """Return Django's entry for a database URL, whose own parameters take precedence."""
     info = {key: value for key, value in conninfo_to_dict(url).items() if value is not None}
     options: dict[str, Any] = {
         "connect_timeout": 3,
-        # A server that vanished without a word is noticed: idle connections by keepalives, those
-        # with something still to be acknowledged by the user timeout (milliseconds).
+        # Detect a vanished server: by keepalives on idle connections, and by the user timeout
+        # (milliseconds) while data is unacknowledged.
         "keepalives_idle": 10,
         "keepalives_interval": 5,
         "keepalives_count": 3,
         "tcp_user_timeout": 10_000,
-        # Names the process of a session that blocks others, for `core/blockers.py`.
+        # Identifies the process of a blocking session, for `core/lock_holders.py`.
         "application_name": f"{SESSION_NAME} {socket.gethostname()}:{os.getpid()}"[:63],
     }
-    # Not Django's `assume_role`: with a pool it would wait for the pool it is filling.
+    # Django's `assume_role` would wait for the pool that it is filling.
     role = f"-c role={assume_role}" if assume_role else ""
     session = f"{limits} {info.pop('options', '')} {role}"
     names = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST"}
@@ -186,7 +186,7 @@ AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
 AXES_LOCKOUT_CALLABLE = "controlplane.accounts.authentication.throttle.locked_out"
 AXES_VERBOSE = False
-AXES_ENABLE_ADMIN = False  # Its own page would lift a lock-out without a trace.
+AXES_ENABLE_ADMIN = False  # Its page would lift a lock-out without an audit row.
 AXES_DISABLE_ACCESS_LOG = True
 AXES_CLIENT_IP_CALLABLE = "controlplane.core.http.requests.client_ip"
 
@@ -216,8 +216,8 @@ if ENV.https_only:
     SESSION_COOKIE_SECURE = True
     CSRF_COOKIE_SECURE = True
     SECURE_SSL_REDIRECT = True
-    # Requested from inside, without the proxy. API requests there carry a token; a browser's
-    # session is never sent without HTTPS.
+    # Requested from inside, without the proxy. API requests carry a token, and browsers never send
+    # a session without HTTPS.
     SECURE_REDIRECT_EXEMPT = [r"^health/", r"^metrics/?$", r"^api/v1/"]
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     SECURE_HSTS_SECONDS = 31_536_000
@@ -251,7 +251,7 @@ STATICFILES_FINDERS = [
     "controlplane.assets.Finder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
 ]
-STATICFILES_DIRS = assets.folders(BASE_DIR / "static")
+STATICFILES_DIRS = assets.list_folders(BASE_DIR / "static")
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "controlplane.assets.Storage"},

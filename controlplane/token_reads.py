@@ -1,7 +1,7 @@
-"""API reads by token, served without the middleware for sessions and second factors.
+"""Serves API reads by token without the middleware for sessions and second factors.
 
-A request that carries a token never falls back to a session, so middleware for people isn't needed.
-Starting a thread per request, as Django does under ASGI, would cost more than the answer.
+A request with a token never falls back to a session. Starting a thread per request, as Django does
+under ASGI, would cost more than the response.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from django.utils.module_loading import import_string
 from .dataplane.serving.call import ASGIApplication, Receive, Scope, Send
 
 EXECUTOR = "switchgear.executor"
-"""Key in the ASGI scope for the executor of the request's permit."""
+"""Key of the executor of the request's permit in the ASGI scope."""
 API = "/api/v1/"
 METHODS = ("GET", "HEAD")
 MIDDLEWARE = (
@@ -57,23 +57,25 @@ class TokenReads(BaseHandler):
             await self._others(scope, receive, send)
             return
         loop = asyncio.get_running_loop()
-        ask = copy_context().run
-        response = await loop.run_in_executor(scope.get(EXECUTOR), ask, self._ask, scope)
+        run_in_context = copy_context().run
+        response = await loop.run_in_executor(
+            scope.get(EXECUTOR), run_in_context, self._respond, scope
+        )
         await send(
             {
                 "type": "http.response.start",
                 "status": response.status_code,
-                "headers": [*_headers(response)],
+                "headers": [*_encode_headers(response)],
             }
         )
         if response.streaming:
-            await _stream(response, send)
+            await _send_stream(response, send)
             return
         assert isinstance(response, HttpResponse)  # noqa: S101 - the other kind streams
         await send({"type": "http.response.body", "body": response.content})
 
-    def _ask(self, scope: Scope) -> HttpResponseBase:
-        """Answer in this thread, and return its database connection to the pool."""
+    def _respond(self, scope: Scope) -> HttpResponseBase:
+        """Return the response, computed in this thread, and free its database connection."""
         set_script_prefix(get_script_prefix(scope))
         request_started.send(sender=type(self), scope=scope)
         try:
@@ -93,9 +95,10 @@ class TokenReads(BaseHandler):
 
 
 def is_token_read(scope: Scope) -> bool:
-    """Return True for an API read that carries a token and no body.
+    """Return True for an API read that has a token and no body.
 
-    Django joins two `Authorization` headers into an invalid one, so such requests are left to it.
+    Django joins two `Authorization` headers into an invalid one, so such requests are left to
+    Django.
     """
     if scope["method"] not in METHODS or not scope["path"].startswith(API):
         return False
@@ -113,14 +116,14 @@ def is_token_read(scope: Scope) -> bool:
     return has_token
 
 
-def _headers(response: HttpResponseBase) -> Iterator[tuple[bytes, bytes]]:
+def _encode_headers(response: HttpResponseBase) -> Iterator[tuple[bytes, bytes]]:
     for name, value in response.items():
         yield name.encode("ascii"), value.encode("latin-1")
     for cookie in response.cookies.values():
         yield b"Set-Cookie", cookie.OutputString().encode("ascii")
 
 
-async def _stream(response: HttpResponseBase, send: Send) -> None:
+async def _send_stream(response: HttpResponseBase, send: Send) -> None:
     async with ThreadSensitiveContext():
         try:
             async for part in response:  # type: ignore[attr-defined]

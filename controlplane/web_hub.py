@@ -1,4 +1,4 @@
-"""The web process: the data plane, plus the hub of live sockets."""
+"""The web process's data plane with the hub of live sockets."""
 
 import asyncio
 import signal
@@ -16,14 +16,14 @@ from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.state import State
 
 from .accounts.authentication import socket_sessions as sessions
-from .core.degradation_levels import picture
+from .core.degradation_levels import build_document
 from .core.live import topics
 from .core.live.subscribers import Headers, Subscriber
 from .dataplane.memory.credentials import authenticate
 
 GOODBYE_SECONDS = 1.5
-"""Part of the grace period before the server is killed (`serving.GRACE_SECONDS`)."""
-LOOK_SECONDS = 0.02
+"""Time to close sockets, part of the server's grace period (`asgi_server.GRACE_SECONDS`)."""
+POLL_SECONDS = 0.02
 CREDENTIALS = (b"authorization", b"x-api-key")
 
 
@@ -44,7 +44,7 @@ class WebProcessState:
 
     def degradation(self, *, is_subscribed: bool) -> Mapping[str, Any]:
         state = self._state
-        return picture(
+        return build_document(
             state.database_reachable, state.redis_reachable and is_subscribed, state.known_causes()
         )
 
@@ -54,9 +54,9 @@ class WebProcessState:
         scopes = {scope for topic in topics.list_topics() for scope in topic.scopes}
         token = authenticate(state.tokens, headers, *sorted(scopes), clock=state.unix)
         state.used_tokens.add(token.token_id)
-        carried = {name: headers[name] for name in CREDENTIALS if name in headers}
+        credentials = {name: headers[name] for name in CREDENTIALS if name in headers}
         allowed = topics.find_allowed_topics(token.scopes)
-        return Subscriber(name=f"token:{token.token_id}", topics=allowed, headers=carried)
+        return Subscriber(name=f"token:{token.token_id}", topics=allowed, headers=credentials)
 
     def is_token_valid(self, subscriber: Subscriber) -> bool:
         try:
@@ -68,8 +68,8 @@ class WebProcessState:
     find_ended_sessions = staticmethod(sessions.find_ended_sessions)
 
 
-class Web(Plane):
-    """The data plane of a web process, and with it the hub of its sockets."""
+class WebPlane(Plane):
+    """The data plane of a web process, together with the hub of its sockets."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,40 +79,39 @@ class Web(Plane):
     async def start(self, config: Config) -> None:
         await super().start(config)
         if threading.current_thread() is threading.main_thread():
-            self._say_goodbye_at_the_end()
+            self._intercept_signals()
         self.hub.start(config.redis_url)
 
     async def stop(self) -> None:
         await self.hub.stop()
         await super().stop()
 
-    def _say_goodbye_at_the_end(self) -> None:
+    def _intercept_signals(self) -> None:
         """Close sockets politely on SIGTERM and SIGINT, before the server does.
 
-        The server cuts sockets as soon as it receives the signal, so it receives it after the
-        goodbye. It handles signals through the loop, whose handlers are only reachable by this
-        private name.
+        The server cuts sockets as soon as it receives the signal, so its handler runs after the
+        goodbye. Its handlers are registered in the event loop and only reachable by a private name.
         """
         loop = asyncio.get_running_loop()
         handlers: Mapping[int, asyncio.Handle] = getattr(loop, "_signal_handlers", {})
         for number in (signal.SIGTERM, signal.SIGINT):
             servers = handlers.get(number)
             if servers is not None:
-                others = signal.getsignal(number)  # Called beside, and at once.
-                loop.add_signal_handler(number, self._end, servers._run)
+                others = signal.getsignal(number)  # Still called, and at once.
+                loop.add_signal_handler(number, self._start_goodbye, servers._run)
                 signal.signal(number, others)
 
-    def _end(self, go_on: Callable[[], None]) -> None:
-        if self._goodbye is None:  # Ctrl-C reaches us twice: by the terminal, and by the server.
-            self._goodbye = asyncio.create_task(self._say_goodbye(go_on))
+    def _start_goodbye(self, finish: Callable[[], None]) -> None:
+        if self._goodbye is None:  # Ctrl-C arrives twice: from the terminal and the server.
+            self._goodbye = asyncio.create_task(self._close_sockets(finish))
 
-    async def _say_goodbye(self, go_on: Callable[[], None]) -> None:
+    async def _close_sockets(self, finish: Callable[[], None]) -> None:
         self.hub.close()
         try:
             async with asyncio.timeout(GOODBYE_SECONDS):
                 while len(self.hub.sockets):
-                    await asyncio.sleep(LOOK_SECONDS)
+                    await asyncio.sleep(POLL_SECONDS)
         except TimeoutError:
             log.info("live.sockets_cut", count=len(self.hub.sockets))
         finally:
-            go_on()
+            finish()

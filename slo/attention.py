@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from django.db.models import QuerySet, Subquery
 from django.urls import reverse
 
-from controlplane.core.durations import readable
+from controlplane.core.durations import format_readable
 from controlplane.core.page_registry import AttentionItem, attention_source
-from controlplane.core.threshold_metrics import find
+from controlplane.core.threshold_metrics import find_metric
 from slo.arithmetic.minutes import end_of
 from slo.models import Alert, EvaluatedMinute, Sli, Slo, SloStatus, ThresholdRule
 from slo.models.alerts import WORST_FIRST
@@ -90,8 +90,8 @@ def list_long_unknown(now: datetime) -> Sequence[AttentionItem]:
             kind="slo_unknown",
             severity="warning" if one.slo.rules else "info",
             title=f"Nothing is known of {one.slo.name}",
-            detail=f"For {readable(now - one.since)}. Until events are counted again none of its "
-            "rules can fire, and ramps that it guards are held.",
+            detail=f"For {format_readable(now - one.since)}. Until events are counted again none "
+            "of its rules can fire, and ramps that it guards are held.",
             path=_page(one.slo),
             since=min(one.since, now),
         )
@@ -140,8 +140,8 @@ def list_evaluation_stopped(now: datetime) -> Sequence[AttentionItem]:
             kind="slo_unjudged",
             severity="critical",
             title="SLOs are not judged",
-            detail=f"For {readable(now - since)} no rule could fire. See whether the worker, beat "
-            "and the watchdog run.",
+            detail=f"For {format_readable(now - since)} no rule could fire. See whether the "
+            "worker, beat and the watchdog run.",
             path=reverse("slos_page"),
             since=since,
         )
@@ -151,7 +151,7 @@ def list_evaluation_stopped(now: datetime) -> Sequence[AttentionItem]:
 def _exclude_duplicates(alerts: QuerySet[Alert], now: datetime) -> QuerySet[Alert]:
     """Leave out alerts whose subject waits by itself, such as an open breaker."""
     for rule in ThresholdRule.objects.filter(pk__in=alerts.order_by().values("threshold_id")):
-        known = find(rule.metric)
+        known = find_metric(rule.metric)
         if known is not None and known[0].waiting is not None:
             alerts = alerts.exclude(rule=rule.name, subject__in=list(known[0].waiting(now)))
     return alerts

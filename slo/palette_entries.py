@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from django.db.models import Q
 from django.urls import reverse
 
-from controlplane.core.palette import matching
+from controlplane.core.palette import relevance
 from controlplane.core.palette.registry import (
     MAX_ENTRIES,
     PALETTE_SOURCES,
@@ -39,7 +39,7 @@ def objectives(query: PaletteQuery) -> Sequence[PaletteEntry]:
             "slo",
             reverse("slo_page", args=[one.name]),
             one.service or one.description,
-            weight=matching.weight(query.words, one.name, f"{one.service} {one.description}"),
+            weight=relevance.score_text(query.words, one.name, f"{one.service} {one.description}"),
             is_lasting=True,
         )
         for one in found.order_by("name")[:50]
@@ -60,7 +60,7 @@ def alerts(query: PaletteQuery) -> Sequence[PaletteEntry]:
             "critical",
             reverse("alert_page", args=[one.pk]),
             one.said,
-            weight=matching.weight(query.words, one.subject, one.said) + 10,
+            weight=relevance.score_text(query.words, one.subject, one.said) + 10,
         )
         for one in found.order_by("-opened_at")[:MAX_ENTRIES]
     ]

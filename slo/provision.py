@@ -7,7 +7,7 @@ from controlplane.core.configuration import services as configuration
 from slo.objectives import file_loader
 
 
-@provision.at_first
+@provision.first_step
 def load_once(now: datetime) -> None:
     """Load the shipped file if there never was an SLO."""
     if file_loader.has_no_slos():

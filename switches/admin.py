@@ -9,7 +9,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 
 from controlplane.core import reasons
-from controlplane.core.admin import ReadOnly, Table, each
+from controlplane.core.admin import ReadOnly, Table, apply_to_each
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError
 from controlplane.core.http.permissions import actor_of
@@ -126,7 +126,7 @@ class SwitchAdmin(Table):
             }
             return TemplateResponse(request, "admin/release_switches.html", context)
         actor, now = actor_of(request), db_now()
-        each(
+        apply_to_each(
             self,
             request,
             chosen,
@@ -140,7 +140,7 @@ class SwitchAdmin(Table):
     @admin.action(description="Acknowledge the chosen switches")
     def acknowledge(self, request: HttpRequest, chosen: QuerySet[Switch]) -> None:
         actor, now = actor_of(request), db_now()
-        each(
+        apply_to_each(
             self,
             request,
             chosen,

@@ -43,7 +43,7 @@ def overdue(now: datetime) -> list[AttentionItem]:
         _waiting(
             "overdue",
             "critical",
-            f"{episode.switch_id} is overdue by {durations.readable(now - expires_at)}",
+            f"{episode.switch_id} is overdue by {durations.format_readable(now - expires_at)}",
             f"{_acknowledged(episode)}Extend it or release it. {_because(episode)}",
             episode,
             since=expires_at,
@@ -61,9 +61,9 @@ def unconfirmed(now: datetime) -> list[AttentionItem]:
         due_at = episode.reconfirm_due_at or now
         late = due_at <= now
         title = f"{episode.switch_id} is permanent and " + (
-            f"was not re-confirmed for {durations.readable(now - due_at)}"
+            f"was not re-confirmed for {durations.format_readable(now - due_at)}"
             if late
-            else f"has to be re-confirmed within {durations.readable(due_at - now)}"
+            else f"has to be re-confirmed within {durations.format_readable(due_at - now)}"
         )
         detail = f"{_acknowledged(episode)}Re-confirm it or release it. {_because(episode)}"
         items.append(
@@ -91,7 +91,7 @@ def expiring(now: datetime) -> list[AttentionItem]:
         _waiting(
             "expiring",
             "warning" if expires_at <= now + HOUR else "info",
-            f"{episode.switch_id} expires in {durations.readable(expires_at - now)}",
+            f"{episode.switch_id} expires in {durations.format_readable(expires_at - now)}",
             f"{EXPIRY_EFFECTS[episode.on_expiry]} {_because(episode)}",
             episode,
             since=max(episode.engaged_at, expires_at - DAY),
@@ -119,7 +119,7 @@ def forgotten(now: datetime) -> list[AttentionItem]:
             "forgotten",
             "warning",
             f"{episode.switch_id} may be forgotten: engaged for "
-            f"{durations.readable(now - episode.engaged_at)}",
+            f"{durations.format_readable(now - episode.engaged_at)}",
             "Nobody has acknowledged, extended or released it for a week. " + _because(episode),
             episode,
             since=episode.looked_at + neglected_episodes.NEGLECT_AFTER,

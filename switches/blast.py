@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from controlplane.core.instances.exports import TOKEN_PREFIX, load_switches_checked_together
-from controlplane.core.instances.queries import Caller, callers
+from controlplane.core.instances.queries import Caller, list_callers
 from switches.models import Episode
 from switches.rules import guard
 from switches.rules.guard import Refusal
@@ -73,7 +73,7 @@ class SwitchBlastRadius:
 
 def blast_radius(switch_id: str, now: datetime) -> SwitchBlastRadius:
     """Return the callers of a switch within the last hour; of all switches for `global:all`."""
-    found, total = callers(
+    found, total = list_callers(
         None if switch_id == GLOBAL_ID else switch_id, now, within=RECENT, most=None
     )
     named = [caller for caller in found if not caller.id.startswith(TOKEN_PREFIX)]

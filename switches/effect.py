@@ -6,7 +6,13 @@ from datetime import datetime
 from typing import Protocol
 
 from controlplane.core.instances import queries
-from controlplane.core.instances.queries import Applied, Change, Delays, Head, Heard
+from controlplane.core.instances.queries import (
+    Delays,
+    Head,
+    InstanceStatus,
+    PublishedChange,
+    VersionCounts,
+)
 from switches.evaluate import lapses_at
 from switches.models import Publication, Switch
 
@@ -76,7 +82,7 @@ def effects(switches: Sequence[Switch], now: datetime) -> dict[str, SwitchEffect
     row = Publication.objects.get(pk=1)
     head = Head(row.epoch, row.version)
     fleet = measure(
-        published, FleetReports(head, now, row.began_version, *queries.tally(head, now))
+        published, FleetReports(head, now, row.began_version, *queries.count_versions(head, now))
     )
     return {
         switch.pk: SwitchEffect(
@@ -119,15 +125,15 @@ class FleetReports:
     head: Head
     now: datetime
     began_version: int
-    present: Applied
-    silent: Applied
-    lagging: Sequence[Heard] = ()
+    present: VersionCounts
+    silent: VersionCounts
+    lagging: Sequence[InstanceStatus] = ()
     delays: Mapping[str, Delays] = field(default_factory=dict)
 
 
 def read_fleet() -> FleetReports:
     """Return the instance reports about the published version, in one query."""
-    now, head, began_version, present, silent = queries.tally_at_head()
+    now, head, began_version, present, silent = queries.count_versions_at_head()
     return FleetReports(head, now, began_version, present, silent)
 
 
@@ -135,22 +141,24 @@ def measure(published: Sequence[Published], fleet: FleetReports) -> FleetReports
     """Return `fleet` with the stragglers and delays of these switches' last changes."""
     head, present = fleet.head, fleet.present
     newest = max(switch.version for switch in published)
-    lagging: Sequence[Heard] = ()
+    lagging: Sequence[InstanceStatus] = ()
     if present.below(newest):
         # Ordered by version, so those behind an older change come first.
-        lagging = queries.behind(newest, head, fleet.now, most=MAX_NAMED_STRAGGLERS)
+        lagging = queries.list_lagging_instances(newest, head, fleet.now, most=MAX_NAMED_STRAGGLERS)
     changes = measurable(published, present.total, fleet.began_version)
-    return replace(fleet, lagging=lagging, delays=queries.delays(head.epoch, changes))
+    return replace(fleet, lagging=lagging, delays=queries.load_delays(head.epoch, changes))
 
 
-def measurable(switches: Sequence[Published], instances: int, began_version: int) -> list[Change]:
+def measurable(
+    switches: Sequence[Published], instances: int, began_version: int
+) -> list[PublishedChange]:
     """Return the changes whose delays are measured, newest first.
 
     Changes before `began_version`, the first of the current epoch, are left out because reports
     about this epoch don't cover them.
     """
     changes = [
-        Change(switch.pk, switch.version, switch.committed_at)
+        PublishedChange(switch.pk, switch.version, switch.committed_at)
         for switch in switches
         if switch.committed_at is not None and switch.version >= began_version
     ]
@@ -167,17 +175,17 @@ def fallen_silent(switch: Switch, now: datetime) -> tuple[Straggler, ...]:
     """Return up to 20 instances that fell silent, the latest reports first."""
     row = Publication.objects.get(pk=1)
     head = Head(row.epoch, row.version)
-    found = queries.fallen_silent(switch.version, head, now, most=MAX_NAMED_STRAGGLERS)
+    found = queries.list_silent_instances(switch.version, head, now, most=MAX_NAMED_STRAGGLERS)
     return _stragglers(found, head)
 
 
-def _stragglers(found: Sequence[Heard], head: Head) -> tuple[Straggler, ...]:
+def _stragglers(found: Sequence[InstanceStatus], head: Head) -> tuple[Straggler, ...]:
     return tuple(
         Straggler(report.id, _describe_report(report, head), report.heard_at) for report in found
     )
 
 
-def _describe_report(report: Heard, head: Head) -> str:
+def _describe_report(report: InstanceStatus, head: Head) -> str:
     if report.version is None:
         return "has not said what it applies"
     if report.epoch != head.epoch:

@@ -85,7 +85,7 @@ def plan_extension(*, expires_in: str, present: datetime | None, now: datetime) 
     """
     ends = _after(expires_in, now)
     if present is not None and ends <= present:
-        left = durations.readable(present - now)
+        left = durations.format_readable(present - now)
         raise _wrong(
             "expires_in",
             f"That would end at {_format_time(ends)}, not later than the present expiry "

@@ -7,7 +7,7 @@ from django.db.models import F, Q
 from django.urls import reverse
 
 from controlplane.core.jobs.models import Job
-from controlplane.core.palette import matching
+from controlplane.core.palette import relevance
 from controlplane.core.palette.registry import (
     ACTION,
     MAX_ENTRIES,
@@ -125,12 +125,12 @@ def _like(wanted: str) -> Sequence[Switch]:
 def _fit(switch: Switch, wanted: str) -> float:
     words = wanted.casefold().split()
     stopped = 15.0 if switch.episode else 0.0  # people mostly look for stopped switches
-    fits = max(matching.weight(words, switch.pk, switch.description), _key_fits(words, switch))
+    fits = max(relevance.score_text(words, switch.pk, switch.description), _key_fits(words, switch))
     return fits + stopped
 
 
 def _key_fits(words: Sequence[str], switch: Switch) -> float:
-    return matching.weight(words, switch.key, switch.description)
+    return relevance.score_text(words, switch.key, switch.description)
 
 
 def _entries_of(
@@ -209,7 +209,7 @@ def ramps(query: PaletteQuery) -> Sequence[PaletteEntry]:
     found = Ramp.objects.filter(live=True, switch__id__icontains=query.words[-1])
     entries = []
     for ramp in found.select_related("job").order_by("-pk")[:MAX_ENTRIES]:
-        weight = matching.weight(query.words, f"Ramp of {ramp.switch_id}", ramp.switch_id)
+        weight = relevance.score_text(query.words, f"Ramp of {ramp.switch_id}", ramp.switch_id)
         if weight:
             waits = ramp.job.state == Job.State.PENDING
             detail = "waits for approval" if waits else str(ramp.job.state)

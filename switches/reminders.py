@@ -66,7 +66,7 @@ def skipped_reminders(ends_at: datetime, now: datetime) -> dict[str, datetime | 
 def time_left(ends_at: datetime, now: datetime) -> str:
     """Return the time left, rounded down to minutes: `24 h`, `58 min`."""
     minutes = max(timedelta(minutes=1), (ends_at - now) // MINUTE * MINUTE)
-    return durations.readable(minutes)
+    return durations.format_readable(minutes)
 
 
 def reminder_severity(scope: str, notice: timedelta) -> str:

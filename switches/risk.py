@@ -5,7 +5,7 @@ from math import inf
 
 from controlplane.core.approvals.risk import RiskFacts
 from controlplane.core.instances.models import Instance
-from controlplane.core.instances.queries import callers
+from controlplane.core.instances.queries import list_callers
 from switches.scopes import GLOBAL_ID
 
 WITHIN = timedelta(hours=1)
@@ -23,4 +23,4 @@ def _reached(switch_id: str, now: datetime) -> int:
     """
     if switch_id == GLOBAL_ID:
         return Instance.objects.filter(heard_at__gte=now - WITHIN).count()
-    return callers(switch_id, now, within=WITHIN, most=0)[1]
+    return list_callers(switch_id, now, within=WITHIN, most=0)[1]

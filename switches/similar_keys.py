@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from controlplane.core.instances.exports import load_check_rates
-from controlplane.core.instances.queries import callers
+from controlplane.core.instances.queries import list_callers
 
 from .blast import RECENT
 from .models import Switch
@@ -33,7 +33,7 @@ def find_similar_keys(
     For `global:all`, a check of any switch counts.
     """
     if switch_id == GLOBAL_ID:
-        return None if callers(None, now, within=RECENT, most=1)[1] else []
+        return None if list_callers(None, now, within=RECENT, most=1)[1] else []
     key = switch_id.partition(":")[2]
     ids = [f"{scope.name}:{key}" for scope in keyed_scopes()]
     checks = load_check_rates(now - RECENT, now, ids)

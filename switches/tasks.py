@@ -58,7 +58,10 @@ def settle_trips(now: datetime) -> int:
 
 
 @ticks.tick(
-    "trips.requested", seconds=1, queue="switches", pending=lambda _now: [trip_requests.undecided()]
+    "trips.requested",
+    seconds=1,
+    queue="switches",
+    pending=lambda _now: [trip_requests.select_undecided()],
 )
 def answer_trip_requests(now: datetime) -> int:
     """Decide the open trip requests of other apps."""

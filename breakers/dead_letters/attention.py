@@ -7,7 +7,7 @@ from django.db.models import Min, Q, QuerySet
 
 from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.sources import configured_sources
-from controlplane.core.durations import readable
+from controlplane.core.durations import format_readable
 from controlplane.core.jobs.models import Job
 from controlplane.core.page_registry import AttentionItem, attention_source
 
@@ -119,7 +119,7 @@ def _open_intent_items(now: datetime) -> list[AttentionItem]:
             severity="warning",
             title=f"Dead letters of {one.name} are stuck on their way",
             detail=f"They were to leave {one.server} and have not for more than"
-            f" {readable(OPEN_LONG)}. It is tried again all the time; look at the server.",
+            f" {format_readable(OPEN_LONG)}. It is tried again all the time; look at the server.",
             path=alarms.stream_path(one),
             since=min(found[one.pk], now),
         )

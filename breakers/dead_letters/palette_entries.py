@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from django.db.models import Q
 from django.urls import reverse
 
-from controlplane.core.palette import matching
+from controlplane.core.palette import relevance
 from controlplane.core.palette.registry import (
     MAX_ENTRIES,
     PALETTE_SOURCES,
@@ -38,7 +38,7 @@ def letter_streams(query: PaletteQuery) -> Sequence[PaletteEntry]:
             "letters",
             reverse("letter_stream_page", args=[one.server, one.name]),
             f"{one.depth:,} on {one.server}",
-            weight=matching.weight(query.words, one.name, one.origin),
+            weight=relevance.score_text(query.words, one.name, one.origin),
             is_lasting=True,
         )
         for one in found.order_by("-depth", "name")[:MAX_ENTRIES]

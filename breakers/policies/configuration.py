@@ -10,9 +10,9 @@ from typing import Any
 
 from breakers import names
 from breakers.policies.parameters import TIERS
-from controlplane.core.configuration.files import parse
+from controlplane.core.configuration.files import parse_document
 from controlplane.core.errors import InvalidInput
-from controlplane.core.json_values import put as _note
+from controlplane.core.json_values import add_error as _note
 
 Entries = dict[str, dict[str, Any]]
 
@@ -165,7 +165,7 @@ def _list_remarks(files: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _parse_file(name: str, text: str, errors: dict[str, list[str]]) -> dict[str, Any]:
-    found = parse(name, text, errors)
+    found = parse_document(name, text, errors)
     for key in found.keys() - {*PARTS[name]}:
         _note(errors, f"{name}: {key}", f"Unknown; there are {', '.join(PARTS[name])}.")
     return found

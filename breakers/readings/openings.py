@@ -11,7 +11,7 @@ from breakers.states import unhealthy
 from breakers.states.dependency_status import find_by_names
 from breakers.states.unhealthy import UnhealthyDependency
 from controlplane.core.instances.openings import TRIPPED
-from controlplane.core.threshold_metrics import MetricQuery, MetricReading, count
+from controlplane.core.threshold_metrics import MetricQuery, MetricReading, format_count
 
 MIN_WINDOW = timedelta(minutes=1)
 OVERLAP = timedelta(seconds=15)
@@ -74,7 +74,7 @@ def _build_reading(
         value=some,
         beyond=query.beyond(some),
         samples=instances,
-        said=f"{text}{count(some)} of {count(instances)} instances",
+        said=f"{text}{format_count(some)} of {format_count(instances)} instances",
         path="",
         evidence={what: some, "instances": instances},
     )

@@ -8,13 +8,13 @@ from breakers import publication
 from breakers.models import Dependency
 from breakers.policies.documents import COLUMNS
 from breakers.sql import fetch_all
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.instances.exports import PRESENT_BOOT
 from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.live.change_notices import notify_changed
 
-ACTOR = system("reports")
+ACTOR = system_actor("reports")
 MAX_AT_ONCE = 500
 AFTER_REMOVAL = timedelta(minutes=1)
 """Time in which instances may still report a removed dependency."""

@@ -126,7 +126,7 @@ def state_strip(bands: Sequence[Band], label: str) -> SafeString:
 def _band_rectangle(band: Band) -> tuple[str, int, int, int, int, str]:
     """Return state, x, y, width, height and title of a band; worse states are taller."""
     height = {"open": STRIP_HEIGHT, "half_open": 20, "closed": 9, "unknown": 3}[band.state]
-    lasted = durations.readable(timedelta(minutes=band.length))
+    lasted = durations.format_readable(timedelta(minutes=band.length))
     title = f"{STATES[band.state][1]} for {lasted}"
     return band.state, band.start, STRIP_HEIGHT - height, band.length, height, title
 

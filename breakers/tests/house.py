@@ -7,10 +7,10 @@ from uuid import UUID, uuid4
 from breakers import names
 from breakers.models import BreakerState, Dependency, Minute
 from breakers.services import registry
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.instances.models import Instance
 
-SHELL = system("shell:root")
+SHELL = system_actor("shell:root")
 
 
 def dependency(name: str, now: datetime, **fields: Any) -> Dependency:

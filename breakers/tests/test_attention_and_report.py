@@ -9,7 +9,7 @@ from breakers import report_sections as report
 from breakers.map import preview_fields as dependents
 from breakers.models import Dependency, Probe
 from breakers.services import overrides
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.instances import rates
 from controlplane.core.models import Instance
 from controlplane.core.page_registry import ATTENTION_SOURCES, PREVIEW_FIELDS, REPORT_SECTIONS
@@ -28,7 +28,7 @@ def force(mode="forced_closed", expires_in="6h", at=NOW, callee="oracle"):
         mode=mode,
         reason="probes of the provider are wrong, INC-77",
         expires_in=expires_in,
-        actor=system("test"),
+        actor=system_actor("test"),
         now=at,
     )
 
@@ -257,7 +257,7 @@ def test_the_preview_names_who_calls_the_services_that_check_a_switch():
     dependency("canvas->core", criticality="high")
     dependency("batch->core", criticality="critical")
     dependency("gone->core", removed_at=NOW)
-    entry = rates.counted(None, 10, 0, NOW - MINUTE)
+    entry = rates.add_calls(None, 10, 0, NOW - MINUTE)
     Instance.objects.create(pk="core/a1", service="core", checks={"segment:finance": entry})
     Instance.objects.create(pk="token:x", service="x", checks={"segment:finance": entry})
 

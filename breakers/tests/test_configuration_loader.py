@@ -209,7 +209,7 @@ def test_installation_that_has_something_is_left_alone():
 
 
 def test_provisioning_brings_the_shipped_folder_along():
-    provision.begin(db_now())
+    provision.run_first_steps(db_now())
 
     assert Dependency.objects.count() == 21
 

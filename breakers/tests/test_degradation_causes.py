@@ -11,7 +11,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.degradation import services
 from controlplane.core.degradation.models import Degradation
 from controlplane.core.http.tests.callers import at_once
-from controlplane.core.outbox import rendering
+from controlplane.core.outbox import renderer
 
 from .fleet import NOW, ORACLE, SECOND, dependency, doing, reachable, reports, service, told
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 
 def level():
-    return services.current(redis_reachable=True).level
+    return services.load_degradation(redis_reachable=True).level
 
 
 def test_an_open_breaker_of_a_critical_dependency_degrades_by_what_its_callee_is():
@@ -29,7 +29,7 @@ def test_an_open_breaker_of_a_critical_dependency_degrades_by_what_its_callee_is
 
     assert degradation_causes.report_causes(NOW)
 
-    found = services.current(redis_reachable=True)
+    found = services.load_degradation(redis_reachable=True)
     assert (found.level, found.name, found.since) == (1, "degraded", NOW)
     (cause,) = found.causes
     assert cause.what == ORACLE
@@ -65,7 +65,7 @@ def test_a_store_that_does_not_answer_degrades_by_its_level():
     degradation_causes.report_causes(NOW)
 
     assert level() == 2
-    assert services.picture()["causes"] == ["Redis does not answer when it is asked."]
+    assert services.load_document()["causes"] == ["Redis does not answer when it is asked."]
 
 
 def test_a_few_open_instances_are_the_lowest_level_and_half_of_them_the_callees():
@@ -93,7 +93,10 @@ def test_a_few_open_instances_of_what_does_not_answer_are_as_grave_as_its_loss()
 
     degradation_causes.report_causes(NOW)
 
-    assert {one.what: one.level for one in services.known()} == {ORACLE: 3, "service:oracle": 3}
+    assert {one.what: one.level for one in services.load_causes()} == {
+        ORACLE: 3,
+        "service:oracle": 3,
+    }
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("service", 1), ("external", 0), ("store", 0)])
@@ -169,7 +172,7 @@ def test_a_breaker_that_tries_again_stays_a_cause_and_begins_none():
     reports("core/a1", "half_open")
 
     assert not degradation_causes.report_causes(NOW + SECOND)
-    assert [one.what for one in services.known()] == [ORACLE]
+    assert [one.what for one in services.load_causes()] == [ORACLE]
 
 
 def test_the_same_causes_change_nothing():
@@ -192,7 +195,7 @@ def test_a_change_of_the_level_is_told_once_and_audited(settings):
     degradation_causes.report_causes(NOW + SECOND)
 
     (message,) = told("degradation.changed")
-    notice = rendering.render(message.event, message.payload)
+    notice = renderer.render(message.event, message.payload)
     assert notice.title == "Degradation: level 1, DEGRADED"
     assert ("Gone meanwhile", "NL2SQL") in notice.lines
     assert message.severity == "warning"

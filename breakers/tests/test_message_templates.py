@@ -5,11 +5,11 @@ import pytest
 from breakers.outages.services import watch_outages
 from breakers.services import overrides
 from breakers.tests.fleet import NOW, SECOND, dependency, reachable, reports, told
-from controlplane.core.actors import system
-from controlplane.core.outbox import rendering
+from controlplane.core.actors import system_actor
+from controlplane.core.outbox import renderer
 
 pytestmark = pytest.mark.django_db
-KIM = system("kim")
+KIM = system_actor("kim")
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +19,7 @@ def _somewhere(settings):
 
 def read(event):
     (message,) = told(event)
-    notice = rendering.render(message.event, message.payload)
+    notice = renderer.render(message.event, message.payload)
     return message.severity, notice.title, dict(notice.lines), notice.path
 
 

@@ -8,7 +8,7 @@ from breakers.models import Dependency, Probe
 from breakers.outages import services as outages
 from breakers.services import overrides
 from breakers.tests.fleet import NOW, SECOND, dependency, reports, service
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 
 pytestmark = pytest.mark.django_db
 
@@ -81,7 +81,7 @@ def test_overrides_are_told_by_mode_and_go_back_to_zero():
         mode="disabled",
         reason="probes of the provider are wrong, INC-77",
         expires_in="2m",
-        actor=system("test"),
+        actor=system_actor("test"),
         now=NOW,
     )
     during = said(metrics.collect_overrides)

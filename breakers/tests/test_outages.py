@@ -18,10 +18,10 @@ from breakers.outages.decision import (
 from breakers.outages.services import watch_outages
 from breakers.services import overrides
 from breakers.tests.fleet import MINUTE, NOW, ORACLE, SECOND, dependency, reachable, reports, told
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import at_once
-from controlplane.core.outbox import rendering
+from controlplane.core.outbox import renderer
 from controlplane.core.trip_requests.models import TripRequest
 
 TRIP = {"action": "trip", "switch": "segment:nl2sql", "open_share": 0.5, "for_seconds": 30}
@@ -163,7 +163,7 @@ def test_an_operators_override_stands_and_the_policy_says_so():
         mode="metrics_only",
         reason="watching what the provider does, INC-77",
         expires_in="1h",
-        actor=system("test"),
+        actor=system_actor("test"),
         now=NOW,
     )
     fail(NOW + 30 * SECOND)
@@ -213,7 +213,7 @@ def test_a_policy_that_is_taken_away_says_so_and_not_that_it_is_over():
     watch_outages(NOW + 32 * SECOND)
 
     (message,) = told("outage.over")
-    notice = rendering.render(message.event, message.payload)
+    notice = renderer.render(message.event, message.payload)
     assert notice.title == "The outage that core->oracle reported is watched no more"
     assert notice.lines[0][1].startswith("Its policy for outages was taken away")
     assert TripRequest.objects.order_by("pk").last().is_over

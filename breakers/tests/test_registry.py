@@ -16,7 +16,7 @@ from breakers.tests.registered import (
     dependency,
     discovered,
 )
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
@@ -154,7 +154,7 @@ def test_policies_are_the_admins(now, actor):
     assert registry.find_dependency("core", "oracle").version == 1
 
 
-@pytest.mark.parametrize("actor", [replace(TOKEN, role=Role.ADMIN), system("shell:root")])
+@pytest.mark.parametrize("actor", [replace(TOKEN, role=Role.ADMIN), system_actor("shell:root")])
 def test_token_of_an_admin_and_the_house_may_register(now, actor):
     put = registry.put_dependency(caller="core", callee="oracle", fields={}, actor=actor, now=now)
 

@@ -4,7 +4,7 @@ import pytest
 
 from breakers.readings import openings
 from controlplane.core.models import Instance, Tick
-from controlplane.core.outbox import rendering
+from controlplane.core.outbox import renderer
 from slo.alerts import locks
 from slo.models import Alert
 
@@ -85,7 +85,7 @@ def test_an_open_breaker_is_an_alarm_told_in_its_own_thread():
 
     (message,) = told("slo.alert")
     assert message.subject == "dependency:core->oracle"
-    notice = rendering.render(message.event, message.payload)
+    notice = renderer.render(message.event, message.payload)
     assert notice.title == "The breaker of core->oracle is open in 1 of 2 instances"
     assert ("Owner", "search team") in notice.lines
     assert ("What to do", openings.TO_DO) in notice.lines

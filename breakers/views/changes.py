@@ -33,7 +33,7 @@ def set_override(request: PersonRequest, caller: str, callee: str) -> HttpRespon
             caller=caller, callee=callee, **arguments, actor=actor, now=now
         )
         word = MODES[made.mode][0].lower()
-        lasts = durations.readable(made.expires_at - now)
+        lasts = durations.format_readable(made.expires_at - now)
         return f"{caller} → {callee} is {word} for {lasts}; services are told now."
 
     return _handle_change(request, caller, callee, form, "breakers/override.html", carry_out)

@@ -12,7 +12,7 @@ from django.shortcuts import redirect
 
 from controlplane.accounts.authentication.views.sign_in import sign_out
 from controlplane.accounts.models import BrowserSession, Credentials, Token, User
-from controlplane.core.admin.site import ReadOnly, Table, each
+from controlplane.core.admin.site import ReadOnly, Table, apply_to_each
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError, InvalidInput
 from controlplane.core.http.confirmation import require_fresh
@@ -48,7 +48,7 @@ class TokenAdmin(ReadOnly):
     def revoke(self, request: HttpRequest, chosen: QuerySet[Token]) -> None:
         actor, now = actor_of(request), db_now()
         require_fresh(request, now, next_url=request.get_full_path())
-        each(
+        apply_to_each(
             self,
             request,
             chosen,
@@ -179,7 +179,7 @@ class UserAdmin(Table):
     def deactivate(self, request: HttpRequest, chosen: QuerySet[User]) -> None:
         actor, now = actor_of(request), db_now()
         require_fresh(request, now, next_url=request.get_full_path())
-        each(
+        apply_to_each(
             self,
             request,
             chosen,

@@ -8,7 +8,7 @@ from django.db import transaction
 
 from controlplane.accounts.people import services as people
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.provision import ACTOR, lock
+from controlplane.core.provision import ACTOR, take_lock
 from controlplane.core.roles import Role
 
 from .models.people import User
@@ -33,7 +33,7 @@ def ensure_admin(chosen_password: str, now: datetime) -> Admin:
     output of an earlier run may be lost. A password set since, by a page or the shell, is kept: a
     variable left in place must not restore an old password at the next release.
     """
-    lock()
+    take_lock()
     admin = User.objects.filter(username=ADMIN).first()
     if chosen_password and _chose_their_own():
         return Admin(ADMIN, None, "the password is the one that somebody set since the first start")

@@ -1,4 +1,4 @@
-"""The actor of a write, passed from the request to the audit trail."""
+"""Actors: the person, token or system that makes a change, as recorded in the audit trail."""
 
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -18,10 +18,7 @@ def label_of(type: str, name: str) -> str:
 
 
 class Person(Protocol):
-    """A signed-in person, as pages and the palette see them; `controlplane.accounts` has the model.
-
-    Read-only.
-    """
+    """Read-only interface of a signed-in user; the model is `controlplane.accounts.models.User`."""
 
     @property
     def pk(self) -> int: ...
@@ -43,11 +40,11 @@ class Person(Protocol):
 
 @dataclass(frozen=True)
 class Actor:
-    """A person, program or the system as the author of a write, with permissions and origin.
+    """The author of a change: a person, an API token or the system, with permissions and origin.
 
-    `user_id` is the responsible person: the user, the owner of a token, None for the system.
-    `services` are the services it may report as, any if empty. `session` identifies the browser's
-    session, if any.
+    `user_id` is the responsible person: the user, or the owner of a token, or None for the system.
+    `services` limits a token to reporting for these services; empty means any service. `session`
+    identifies the browser session, empty if there is none.
     """
 
     type: ActorType
@@ -67,7 +64,7 @@ class Actor:
 
     @property
     def identity(self) -> str:
-        """Unique among actors, unlike a name; idempotency keys are scoped to it."""
+        """Unique key of the actor, unlike a name. Idempotency keys are scoped to it."""
         if self.token_id is not None:
             return f"token:{self.token_id}"
         return f"{self.type}:{self.user_id or self.name}"
@@ -116,6 +113,6 @@ class Actor:
         )
 
 
-def system(name: str) -> Actor:
+def system_actor(name: str) -> Actor:
     """Return an actor for the installation's own work, or for the server's shell."""
     return Actor(type="system", name=name)

@@ -1,7 +1,7 @@
 """Redis clients for asyncio.
 
-The library takes as long to import as the rest of a data plane, so a thread imports it when the
-first client is made, while the event loop already answers.
+Importing `redis.asyncio` takes as long as the rest of a data plane's start. A thread imports it
+when the first client is made, while the event loop already serves requests.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 async def make_client(url: str, timeout_seconds: float) -> "Redis":
-    """Return a client that neither retries nor waits longer than `timeout_seconds`."""
+    """Return a client without retries, whose calls time out after `timeout_seconds`."""
     await asyncio.to_thread(import_module, "redis.asyncio")
     from redis.asyncio import Redis
     from redis.asyncio.retry import Retry

@@ -1,6 +1,6 @@
-"""Port to the accounts app: current permissions of people and tokens.
+"""Port to the accounts app, for the current permissions of people and tokens.
 
-`controlplane.accounts` registers itself at startup; without it, every write is refused.
+`controlplane.accounts` registers its implementation at startup; without one, every write fails.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ class Authority(Protocol):
 
     def holders_of(self, power: str) -> list[str]: ...
 
-    def able(self, refused: Mapping[str, Any]) -> list[str]: ...
+    def names_with_permission(self, refused: Mapping[str, Any]) -> list[str]: ...
 
 
 _registered: list[Authority] = []
@@ -29,20 +29,21 @@ def register(authority: Authority) -> None:
 def require_still(actors: Iterable[Actor]) -> None:
     """Raise :class:`Forbidden` unless each actor still has the permissions they authenticated with.
 
-    Call it while holding the lock of the audit chain: taking a role, account, session or token away
-    writes an audit row too, so it commits either before this check or after the whole transaction.
+    Call while holding the audit chain's lock. Revoking a role, account, session or token writes an
+    audit row too, so a revocation commits either before this check or after the caller's
+    transaction.
     """
     _authority().require_still(actors)
 
 
 def holders_of(power: str) -> list[str]:
-    """Return the user names of active people with the power, a handful at most."""
+    """Return the user names of a few active people who have the power."""
     return _authority().holders_of(power)
 
 
-def able(refused: Mapping[str, Any]) -> list[str]:
-    """Return the names of those who have the missing `power` or `scope` of a refusal."""
-    return _authority().able(refused)
+def names_with_permission(refused: Mapping[str, Any]) -> list[str]:
+    """Return the names of people who have the `power` or `scope` missing in a refusal's `extra`."""
+    return _authority().names_with_permission(refused)
 
 
 def _authority() -> Authority:

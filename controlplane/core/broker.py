@@ -1,4 +1,4 @@
-"""Redis health: reachability and the number of messages in each queue."""
+"""Reachability of Redis, and the lengths of its Celery queues."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,26 +9,26 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from controlplane.core import ticks
-from controlplane.core.threads import Bounded
+from controlplane.core.threads import BoundedCall
 
 SECONDS = 0.5
 KEY_PREFIX = "switchgear:"
-"""Prefix of queue names, set by the broker's library."""
+"""Prefix of the queues' Redis keys, set by Celery's transport."""
 
 
 def ping() -> None:
-    """Raises `RedisError` if Redis does not answer in time."""
+    """Raise `RedisError` if Redis does not answer in time."""
     with _client() as client:
         client.ping()
 
 
 def queue_names() -> list[str]:
-    return sorted({tick.queue for tick in ticks.registered().values()})
+    return sorted({tick.queue for tick in ticks.list_ticks().values()})
 
 
-def depths() -> Mapping[str, int]:
-    """Messages that wait, by queue. Raises `RedisError` or TimeoutError."""
-    return _depths.answer()
+def queue_lengths() -> Mapping[str, int]:
+    """Return the number of waiting messages by queue; raise `RedisError` or TimeoutError."""
+    return _queue_lengths.result()
 
 
 @contextmanager
@@ -45,12 +45,12 @@ def _client() -> Iterator[redis.Redis]:
         client.close()
 
 
-def _ask_depths() -> dict[str, int]:
+def _read_queue_lengths() -> dict[str, int]:
     names = queue_names()
-    with _client() as client, client.pipeline(transaction=False) as asked:
+    with _client() as client, client.pipeline(transaction=False) as pipeline:
         for name in names:
-            asked.llen(f"{KEY_PREFIX}{name}")
-        return dict(zip(names, asked.execute(), strict=True))
+            pipeline.llen(f"{KEY_PREFIX}{name}")
+        return dict(zip(names, pipeline.execute(), strict=True))
 
 
-_depths = Bounded(_ask_depths, seconds=SECONDS * 2)
+_queue_lengths = BoundedCall(_read_queue_lengths, seconds=SECONDS * 2)

@@ -1,4 +1,4 @@
-"""Canonical JSON: one text for one value, so that it can be hashed and compared. Pure."""
+"""Canonical JSON: one text for each value, so that values can be hashed and compared."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ TOO_MUCH_EVIDENCE = f"At most {MAX_EVIDENCE_BYTES // 1024} KiB; link to the rest
 
 
 def dumps(value: Any) -> str:
-    """Sorted keys, no spaces, ASCII only: safe in any column, the same on every machine."""
+    """Return canonical JSON: sorted keys, no spaces, ASCII only."""
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_plain
     )
@@ -23,7 +23,7 @@ def digest(value: Any) -> str:
 
 
 def timestamp(moment: datetime) -> str:
-    """RFC 3339 in UTC with exactly six decimals: `2026-11-21T02:11:00.000000Z`."""
+    """Return the time as RFC 3339 in UTC with six decimals: `2026-11-21T02:11:00.000000Z`."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 

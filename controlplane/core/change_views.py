@@ -1,6 +1,6 @@
-"""Views for changes: a form with its own URL, which also opens in a dialog.
+"""Helpers for views that make a change by a form, as a page or in a dialog.
 
-A refused change shows the form again, with everything that was typed.
+A refused change shows the form again with the submitted values.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,17 +14,16 @@ from .actors import Actor
 from .clock import db_now
 from .errors import Conflict, DomainError, InvalidInput, NotFound, Unavailable
 from .http.permissions import actor_of
-from .page_responses import PersonRequest, done, show
+from .page_responses import PersonRequest, respond_done, show
 
 CarryOut = Callable[[Actor, datetime], str]
-"""Makes the change and returns a sentence about the new state."""
+"""Function that makes the change and returns a sentence about the new state."""
 
 
 class ServiceForm(forms.Form):
-    """A form that is validated by a service as well."""
+    """A form whose data a service validates, too."""
 
-    # Names of a service's fields → names of the form's.
-    renamed: Mapping[str, str] = {}
+    renamed: Mapping[str, str] = {}  # Field names of the service → of the form.
 
     def add_service_errors(self, errors: Mapping[str, Sequence[str]]) -> None:
         """Show the errors of a service beside their fields."""
@@ -33,12 +32,15 @@ class ServiceForm(forms.Form):
             self.add_error(name if name in self.fields else None, list(texts))
 
     def given(self, name: str) -> str:
-        """Return a field's text as typed, also while other fields have errors."""
+        r"""Return a field's submitted text, or "", with line ends as `\
+
+        `.
+        """
         return str(self.cleaned_data.get(name) or "").replace("\r\n", "\n")
 
 
 def submitted_data(request: PersonRequest) -> QueryDict | None:
-    """Return the data of a submitted form; None for a form that is shown for the first time."""
+    """Return the submitted form data, or None if the form is shown for the first time."""
     return request.POST if request.method == "POST" else None
 
 
@@ -47,7 +49,7 @@ def attempt_change(
     act: Callable[[], HttpResponse],
     refused: Callable[[DomainError], HttpResponse],
 ) -> HttpResponse | None:
-    """Return the response of a valid form or of a refusal; None if the form is to be shown.
+    """Return the response of the change or its refusal, or None if the form must be shown again.
 
     Errors of the service are added to the form.
     """
@@ -75,14 +77,16 @@ def handle_change(
 ) -> HttpResponse:
     """Make the change of a valid form and redirect to `back`, or show the form.
 
-    The template gets the form, `now` and what `context` returns. Raises :class:`Forbidden` without
-    the scope.
+    The template gets the form, `now` and the result of `context(now)`. Raises :class:`Forbidden`
+    without the scope.
     """
     actor = actor_of(request)
     actor.require(scope)
     now = db_now()
-    answer = attempt_change(form, lambda: done(request, carry_out(actor, now), back), refused)
+    answer = attempt_change(
+        form, lambda: respond_done(request, carry_out(actor, now), back), refused
+    )
     if answer is not None:
         return answer
-    told = {**context(now), "form": form, "now": now}
-    return show(request, template, told, status=422 if form.is_bound else 200)
+    template_context = {**context(now), "form": form, "now": now}
+    return show(request, template, template_context, status=422 if form.is_bound else 200)

@@ -1,4 +1,4 @@
-"""Django system checks for the database's owner, retention settings and migrations."""
+"""Django system checks for the audit table's owner, retention settings and migrations."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import DatabaseError, InterfaceError, connection
 
 from controlplane.core.backup import manifest
-from controlplane.core.retention.rules import period_errors, ruled_models
+from controlplane.core.retention.rules import find_period_errors, ruled_models
 
 from . import migration_safety
 
@@ -19,8 +19,8 @@ OWNS_THE_TRAIL = Warning(
 
 
 @register(Tags.security, deploy=True)
-def audit_table_belongs_to_another(**_: Any) -> list[CheckMessage]:
-    """Report an audit table owned by the application's role; silent without a database."""
+def check_audit_table_owner(**_: Any) -> list[CheckMessage]:
+    """Warn if the application's role owns the audit table; pass without a database."""
     try:
         with connection.cursor() as cursor:
             cursor.execute(
@@ -34,19 +34,17 @@ def audit_table_belongs_to_another(**_: Any) -> list[CheckMessage]:
 
 
 @register()
-def kept_days_are_within_bounds(**_: Any) -> list[CheckMessage]:
-    """Report wrong KEPT_DAYS; this stops `migrate`, and so every start."""
+def check_retention_periods(**_: Any) -> list[CheckMessage]:
+    """Report invalid KEPT_DAYS, which stops `migrate` and so every start."""
     return [
-        Error(f"KEPT_DAYS: {said}", id="core.E001") for said in period_errors(settings.KEPT_DAYS)
+        Error(f"KEPT_DAYS: {problem}", id="core.E001")
+        for problem in find_period_errors(settings.KEPT_DAYS)
     ]
 
 
 @register(deploy=True)
-def migrations_let_the_release_before_go_on(**_: Any) -> list[CheckMessage]:
-    """System check: migrations must be compatible with the previous release.
-
-    During a rolling upgrade the old release runs on the new schema.
-    """
+def check_migration_safety(**_: Any) -> list[CheckMessage]:
+    """Report migrations that break the previous release, which runs during a rolling upgrade."""
     growing = {*ruled_models(), "core.AuditEntry"}
-    found = migration_safety.problems(manifest.product(), growing)
-    return [Error(said, id="core.E002") for said in found]
+    problems = migration_safety.find_problems(manifest.product_version(), growing)
+    return [Error(problem, id="core.E002") for problem in problems]

@@ -1,4 +1,4 @@
-"""The one clock that counts: the database's, read once per transaction and handed down."""
+"""The database's clock, read once per transaction and passed down, and time zones."""
 
 from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -15,11 +15,11 @@ def db_now() -> datetime:
     return moment
 
 
-def zone(name: str) -> ZoneInfo:
+def load_time_zone(name: str) -> ZoneInfo:
     """Return the named time zone, or UTC if this server doesn't have it.
 
-    Names come and go with releases of the time zone database; a removed one must not break a page
-    or a rotation.
+    Releases of the time zone database add and remove names. A removed name must not break a page or
+    an on-call rotation.
     """
     try:
         return ZoneInfo(name)

@@ -1,6 +1,6 @@
-"""Querysets whose SQL is compiled once per process, and executed at different times.
+"""Querysets that are compiled to SQL once per process and executed many times.
 
-Compiling takes three times the CPU of executing a small query.
+Compiling a small query takes three times the CPU of executing it.
 """
 
 import functools
@@ -16,11 +16,11 @@ Rows = QuerySet[Any, Any]
 
 _PLACEHOLDER = datetime(1, 1, 1, tzinfo=UTC)
 MOMENT: Any = Value(_PLACEHOLDER, output_field=DateTimeField())
-"""Placeholder for the time of execution in a compiled queryset; supports date arithmetic."""
+"""Placeholder for the current time in a compiled queryset; supports date arithmetic."""
 
 
 def fetch_rows(build: Callable[[], Rows]) -> list[tuple[Any, ...]]:
-    """Return the rows of the `values_list()` queryset that `build` returns, as PostgreSQL has them.
+    """Return the rows of the `values_list()` queryset that `build` returns, unconverted by Django.
 
     `build` is called once per process.
     """
@@ -30,9 +30,10 @@ def fetch_rows(build: Callable[[], Rows]) -> list[tuple[Any, ...]]:
 
 
 def fetch_first(now: datetime, *builds: Callable[[Any], Rows]) -> dict[str, Any]:
-    """Return the first rows of several querysets by column, None where there is no row.
+    """Return the first row of each queryset, merged by column name; None if a queryset has no row.
 
-    One statement reads them. Each of `builds` is called with :data:`MOMENT` once per process.
+    One statement reads all of them. Each of `builds` is called with :data:`MOMENT` once per
+    process.
     """
     compiled = [compile_at(build) for build in builds]
     joins = " ".join(
@@ -42,7 +43,7 @@ def fetch_first(now: datetime, *builds: Callable[[Any], Rows]) -> dict[str, Any]
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {columns} FROM (SELECT) one {joins}",  # noqa: S608
-            at([value for _, values in compiled for value in values], now),
+            substitute_now([value for _, values in compiled for value in values], now),
         )
         names = [column.name for column in cursor.description]
         return dict(zip(names, cursor.fetchone(), strict=True))
@@ -50,14 +51,14 @@ def fetch_first(now: datetime, *builds: Callable[[Any], Rows]) -> dict[str, Any]
 
 @functools.lru_cache(maxsize=256)
 def compile_at(build: Callable[[Any], Rows]) -> Statement:
-    """Return the SQL of `build(MOMENT)` and its parameters, for :func:`at`.
+    """Return the SQL of `build(MOMENT)` and its parameters, for :func:`substitute_now`.
 
-    Raise `EmptyResultSet` if no row can match.
+    Raises `EmptyResultSet` if no row can match.
     """
     return _sql(build(MOMENT))
 
 
-def at(parameters: list[Any], now: datetime) -> list[Any]:
+def substitute_now(parameters: list[Any], now: datetime) -> list[Any]:
     """Return the parameters with `now` in place of :data:`MOMENT`."""
     return [now if value == _PLACEHOLDER else value for value in parameters]
 

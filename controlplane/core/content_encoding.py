@@ -1,10 +1,10 @@
-"""Content negotiation for gzip by RFC 9110. Pure: the data plane runs without Django."""
+"""Content negotiation for gzip by RFC 9110; runs without Django."""
 
 import zlib
 from functools import lru_cache
 
 MIN_BYTES = 1024
-"""Minimum size in bytes; below it compression saves no packet."""
+"""Minimum body size in bytes; compressing a smaller body saves no packet."""
 GZIP_WINDOW = 31  # zlib's largest window, with gzip's header and checksum around it
 
 
@@ -12,8 +12,8 @@ GZIP_WINDOW = 31  # zlib's largest window, with gzip's header and checksum aroun
 def accepts_gzip(accept_encoding: bytes) -> bool:
     """Return True if an `Accept-Encoding` header prefers gzip to an unencoded body.
 
-    Codings with `q=0` are refused, `*` stands for codings that are not named, and `identity` wins
-    only if its own weight is given and higher. A malformed weight counts as 0.
+    Codings with `q=0` are refused, `*` covers all unnamed codings, and `identity` wins only with a
+    higher weight of its own. A malformed weight counts as 0.
     """
     weights: dict[bytes, float] = {}
     for element in accept_encoding.lower().split(b","):
@@ -23,13 +23,13 @@ def accepts_gzip(accept_encoding: bytes) -> bool:
     return gzip > 0 and gzip >= weights.get(b"identity", 0.0)
 
 
-def compress(body: bytes, level: int) -> bytes:
+def compress_gzip(body: bytes, level: int) -> bytes:
     """Return `body` in gzip format, without a name or a modification time."""
     return zlib.compress(body, level, GZIP_WINDOW)
 
 
 def gzip_etag(etag: bytes) -> bytes:
-    """Return the strong ETag of the gzip form of the body with `etag` (strong, in quotes)."""
+    """Return the ETag of the gzip form of a body from the body's strong, quoted ETag."""
     return etag[:-1] + b'-gzip"'
 
 

@@ -1,17 +1,20 @@
-"""Transient database errors, as opposed to programming errors."""
+"""Transient database errors."""
 
 from django.db import InterfaceError, OperationalError
 
 READ_ONLY = "25006"  # read_only_sql_transaction
-# Internal errors that a failover or a timeout brings about.
-PASSING_STATES = {"25P03", "25P04", READ_ONLY}
+# SQLSTATEs of timeouts and failovers, which Django reports as internal errors.
+TRANSIENT_STATES = {"25P03", "25P04", READ_ONLY}
 
 
-def sqlstate(error: BaseException) -> str | None:
-    """Return the SQLSTATE that PostgreSQL gave to an error of Django's; None if it gave none."""
+def find_sqlstate(error: BaseException) -> str | None:
+    """Return PostgreSQL's SQLSTATE of a Django database error, or None."""
     return getattr(error.__cause__, "sqlstate", None)
 
 
 def is_away(error: BaseException) -> bool:
-    """Return True if the database does not answer in time, or is read-only, such as a standby."""
-    return isinstance(error, OperationalError | InterfaceError) or sqlstate(error) in PASSING_STATES
+    """Return True if the error means that the database is unreachable or read-only."""
+    return (
+        isinstance(error, OperationalError | InterfaceError)
+        or find_sqlstate(error) in TRANSIENT_STATES
+    )

@@ -1,7 +1,7 @@
-"""The deadline after which a request was answered as failed.
+"""Deadline for the writes of a request that may already have been answered with a timeout.
 
-A request that times out leaves its thread running: it may wait for a frozen database and continue
-later. So each write checks the deadline last, before it commits.
+A request that times out leaves its thread running, for example waiting for a frozen database. Each
+write therefore checks the deadline last, before its commit.
 """
 
 import time
@@ -12,14 +12,14 @@ from contextvars import ContextVar
 from controlplane.core.errors import Unavailable
 
 IN_SCOPE = "switchgear.deadline"
-"""Key in the ASGI scope for the request's deadline."""
+"""Key of the request's deadline in the ASGI scope."""
 
 _ends: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 
 @contextmanager
-def until(ends: float | None) -> Iterator[None]:
-    """Set a deadline for writes in this context, in monotonic seconds; None means no deadline."""
+def limit_writes(ends: float | None) -> Iterator[None]:
+    """Set the deadline, in monotonic seconds, of writes in this context; None for no deadline."""
     token = _ends.set(ends)
     try:
         yield
@@ -28,7 +28,7 @@ def until(ends: float | None) -> Iterator[None]:
 
 
 def check() -> None:
-    """Raise :class:`Unavailable`, which undoes the transaction, if the deadline has passed."""
+    """Raise :class:`Unavailable`, which rolls the transaction back, if the deadline has passed."""
     ends = _ends.get()
     if ends is not None and time.monotonic() > ends:
         raise Unavailable("This took too long and was taken back; nothing was changed.")

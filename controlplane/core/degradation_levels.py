@@ -1,4 +1,4 @@
-"""The levels, and how causes make one. Pure: the data plane runs without Django."""
+"""Degradation levels and the causes that determine them; runs without Django."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,7 +10,7 @@ NORMAL, DEGRADED, CRITICAL, EMERGENCY = range(4)
 
 @dataclass(frozen=True)
 class Cause:
-    """A component that is down or failing, and the functions that fail or work because of it.
+    """A failing component, and the functions that fail or still work because of it.
 
     `what` identifies the component (`postgresql`, `core->oracle`), `text` is a sentence about it,
     and `since` is in RFC 3339, empty if unknown.
@@ -25,7 +25,7 @@ class Cause:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "Cause":
-        """Build a cause from its JSON form (see :func:`plain`)."""
+        """Return a cause from its JSON form; see :func:`to_json`."""
         lists = {name: tuple(document.get(name, ())) for name in ("fails", "works")}
         return cls(**{**document, **lists})
 
@@ -46,7 +46,7 @@ READ_ONLY = Cause(
     works=("Snapshots, streams and checks", "Pages that only show"),
 )
 READ_ONLY_SQL = "(current_setting('default_transaction_read_only') = 'on' OR pg_is_in_recovery())"
-"""SQL condition: PostgreSQL refuses changes, whatever the transaction's own mode."""
+"""SQL condition: the server or the session rejects all changes."""
 REDIS = Cause(
     CRITICAL,
     "redis",
@@ -56,12 +56,11 @@ REDIS = Cause(
 )
 
 
-def plain(causes: Sequence[Cause]) -> list[dict[str, Any]]:
-    """Return the causes as JSON values."""
+def to_json(causes: Sequence[Cause]) -> list[dict[str, Any]]:
     return [{**asdict(one), "fails": [*one.fails], "works": [*one.works]} for one in causes]
 
 
-def judge(
+def assess(
     database_reachable: bool, redis_reachable: bool, known: Sequence[Cause] = ()
 ) -> tuple[int, list[Cause]]:
     """Return the degradation level, 0 to 3, and its causes, worst first.
@@ -77,16 +76,17 @@ def judge(
     return max((one.level for one in causes), default=NORMAL), causes
 
 
-def picture(
+def build_document(
     database_reachable: bool, redis_reachable: bool, known: Sequence[Cause] = ()
 ) -> dict[str, Any]:
-    """Return the API's degradation document: `causes` are sentences, `effects` the results."""
-    level, causes = judge(database_reachable, redis_reachable, known)
+    """Return the API's degradation document: `causes` are sentences, `effects` the full causes."""
+    level, causes = assess(database_reachable, redis_reachable, known)
     return {
         "level": level,
         "name": NAMES[level],
         "causes": [one.text for one in causes],
         "effects": [
-            {name: value for name, value in one.items() if name != "text"} for one in plain(causes)
+            {name: value for name, value in one.items() if name != "text"}
+            for one in to_json(causes)
         ],
     }

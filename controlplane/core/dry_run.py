@@ -1,4 +1,4 @@
-"""Dry runs: a change is made and rolled back, so the result is exactly what would happen."""
+"""Dry runs: a change is made and rolled back, so that its exact result is known."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,8 +7,8 @@ from django.db import transaction
 
 
 @contextmanager
-def rehearsal() -> Iterator[None]:
-    """Roll back all writes of this context at its end, without wake-ups."""
+def discard_writes() -> Iterator[None]:
+    """Roll back all writes of this context at its end, so that none of its commit hooks runs."""
     with transaction.atomic():
         yield
         transaction.set_rollback(True)

@@ -1,7 +1,7 @@
-"""Durations as people write them: `90s`, `30m`, `24h`, `7d`, `2w`. Pure.
+"""Durations as users write and read them: `90s`, `30m`, `24h`, `7d`, `2w`.
 
-One whole number and one unit: an expiry is read back at 3 a.m., and `1.5h` or `1d12h` is read wrong
-more often than `90m` or `36h`.
+A duration is one whole number with one unit, because `1.5h` or `1d12h` is misread more often than
+`90m` or `36h`.
 """
 
 import re
@@ -17,8 +17,8 @@ _UNITS = {
     "w": timedelta(weeks=1),
 }
 _ACCEPTED = "Write a whole number and a unit (s, m, h, d or w), such as 90s, 30m, 24h, 7d or 2w"
-_WRITTEN = re.compile(r"([0-9]+)([smhdw])")
-_MAX_DIGITS = 12  # far beyond MAX_DURATION in seconds, and cheap to turn into a number
+_PATTERN = re.compile(r"([0-9]+)([smhdw])")
+_MAX_DIGITS = 12  # More than MAX_DURATION in seconds has; int() is slow for very long texts.
 
 _SECOND = timedelta(seconds=1)
 # Largest first; two days and more read better in days, below that in hours: "24h", not "1d".
@@ -27,11 +27,11 @@ _READABLE = (("d", _UNITS["d"]), ("h", _UNITS["h"]), ("min", _UNITS["m"]), ("s",
 
 
 def parse(text: str) -> timedelta:
-    """Parse a duration above zero and at most `MAX_DURATION`.
+    """Parse a duration above zero and at most `MAX_DURATION`, ignoring surrounding white space.
 
-    Surrounding white space is ignored. Raises :class:`ValueError` with a message for the author.
+    Raises :class:`ValueError` with a message for the user.
     """
-    written = _WRITTEN.fullmatch(text.strip())
+    written = _PATTERN.fullmatch(text.strip())
     if written is None:
         raise ValueError(f"{_ACCEPTED}.")
     digits, unit = written[1].lstrip("0"), written[2]
@@ -42,10 +42,10 @@ def parse(text: str) -> timedelta:
     return int(digits) * _UNITS[unit]
 
 
-def canonical(duration: timedelta) -> str:
-    """The one spelling of a whole number of seconds, such that `parse` gives it back: "24h", "7d".
+def format_canonical(duration: timedelta) -> str:
+    """Return the one spelling of a duration that `parse` reads back, such as "24h" or "7d".
 
-    Raises :class:`ValueError` for zero, negative and fractional ones.
+    Raises :class:`ValueError` unless it is a positive whole number of seconds.
     """
     if duration <= timedelta(0) or duration % _SECOND:
         raise ValueError(f"{duration!r} is not a positive whole number of seconds.")
@@ -57,14 +57,14 @@ def canonical(duration: timedelta) -> str:
     return f"{duration // _UNITS[unit]}{unit}"
 
 
-def readable(duration: timedelta) -> str:
-    """Format a duration for people, in at most two units: "3 d 4 h", "24 h", "1 min 30 s".
+def format_readable(duration: timedelta) -> str:
+    """Return a duration for people, in at most two units: "3 d 4 h", "24 h", "1 min 30 s".
 
-    It is rounded towards zero, stays in hours up to two days, and has a minus sign if negative.
+    It is rounded towards zero, given in hours up to two days, and has a minus sign if negative.
     """
     if duration < timedelta(0):
-        said = readable(-duration)
-        return said if said == "0 s" else f"-{said}"
+        positive = format_readable(-duration)
+        return positive if positive == "0 s" else f"-{positive}"
     for place, (unit, length) in enumerate(_READABLE[:-1]):
         if duration < (2 * length if unit == "d" else length):
             continue

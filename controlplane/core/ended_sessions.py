@@ -1,4 +1,4 @@
-"""Database sessions that were terminated, and changes that run again after that."""
+"""Database sessions terminated by PostgreSQL, and the retry of their transactions."""
 
 import functools
 from collections.abc import Callable
@@ -11,21 +11,21 @@ T = TypeVar("T")
 
 
 class SessionEnded(OperationalError):
-    """The session was terminated before its commit, so nothing was changed.
+    """Raised if the session was terminated before the commit, so that nothing was changed.
 
-    Raised by statements inside a transaction. The outcome of a failed commit is unknown.
+    Only statements inside a transaction raise it: the outcome of a failed commit is unknown.
     """
 
     nothing_changed = True
 
 
 def retry_if_ended(change: Callable[P, T]) -> Callable[P, T]:
-    """Run `change`, once more if its session is terminated before the commit.
+    """Decorate a change to run once more if its session is terminated before the commit.
 
-    `change` is one transaction, and its commit hooks open none: else a change that was committed
-    could be made twice. A process that stalls for half a second may lose its session to
-    :mod:`controlplane.core.lock_holders`. Inside another transaction, the outermost one is retried
-    instead.
+    `change` must be one transaction without further transactions in its commit hooks: otherwise a
+    committed change could be made twice. A process that stalls for half a second may lose its
+    session to :mod:`controlplane.core.lock_holders`. Inside another transaction, the outermost one
+    is retried instead.
     """
 
     @functools.wraps(change)

@@ -1,4 +1,4 @@
-"""Single values of the environment, checked."""
+"""Readers of single environment variables, which raise `WrongVariable` for invalid values."""
 
 from collections.abc import Mapping
 from ipaddress import ip_network
@@ -7,35 +7,31 @@ from zoneinfo import ZoneInfo
 
 REDIS_SCHEMES = {"redis", "rediss", "unix"}
 ROLES = ("viewer", "operator", "approver", "admin")
-MAX_DIGITS = 18  # Longest text that is parsed as a number.
+MAX_DIGITS = 18
 
 
 class WrongVariable(Exception):
-    """An environment variable has a value the product can't start with."""
+    """Raised for an environment variable with an invalid value; the server can't start."""
 
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(f"{name}: {problem}")
 
 
-def roles(variables: Mapping[str, str], name: str) -> tuple[str, ...]:
-    found = tuple(variables.get(name, "").replace(",", " ").split())
-    for role in found:
-        known_role(role, name)
-    return found
+def read_roles(variables: Mapping[str, str], name: str) -> tuple[str, ...]:
+    roles = tuple(variables.get(name, "").replace(",", " ").split())
+    for role in roles:
+        check_role(role, name)
+    return roles
 
 
-def known_role(role: str, name: str) -> None:
+def check_role(role: str, name: str) -> None:
     if role not in ROLES:
         raise WrongVariable(name, f"{role!r} is no role; the roles are {', '.join(ROLES)}")
 
 
-def networks(variables: Mapping[str, str], name: str, usual: str = "") -> tuple[str, ...]:
-    """Return the networks (CIDR) that webhooks, probes and Prometheus queries may reach.
-
-    They are the exceptions to the rule that only public addresses are reachable.
-    """
-    networks = [text.strip() for text in variables.get(name, usual).split(",")]
-    networks = [text for text in networks if text]
+def read_networks(variables: Mapping[str, str], name: str, usual: str = "") -> tuple[str, ...]:
+    """Return the networks (CIDR) that a variable allows in addition to public addresses."""
+    networks = [text.strip() for text in variables.get(name, usual).split(",") if text.strip()]
     for network in networks:
         try:
             ip_network(network)
@@ -44,7 +40,7 @@ def networks(variables: Mapping[str, str], name: str, usual: str = "") -> tuple[
     return tuple(networks)
 
 
-def checked_url(value: str, name: str, schemes: set[str]) -> str:
+def check_url(value: str, name: str, schemes: set[str]) -> str:
     try:
         parts = urlsplit(value)
         port_is_sane = parts.port is None or parts.port > 0
@@ -56,14 +52,14 @@ def checked_url(value: str, name: str, schemes: set[str]) -> str:
     return value
 
 
-def environment_name(variables: Mapping[str, str]) -> str:
+def read_environment_name(variables: Mapping[str, str]) -> str:
     name = (variables.get("ENVIRONMENT_NAME") or "development").strip()
     if not (0 < len(name) <= 40 and name.isprintable()):
         raise WrongVariable("ENVIRONMENT_NAME", "must be 1 to 40 printable characters on one line")
     return name
 
 
-def host_names(variables: Mapping[str, str]) -> list[str]:
+def read_host_names(variables: Mapping[str, str]) -> list[str]:
     given = variables.get("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
     hosts = [host.strip() for host in given.split(",") if host.strip()]
     if not hosts or any("/" in host or " " in host for host in hosts):
@@ -71,20 +67,20 @@ def host_names(variables: Mapping[str, str]) -> list[str]:
     return hosts
 
 
-def public_url(variables: Mapping[str, str]) -> str:
-    """Return the console's base URL for links in messages; empty if it isn't set."""
+def read_public_url(variables: Mapping[str, str]) -> str:
+    """Return the console's base URL for links in messages, or "" if it isn't set."""
     given = variables.get("PUBLIC_URL", "").rstrip("/")
-    return checked_url(given, "PUBLIC_URL", {"http", "https"}) if given else ""
+    return check_url(given, "PUBLIC_URL", {"http", "https"}) if given else ""
 
 
-def flag(variables: Mapping[str, str], name: str) -> bool:
+def read_flag(variables: Mapping[str, str], name: str) -> bool:
     value = variables.get(name, "false").lower()
     if value not in {"true", "false", "1", "0", ""}:
         raise WrongVariable(name, "must be true or false")
     return value in {"true", "1"}
 
 
-def time_zone(variables: Mapping[str, str]) -> str:
+def read_time_zone(variables: Mapping[str, str]) -> str:
     name = variables.get("TIME_ZONE") or "UTC"
     try:
         ZoneInfo(name)
@@ -93,7 +89,9 @@ def time_zone(variables: Mapping[str, str]) -> str:
     return name
 
 
-def number(variables: Mapping[str, str], name: str, *, default: int, low: int, high: int) -> int:
+def read_number(
+    variables: Mapping[str, str], name: str, *, default: int, low: int, high: int
+) -> int:
     value = variables.get(name) or str(default)
     is_number = value.isascii() and value.isdigit() and len(value) <= MAX_DIGITS
     if not (is_number and low <= int(value) <= high):

@@ -1,4 +1,4 @@
-"""The domain errors, each with an HTTP status and advice."""
+"""Domain errors, each with an HTTP status, a problem type and advice for the user."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -7,11 +7,11 @@ NO_DATABASE = (
     "The database does not answer. Check whether a change was made before you repeat it; with the "
     "same Idempotency-Key you can repeat it at once."
 )
-"""Detail of a 503 after which the change may have been made: the commit's result is lost."""
+"""Detail of a 503 after which it is unknown whether the change was committed."""
 
 
 class DomainError(Exception):
-    """Base class of errors the caller can act on; `detail` is a sentence for people."""
+    """Base class of errors that a client or user can act on; `detail` is a sentence for people."""
 
     status: ClassVar[int] = 400
     slug: ClassVar[str] = "bad-request"
@@ -30,8 +30,8 @@ class InvalidInput(DomainError):
     title = "Some fields are wrong"
 
     def __init__(self, errors: Mapping[str, Sequence[str]]) -> None:
-        said = "; ".join(f"{field}: {' '.join(texts)}" for field, texts in errors.items())
-        super().__init__(said, errors={field: list(texts) for field, texts in errors.items()})
+        summary = "; ".join(f"{field}: {' '.join(texts)}" for field, texts in errors.items())
+        super().__init__(summary, errors={field: list(texts) for field, texts in errors.items()})
         self.errors = self.extra["errors"]
 
 
@@ -48,7 +48,7 @@ class Forbidden(DomainError):
 
 
 class ConfirmFirst(Forbidden):
-    """The person has to show again who they are; `confirm_url` is where, and leads back."""
+    """The user must confirm their identity at `confirm_url`, which leads back."""
 
     slug = "confirm-first"
     title = "Show again that it is you"
@@ -78,7 +78,7 @@ class MethodNotAllowed(DomainError):
 
 
 class Conflict(DomainError):
-    """Raised when the present state doesn't allow a change; `extra` describes the conflict."""
+    """Raised when the current state doesn't allow a change; `extra` describes the conflict."""
 
     status = 409
     slug = "conflict"
@@ -124,13 +124,13 @@ class Unavailable(DomainError):
 
 
 class Busy(Unavailable):
-    """The server is overloaded; nothing is broken."""
+    """The server is overloaded."""
 
     title = "The server is busy"
 
 
-class Broken(DomainError):
-    """An unexpected error; the log has the cause under the request's id."""
+class InternalError(DomainError):
+    """An unexpected error; the log has its cause under the request's id."""
 
     status = 500
     slug = "internal-error"

@@ -1,7 +1,4 @@
-"""Prometheus exposition shared by the web process and the separate data plane.
-
-Runs without Django.
-"""
+"""Prometheus exposition for the web process and the separate data plane; runs without Django."""
 
 import platform
 import threading
@@ -19,44 +16,44 @@ from prometheus_client.utils import floatToGoString
 
 import controlplane
 
-from .content_encoding import accepts_gzip, compress
+from .content_encoding import accepts_gzip, compress_gzip
 
 CACHE_SECONDS = 5.0
 MAX_FORMATS = 8
-"""Maximum number of cached formats, by `Accept` header."""
+"""Maximum number of cached formats, by the scraper's `Accept` header."""
 GZIP_LEVEL = 4
 END_OF_OPENMETRICS = b"# EOF\n"
 
 
-class Source(Protocol):
-    """A source of metrics, collected anew at each scrape."""
+class MetricsSource(Protocol):
+    """A source of metrics that is collected at each scrape."""
 
     def collect(self) -> Iterable[Metric]: ...
 
 
-def registry(ours: Source) -> CollectorRegistry:
-    """Return a registry with these metrics and those of the process."""
-    made = CollectorRegistry()
-    ProcessCollector(registry=made)
-    PlatformCollector(registry=made)
-    GCCollector(registry=made)
-    made.register(ours)
-    return made
+def make_registry(ours: MetricsSource) -> CollectorRegistry:
+    """Return a registry of the metrics of `ours` and of the process."""
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    GCCollector(registry=registry)
+    registry.register(ours)
+    return registry
 
 
-def text(of: CollectorRegistry, accept: str) -> tuple[bytes, str]:
-    """Return all metrics in the best format the scraper accepts, and its content type.
+def encode_metrics(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
+    """Return all metrics in the best format for an `Accept` header, and its content type.
 
-    Gauges and counters are encoded here, several times as fast as by the library, which encodes
-    the other types.
+    Gauges and counters are encoded here, several times as fast as by the library, which encodes the
+    other types.
     """
     encode, content_type = choose_encoder(accept)
     is_openmetrics = content_type.startswith("application/openmetrics-text")
     others = _FixedCollector([])
     lines: list[str] = []
-    for metric in of.collect():
+    for metric in registry.collect():
         if metric.type in ("gauge", "counter"):
-            lines += _lines(metric, is_openmetrics)
+            lines += _encode_metric(metric, is_openmetrics)
         else:
             others.metrics.append(metric)
     rest = encode(others)
@@ -74,30 +71,32 @@ class _FixedCollector(Collector):
         return self.metrics
 
 
-def _lines(metric: Metric, is_openmetrics: bool) -> Iterator[str]:
+def _encode_metric(metric: Metric, is_openmetrics: bool) -> Iterator[str]:
     counts = metric.type == "counter" and not is_openmetrics
     name = f"{metric.name}_total" if counts else metric.name
     documentation = metric.documentation.replace("\\", r"\\").replace("\n", r"\n")
     if is_openmetrics:
         documentation = documentation.replace('"', r"\"")
     yield f"# HELP {name} {documentation}\n# TYPE {name} {metric.type}\n"
-    yield from map(_line, metric.samples)
+    yield from map(_encode_sample, metric.samples)
 
 
-def _line(sample: Sample) -> str:
-    value = _number(sample.value)
+def _encode_sample(sample: Sample) -> str:
+    value = _format_value(sample.value)
     if not sample.labels:
         return f"{sample.name} {value}\n"
-    labels = ",".join([f'{name}="{_escaped(text)}"' for name, text in sample.labels.items()])
+    labels = ",".join(
+        [f'{name}="{_escape(encode_metrics)}"' for name, encode_metrics in sample.labels.items()]
+    )
     return f"{sample.name}{{{labels}}} {value}\n"
 
 
-def _number(value: float) -> str:
-    """Format a value as the library does, faster for integers."""
+def _format_value(value: float) -> str:
+    """Format a value like the library does, but faster for integers."""
     return f"{value:d}.0" if type(value) is int else str(floatToGoString(value))  # type: ignore[no-untyped-call]
 
 
-def _escaped(label: str) -> str:
+def _escape(label: str) -> str:
     if "\\" in label or '"' in label or "\n" in label:
         return label.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
     return label
@@ -105,26 +104,26 @@ def _escaped(label: str) -> str:
 
 @dataclass(frozen=True)
 class Exposition:
-    """The body of a scrape and its content type; compressed at most once."""
+    """The body of a scrape response and its content type; compressed at most once."""
 
     content: bytes
     content_type: str
 
     @cached_property
     def gzip(self) -> bytes:
-        return compress(self.content, GZIP_LEVEL)
+        return compress_gzip(self.content, GZIP_LEVEL)
 
     def headers(self, accept_encoding: str) -> tuple[bytes, dict[str, str]]:
-        """Return the body in the encoding that the scraper accepts, and the answer's headers."""
-        packed = accepts_gzip(accept_encoding.encode("latin-1"))
-        body = self.gzip if packed else self.content
+        """Return the body in an encoding accepted by the scraper, and the response headers."""
+        is_gzip = accepts_gzip(accept_encoding.encode("latin-1"))
+        body = self.gzip if is_gzip else self.content
         headers = {
             "Content-Type": self.content_type,
             "Content-Length": str(len(body)),
             "Cache-Control": "no-store",
             "Vary": "Accept, Accept-Encoding",
         }
-        return body, headers | ({"Content-Encoding": "gzip"} if packed else {})
+        return body, headers | ({"Content-Encoding": "gzip"} if is_gzip else {})
 
 
 @dataclass
@@ -135,7 +134,7 @@ class _CacheEntry:
 
 
 @dataclass
-class Cache:
+class ExpositionCache:
     """Expositions by format, cached for :data:`CACHE_SECONDS` or until `version()` changes.
 
     One caller builds at a time; others wait for its result. `clock` is monotonic, in seconds.
@@ -144,27 +143,27 @@ class Cache:
     build: Callable[[str], tuple[bytes, str]]
     version: Callable[[], object]
     clock: Callable[[], float]
-    _kept: dict[str, _CacheEntry] = field(default_factory=dict, init=False)
+    _entries: dict[str, _CacheEntry] = field(default_factory=dict, init=False)
     _building: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def get(self, accept: str) -> Exposition:
         content_type = choose_encoder(accept)[1]
         with self._building:
             version, now = self.version(), self.clock()
-            found = self._kept.get(content_type)
+            found = self._entries.get(content_type)
             if (
                 found is None
                 or found.version != version
                 or not 0 <= now - found.built_at < CACHE_SECONDS
             ):
-                if len(self._kept) >= MAX_FORMATS:
-                    self._kept.clear()
+                if len(self._entries) >= MAX_FORMATS:
+                    self._entries.clear()
                 found = _CacheEntry(Exposition(*self.build(accept)), now, version)
-                self._kept[content_type] = found
+                self._entries[content_type] = found
             return found.exposition
 
     def clear(self) -> None:
-        self._kept.clear()
+        self._entries.clear()
 
 
 def build_info() -> Metric:
@@ -178,16 +177,16 @@ def build_info() -> Metric:
     return family
 
 
-def gauge(name: str, help_text: str, value: float) -> Metric:
+def make_gauge(name: str, help_text: str, value: float) -> Metric:
     return GaugeMetricFamily(name, help_text, value=value)
 
 
-def snapshot(version: int | None, age_seconds: float | None) -> Iterator[Metric]:
-    """Yield the metrics of the snapshot served by this process; none before one is loaded."""
+def snapshot_metrics(version: int | None, age_seconds: float | None) -> Iterator[Metric]:
+    """Yield the metrics of the snapshot served by this process, if one is loaded."""
     if version is None:
         return
-    yield gauge("switchgear_snapshot_version", "Version of the served snapshot.", version)
-    yield gauge(
+    yield make_gauge("switchgear_snapshot_version", "Version of the served snapshot.", version)
+    yield make_gauge(
         "switchgear_snapshot_age_seconds",
         "Seconds since the served snapshot was confirmed against the database.",
         age_seconds or 0.0,

@@ -1,7 +1,7 @@
-"""The initial notification targets: the escalation matrix, with nobody assigned.
+"""Initial notification targets: an escalation matrix without assigned people.
 
-Unassigned targets appear under *Needs attention*. Plain data, for the migration and for tests that
-empty the tables.
+Unassigned targets appear on the page *Needs attention*. A migration creates these rows, and tests
+after emptying the tables.
 """
 
 from datetime import datetime
@@ -10,7 +10,7 @@ from typing import Any
 ON_CALL, TEAM, LEAD, CTO = "on-call", "responsible-team", "team-lead", "cto"
 SLACK = "slack"
 
-PLACES = (
+TARGETS = (
     (ON_CALL, "on_call", "The engineer on duty."),
     (TEAM, "channel", "The team that owns what is affected."),
     (LEAD, "person", "The team lead."),
@@ -31,14 +31,14 @@ ESCALATIONS: tuple[tuple[str, str, tuple[tuple[int, str], ...]], ...] = (
 )
 
 
-def install(apps: Any, now: datetime) -> None:
-    """Write the defaults that are missing; `apps` is Django's registry or a migration's."""
+def create_targets(apps: Any, now: datetime) -> None:
+    """Create the missing initial targets; `apps` is Django's app registry or a migration's."""
     target = apps.get_model("core", "Target")
     step = apps.get_model("core", "EscalationStep")
     route = apps.get_model("core", "Route")
-    found = {}
-    for name, kind, description in PLACES:
-        found[name], _ = target.objects.get_or_create(
+    targets = {}
+    for name, kind, description in TARGETS:
+        targets[name], _ = target.objects.get_or_create(
             name=name, defaults={"kind": kind, "description": description, "created_at": now}
         )
     for name, description, steps in ESCALATIONS:
@@ -47,12 +47,12 @@ def install(apps: Any, now: datetime) -> None:
             defaults={"kind": "escalation", "description": description, "created_at": now},
         )
         if new:
-            for position, (minutes, whom) in enumerate(steps):
+            for position, (minutes, target_name) in enumerate(steps):
                 step.objects.create(
                     escalation=escalation,
                     position=position,
                     after_minutes=minutes,
-                    target=found[whom],
+                    target=targets[target_name],
                 )
     slack, new = target.objects.get_or_create(
         name=SLACK,

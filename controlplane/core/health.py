@@ -1,6 +1,6 @@
 """Health reports for the probes of orchestrators and load balancers.
 
-Every call to PostgreSQL or Redis has a timeout, so a report takes at most 2 seconds.
+Every call to PostgreSQL or Redis has a timeout, so that a report takes at most 2 seconds.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,13 +13,13 @@ from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from controlplane.core import broker, heartbeats
-from controlplane.core.threads import Bounded
+from controlplane.core.threads import BoundedCall
 
 from .degradation_levels import READ_ONLY_SQL, Cause
 
 DATABASE_SECONDS = 1.5
 RESTORE_MARK = "core_restoring"
-"""A table that exists while a backup is being restored; it names the backup."""
+"""Table that exists while a backup is being restored, and holds the backup's SHA-256."""
 HEALTHY, UNHEALTHY, UNKNOWN = "healthy", "unhealthy", "unknown"
 READ_ONLY = "read_only"
 PROCESSES = ("worker", "beat", "watchdog")
@@ -41,7 +41,7 @@ class SnapshotStatus(Protocol):
 
 @dataclass(frozen=True)
 class Report:
-    """An answer to a probe: the HTTP status, and the document."""
+    """The response to a probe: an HTTP status and a JSON document."""
 
     http_status: int
     document: Mapping[str, Any]
@@ -53,51 +53,52 @@ _migrated = False
 
 
 def set_snapshot_source(source: Callable[[], SnapshotStatus]) -> None:
-    """Name the data plane that runs in this process; the wiring does, at start-up."""
+    """Set the function that returns the status of the data plane in this process."""
     global _snapshot_source
     _snapshot_source = source
 
 
 def set_starting(is_starting: Callable[[], bool]) -> None:
-    """Name a function that is True while another process still answers on this one's port."""
+    """Set the function that returns True while a predecessor still serves this process's port."""
     global _is_starting
     _is_starting = is_starting
 
 
-def snapshot() -> SnapshotStatus | None:
-    """Return the state of this process's data plane, or None if it runs elsewhere."""
+def read_snapshot_status() -> SnapshotStatus | None:
+    """Return the status of this process's data plane, or None if it runs elsewhere."""
     return None if _snapshot_source is None else _snapshot_source()
 
 
-def ready() -> Report:
-    """Report whether this process can do its work: 503 without the database, or while starting."""
+def report_readiness() -> Report:
+    """Report the console's readiness: 503 without the database or while starting."""
     if _is_starting():
         return Report(503, {"status": "not_ready", "checks": {"console": "starting"}})
     redis_answer = _redis.begin()
     checks: dict[str, Any] = {"database": HEALTHY, "redis": HEALTHY}
     try:
-        ages, is_read_only = _database.answer()
+        ages, is_read_only = _database.result()
     except (TimeoutError, DatabaseError, InterfaceError):
         checks |= {"database": UNHEALTHY, **dict.fromkeys(PROCESSES, UNKNOWN)}
     else:
-        checks |= {name: _life(ages.get(name)) for name in PROCESSES}
+        alive = {name for name, age in ages.items() if age < heartbeats.STALE_SECONDS}
+        checks |= {name: HEALTHY if name in alive else UNHEALTHY for name in PROCESSES}
         if is_read_only:
             checks["database"] = READ_ONLY
     try:
         redis_answer()
     except (TimeoutError, redis.RedisError):
         checks["redis"] = UNHEALTHY
-    present = snapshot()
-    age = present.age_seconds if present else None
+    data_plane = read_snapshot_status()
+    age = data_plane.age_seconds if data_plane else None
     checks["snapshot_age_seconds"] = None if age is None else round(age, 3)
     checks["disk"] = HEALTHY
-    if present is not None and present.disk is not None:
-        checks |= {"disk": UNHEALTHY, "disk_trouble": present.disk.text}
-    return _judge(checks)
+    if data_plane is not None and data_plane.disk is not None:
+        checks |= {"disk": UNHEALTHY, "disk_trouble": data_plane.disk.text}
+    return _judge_readiness(checks)
 
 
-def ready_for_work(*, needs_redis: bool) -> Report:
-    """Report the readiness of a process that serves no requests: 503 if a dependency is down."""
+def report_worker_readiness(*, needs_redis: bool) -> Report:
+    """Report the readiness of a process without a web server: 503 if a dependency is down."""
     checks = {"database": HEALTHY if database_answers() else UNHEALTHY}
     if needs_redis:
         checks["redis"] = HEALTHY if redis_answers() else UNHEALTHY
@@ -108,50 +109,48 @@ def ready_for_work(*, needs_redis: bool) -> Report:
 
 
 def database_answers() -> bool:
-    """Return True if PostgreSQL answers within the timeout."""
     try:
-        _database.answer()
+        _database.result()
     except (TimeoutError, DatabaseError, InterfaceError):
         return False
     return True
 
 
 def redis_answers() -> bool:
-    """Return True if Redis answers within the timeout."""
     try:
-        _redis.answer()
+        _redis.result()
     except (TimeoutError, redis.RedisError):
         return False
     return True
 
 
-def started() -> Report:
-    """Report startup: the schema is migrated and, if served here, a snapshot is loaded."""
-    present = snapshot()
-    checks = {
-        "migrations": "applied" if _is_migrated() else "pending",
-        "snapshot": "elsewhere" if present is None else _loaded(present),
-    }
-    begun = checks["migrations"] == "applied" and checks["snapshot"] != "missing"
-    status = "started" if begun else "starting"
-    return Report(200 if begun else 503, {"status": status, "checks": checks})
+def report_startup() -> Report:
+    """Report 200 once migrations are applied and, if served here, a snapshot is loaded."""
+    data_plane = read_snapshot_status()
+    loaded = "elsewhere"
+    if data_plane is not None:
+        loaded = "missing" if data_plane.version is None else "loaded"
+    checks = {"migrations": "applied" if _is_migrated() else "pending", "snapshot": loaded}
+    has_started = checks["migrations"] == "applied" and checks["snapshot"] != "missing"
+    status = "started" if has_started else "starting"
+    return Report(200 if has_started else 503, {"status": status, "checks": checks})
 
 
-def live() -> Report:
-    """Report that this process answers; no dependency is checked."""
+def report_liveness() -> Report:
+    """Report 200, without checking any dependency."""
     return Report(200, {"status": "live"})
 
 
-def ready_data() -> Report:
-    """Report readiness of the data plane: 503 without a loaded snapshot."""
-    present = snapshot()
-    if present is None or present.version is None:
+def report_data_plane_readiness() -> Report:
+    """Report the data plane's readiness: 503 without a loaded snapshot."""
+    data_plane = read_snapshot_status()
+    if data_plane is None or data_plane.version is None:
         log.warning("probe_readiness_failed", checks={"snapshot": "missing"})
         return Report(503, {"status": "not_ready"})
     return Report(200, {"status": "ready"})
 
 
-def _judge(checks: Mapping[str, Any]) -> Report:
+def _judge_readiness(checks: Mapping[str, Any]) -> Report:
     if checks["database"] == UNHEALTHY:
         log.warning("probe_readiness_failed", checks=dict(checks))
         return Report(503, {"status": "not_ready", "checks": checks})
@@ -160,20 +159,11 @@ def _judge(checks: Mapping[str, Any]) -> Report:
 
 
 def _query_database() -> tuple[dict[str, float], bool]:
-    """Return the ages of heartbeats, and True if the database refuses changes."""
+    """Return the ages of heartbeats, and True if the database rejects changes."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {READ_ONLY_SQL}")
         (is_read_only,) = cursor.fetchone()
-    return heartbeats.ages(), is_read_only
-
-
-def _life(age_seconds: float | None) -> str:
-    alive = age_seconds is not None and age_seconds < heartbeats.STALE_SECONDS
-    return HEALTHY if alive else UNHEALTHY
-
-
-def _loaded(present: SnapshotStatus) -> str:
-    return "missing" if present.version is None else "loaded"
+    return heartbeats.load_ages(), is_read_only
 
 
 def _is_migrated() -> bool:
@@ -184,13 +174,13 @@ def _is_migrated() -> bool:
     global _migrated
     if not _migrated:
         try:
-            _migrated = _nothing_to_migrate.answer()
+            _migrated = _pending_migrations.result()
         except (TimeoutError, DatabaseError, InterfaceError):
             return False
     return _migrated
 
 
-def _plan_is_empty() -> bool:
+def _has_nothing_pending() -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass(%s) IS NULL", [RESTORE_MARK])
         if cursor.fetchone() != (True,):
@@ -199,6 +189,6 @@ def _plan_is_empty() -> bool:
     return not executor.migration_plan(executor.loader.graph.leaf_nodes())
 
 
-_redis = Bounded(broker.ping, seconds=broker.SECONDS * 2)
-_database = Bounded(_query_database, seconds=DATABASE_SECONDS)
-_nothing_to_migrate = Bounded(_plan_is_empty, seconds=DATABASE_SECONDS)
+_redis = BoundedCall(broker.ping, seconds=broker.SECONDS * 2)
+_database = BoundedCall(_query_database, seconds=DATABASE_SECONDS)
+_pending_migrations = BoundedCall(_has_nothing_pending, seconds=DATABASE_SECONDS)

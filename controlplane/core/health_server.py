@@ -1,6 +1,6 @@
-"""Probes and metrics of processes without a web server: worker, beat, watchdog.
+"""HTTP server for the probes and metrics of the worker, beat and watchdog processes.
 
-They listen on a port of their own, for internal use.
+It listens on an internal port of its own.
 """
 
 import json
@@ -22,17 +22,17 @@ ANSWER_SECONDS = 5
 log = structlog.get_logger(__name__)
 
 
-def begin(port: int, *, loop: Loop, crew: Crew | None = None, needs_redis: bool) -> None:
-    """Answer on `port` for as long as the process lives, in threads; 0 means nowhere.
+def serve_probes(port: int, *, loop: Loop, crew: Crew | None = None, needs_redis: bool) -> None:
+    """Serve probes on `port` in background threads; 0 disables them.
 
-    Ends the process with 2 if the port can't be had.
+    Exits the process with status 2 if the port can't be opened.
     """
     if port == 0:
         return
     reports: Mapping[str, Callable[[], Report]] = {
-        "/health/startup": health.started,
-        "/health/live": partial(_live, loop, crew),
-        "/health/ready": partial(health.ready_for_work, needs_redis=needs_redis),
+        "/health/startup": health.report_startup,
+        "/health/live": partial(_report_liveness, loop, crew),
+        "/health/ready": partial(health.report_worker_readiness, needs_redis=needs_redis),
     }
     handler = type("Handler", (_Handler,), {"reports": reports, "loop": loop})
     try:
@@ -43,12 +43,12 @@ def begin(port: int, *, loop: Loop, crew: Crew | None = None, needs_redis: bool)
     threading.Thread(target=server.serve_forever, daemon=True, name="health").start()
 
 
-def _live(loop: Loop, crew: Crew | None) -> Report:
-    """Report liveness: 503 if the loop or all its threads hang. No dependency is checked."""
+def _report_liveness(loop: Loop, crew: Crew | None) -> Report:
+    """Report 503 if the loop, or a thread of the crew, hangs."""
     if loop.hangs() or (crew is not None and crew.hangs()):
         log.error("probe_liveness_failed", rested_seconds=round(loop.rested_seconds, 1))
         return Report(503, {"status": "hangs"})
-    return health.live()
+    return health.report_liveness()
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -82,4 +82,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
     def log_message(self, *_: object) -> None:
-        """Log nothing: probes come every few seconds."""
+        pass  # Probes come every few seconds.

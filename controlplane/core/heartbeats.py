@@ -1,4 +1,4 @@
-"""Signs of life of the supervised processes, in `core_heartbeat`."""
+"""Heartbeats of the supervised processes, in the table `core_heartbeat`."""
 
 import threading
 import time
@@ -16,8 +16,8 @@ STALE_SECONDS = 7.0
 log = structlog.get_logger(__name__)
 
 
-def beat(name: str) -> None:
-    """Note that the process `name` is alive, by the database's clock."""
+def record_heartbeat(name: str) -> None:
+    """Record that the process `name` is alive, by the database's clock."""
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO core_heartbeat (name, at) VALUES (%s, clock_timestamp())"
@@ -26,8 +26,8 @@ def beat(name: str) -> None:
         )
 
 
-def ages() -> dict[str, float]:
-    """Return the seconds since the last heartbeat, by name; unknown processes are absent.
+def load_ages() -> dict[str, float]:
+    """Return the age in seconds of each process's last heartbeat, by name.
 
     A heartbeat from the future was written before the clock was set back; its distance counts as
     its age.
@@ -37,11 +37,9 @@ def ages() -> dict[str, float]:
     return {row.name: abs((now - row.at).total_seconds()) for row in rows}
 
 
+# The loop must report its progress: a thread alone would only prove that the process exists.
 class Pulse:
-    """Writes a process's heartbeat while its main loop keeps turning.
-
-    A heartbeat from a thread alone would only prove that the process exists.
-    """
+    """Thread that writes a process's heartbeat as long as its main loop makes progress."""
 
     def __init__(self, name: str, *, loop_may_rest_seconds: float = 4.0) -> None:
         self._name = name
@@ -50,11 +48,11 @@ class Pulse:
         self._thread: threading.Thread | None = None
 
     def turned(self) -> None:
-        """Record a turn of the main loop; cheap enough for every turn."""
+        """Record an iteration of the main loop."""
         self._turned_at = time.monotonic()
 
     def start(self) -> None:
-        """Begin to write, once per process."""
+        """Start the thread, unless it runs."""
         self.turned()
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, daemon=True, name="pulse")
@@ -66,15 +64,15 @@ class Pulse:
             if time.monotonic() - self._turned_at < self._rest:
                 reachable = self._try(reachable)
             else:
-                threads.forget_connection()
+                threads.close_connection()
             time.sleep(EVERY_SECONDS if reachable else EVERY_SECONDS / 4)
 
     def _try(self, was_reachable: bool) -> bool:
         try:
-            beat(self._name)
+            record_heartbeat(self._name)
         except (DatabaseError, InterfaceError) as error:
             if was_reachable:
                 log.warning("heartbeat.failed", process=self._name, error=str(error).strip())
-            threads.forget_connection()
+            threads.close_connection()
             return False
         return True

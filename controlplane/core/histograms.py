@@ -27,23 +27,23 @@ class Histogram:
         self._counts[bisect_left(self._bounds, seconds)] += 1
         self._sum_seconds += seconds
 
-    def add_to(self, family: "HistogramMetricFamily", labels: Sequence[str]) -> None:
-        """Add the present figures to `family` as a series with these labels."""
+    def add_to(self, build_family: "HistogramMetricFamily", labels: Sequence[str]) -> None:
+        """Add this histogram to `family` as a series with these labels."""
         bounds = (*map(str, map(float, self._bounds)), "+Inf")
         totals = accumulate(list(self._counts))
-        family.add_metric(labels, list(zip(bounds, totals, strict=True)), self._sum_seconds)
+        build_family.add_metric(labels, list(zip(bounds, totals, strict=True)), self._sum_seconds)
 
 
-def family(
+def build_family(
     name: str,
     help_text: str,
     labels: Iterable[str],
     histograms: Iterable[tuple[tuple[str, ...], Histogram]],
 ) -> "Metric":
-    """Return the metric family of `histograms`, each with the values of its labels."""
+    """Return a metric family with one series per pair of label values and histogram."""
     from prometheus_client.core import HistogramMetricFamily  # Slow; not needed by a start.
 
-    made = HistogramMetricFamily(name, help_text, labels=[*labels])
+    family = HistogramMetricFamily(name, help_text, labels=[*labels])
     for values, histogram in sorted(histograms, key=itemgetter(0)):
-        histogram.add_to(made, values)
-    return made
+        histogram.add_to(family, values)
+    return family

@@ -1,4 +1,4 @@
-"""Allowed values of the `Host` header, by the rules of Django's `ALLOWED_HOSTS`."""
+"""Validation of the `Host` header, by the rules of Django's `ALLOWED_HOSTS`."""
 
 import re
 import time
@@ -8,19 +8,19 @@ import structlog
 
 from controlplane.core.errors import DomainError
 
-MAX_REMEMBERED = 1000
-LOGGED_EVERY_SECONDS = 60.0
+MAX_CACHED = 1000
+LOG_INTERVAL_SECONDS = 60.0
 _HOST = re.compile(r"([a-z0-9._-]+|\[[a-f0-9:.]+\])(?::[0-9]{0,5})?", re.ASCII)
 
 log = structlog.get_logger(__name__)
 
 
 class AllowedHosts:
-    """`example.org` allows that name, `.example.org` also all below it, `*` any."""
+    """Allowed hosts: `example.org`, `.example.org` with its subdomains, or `*` for any."""
 
     def __init__(self, patterns: Collection[str]) -> None:
         self._patterns = tuple(pattern.lower() for pattern in patterns)
-        self._remembered: set[bytes] = set()
+        self._accepted: set[bytes] = set()
         self._logged_at = float("-inf")
 
     def require(self, headers: Mapping[bytes, bytes]) -> None:
@@ -29,7 +29,7 @@ class AllowedHosts:
         A missing header is accepted: browsers always send one.
         """
         host = headers.get(b"host")
-        if host is None or host in self._remembered:
+        if host is None or host in self._accepted:
             return
         if not self._allows(host.decode("latin-1").lower()):
             self._log(host)
@@ -37,8 +37,8 @@ class AllowedHosts:
                 "This installation is not known by the name in Host. Ask by a name that is in"
                 " ALLOWED_HOSTS, or add this one there."
             )
-        if len(self._remembered) < MAX_REMEMBERED:
-            self._remembered.add(host)
+        if len(self._accepted) < MAX_CACHED:
+            self._accepted.add(host)
 
     def _allows(self, host: str) -> bool:
         if "*" in self._patterns:
@@ -54,8 +54,8 @@ class AllowedHosts:
         )
 
     def _log(self, host: bytes) -> None:
-        """Log at most one refused host a minute: a service that uses it receives no kills."""
+        # Log refusals because a service that uses a wrong name receives no kills.
         now = time.monotonic()
-        if now - self._logged_at >= LOGGED_EVERY_SECONDS:
+        if now - self._logged_at >= LOG_INTERVAL_SECONDS:
             self._logged_at = now
             log.warning("host.refused", host=host[:200].decode("latin-1"))

@@ -1,18 +1,18 @@
-"""Progress of a process's loop and threads, for its liveness probe."""
+"""Progress of a process's main loop and worker threads, for its liveness probe."""
 
 import threading
 import time
 
 
 class Loop:
-    """A process's main loop; it hangs if it doesn't turn for `may_rest_seconds`."""
+    """Progress of a main loop, which hangs if it completes no iteration for `may_rest_seconds`."""
 
     def __init__(self, *, may_rest_seconds: float) -> None:
         self._may_rest = may_rest_seconds
         self._turned_at = time.monotonic()
 
     def turned(self) -> None:
-        """Record a turn of the main loop; cheap enough for every turn."""
+        """Record an iteration of the main loop; cheap enough for every iteration."""
         self._turned_at = time.monotonic()
 
     @property
@@ -26,8 +26,8 @@ class Loop:
 class Crew:
     """The worker threads of a loop.
 
-    It hangs when every thread exceeds the time allowed for one task: the loop still turns then, but
-    no work gets done.
+    The crew hangs if every thread exceeds the time allowed for one task: the main loop still
+    iterates then, but no work gets done.
     """
 
     def __init__(self, size: int, *, task_may_take_seconds: float) -> None:

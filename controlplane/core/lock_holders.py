@@ -1,9 +1,9 @@
-"""Terminate idle database sessions that hold a lock others wait for.
+"""Terminates idle database sessions that hold a lock other sessions wait for.
 
-A process that freezes inside a transaction keeps its locks, and every engage would wait for it. So
-each statement of a transaction is timed. While one takes longer than `PATIENCE_SECONDS`, a thread
-with its own connection looks for sessions of our own role that block others without progress, and
-terminates them: PostgreSQL rolls their transactions back, as if the process had died.
+A process that freezes inside a transaction keeps its locks, and every engage would wait for them.
+So each statement of a transaction is timed. While one takes longer than `PATIENCE_SECONDS`, a
+thread with its own connection searches for sessions of our own role that block others without
+progress, and terminates them: PostgreSQL rolls their transactions back, as if the process had died.
 """
 
 import os
@@ -22,7 +22,7 @@ from django.db.backends.signals import connection_created
 from prometheus_client.core import CounterMetricFamily, Metric
 from psycopg.rows import class_row
 
-from .actors import system
+from .actors import system_actor
 from .audit import services as audit
 from .audit.models import AuditEntry
 from .clock import db_now
@@ -31,19 +31,19 @@ from .metrics import DATABASE_METRICS
 from .threads import OWNER_NAME, own_connection, unpooled_connection
 
 PATIENCE_SECONDS = 0.4
-"""A statement that takes longer may be waiting for a frozen session."""
+"""Duration after which a statement may be waiting for a frozen session."""
 MAX_IDLE_SECONDS = 0.5
-"""Longest idle time in a transaction that others wait for; then the session is terminated."""
+"""Longest idle time of a transaction that blocks others, before its session is terminated."""
 MAX_ACTIVE_SECONDS = 0.4
-"""Longest observed run of one statement while others wait for its transaction."""
-LOOK_SECONDS = 0.1
+"""Longest observed run of one statement that blocks others."""
+SEARCH_INTERVAL_SECONDS = 0.1
 ENDED = "lock.holder_ended"
 TERMINATED = "57P01"  # admin_shutdown: pg_terminate_backend
 RECORDER = "blockers-record"
 
-# Blockers that are blocked themselves are `active` and waiting for a lock: the chain ends at a
-# session that isn't waiting. Only `CREATE INDEX CONCURRENTLY` waits for a `virtualxid`: for all
-# older snapshots, without blocking others.
+# Sessions that wait for a lock themselves are left out: each chain of waiting sessions ends at one
+# that doesn't. Waiting for a `virtualxid` doesn't count: only `CREATE INDEX CONCURRENTLY` does so,
+# without blocking others.
 _BLOCKERS = """
     SELECT pid, backend_start, state_change, application_name, state,
            wait_event_type IS NOT DISTINCT FROM 'Client' AS awaits_client,
@@ -69,8 +69,8 @@ log = structlog.get_logger(__name__)
 class Blocker:
     """A session that others wait for and that waits for no lock itself.
 
-    `awaits_client` is true while the server waits for the process at the other end. `seconds` is
-    the time since `state_change`.
+    `awaits_client` is True while the server waits for the client process. `seconds` is the time
+    since `state_change`.
     """
 
     pid: int
@@ -82,15 +82,15 @@ class Blocker:
     seconds: float
 
 
-class Watch:
-    """Times statements and terminates blockers while one is late.
+class StatementWatch:
+    """Times statements, and terminates blockers while a statement is late.
 
     Its thread sleeps while no statement runs.
     """
 
     def __init__(self) -> None:
         self._running: dict[int, float] = {}
-        self._begun = threading.Event()
+        self._has_work = threading.Event()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._raw: psycopg.Connection[Any] | None = None
@@ -101,9 +101,9 @@ class Watch:
     def time_statement(
         self, execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any
     ) -> Any:
-        """Time one statement; a Django execute wrapper.
+        """Time one statement, as a Django execute wrapper.
 
-        Raise :class:`SessionEnded` if the session is terminated.
+        Raises :class:`SessionEnded` if the session is terminated.
         """
         if not context["connection"].in_atomic_block:
             return execute(sql, params, many, context)
@@ -120,35 +120,34 @@ class Watch:
             self._running.pop(thread, None)
 
     def _wake(self) -> None:
-        if not self._begun.is_set():
-            self._begun.set()
+        if not self._has_work.is_set():
+            self._has_work.set()
         if self._thread is not None and self._thread.is_alive():
             return
         with self._starting:
             if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._work, name="blockers", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="blockers", daemon=True)
                 self._thread.start()
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         while True:
-            self._begun.wait()
+            self._has_work.wait()
             time.sleep(PATIENCE_SECONDS)  # One wake-up per burst, not one per statement.
-            self._begun.clear()
+            self._has_work.clear()
             while running := list(self._running.values()):
-                left = min(running) + PATIENCE_SECONDS - time.monotonic()
-                if left <= 0:
-                    self._look()
-                time.sleep(max(left, LOOK_SECONDS))
+                remaining = min(running) + PATIENCE_SECONDS - time.monotonic()
+                if remaining <= 0:
+                    self._terminate_blockers()
+                time.sleep(max(remaining, SEARCH_INTERVAL_SECONDS))
             self._active_since = {}
             self._disconnect()
 
-    def _look(self) -> None:
-        """Terminate every session that qualifies. A database error doesn't stop the watch."""
+    def _terminate_blockers(self) -> None:
         try:
-            raw = self._connected()
+            raw = self._connect()
             with raw.cursor(row_factory=class_row(Blocker)) as cursor:
                 blockers = cursor.execute(_BLOCKERS, [f"{OWNER_NAME}%"]).fetchall()
-            ended = [one for one in self._select_stalled(blockers) if _end(raw, one)]
+            ended = [one for one in self._select_stalled(blockers) if _terminate(raw, one)]
         except psycopg.Error as error:
             self._disconnect()
             if not self._is_blind:  # Warn once per outage.
@@ -162,12 +161,12 @@ class Watch:
             threading.Thread(target=_record, args=(ended,), name=RECORDER).start()
 
     def _select_stalled(self, blockers: Sequence[Blocker]) -> Iterator[Blocker]:
-        """Yield blockers whose process is silent, and those whose statement ran too long.
+        """Yield blockers whose client is silent, and those whose statement runs too long.
 
-        The run time counts from the first look that saw the statement blocking: one that waited
-        for a lock itself may have begun long before.
+        The run time counts from the first search that found the statement blocking others: before,
+        it may have waited for a lock itself.
         """
-        now, before = time.monotonic(), self._active_since
+        now, previous = time.monotonic(), self._active_since
         self._active_since = {}
         for one in blockers:
             if one.awaits_client:
@@ -175,11 +174,11 @@ class Watch:
                     yield one
                 continue
             key = (one.pid, one.state_change)
-            self._active_since[key] = before.get(key, now)
+            self._active_since[key] = previous.get(key, now)
             if now - self._active_since[key] > MAX_ACTIVE_SECONDS:
                 yield one
 
-    def _connected(self) -> psycopg.Connection[Any]:
+    def _connect(self) -> psycopg.Connection[Any]:
         if self._raw is None:
             params = unpooled_connection().get_connection_params()
             self._raw = psycopg.connect(**{**params, "autocommit": True})
@@ -194,12 +193,12 @@ class Watch:
 
     def _reset_after_fork(self) -> None:
         self._running.clear()
-        self._begun, self._starting = threading.Event(), threading.Lock()
+        self._has_work, self._starting = threading.Event(), threading.Lock()
         self._thread = self._raw = None
 
 
-def _end(raw: psycopg.Connection[Any], one: Blocker) -> bool:
-    """Terminate the session unless its state changed since it was read."""
+def _terminate(raw: psycopg.Connection[Any], one: Blocker) -> bool:
+    """Terminate the session unless its state changed since the query; return True if terminated."""
     found = raw.execute(_END, [one.pid, one.backend_start, one.state_change]).fetchone()
     return found is not None and bool(found[0])
 
@@ -210,18 +209,18 @@ def _log_fields(one: Blocker) -> dict[str, Any]:
 
 
 def _record(ended: Sequence[Blocker]) -> None:
-    """Write the sessions to the audit trail. Runs in a thread of its own, since it may wait."""
-    said = "It blocked other sessions and made no progress; its transaction was rolled back."
+    """Record terminated sessions in the audit trail; run in a thread of its own, as it may wait."""
+    reason = "It blocked other sessions and made no progress; its transaction was rolled back."
     try:
         with own_connection(), transaction.atomic():
             now = db_now()
             audit.record_many(
                 [
                     {
-                        "actor": system("database"),
+                        "actor": system_actor("database"),
                         "action": ENDED,
                         "target": f"session:{one.pid}",
-                        "reason": said,
+                        "reason": reason,
                         "after": {**_log_fields(one), "seconds": round(one.seconds, 3)},
                         "now": now,
                     }
@@ -232,16 +231,16 @@ def _record(ended: Sequence[Blocker]) -> None:
         log.warning("lock.holder_record_failed", error=str(error).strip())
 
 
-watch = Watch()
+watch = StatementWatch()
 
 
 def install() -> None:
-    """Time the statements of every connection that Django opens in this process."""
+    """Start timing the statements of all connections that Django opens in this process."""
     connection_created.connect(_watch_connection, dispatch_uid=__name__)
 
 
 def _watch_connection(connection: BaseDatabaseWrapper, **_kwargs: Any) -> None:
-    # First, because Django's `execute_wrapper()` context removes the last one when it ends.
+    # Inserted first, because Django's `execute_wrapper()` context removes the last wrapper.
     if watch.time_statement not in connection.execute_wrappers:
         connection.execute_wrappers.insert(0, watch.time_statement)
 

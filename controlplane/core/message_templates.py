@@ -1,6 +1,6 @@
-"""The registry of message templates: one for each event that is announced to people.
+"""Registry of message templates: one for each event that people are notified of.
 
-A template belongs to the app whose event it is, in a module named `message_templates`.
+Each app registers its events' templates in a module `message_templates`.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,9 +11,9 @@ from typing import Any, Literal
 from controlplane.core.registry import KindRegistry
 
 Facts = Mapping[str, Any]
-"""Plain JSON values that an event is announced with."""
+"""JSON values of an event, which fill its template."""
 Field = tuple[str, str | Callable[[Facts], str]]
-"""A label, and the name of a fact or a function that returns the text (empty: no line)."""
+"""A label, and the name of a fact or a function that returns the text ("" leaves the line out)."""
 
 SEVERITIES = ("critical", "warning", "info")
 IncidentAction = Literal["trigger", "acknowledge", "resolve"]
@@ -21,10 +21,10 @@ IncidentAction = Literal["trigger", "acknowledge", "resolve"]
 
 @dataclass(frozen=True)
 class MessageTemplate:
-    """The text of an event's message and its place among other messages.
+    """The text of an event's message, and its handling among other messages.
 
-    `title` has `{facts}` in it. `severity` is critical, warning or info. `buttons` are actions for
-    signed-in people, where a transport has buttons, or a function that returns them.
+    `title` contains `{fact}` placeholders. `buttons` are actions for signed-in people, or a
+    function that returns them, for transports with buttons.
     """
 
     event: str
@@ -34,22 +34,24 @@ class MessageTemplate:
     severity: str = "info"
     buttons: tuple[str, ...] | Callable[[Facts], tuple[str, ...]] = ()
     superseded_by: frozenset[str] = frozenset()
-    """Later events about the same subject that make this one obsolete while it waits. Empty for the
-    first and the last event of a subject, and for requests."""
+    """Later events about the same subject that make this one obsolete while it waits.
+
+    Empty for the first and the last event of a subject, and for requests.
+    """
     changes_state: bool = True
-    """False if the state shown in the subject's last message still holds."""
+    """False if the state shown in the subject's last message stays true."""
     is_broadcast: bool = False
-    """Show it in the whole channel, not only in the thread of its subject."""
+    """Also show the message in the channel, not only in its subject's thread."""
     starts_thread: bool = False
-    """It usually starts a thread, so the channel shows it without a broadcast."""
+    """The message usually starts a thread, so that the channel shows it without a broadcast."""
     is_digestible: bool = False
-    """Combine it with others when too many wait for one destination."""
+    """Combine the message with others when too many wait for one destination."""
     is_urgent: bool = False
-    """Send it before others: it calls people."""
+    """Send the message before others, because it calls people."""
     is_ephemeral: bool = False
-    """Discard it silently once it is late."""
+    """Discard the message silently once it is late."""
     incident_action: IncidentAction = "trigger"
-    """Effect on its subject's incident at an on-call service."""
+    """Effect on the subject's incident at an on-call service."""
 
     def buttons_for(self, facts: Facts) -> tuple[str, ...]:
         return self.buttons(facts) if callable(self.buttons) else self.buttons
@@ -61,24 +63,22 @@ MESSAGE_TEMPLATES = KindRegistry[MessageTemplate](
 
 
 def severity_of(event: str) -> str:
-    """Return the severity of an event: critical, warning or info."""
     template = MESSAGE_TEMPLATES.get(event)
     return template.severity if template else "info"
 
 
 def incident_action_of(event: str) -> IncidentAction:
-    """Return what an event does to its subject's incident at an on-call service."""
+    """Return the effect of an event on its subject's incident at an on-call service."""
     template = MESSAGE_TEMPLATES.get(event)
     return template.incident_action if template else "trigger"
 
 
 def events_where(condition: Callable[[MessageTemplate], bool]) -> list[str]:
-    """Return the events whose templates fulfil `condition`."""
     return [event for event, template in MESSAGE_TEMPLATES.items() if condition(template)]
 
 
 def format_time(value: Any) -> str:
-    """Format a timestamp: `2026-11-21T02:11:00.000000Z` → `2026-11-21 02:11:00 UTC`."""
+    """Format an RFC 3339 timestamp as `2026-11-21 02:11:00 UTC`; return other values as text."""
     try:
         return f"{datetime.fromisoformat(str(value)):%Y-%m-%d %H:%M:%S} UTC"
     except ValueError:

@@ -1,4 +1,4 @@
-"""Core's tables, gathered for Django from the rooms they live in."""
+"""All models of core, imported from its packages for Django."""
 
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry, AuditRound

@@ -1,7 +1,4 @@
-"""API for the installation's own degradation, for signed-in people.
-
-Programs get the same document from the data plane.
-"""
+"""API of the installation's degradation; the data plane serves the same document to programs."""
 
 from typing import Any
 
@@ -20,8 +17,8 @@ from .degradation import services
 
 class DegradationEffectShape(serializers.Serializer[Any]):
     level = serializers.IntegerField(min_value=1, max_value=3)
-    what = serializers.CharField(help_text="What is away: `postgresql`, `core->oracle`.")
-    since = serializers.CharField(help_text="RFC 3339; empty if it is not known.")
+    what = serializers.CharField(help_text="The failing component: `postgresql`, `core->oracle`.")
+    since = serializers.CharField(help_text="RFC 3339; empty if unknown.")
     fails = serializers.ListField(child=serializers.CharField())
     works = serializers.ListField(child=serializers.CharField())
 
@@ -31,12 +28,12 @@ class DegradationShape(serializers.Serializer[Any]):
     name = serializers.ChoiceField(levels.NAMES)
     causes = serializers.ListField(child=serializers.CharField())
     effects = DegradationEffectShape(
-        many=True, help_text="What each cause does, in the order of `causes`."
+        many=True, help_text="Effects of each cause, in the order of `causes`."
     )
 
 
-class MayLook(BasePermission):
-    """Allows actors with a read scope for switches or breakers, as the data plane does."""
+class HasReadScope(BasePermission):
+    """Allow actors with a read scope for switches or breakers, like the data plane does."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         actor = getattr(request, "actor", None)
@@ -48,10 +45,9 @@ class MayLook(BasePermission):
 
 
 class DegradationView(ApiView):
-    permission_classes = [MayLook]
+    permission_classes = [HasReadScope]
 
     @extend_schema(responses=DegradationShape)
     def get(self, request: Request) -> Response:
         """Return the installation's degradation; scope `switches:read` or `breakers:read`."""
-        # Who got here was looked up in the database, so that is there.
-        return Response(services.picture())
+        return Response(services.load_document())

@@ -1,4 +1,4 @@
-"""Health probes and metrics over HTTP."""
+"""Views of health probes and metrics."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,26 +16,28 @@ from controlplane.core.http.views import ApiView
 UNCACHED = {"Cache-Control": "no-store"}
 
 
-def probe(ask: Callable[[], health.Report]) -> Callable[[HttpRequest], HttpResponse]:
-    """Return a view that responds with a report; probes need no credentials."""
+def make_probe_view(
+    report_health: Callable[[], health.Report],
+) -> Callable[[HttpRequest], HttpResponse]:
+    """Return a view without authentication that responds with a health report."""
 
     @require_safe
     def view(request: HttpRequest) -> HttpResponse:
-        report = ask()
-        answer = JsonResponse(dict(report.document), status=report.http_status, headers=UNCACHED)
-        return problems.suppress_log(answer)
+        report = report_health()
+        response = JsonResponse(dict(report.document), status=report.http_status, headers=UNCACHED)
+        return problems.suppress_log(response)
 
     return view
 
 
 class MetricsView(ApiView):
-    """Prometheus metrics; with tokens checked in memory, scrapes work without the database."""
+    """Prometheus metrics; tokens are checked in memory, without the database."""
 
     read_scope = "metrics:read"
     schema = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        check, token = metrics.token_check(), read_token(request)
+        check, token = metrics.get_token_check(), read_token(request)
         if check is not None and token is not None:
             check(token, self.read_scope)
             return
@@ -44,6 +46,6 @@ class MetricsView(ApiView):
         super().initial(request, *args, **kwargs)
 
     def get(self, request: Request) -> HttpResponse:
-        found = metrics.scrape(request.headers.get("Accept", ""))
-        content, headers = found.headers(request.headers.get("Accept-Encoding", ""))
+        exposition = metrics.scrape(request.headers.get("Accept", ""))
+        content, headers = exposition.headers(request.headers.get("Accept-Encoding", ""))
         return HttpResponse(content, headers=headers)

@@ -1,8 +1,8 @@
-"""Registries through which apps contribute to shared pages.
+"""Registries of what apps add to shared pages.
 
-*Needs attention*, the weekly report and the preview of an engage show the registered items, in
-order of `position`. Apps register functions in modules named `attention`, `report_sections` and
-`preview_fields`.
+The page *Needs attention*, the weekly report and the preview of an engage show the registered
+items in order of `position`. Apps register functions in modules named `attention`,
+`report_sections` and `preview_fields`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,8 +19,8 @@ from controlplane.core.registry import FunctionRegistry, KindRegistry, Registere
 class AttentionItem:
     """An item that needs a person's action, and the page to resolve it on.
 
-    `kind` is a slug (`overdue`, `approval`); `severity` is critical, warning or info; `due_at` is
-    the time it gets worse without action, if any.
+    `kind` is a slug (`overdue`, `approval`), `severity` is critical, warning or info, and `due_at`
+    is the time when the item gets worse without action, if any.
     """
 
     kind: str
@@ -34,7 +34,7 @@ class AttentionItem:
 
 @dataclass(frozen=True)
 class Chart:
-    """A bar for each (label, value), in `unit`; `alt` is a text alternative of one sentence."""
+    """A bar chart of (label, value) pairs in `unit`; `alt` is a one-sentence text alternative."""
 
     title: str
     unit: str
@@ -44,7 +44,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class ReportRow:
-    """A row of a section: cells by column name (plain JSON values), and the page about it."""
+    """A row of a report section: JSON values by column name, and the path of the page about it."""
 
     cells: Mapping[str, Any]
     path: str
@@ -52,7 +52,7 @@ class ReportRow:
 
 @dataclass(frozen=True)
 class ReportSection:
-    """A section of the weekly report; `total` counts all rows, `rows` may be the first of them.
+    """A section of the weekly report; `rows` may be only the first of `total` rows.
 
     `tone` is `bad` or `warn` if a reader has to act, `unknown` without data, else `good`.
     """
@@ -68,23 +68,23 @@ class ReportSection:
 
 
 AttentionReader = Callable[[datetime], Sequence[AttentionItem]]
-"""Returns all items of one kind at a moment, the worst first, at most a few hundred."""
+"""Function that returns all items of one kind, most severe first, a few hundred at most."""
 ReportBuilder = Callable[[datetime, datetime, datetime], ReportSection]
-"""Returns the section for a week from `start` to `end`, as it is at `now`."""
+"""Function of `start`, `end` and `now` that returns the section for that week."""
 PreviewReader = Callable[[str, datetime], Mapping[str, Any]]
-"""Returns fields to add to the preview of a switch (its id) before it is engaged."""
+"""Function of a switch id that returns fields for the preview before it is engaged."""
 
 Rows = Callable[[Any], QuerySet[Any] | Sequence[QuerySet[Any]]]
-"""Returns querysets of one table or several; a source has items only if one of them has rows.
+"""Function that returns querysets; a source has items only if one of them has rows.
 
-It is called once per process, with an expression for the time (`compiled_query.MOMENT`). The rows
-may be too many, never too few: reading a source in vain costs one query.
+It is called once per process, with an expression for the current time (`compiled_query.MOMENT`). It
+may return too many rows, never too few.
 """
 
 
 @dataclass(frozen=True)
 class AttentionSource(RegisteredFunction[AttentionReader]):
-    """A source of *Needs attention*, skipped while `only_if` has no rows."""
+    """A source of attention items, skipped while the querysets of `only_if` have no rows."""
 
     only_if: Rows | None = None
 
@@ -97,10 +97,7 @@ PREVIEW_FIELDS = FunctionRegistry[PreviewReader]("preview_fields")
 def attention_source(
     position: int, *, only_if: Rows | None = None
 ) -> Callable[[AttentionReader], AttentionReader]:
-    """Return a decorator that registers a source of *Needs attention*.
-
-    One statement checks `only_if` for all sources.
-    """
+    """Return a decorator that registers a function as an attention source."""
 
     def register(read: AttentionReader) -> AttentionReader:
         ATTENTION_SOURCES.register(AttentionSource(read, position, only_if))

@@ -1,7 +1,7 @@
-"""Helpers shared by all page views: the signed-in person, and full page or partial.
+"""Helpers of page views: authentication, and responses as a whole page or inside the dialog.
 
-A template is written once: it extends `layout`, which is the whole page for a plain request and the
-inside of the dialog for an htmx request.
+Templates extend `layout`, which is the whole page for a plain request and the inside of the dialog
+for an htmx request.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ DIALOG = "dialog-body"
 
 
 class PersonRequest(HttpRequest):
-    """A request of a signed-in person, as far as types go."""
+    """A request of a signed-in user, for type checking."""
 
     user: Person  # type: ignore[assignment]
     htmx: HtmxDetails
@@ -36,10 +36,10 @@ Guarded = Callable[Concatenate[HttpRequest, P], HttpResponse]
 
 
 def signed_in(view: View[R, P]) -> Guarded[P]:
-    """Redirect anonymous visitors to the sign-in, and forbid caching of the view's pages.
+    """Decorate a page view: redirect anonymous visitors to the sign-in and forbid caching.
 
-    htmx gets a bare 401, or the sign-in form would be swapped into a part of the page; the script
-    then navigates to the sign-in, unless somebody is typing in the dialog.
+    Anonymous htmx requests get a bare 401, because htmx would put the sign-in form into a part of
+    the page; the page's script then navigates to the sign-in.
     """
 
     @wraps(view)
@@ -61,7 +61,7 @@ def in_dialog(request: PersonRequest) -> bool:
 def show(
     request: PersonRequest, template: str, context: dict[str, Any], *, status: int = 200
 ) -> HttpResponse:
-    """Render a template that extends `layout`: as a page of its own, or inside the dialog."""
+    """Render a template that extends `layout`, as a page of its own or inside the dialog."""
     dialog = in_dialog(request)
     layout = "dialog.html" if dialog else "page.html"
     response = render(
@@ -71,8 +71,8 @@ def show(
     return response
 
 
-def done(request: PersonRequest, message: str, url: str) -> HttpResponse:
-    """Respond to a change with a message and the updated page; a dialog stays on its page."""
+def respond_done(request: PersonRequest, message: str, url: str) -> HttpResponse:
+    """Respond to a change with a message, by an htmx event or a redirect to `url`."""
     if request.htmx:
         return trigger_client_event(
             HttpResponse(status=204), "switchgear:done", {"message": message}
@@ -81,7 +81,7 @@ def done(request: PersonRequest, message: str, url: str) -> HttpResponse:
     return redirect(url)
 
 
-def done_at(request: PersonRequest, message: str, url: str) -> HttpResponse:
-    """Respond to a change with a message on the page at `url`; for pages without live parts."""
+def redirect_done(request: PersonRequest, message: str, url: str) -> HttpResponse:
+    """Respond to a change by a redirect to `url` with a message, for pages without live parts."""
     messages.success(request, message)
     return HttpResponseClientRedirect(url) if request.htmx else redirect(url)

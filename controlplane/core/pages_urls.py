@@ -1,4 +1,4 @@
-"""Core's pages."""
+"""URL paths of core's pages."""
 
 from django.urls import path
 

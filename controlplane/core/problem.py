@@ -1,6 +1,6 @@
-"""RFC 9457: the document and the headers of an error, one for Django and for the data plane. Pure.
+"""RFC 9457 problem documents and headers of errors, for Django and the data plane.
 
-`type` is `urn:switchgear:problem:<slug>`: a name to compare, not an address to fetch.
+`type` is `urn:switchgear:problem:<slug>`, a name to compare, not a URL to fetch.
 """
 
 from typing import Any
@@ -17,8 +17,7 @@ MEDIA_TYPE = "application/problem+json"
 TYPE = "urn:switchgear:problem:"
 
 
-def document(error: DomainError) -> dict[str, Any]:
-    """Return the RFC 9457 document of an error."""
+def problem_document(error: DomainError) -> dict[str, Any]:
     return {
         "type": TYPE + error.slug,
         "title": error.title,
@@ -28,13 +27,13 @@ def document(error: DomainError) -> dict[str, Any]:
     }
 
 
-def headers(error: DomainError) -> dict[str, str]:
-    """Return the headers of an error response, independent of its body."""
-    found = {"Cache-Control": "no-store"}
+def problem_headers(error: DomainError) -> dict[str, str]:
+    """Return the headers of an error response, apart from its content type and length."""
+    headers = {"Cache-Control": "no-store"}
     if isinstance(error, Unauthenticated):
-        found["WWW-Authenticate"] = 'Bearer realm="switchgear"'
+        headers["WWW-Authenticate"] = 'Bearer realm="switchgear"'
     if isinstance(error, Unavailable | TooManyRequests):
-        found["Retry-After"] = str(error.retry_after)
+        headers["Retry-After"] = str(error.retry_after)
     if isinstance(error, MethodNotAllowed) and error.allowed:
-        found["Allow"] = ", ".join(error.allowed)
-    return found
+        headers["Allow"] = ", ".join(error.allowed)
+    return headers

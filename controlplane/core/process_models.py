@@ -1,10 +1,10 @@
-"""Signs of life of periodic functions and supervised processes."""
+"""Models of the last runs of ticks and the last heartbeats of processes."""
 
 from django.db import models
 
 
 class Tick(models.Model):
-    """Last run of a periodic function: when, and by which process. The watchdog reads it."""
+    """The last run of a tick: its time, and the process that ran it."""
 
     name = models.CharField(primary_key=True, max_length=64)
     ran_at = models.DateTimeField()
@@ -18,7 +18,7 @@ class Tick(models.Model):
 
 
 class Heartbeat(models.Model):
-    """Last sign of life of a supervised process."""
+    """The last heartbeat of a supervised process."""
 
     name = models.CharField(primary_key=True, max_length=16)
     at = models.DateTimeField()

@@ -1,10 +1,10 @@
-"""Limits and parsing shared by both planes. Pure: the data plane runs without Django."""
+"""Limits and header parsing shared by the console and the data plane; runs without Django."""
 
 import re
 
 from .errors import TooLarge
 
-MAX_BODY_BYTES = 64 * 1024  # bytes of a request
+MAX_BODY_BYTES = 64 * 1024
 MAX_REPORT_BODY_BYTES = 512 * 1024  # an instance may have hundreds of breakers
 MAX_HOOK_BODY_BYTES = 1024 * 1024  # a monitor sends whole groups of alerts, and never twice
 MAX_LETTER_BODY_BYTES = 1024 * 1024  # an edited message
@@ -18,12 +18,11 @@ SLI = "/api/v1/sli"
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 WAKE_CHANNEL = "switchgear:wake"
 LIVE_CHANNEL = "switchgear:live"
-MISSED_NOTE = b'{"missed":true}'  # on that channel: some notifications were lost
+MISSED_NOTE = b'{"missed":true}'  # On the live channel: notifications were lost.
 _ENTITY_TAG = re.compile(r'(?:W/)?("[^"]*")')
 
 
-def largest_body(path: str) -> int:
-    """Return the largest allowed request body for this path, in bytes."""
+def max_body_bytes(path: str) -> int:
     if path.startswith(HOOKS):
         return MAX_HOOK_BODY_BYTES
     if path.startswith(LETTERS):
@@ -36,14 +35,13 @@ def largest_body(path: str) -> int:
 
 
 def too_large(limit: int = MAX_BODY_BYTES) -> TooLarge:
-    """Return the error for a body over the limit."""
     return TooLarge(f"A request body may have at most {limit // 1024} KiB.")
 
 
-def names(if_none_match: str, etag: str) -> bool:
-    """Return True if `If-None-Match` names `etag`, in either encoding, or is `*`.
+def matches_etag(if_none_match: str, etag: str) -> bool:
+    """Return True if `If-None-Match` contains `etag`, in either encoding, or is `*`.
 
-    RFC 9110, 13.1.2: weak comparison with each of a list.
+    By the weak comparison of RFC 9110, section 13.1.2.
     """
     if if_none_match.strip() == "*":
         return True

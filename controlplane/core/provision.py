@@ -1,6 +1,6 @@
-"""Provisions an installation after migrations: the application's rights, and the apps' first data.
+"""Provisions an installation after migrations: database rights, and the apps' initial data.
 
-Runs as the owner of the tables, at every start; a second run changes nothing.
+Runs as the owner of the tables at every start; a repeated run changes nothing.
 """
 
 from collections.abc import Callable
@@ -11,18 +11,18 @@ from django.db import connection, transaction
 from django.utils.module_loading import autodiscover_modules
 from psycopg import sql
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.errors import Conflict
 
-ACTOR = system("provision")
-LOCK = 0x5317C5  # PostgreSQL refuses to grant on one table twice at once.
+ACTOR = system_actor("provision")
+LOCK = 0x5317C5  # Concurrent GRANTs on one table fail in PostgreSQL.
 
 EVERYTHING = "SELECT, INSERT, UPDATE, DELETE"
 RESTRICTED = {
     "core_auditentry": "SELECT, INSERT",
     "django_migrations": "SELECT",
 }
-"""Tables on which the application has restricted rights; it has all rights on others."""
+"""Rights of the application on tables where it lacks some."""
 
 
 FirstStep = Callable[[datetime], None]
@@ -31,62 +31,62 @@ _first_steps: list[FirstStep] = []
 
 @transaction.atomic
 def grant_rights(role: str) -> None:
-    """Let `role` use all tables, but not own, truncate or alter them.
+    """Let `role` read and write all tables, but not own, truncate or alter them.
 
-    Raises :class:`Conflict` if `role` is the owner itself.
+    Raises :class:`Conflict` if `role` is the owner.
     """
-    lock()
-    owner, schema = _one("SELECT current_user, current_schema()")
+    take_lock()
+    owner, schema = _fetch_row("SELECT current_user, current_schema()")
     if role == owner:
         raise Conflict(
             f"DATABASE_URL and DATABASE_OWNER_URL name the same login, {owner}. Leave"
             " DATABASE_OWNER_URL out, and the application steps down to a role without ownership."
         )
-    named = {"role": sql.Identifier(role), "schema": sql.Identifier(schema)}
-    _run("GRANT USAGE ON SCHEMA {schema} TO {role}", **named)
-    for table in _tables(schema):
-        own = {**named, "table": sql.Identifier(schema, table)}
+    identifiers = {"role": sql.Identifier(role), "schema": sql.Identifier(schema)}
+    _run("GRANT USAGE ON SCHEMA {schema} TO {role}", **identifiers)
+    for table in _list_tables(schema):
+        table_identifiers = {**identifiers, "table": sql.Identifier(schema, table)}
         allowed = sql.SQL(RESTRICTED.get(table, EVERYTHING))
-        _run("REVOKE ALL ON {table} FROM {role}", **own)
-        _run("GRANT {allowed} ON {table} TO {role}", allowed=allowed, **own)
-    _run("GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {schema} TO {role}", **named)
-    to_come = "ALTER DEFAULT PRIVILEGES IN SCHEMA {schema} GRANT "
-    _run(to_come + EVERYTHING + " ON TABLES TO {role}", **named)
-    _run(to_come + "USAGE, SELECT ON SEQUENCES TO {role}", **named)
+        _run("REVOKE ALL ON {table} FROM {role}", **table_identifiers)
+        _run("GRANT {allowed} ON {table} TO {role}", allowed=allowed, **table_identifiers)
+    _run("GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {schema} TO {role}", **identifiers)
+    default_rights = "ALTER DEFAULT PRIVILEGES IN SCHEMA {schema} GRANT "
+    _run(default_rights + EVERYTHING + " ON TABLES TO {role}", **identifiers)
+    _run(default_rights + "USAGE, SELECT ON SEQUENCES TO {role}", **identifiers)
 
 
 @transaction.atomic
 def make_role(role: str) -> None:
-    """Create the application role for a single login that steps down to it with SET ROLE."""
-    lock()
+    """Create the role without login that a single login assumes by SET ROLE."""
+    take_lock()
     name = sql.Identifier(role)
-    if not _one("SELECT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = %s)", role)[0]:
+    if not _fetch_row("SELECT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = %s)", role)[0]:
         _run("CREATE ROLE {role} NOLOGIN", role=name)
-    (version,) = _one("SELECT current_setting('server_version_num')::int")
+    (version,) = _fetch_row("SELECT current_setting('server_version_num')::int")
     usable = "SET" if version >= 160000 else "MEMBER"
-    if not _one("SELECT pg_has_role(current_user, %s, %s)", role, usable)[0]:
+    if not _fetch_row("SELECT pg_has_role(current_user, %s, %s)", role, usable)[0]:
         _run("GRANT {role} TO CURRENT_USER", role=name)
 
 
-def at_first(step: FirstStep) -> FirstStep:
-    """Register an app's `step` to run at every start, from its module `provision`.
+def first_step(step: FirstStep) -> FirstStep:
+    """Register a function of an app's module `provision` to run at every start.
 
-    The step must have an effect only on a new installation.
+    The function must only have an effect on a new installation.
     """
     _first_steps.append(step)
     return step
 
 
-def begin(now: datetime) -> None:
-    """Run the registered first steps, each in its own transaction."""
+def run_first_steps(now: datetime) -> None:
+    """Run the registered functions, each in its own transaction."""
     autodiscover_modules("provision")
     for step in _first_steps:
         with transaction.atomic():
-            lock()
+            take_lock()
             step(now)
 
 
-def _tables(schema: str) -> list[str]:
+def _list_tables(schema: str) -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p')"
@@ -97,11 +97,11 @@ def _tables(schema: str) -> list[str]:
         return [name for (name,) in cursor.fetchall()]
 
 
-def lock() -> None:
-    _one("SELECT pg_advisory_xact_lock(%s)", LOCK)
+def take_lock() -> None:
+    _fetch_row("SELECT pg_advisory_xact_lock(%s)", LOCK)
 
 
-def _one(statement: str, *values: str | int) -> tuple[Any, ...]:
+def _fetch_row(statement: str, *values: str | int) -> tuple[Any, ...]:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         row: tuple[Any, ...] = cursor.fetchone()

@@ -1,8 +1,8 @@
-"""The vocabulary of the vague-reason rule: words that say neither what is wrong nor why.
+"""Words that say neither what is wrong nor why, for the vague-reason rule in `reasons.py`.
 
-Data only; `reasons.py` holds the rule. A word belongs here when an on-call lead who reads it in
-the weekly report learns nothing from it: "issue", "stop", "긴급". A word that names a symptom, a
-place or a cause ("latency", "checkout", "유출") never does. When in doubt, leave it out.
+A word belongs here if an on-call lead who reads it in the weekly report learns nothing: "issue",
+"stop", "긴급". A word for a symptom, a place or a cause ("latency", "checkout", "유출") doesn't
+belong here. In doubt, leave a word out.
 """
 
 

@@ -1,12 +1,11 @@
-"""The check that a reason is one the next person can act on.
+"""Validation of reasons: a reason must tell the next person what is wrong, where or why.
 
-A reason is good when, after dropping filler and the words that fit every incident ("issue",
-"stop", "긴급"), something is left that says what is wrong, where, or why: a symptom, a component, a
-cause or an incident number. Keyboard mash, repetition, bare numbers and punctuation say nothing.
+A reason is good if something remains after removing filler and words that fit every incident
+("issue", "stop", "긴급"): a symptom, a component, a cause or an incident number. Keyboard mash,
+repetition, bare numbers and punctuation don't count.
 
-The rule leans one way on purpose. At 3 a.m. refusing a good reason costs more than accepting a
-mediocre one, so whatever is not known to be empty counts as meaning: one unknown word is enough,
-and a language without a table in `reason_words` is never vague. Pure: no Django, no clock.
+Rejecting a good reason at 3 a.m. costs more than accepting a mediocre one. So one unknown word is
+enough, and a reason in a language without a word list is never vague.
 """
 
 import re
@@ -29,8 +28,8 @@ RELEASE_ADVICE = (
     "“provider recovered, error rate 0.2% for 15 min” or “INC-4411 핫픽스 2.14.1 배포”."
 )
 
-# Pasted alerts bring line breaks and tabs; these count as spaces. The two overrides are refused
-# because they make an audit row read other than it is stored.
+# Pasted alerts contain line breaks and tabs, which count as spaces. The direction overrides are
+# rejected because an audit row with them displays differently than stored.
 _LINE_CHARACTERS = frozenset("\t\n\r")
 _OVERRIDES = frozenset("\u202d\u202e")
 
@@ -44,11 +43,11 @@ _JOINING_JAMO = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff]")
 def find_reason_problems(reason: str) -> list[str]:
     """Return the problems of a reason to stop, each with advice; empty if it is good."""
     problems = find_text_problems(reason, called="reason", advice=STOP_ADVICE)
-    if not _visible(reason) or len(reason) > MAX_CHARACTERS:
+    if not _strip_invisible(reason) or len(reason) > MAX_CHARACTERS:
         return problems
-    if (have := count_columns(reason)) < MIN_COLUMNS:
+    if (columns := count_columns(reason)) < MIN_COLUMNS:
         problems.append(
-            f"The reason is too short: {have} columns of at least {MIN_COLUMNS} "
+            f"The reason is too short: {columns} columns of at least {MIN_COLUMNS} "
             f"(wide characters such as Hangul count twice). {STOP_ADVICE}"
         )
     elif is_vague(reason):
@@ -61,9 +60,9 @@ def find_text_problems(
 ) -> list[str]:
     """Return the problem of a text that is blank, too long or has control characters.
 
-    A justification has to pass no other check: letting traffic flow again takes few words.
+    A justification for a release needs no other check.
     """
-    if not _visible(text):
+    if not _strip_invisible(text):
         return [f"A {called} is required. {advice}"]
     if len(text) > MAX_CHARACTERS:
         return [
@@ -81,28 +80,30 @@ def find_text_problems(
 def count_columns(text: str) -> int:
     """Return the screen columns of a text.
 
-    Wide characters take two, marks and controls none, and a run of white space one (none at the
-    ends).
+    Wide characters take two columns, marks and control characters none, and a run of inner white
+    space one.
     """
-    return sum(_width(character) for character in _visible(text))
+    return sum(_column_width(character) for character in _strip_invisible(text))
 
 
 def is_vague(reason: str) -> bool:
-    """Return True if a reason says neither what is wrong, nor where, nor why. Never raises."""
-    text = _fold(reason)
+    """Return True if a reason says neither what is wrong, nor where, nor why."""
+    text = _normalize(reason)
     if any(fact.search(text) for fact in _FACTS):
         return False
-    meaningful = [token for token, glued in _tokens(text) if _says_something(token, glued)]
+    meaningful = [
+        token for token, is_attached in _tokenize(text) if _is_meaningful(token, is_attached)
+    ]
     return not meaningful or (len(meaningful) > 2 and len(set(meaningful)) == 1)
 
 
-def _visible(text: str) -> str:
+def _strip_invisible(text: str) -> str:
     composed = unicodedata.normalize("NFC", text)
-    shown = (c for c in composed if c.isspace() or _width(c))
+    shown = (c for c in composed if c.isspace() or _column_width(c))
     return " ".join("".join(shown).split())
 
 
-def _width(character: str) -> int:
+def _column_width(character: str) -> int:
     if (
         unicodedata.category(character) in _ZERO_WIDTH_CATEGORIES
         or character in _BLANK_LETTERS
@@ -113,7 +114,7 @@ def _width(character: str) -> int:
 
 
 def is_forbidden(character: str) -> bool:
-    """Return True for a character that misleads the reader or can't be stored."""
+    """Return True for a control or direction character that must not be stored."""
     is_control = unicodedata.category(character) in {"Cc", "Cs"}
     return character in _OVERRIDES or (is_control and character not in _LINE_CHARACTERS)
 
@@ -128,7 +129,7 @@ _DATE = re.compile(r"\d{4}[-./]\d{1,2}[-./]\d{1,2}")
 _VAGUE_PHRASES = re.compile("|".join(words.VAGUE_PHRASES))
 
 
-def _fold(reason: str) -> str:
+def _normalize(reason: str) -> str:
     text = unicodedata.normalize("NFKC", reason).casefold()
     text = unicodedata.normalize("NFKC", text)
     # Without its marks a word of Hindi or Thai stays one token; invisible characters go as well.
@@ -148,7 +149,7 @@ _NOT_A_DURATION = r"(?![a-z0-9%]|[ ]?(?:시|분|초|일|주|개|달|년|건|명|
 _HTTP_ERRORS = "40[0-689]|41[0-8]|42[1-9]|431|451|49[59]|50[0-8]|51[01]|52[0-9]|530|598|599|[45]xx"
 
 
-def _numbered(nouns: frozenset[str], digits: str) -> re.Pattern[str]:
+def _reference_pattern(nouns: frozenset[str], digits: str) -> re.Pattern[str]:
     alternatives = "|".join(sorted(nouns, key=len, reverse=True))
     return re.compile(
         rf"{_NOT_AFTER_WORD}(?:{alternatives})s?(?: ?(?:no|number|id|번호)\.?)?"
@@ -157,8 +158,8 @@ def _numbered(nouns: frozenset[str], digits: str) -> re.Pattern[str]:
 
 
 _FACTS = (
-    _numbered(words.REFERENCE_NOUNS, r"\d++"),
-    _numbered(words.LOOSE_REFERENCE_NOUNS, r"\d{2,}+"),
+    _reference_pattern(words.REFERENCE_NOUNS, r"\d++"),
+    _reference_pattern(words.LOOSE_REFERENCE_NOUNS, r"\d{2,}+"),
     re.compile(rf"{_NOT_AFTER_WORD}[a-z]-\d{{2,}}"),  # i-123
     re.compile(r"#\d{2,}"),
     re.compile(rf"(?<![\w.,:-])(?:{_HTTP_ERRORS})s?(?![a-z0-9])"),
@@ -183,22 +184,22 @@ _DIGITS = re.compile(r"\d+")
 _STRETCHED = re.compile(r"([a-z])\1{2,}")
 
 
-def _tokens(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield runs of Hangul and of other letters, and True for one glued to the run before it.
+def _tokenize(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield runs of Hangul or other letters, and True if attached to the previous run.
 
-    An example is the particle in `API가`.
+    The particle in `API가` is such an attached run.
     """
     for word in _WORD.findall(text):
         for run in _RUN.finditer(word):
             yield run.group(), run.start() > 0
 
 
-def _says_something(token: str, glued: bool) -> bool:
+def _is_meaningful(token: str, is_attached: bool) -> bool:
     unit, times = _repeated_unit(token)
     if times > 2:
         return False
     if _HANGUL_START.match(token):
-        return not _is_vague_korean(unit, glued)
+        return not _is_vague_korean(unit, is_attached)
     if len(unit) < 2:
         return False
     if token.isascii():
@@ -209,7 +210,7 @@ def _says_something(token: str, glued: bool) -> bool:
 def _repeated_unit(token: str) -> tuple[str, int]:
     """Return the shortest string whose repetition spells `token`, and its full repetitions.
 
-    The last repetition may be cut short.
+    The last repetition may be incomplete.
     """
     for size in range(1, min(len(token) // 2, 20) + 1):
         if token.startswith(token[size:]):
@@ -270,7 +271,7 @@ _VOWELS = frozenset("aeiouy")
 
 
 def _is_mash(word: str) -> bool:
-    """Return True for keyboard mash; the thresholds spare 45,000 real words and identifiers."""
+    """Return True for keyboard mash; thresholds were tuned on 45,000 real words and identifiers."""
     if any(run in row for run in (word, word[::-1]) for row in _KEYBOARD_ROWS):
         return len(word) > 2
     if word in _ALPHABET or word[::-1] in _ALPHABET:
@@ -287,16 +288,16 @@ _KOREAN_STEMS = words.KOREAN_STEMS | {
     noun for noun in words.REFERENCE_NOUNS | words.LOOSE_REFERENCE_NOUNS if not noun.isascii()
 }
 _KOREAN_AFTER_STEM = _KOREAN_STEMS | words.KOREAN_TAILS
-_KOREAN_GLUED = _KOREAN_AFTER_STEM | words.KOREAN_COUNTERS
-_MAX_KOREAN_LENGTH = max(map(len, _KOREAN_GLUED))
+_KOREAN_ATTACHED = _KOREAN_AFTER_STEM | words.KOREAN_COUNTERS
+_MAX_KOREAN_LENGTH = max(map(len, _KOREAN_ATTACHED))
 
 
-def _is_vague_korean(token: str, glued: bool) -> bool:
+def _is_vague_korean(token: str, is_attached: bool) -> bool:
     if token in words.KOREAN_FILLERS or (len(token) == 1 and token in words.KOREAN_TAILS):
         return True
     if len(_JAMO.findall(token)) * 3 >= len(token):
         return True  # ㅋㅋㅋ, ㅁㄴㅇㄹ
-    starts = _KOREAN_GLUED if glued else _KOREAN_STEMS
+    starts = _KOREAN_ATTACHED if is_attached else _KOREAN_STEMS
     reached = [True] + [False] * len(token)
     for end in range(1, len(token) + 1):
         for start in range(max(0, end - _MAX_KOREAN_LENGTH), end):

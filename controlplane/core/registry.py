@@ -1,4 +1,4 @@
-"""Registries: the objects of one kind, each registered once from the folder of its owner."""
+"""Registries of kinds: objects that apps register once, by name."""
 
 import functools
 import os
@@ -18,12 +18,12 @@ _SKIPPED_FOLDERS = {"__pycache__", "management", "migrations", "templatetags", "
 
 
 class KindRegistry(Mapping[str, T], Generic[T]):
-    """A mapping of name to object, in the order of `order`.
+    """A mapping of names to registered objects, sorted by `order`.
 
-    On first use it imports every module or package called `module` (`retention_rules`) in any
-    folder of this project's installed apps; each of them calls :meth:`register`. So a new kind is a
-    new file in its owner's folder, and nothing else. Without a `module` its owner registers on
-    import.
+    On first use it imports every module or package named `module` (such as `retention_rules`) in
+    the folders of this project's apps; each of them calls :meth:`register`. Adding a kind so takes
+    one new file in its owner's folder. Without `module`, the owner registers its objects when it is
+    imported.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class KindRegistry(Mapping[str, T], Generic[T]):
         self._is_discovered = not module
 
     def register(self, *items: T) -> None:
-        """Add items; raise ValueError if one of their names is taken."""
+        """Add items; raise ValueError if a name is taken."""
         with self._lock:  # Two threads may import modules of kinds at once.
             for item in items:
                 name = self._name(item)
@@ -51,7 +51,7 @@ class KindRegistry(Mapping[str, T], Generic[T]):
                 self._replace_items({**self._items, name: item})
 
     def unregister(self, *names: str) -> None:
-        """Remove items by name; for tests that add a throw-away kind."""
+        """Remove items by name; for tests."""
         with self._lock:
             self._replace_items(
                 {name: self._items[name] for name in self._items if name not in names}
@@ -71,11 +71,10 @@ class KindRegistry(Mapping[str, T], Generic[T]):
 
     @property
     def names(self) -> "RegisteredNames":
-        """The names as a live view: a form or serializer that holds it follows the registry."""
+        """Live view of the names: a form or serializer that holds it follows the registry."""
         return RegisteredNames(self)
 
     def choices(self) -> list[tuple[str, str]]:
-        """Return the names as choices of a form field."""
         return [(name, name) for name in self]
 
     def __getitem__(self, name: str) -> T:
@@ -95,7 +94,7 @@ class KindRegistry(Mapping[str, T], Generic[T]):
         return len(self._items)
 
     def _replace_items(self, items: dict[str, T]) -> None:
-        # A new dict each time: another thread may iterate over the one before.
+        # A new dict each time, because another thread may iterate over the previous one.
         order = self._order
         if order is not None:
             items = dict(sorted(items.items(), key=lambda entry: order(entry[1])))
@@ -111,7 +110,7 @@ class KindRegistry(Mapping[str, T], Generic[T]):
 
 @dataclass(frozen=True)
 class RegisteredFunction(Generic[F]):
-    """A function and its position among others of its kind."""
+    """A function and its position among functions of the same kind."""
 
     function: F
     position: int = 0
@@ -122,13 +121,13 @@ class RegisteredFunction(Generic[F]):
 
     @property
     def label(self) -> str:
-        """The function's name in words, for people: `list_open_breakers` → `open breakers`."""
+        """The function's name in words: `list_open_breakers` → `open breakers`."""
         name = self.function.__name__.strip("_")
         return name.removeprefix("list_").removesuffix("_section").replace("_", " ")
 
 
 class FunctionRegistry(KindRegistry[RegisteredFunction[F]], Generic[F]):
-    """A registry of functions, in the order of their positions."""
+    """A registry of functions, sorted by position."""
 
     def __init__(self, module: str) -> None:
         super().__init__(module, order=lambda item: item.position)
@@ -170,13 +169,13 @@ class RegisteredNames(Sequence[str]):
 
 @functools.cache
 def _modules_by_name() -> Mapping[str, Sequence[str]]:
-    """Return the dotted paths of the modules of this project's apps by their last part."""
-    # Imported here: the stand-in of a starting installation uses registries without Django.
+    """Return the dotted paths of all modules of this project's apps, by their last part."""
+    # Imported here, because the stand-in server during startup uses registries without Django.
     from django.apps import apps
     from django.conf import settings
 
     base = Path(settings.BASE_DIR)
-    found = defaultdict[str, set[str]](set)
+    modules = defaultdict[str, set[str]](set)
     for config in apps.get_app_configs():
         if Path(config.path) != base.joinpath(*config.name.split(".")):
             continue  # A third party's app.
@@ -186,7 +185,7 @@ def _modules_by_name() -> Mapping[str, Sequence[str]]:
             for file in files:
                 stem, extension = os.path.splitext(file)
                 if stem == "__init__":
-                    found[os.path.basename(folder)].add(package)
+                    modules[os.path.basename(folder)].add(package)
                 elif extension == ".py":
-                    found[stem].add(f"{package}.{stem}")
-    return {stem: sorted(modules) for stem, modules in found.items()}
+                    modules[stem].add(f"{package}.{stem}")
+    return {stem: sorted(modules) for stem, modules in modules.items()}

@@ -1,4 +1,4 @@
-"""Retention of Django's tables and of ticks: they are kept permanently."""
+"""Permanent retention of Django's own tables, ticks and heartbeats."""
 
 from controlplane.core.retention import keep_permanently
 

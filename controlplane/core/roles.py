@@ -1,7 +1,7 @@
-"""The permissions of each role, as data. Pure: no ORM, no clock.
+"""Roles and their permissions.
 
-A *scope* guards an area of the API and is granted to tokens. A *power* is reserved for signed-in
-people: approving, administering.
+A *scope* guards an area of the API and is granted to tokens and roles. A *power*, such as
+approving, is reserved for signed-in people.
 """
 
 from enum import StrEnum

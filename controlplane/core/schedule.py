@@ -1,4 +1,4 @@
-"""The schedule of beat: each second, send the ticks that are due and have work pending."""
+"""Beat's schedule: each second, the ticks that are due and have pending work."""
 
 import queue
 import threading
@@ -14,18 +14,18 @@ from controlplane.core.ticks import Tick
 
 SENT_BY = "beat"
 SENT_ANYWAY_SECONDS = 60
-"""Interval at which idle ticks are sent anyway, in case their `pending` misses work."""
+"""Interval at which idle ticks are sent too, in case their `pending` misses work."""
 MAX_WAIT_SECONDS = 0.5
 
 FindIdle = Callable[[Collection[str]], set[str]]
-Question = tuple[Collection[str], Future[set[str]]]
+IdleRequest = tuple[Collection[str], Future[set[str]]]
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Ticks of one queue and interval, which one worker runs one after another."""
+    """Ticks of one queue and interval, which a worker runs one after another."""
 
     queue: str
     seconds: int
@@ -33,37 +33,39 @@ class Batch:
 
 
 class Schedule:
-    """Schedules each tick at multiples of its interval, so ticks of one interval are sent together.
+    """Schedules each tick at multiples of its interval, so that ticks of one interval are batched.
 
-    `find_idle` returns the given ticks that have no work.
+    `find_idle` returns those of the given ticks that have no work.
     """
 
-    def __init__(self, known: Mapping[str, Tick], find_idle: FindIdle) -> None:
-        self._known = known
+    def __init__(self, ticks_by_name: Mapping[str, Tick], find_idle: FindIdle) -> None:
+        self._ticks = ticks_by_name
         self._find_idle = find_idle
-        self._sent_at = dict.fromkeys(known, 0)
+        self._sent_at = dict.fromkeys(ticks_by_name, 0)
 
     def take(self, passed_seconds: int) -> list[Batch]:
-        """Return the batches due `passed_seconds` after the start, and count them as sent."""
+        """Return the batches due `passed_seconds` after the start, and record them as sent."""
         due = [
-            n for n, tick in self._known.items() if self._is_over(n, tick.seconds, passed_seconds)
+            name
+            for name, tick in self._ticks.items()
+            if self._is_over(name, tick.seconds, passed_seconds)
         ]
         skippable = [
             name
             for name in due
-            if self._known[name].pending is not None
+            if self._ticks[name].pending is not None
             and not self._is_over(name, SENT_ANYWAY_SECONDS, passed_seconds)
         ]
         idle = self._find_idle(skippable) if skippable else set()
         self._sent_at.update(dict.fromkeys(due, passed_seconds))
-        return _batched([self._known[name] for name in due if name not in idle])
+        return _make_batches([self._ticks[name] for name in due if name not in idle])
 
     def _is_over(self, name: str, seconds: int, passed_seconds: int) -> bool:
         """Return True if a multiple of `seconds` has passed since the tick was last sent."""
         return passed_seconds // seconds > self._sent_at[name] // seconds
 
 
-def _batched(due: Collection[Tick]) -> list[Batch]:
+def _make_batches(due: Collection[Tick]) -> list[Batch]:
     groups: dict[tuple[int, str], list[str]] = {}
     for tick in due:
         groups.setdefault((tick.seconds, tick.queue), []).append(tick.name)
@@ -73,45 +75,45 @@ def _batched(due: Collection[Tick]) -> list[Batch]:
 
 
 class IdleTicks:
-    """Finds ticks without pending work in the database, and records their turn.
+    """Finds ticks without pending work and records them as done.
 
-    The query runs in a thread of its own with a short timeout: without an answer, all ticks count
-    as having work.
+    The query runs in a thread of its own with a short timeout; without a result, all ticks count as
+    having work.
     """
 
     def __init__(self, max_wait_seconds: float = MAX_WAIT_SECONDS) -> None:
         self._max_wait_seconds = max_wait_seconds
-        self._questions: queue.SimpleQueue[Question | None] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[IdleRequest | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, daemon=True, name="idle-ticks")
-        self._asked: Future[set[str]] | None = None
+        self._pending: Future[set[str]] | None = None
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        self._questions.put(None)
+        self._requests.put(None)
         self._thread.join()
 
     def find(self, names: Collection[str]) -> set[str]:
-        if self._asked is not None and not self._asked.done():
+        if self._pending is not None and not self._pending.done():
             return set()
-        self._asked = Future()
-        self._questions.put((names, self._asked))
+        self._pending = Future()
+        self._requests.put((names, self._pending))
         try:
-            return self._asked.result(self._max_wait_seconds)
+            return self._pending.result(self._max_wait_seconds)
         except (TimeoutError, DatabaseError, InterfaceError) as error:
             log.info("schedule.idle_check_failed", error=str(error).strip() or type(error).__name__)
             return set()
 
     def _run(self) -> None:
-        while (question := self._questions.get()) is not None:
-            names, answer = question
+        while (request := self._requests.get()) is not None:
+            names, result = request
             try:
-                idle = ticks.without_work(names)
-                ticks.note(idle, SENT_BY)
+                idle = ticks.find_idle(names)
+                ticks.record_runs(idle, SENT_BY)
             except Exception as error:
-                threads.forget_connection()
-                answer.set_exception(error)  # Raised again in `find`.
+                threads.close_connection()
+                result.set_exception(error)  # Raised again in `find`.
             else:
-                answer.set_result(idle)
-        threads.forget_connection()
+                result.set_result(idle)
+        threads.close_connection()

@@ -1,4 +1,4 @@
-"""Scopes of switches: the ids they allow. The app that owns switches registers them."""
+"""Scopes of switch ids, registered by the app that owns switches."""
 
 import re
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ _NAME = re.compile(r"[a-z]{1,10}")
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """A prefix of switch ids, `segment` in `segment:finance`.
+    """A prefix of switch ids: `segment` in `segment:finance`.
 
-    `position` is its place in the order of decisions. A scope with `only_key` has that key alone
+    `position` is its place in the order of decisions. A scope with `only_key` allows no other key
     and stops everything.
     """
 
@@ -48,12 +48,12 @@ def is_switch_id(text: str) -> bool:
 
 
 def is_trippable(text: str) -> bool:
-    """Return True for the id of a switch that a machine may stop: any but everything."""
+    """Return True for the id of a switch that a machine may stop: any except the global switch."""
     return is_switch_id(text) and not SCOPES[text.partition(":")[0]].stops_everything
 
 
-def everything_id() -> str:
-    """Return the id of the switch that stops everything, `global:all`; empty if there is none."""
+def global_switch_id() -> str:
+    """Return the id of the switch that stops everything, `global:all`, or "" without one."""
     for scope in SCOPES.values():
         if scope.stops_everything:
             return f"{scope.name}:{scope.only_key}"

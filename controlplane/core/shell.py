@@ -1,4 +1,4 @@
-"""Shared base of the management commands: the acting user and error handling."""
+"""Base class of management commands, with the acting user and error handling."""
 
 import getpass
 import os
@@ -11,8 +11,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db.utils import DatabaseError, InterfaceError, ProgrammingError
 from psycopg.errors import UndefinedColumn, UndefinedTable
 
-from controlplane.core.actors import SHELL, Actor, system
-from controlplane.core.database_errors import READ_ONLY, is_away, sqlstate
+from controlplane.core.actors import SHELL, Actor, system_actor
+from controlplane.core.database_errors import READ_ONLY, find_sqlstate, is_away
 from controlplane.core.errors import DomainError
 
 from . import wakeups
@@ -22,35 +22,35 @@ ESCAPED = frozenset({"Cc", "Cf", "Zl", "Zp"})
 
 
 def shell_actor() -> Actor:
-    """Return the actor of the server's shell, which is trusted and named in the audit trail."""
+    """Return the actor for the server's shell, named after the operating system's user."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError):  # A container may run as a user without a passwd entry.
         name = f"uid-{os.getuid()}"
-    return system(SHELL + name)
+    return system_actor(SHELL + name)
 
 
 class ShellCommand(BaseCommand):
-    """A command whose domain errors are one clear line on stderr and exit status 1."""
+    """A command that reports domain errors in one line on stderr, with exit status 1."""
 
     requires_system_checks: list[str] | tuple[str, ...] | Literal["__all__"] = []
     is_for_people = True
-    """True if a person reads the output; else the command logs."""
+    """True if a person reads the output; otherwise the command logs."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        # Notes aren't errors, and color codes would end up in a program's input.
+        # Color codes would end up in the input of other programs.
         super().__init__(*args, **{**options, "no_color": True})
 
     def run_from_argv(self, argv: list[str]) -> None:
-        said = wakeups.said_plainly(self.stderr.write) if self.is_for_people else nullcontext()
-        with said:
+        report = wakeups.report_failures_to
+        with report(self.stderr.write) if self.is_for_people else nullcontext():
             super().run_from_argv(argv)
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         try:
             return super().execute(*args, **options)
         except DomainError as error:
-            raise CommandError(_visible(error.detail)) from error
+            raise CommandError(_escape(error.detail)) from error
         except ProgrammingError as error:
             if not isinstance(error.__cause__, UndefinedTable | UndefinedColumn):
                 raise
@@ -59,27 +59,26 @@ class ShellCommand(BaseCommand):
             if not is_away(error):
                 raise
             first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
-            is_read_only = sqlstate(error) == READ_ONLY
+            is_read_only = find_sqlstate(error) == READ_ONLY
             what = "takes no changes" if is_read_only else "does not answer"
             raise CommandError(f"The database {what}: {first_line}") from error
 
     def line(self, text: str = "") -> None:
-        """Print one line, escaped: a reason or name can't forge lines or control the terminal."""
-        self.stdout.write(_visible(text))
+        """Print one line, escaped, so that names and reasons can't control the terminal."""
+        self.stdout.write(_escape(text))
 
     def fail(self, text: str) -> None:
         """Print an error and exit with status 1."""
-        self.stderr.write(_visible(text))
+        self.stderr.write(_escape(text))
         sys.exit(1)
 
 
-def _visible(text: str) -> str:
-    """Return `text` with line breaks, control and direction characters escaped as in Python."""
+def _escape(text: str) -> str:
     return "".join(repr(one)[1:-1] if category(one) in ESCAPED else one for one in text)
 
 
-class Instead(BaseCommand):
-    """A replacement for a Django command that bypasses the audit trail; prints the alternative."""
+class ReplacedCommand(BaseCommand):
+    """Replacement of a Django command that would bypass the audit trail; prints the alternative."""
 
     def run_from_argv(self, argv: list[str]) -> NoReturn:
         self.stderr.write(self.help)

@@ -1,4 +1,4 @@
-"""Core's ticks, and the one Celery task that runs any tick."""
+"""Core's ticks, and the Celery task that runs any tick."""
 
 from datetime import datetime
 
@@ -25,14 +25,14 @@ MAX_EVENTS_AT_ONCE = 500_000
 
 @shared_task(name="core.run_ticks", ignore_result=True)
 def run_ticks(names: list[str]) -> None:
-    """Run ticks one after another. A lost or repeated message does no harm."""
+    """Run ticks one after another; a lost or repeated message does no harm."""
     for name in names:
         ticks.run(name, RAN_BY)
 
 
 @shared_task(name="core.run_tick", ignore_result=True)
 def run_tick(name: str) -> None:
-    """Run one tick; for messages sent by the beat of an earlier release."""
+    """Run one tick, for messages sent by the beat of an earlier release."""
     ticks.run(name, RAN_BY)
 
 
@@ -48,7 +48,7 @@ def reopen_reviews(now: datetime) -> int:
 
 @ticks.tick(verification.TICK, seconds=60, queue="housekeeping")
 def verify_audit(now: datetime) -> int:
-    """Verify some more of the audit trail; from its beginning again after its end."""
+    """Verify the next part of the audit trail, starting over after its end."""
     return verification.verify_next_rows(now)
 
 
@@ -59,20 +59,19 @@ def purge_idempotency_keys(now: datetime) -> int:
 
 @ticks.tick("gates.purge", seconds=60, queue="housekeeping")
 def purge_gates(now: datetime) -> int:
-    """Forget events counted long ago; services may count thousands in a second."""
+    """Delete old event counts; services may report thousands a second."""
     return gates.purge_expired(now, at_once=MAX_AT_ONCE, most=MAX_EVENTS_AT_ONCE)
 
 
 @ticks.tick("instances.purge", seconds=60, queue="housekeeping")
 def purge_instances(now: datetime) -> int:
-    """Forget instances that are gone and acknowledgements that are old."""
-    return instances.forget(now, most=MAX_AT_ONCE)
+    return instances.purge_inactive(now, most=MAX_AT_ONCE)
 
 
 @ticks.tick(
     "jobs.turn", seconds=1, queue="jobs", pending=lambda now: [jobs.find_due_jobs("jobs.turn", now)]
 )
-def go_on_with_jobs(now: datetime) -> int:
+def run_jobs(now: datetime) -> int:
     return jobs.run_tick("jobs.turn", now)
 
 
@@ -82,7 +81,7 @@ def watch_jobs(now: datetime) -> int:
 
 
 @ticks.tick("jobs.alarms", seconds=60, queue="housekeeping")
-def look_at_job_figures(now: datetime) -> int:
+def update_job_alarms(now: datetime) -> int:
     return job_alarms.update_alarms(now)
 
 

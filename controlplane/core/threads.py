@@ -1,4 +1,4 @@
-"""Background threads with their own database connections and bounded waits."""
+"""Background threads with their own database connections, and calls with bounded waits."""
 
 import threading
 import time
@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-ABANDONED_SECONDS = 30.0  # A call older than this is considered hung, and another one is started.
+ABANDONED_SECONDS = 30.0  # An older call counts as hung; another one is started.
 OWNER_NAME = "switchgear owner"
 """The `application_name` of migrations and backups, which `lock_holders` never terminates."""
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 def own_connection() -> Iterator[None]:
     """Use a connection outside the pool in this thread, and close it at the end.
 
-    An exhausted pool, or one full of dead connections, says nothing about the database.
+    This separates the database's state from that of an exhausted pool.
     """
     wrapper = unpooled_connection()
     connections[DEFAULT_DB_ALIAS] = wrapper
@@ -33,18 +33,18 @@ def own_connection() -> Iterator[None]:
 
 
 def unpooled_connection() -> BaseDatabaseWrapper:
-    """Open a database connection outside the pool; the caller closes it."""
+    """Return a new database connection outside the pool; the caller closes it."""
     wrapper = connections.create_connection(DEFAULT_DB_ALIAS)
     options = {k: v for k, v in wrapper.settings_dict["OPTIONS"].items() if k != "pool"}
     wrapper.settings_dict = {**wrapper.settings_dict, "OPTIONS": options}
     return wrapper
 
 
-class KeptConnection:
+class ReusedConnection:
     """A reusable database connection outside the pool.
 
     Connecting takes as much CPU as thirty small queries. A dead connection is replaced. Concurrent
-    uses get one each, of which one is kept.
+    uses get a connection each, of which one is kept.
     """
 
     def __init__(self) -> None:
@@ -53,14 +53,14 @@ class KeptConnection:
 
     @contextmanager
     def use(self) -> Iterator[None]:
-        """Make it the connection of this thread until the block ends; an error closes it."""
-        used = self._take()
-        connections[DEFAULT_DB_ALIAS] = used
+        """Use the connection in this thread for the duration of a block; an error closes it."""
+        connection = self._take()
+        connections[DEFAULT_DB_ALIAS] = connection
         try:
             yield
-            self._put(used)
+            self._put(connection)
         except BaseException:
-            used.close()
+            connection.close()
             raise
         finally:
             del connections[DEFAULT_DB_ALIAS]
@@ -83,55 +83,54 @@ class KeptConnection:
         fresh.inc_thread_sharing()
         return fresh
 
-    def _put(self, used: BaseDatabaseWrapper) -> None:
+    def _put(self, connection: BaseDatabaseWrapper) -> None:
         with self._lock:
-            spare, self._idle = self._idle, used
+            spare, self._idle = self._idle, connection
         if spare is not None:
             spare.close()
 
 
-def forget_connection() -> None:
+def close_connection() -> None:
     """Close this thread's connection after an error; the next query reconnects."""
     connections[DEFAULT_DB_ALIAS].close()
 
 
-class Bounded(Generic[T]):
-    """A call with a bounded wait: callers never wait longer than `seconds`.
+class BoundedCall(Generic[T]):
+    """A function call in a background thread, whose callers wait at most `seconds`.
 
-    It runs in a thread with its own database connection, a new one unless `kept` is given. Callers
-    that arrive during a run share its result, so a hanging peer costs one thread, not one per
-    request.
+    The thread uses a new database connection, or `kept` if given. Callers that arrive during a run
+    share its result, so that a hanging peer costs one thread, not one per request.
     """
 
     def __init__(
-        self, ask: Callable[[], T], *, seconds: float, kept: KeptConnection | None = None
+        self, function: Callable[[], T], *, seconds: float, kept: ReusedConnection | None = None
     ) -> None:
-        self._ask = ask
+        self._function = function
         self._seconds = seconds
         self._connect = own_connection if kept is None else kept.use
         self._lock = threading.Lock()
-        self._asked: Future[T] | None = None
-        self._asked_at = 0.0
+        self._future: Future[T] | None = None
+        self._started_at = 0.0
 
-    def answer(self) -> T:
-        """Return the result or raise its error; raise TimeoutError if there is none in time."""
+    def result(self) -> T:
+        """Return the result, or raise the call's error; raise TimeoutError if it takes too long."""
         return self.begin()()
 
     def begin(self) -> Callable[[], T]:
-        """Start the call and return a function that waits for it; several can run at once."""
+        """Start the call and return a function that waits for its result."""
         with self._lock:
-            age = time.monotonic() - self._asked_at
-            if self._asked is None or self._asked.done() or age > ABANDONED_SECONDS:
-                self._asked, self._asked_at = Future(), time.monotonic()
-                threading.Thread(target=self._work, args=(self._asked,), daemon=True).start()
-            future, deadline = self._asked, self._asked_at + self._seconds
+            age = time.monotonic() - self._started_at
+            if self._future is None or self._future.done() or age > ABANDONED_SECONDS:
+                self._future, self._started_at = Future(), time.monotonic()
+                threading.Thread(target=self._work, args=(self._future,), daemon=True).start()
+            future, deadline = self._future, self._started_at + self._seconds
         return lambda: future.result(timeout=max(0.0, deadline - time.monotonic()))
 
     def _work(self, future: "Future[T]") -> None:
         try:
             with self._connect():
-                answer = self._ask()
+                result = self._function()
         except BaseException as error:
             future.set_exception(error)  # Raised again in the waiting thread.
         else:
-            future.set_result(answer)
+            future.set_result(result)

@@ -1,8 +1,8 @@
-"""The registry of threshold metrics: figures that threshold rules compare with a limit.
+"""Registry of threshold metrics: figures that threshold rules compare with a limit.
 
-Apps register theirs in modules named `threshold_metrics`. A metric reads all its subjects at once
-and compares each figure with the limit by exact arithmetic. Subjects well within the limit may be
-left out.
+Apps register their metrics in modules named `threshold_metrics`. A metric reads all its subjects at
+once and compares each figure with the limit exactly. It may leave out subjects well within the
+limit.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -44,15 +44,15 @@ class MetricQuery:
 
     @property
     def exact_limit(self) -> Decimal:
-        """The limit as it was written: exactly a hundredth for 0.01."""
+        """The limit as it was written: 0.01 as exactly a hundredth."""
         return Decimal(repr(self.limit))
 
     def beyond(self, some: float, whole: float = 1) -> bool:
-        """Return whether `some` of `whole` (above zero) is beyond the limit, exactly."""
-        return compare(Decimal(some), self.comparison, self.exact_limit * Decimal(whole))
+        """Return True if the share `some` of `whole` (above zero) is exactly beyond the limit."""
+        return is_beyond(Decimal(some), self.comparison, self.exact_limit * Decimal(whole))
 
     def allowed(self, show: Callable[[float], str]) -> str:
-        """Return what the rule allows, in words: `1 % at most`."""
+        """Return the allowed range in words: `1 % at most`."""
         return _ALLOWED[self.comparison].format(show(self.limit))
 
 
@@ -60,10 +60,11 @@ class MetricQuery:
 class MetricReading:
     """The figure of one subject, computed from `samples` samples.
 
-    `beyond` is True if it is beyond the limit, None if undecidable; `value` is None without data.
-    `said` is a sentence without a full stop, `path` the page of the subject, `evidence` the
-    underlying counts (JSON), `acknowledged_by` the person who caused it or is aware of it. Messages
-    go to `thread` with the additional `facts`. A reading that is not fresh repeats the last one.
+    `beyond` is True if it is beyond the limit and None if that is undecidable; `value` is None
+    without data. `said` is a sentence without a full stop, `path` the page of the subject,
+    `evidence` the underlying counts (JSON), and `acknowledged_by` a person who caused the value or
+    is aware of it. Messages go to `thread` with the additional `facts`. A reading with `is_fresh`
+    False repeats the previous one.
     """
 
     subject: str
@@ -82,16 +83,16 @@ class MetricReading:
 
 MetricReader = Callable[[MetricQuery, datetime], Iterable[MetricReading]]
 SubjectReader = Callable[[datetime], Collection[str]]
-"""Returns subjects that *Needs attention* lists already, so their alerts are omitted."""
+"""Function that returns subjects already on *Needs attention*, whose alerts are left out there."""
 
 
 @dataclass(frozen=True)
 class ThresholdMetric:
     """A figure that threshold rules may refer to.
 
-    `statistics` are available over windows from the first to the second of `windows`, if it has
-    any. `about` describes it in a sentence. `parts` is the word for a part that a rule may refer to
-    alone (`latency_ms:e2e`), empty if there are none.
+    `statistics` are available over windows from the first to the second of `windows`, if given.
+    `about` is a description in a sentence. `parts` is the word for a part that a rule may select
+    (`latency_ms:e2e`), or "".
     """
 
     name: str
@@ -106,10 +107,10 @@ class ThresholdMetric:
     waiting: SubjectReader | None = None
 
     def format(self, value: float) -> str:
-        """Format a figure for people: `4.2 %`, `5,000 ms`, `3`."""
+        """Return a figure for people: `4.2 %`, `5,000 ms`, `3`."""
         if self.unit == RATIO:
-            return percent(value)
-        return f"{value:,g} ms" if self.unit == MILLISECONDS else count(value)
+            return format_percent(value)
+        return f"{value:,g} ms" if self.unit == MILLISECONDS else format_count(value)
 
 
 THRESHOLD_METRICS = KindRegistry[ThresholdMetric](
@@ -117,16 +118,16 @@ THRESHOLD_METRICS = KindRegistry[ThresholdMetric](
 )
 
 
-def find(metric: str) -> tuple[ThresholdMetric, str] | None:
-    """Return the metric that a rule names, and its part (`latency_ms:e2e`) if it names one."""
+def find_metric(metric: str) -> tuple[ThresholdMetric, str] | None:
+    """Return the metric of a rule, and the selected part (`latency_ms:e2e`) or ""."""
     name, divided, part = metric.partition(":")
-    found = THRESHOLD_METRICS.get(name)
-    if found is None or (divided and not (found.parts and part)):
+    registered_metric = THRESHOLD_METRICS.get(name)
+    if registered_metric is None or (divided and not (registered_metric.parts and part)):
         return None
-    return found, part
+    return registered_metric, part
 
 
-def compare(value: Decimal, comparison: str, limit: Decimal) -> bool:
+def is_beyond(value: Decimal, comparison: str, limit: Decimal) -> bool:
     if comparison == ABOVE:
         return value > limit
     if comparison == AT_LEAST:
@@ -134,10 +135,9 @@ def compare(value: Decimal, comparison: str, limit: Decimal) -> bool:
     return value < limit if comparison == BELOW else value <= limit
 
 
-def percent(share: float) -> str:
-    """Format a share: `4.2 %`, `100 %`."""
+def format_percent(share: float) -> str:
     return f"{round(share * 100, 1):g} %"
 
 
-def count(value: float) -> str:
+def format_count(value: float) -> str:
     return f"{value:,.0f}"

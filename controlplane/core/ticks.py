@@ -1,7 +1,7 @@
 """Ticks: periodic functions that claim their work in PostgreSQL.
 
-Celery's beat and workers run them; the watchdog runs late ones. Any tick may run twice at once,
-anywhere. Its last run and the process that ran it are in `core_tick`.
+Celery's beat and workers run them; the watchdog runs late ones. A tick may run twice at once, in
+any processes. The table `core_tick` has the last run of each tick.
 """
 
 import functools
@@ -31,8 +31,8 @@ Pending = Callable[[Any], Iterable[QuerySet[Any]]]
 class Tick:
     """A function called every `seconds` with the database's time; it returns a count of its work.
 
-    `queue` names the workers that run it. `pending` takes the database's time as a query expression
-    and returns querysets: while all of them are empty, the tick has no work.
+    `queue` names the queue of the workers that run it. `pending` takes the current time as a query
+    expression and returns querysets: while all of them are empty, the tick has no work.
     """
 
     name: str
@@ -43,8 +43,8 @@ class Tick:
 
 
 @dataclass(frozen=True)
-class Turn:
-    """A tick's status: seconds it is late (0 if on time), and the process that last ran it."""
+class TickStatus:
+    """A tick, the seconds it is late (0 if on time), and the process that last ran it."""
 
     tick: Tick
     late_seconds: float
@@ -57,7 +57,7 @@ _registered: dict[str, Tick] = {}
 def tick(
     name: str, *, seconds: int, queue: str, pending: Pending | None = None
 ) -> Callable[[TickFunction], TickFunction]:
-    """Register a function as the tick `name`; done in the `tasks` module of its app."""
+    """Return a decorator that registers a function as the tick `name`."""
 
     def register(function: TickFunction) -> TickFunction:
         _registered[name] = Tick(name, seconds, queue, function, pending)
@@ -66,7 +66,7 @@ def tick(
     return register
 
 
-def registered() -> Mapping[str, Tick]:
+def list_ticks() -> Mapping[str, Tick]:
     """Return the ticks of all installed apps, by name."""
     _discover()
     return _registered
@@ -75,51 +75,51 @@ def registered() -> Mapping[str, Tick]:
 def run(name: str, ran_by: str) -> int:
     """Run one tick now, record the run, and return the count of its work.
 
-    Errors are logged and suppressed: the run counts as done, the next one tries again.
+    Errors are logged and suppressed: the run counts as done, and the next run tries again.
     """
-    tick = registered()[name]
+    tick = list_ticks()[name]
     try:
-        done = _take_turn(tick)
-        note([name], ran_by)
+        done = _call_tick(tick)
+        record_runs([name], ran_by)
     except (DatabaseError, InterfaceError) as error:
         if not is_away(error):
             raise
-        # The readiness probe reports a missing database; nobody has to act on each second of it.
+        # Only a warning, because the readiness probe reports an unreachable database.
         log.warning("tick.postponed", tick=name, error=str(error).strip())
-        threads.forget_connection()
+        threads.close_connection()
         return 0
     return done
 
 
-def turns() -> list[Turn]:
-    """Return each tick's status by the database's clock; one that never ran is infinitely late."""
+def list_statuses() -> list[TickStatus]:
+    """Return each tick's status by the database's clock; infinitely late if it never ran."""
     rows = {row.name: row for row in TickRow.objects.all()}
     now = db_now()
-    return [_turn(tick, rows.get(tick.name), now) for tick in registered().values()]
+    return [_tick_status(tick, rows.get(tick.name), now) for tick in list_ticks().values()]
 
 
-def without_work(names: Collection[str]) -> set[str]:
-    """Return those of `names` that have no work at the moment, by one query.
+def find_idle(names: Collection[str]) -> set[str]:
+    """Return the ticks among `names` that have no work now, by one query.
 
-    A tick without `pending` always has work.
+    A tick without `pending` always counts as having work.
     """
-    asked = sorted(name for name in names if registered()[name].pending is not None)
-    if not asked:
+    checked_names = sorted(name for name in names if list_ticks()[name].pending is not None)
+    if not checked_names:
         return set()
-    parts = [_has_pending(name) for name in asked]
+    parts = [_has_pending(name) for name in checked_names]
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {', '.join(sql for sql, _ in parts)}",
             [value for _, values in parts for value in values],
         )
         found = cursor.fetchone() or ()
-    return {name for name, has_work in zip(asked, found, strict=True) if not has_work}
+    return {name for name, has_work in zip(checked_names, found, strict=True) if not has_work}
 
 
 @functools.lru_cache(maxsize=256)
 def _has_pending(name: str) -> tuple[str, tuple[Any, ...]]:
     """Return the SQL condition that a tick has work, and its parameters."""
-    pending = registered()[name].pending
+    pending = list_ticks()[name].pending
     querysets = pending(Now()) if pending else ()
     compiled = [rows.values("pk").query.sql_with_params() for rows in querysets]
     sql = " OR ".join(f"EXISTS ({sql})" for sql, _ in compiled)
@@ -131,7 +131,7 @@ def _discover() -> None:
     autodiscover_modules("tasks")
 
 
-def _take_turn(tick: Tick) -> int:
+def _call_tick(tick: Tick) -> int:
     try:
         return tick.function(db_now())
     except Exception as error:
@@ -141,17 +141,17 @@ def _take_turn(tick: Tick) -> int:
         return 0
 
 
-def _turn(tick: Tick, row: TickRow | None, now: datetime) -> Turn:
+def _tick_status(tick: Tick, row: TickRow | None, now: datetime) -> TickStatus:
     if row is None:
-        return Turn(tick, float("inf"), "")
+        return TickStatus(tick, float("inf"), "")
     if row.ran_at > now + timedelta(seconds=tick.seconds):  # The clock was set back since.
-        return Turn(tick, float("inf"), row.ran_by)
+        return TickStatus(tick, float("inf"), row.ran_by)
     late = now - row.ran_at - timedelta(seconds=tick.seconds)
-    return Turn(tick, max(0.0, late.total_seconds()), row.ran_by)
+    return TickStatus(tick, max(0.0, late.total_seconds()), row.ran_by)
 
 
-def note(names: Collection[str], ran_by: str) -> None:
-    """Record that these ticks had their turn just now."""
+def record_runs(names: Collection[str], ran_by: str) -> None:
+    """Record that these ticks ran just now."""
     if not names:
         return
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""Waiting for a peer that may be frozen, without ever being held by it."""
+"""Timeouts for calls to peers that may be frozen."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -9,27 +9,27 @@ T = TypeVar("T")
 _abandoned: set[asyncio.Future[Any]] = set()
 
 
-async def within(seconds: float, work: Awaitable[T]) -> T:
-    """The outcome of `work`, or TimeoutError after `seconds`.
+async def wait_at_most(seconds: float, work: Awaitable[T]) -> T:
+    """Return the result of `work`; raise TimeoutError after `seconds`.
 
-    Unlike `asyncio.timeout`, late work is cancelled but not waited for: a driver that ends a
-    statement politely can take many seconds over it when the server is frozen.
+    Unlike `asyncio.timeout`, this doesn't wait for the cancelled work: a database driver can take
+    many seconds to end a statement if the server is frozen.
     """
     task = asyncio.ensure_future(work)
     try:
         await asyncio.wait({task}, timeout=seconds)
     finally:
-        late = not task.done()
-        if late:
+        is_late = not task.done()
+        if is_late:
             task.cancel()
-            _abandoned.add(task)  # The loop itself keeps only weak references.
-            task.add_done_callback(_forget)
-    if late:
+            _abandoned.add(task)  # The event loop keeps only weak references.
+            task.add_done_callback(_discard)
+    if is_late:
         raise TimeoutError(f"no answer within {seconds:g} s")
     return task.result()
 
 
-def _forget(task: asyncio.Future[Any]) -> None:
+def _discard(task: asyncio.Future[Any]) -> None:
     _abandoned.discard(task)
     if not task.cancelled():
         task.exception()  # Marks it as retrieved; the waiting caller has timed out.

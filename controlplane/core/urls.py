@@ -1,4 +1,4 @@
-"""Core's part of the API."""
+"""URL paths of core's API."""
 
 from django.urls import URLPattern
 

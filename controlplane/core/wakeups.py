@@ -1,4 +1,4 @@
-"""Wake-ups through Redis: a hint that something changed. Losing one costs a second, never state."""
+"""Wake-ups through Redis: hints that something changed; losing one costs a second, never state."""
 
 import os
 import threading
@@ -16,16 +16,18 @@ from redis.retry import Retry
 from .protocol import LIVE_CHANNEL, MISSED_NOTE, WAKE_CHANNEL
 
 PAUSE_SECONDS = 1.0
-PLAIN = "Redis does not answer. What was done stands; services hear of it by their next poll."
+FAILURE_NOTICE = (
+    "Redis does not answer. What was done stands; services hear of it by their next poll."
+)
 
 log = structlog.get_logger(__name__)
 
 
 class _Waker:
-    """A publisher with short timeouts that pauses after a failure.
+    """Publisher with short timeouts that pauses after a failure.
 
-    Subscribers can't notice a missing notification, so a thread sends it as soon as Redis accepts
-    it, whether or not anything else is published.
+    Subscribers can't notice lost notifications. After a loss, a thread reports it on the live
+    channel as soon as Redis is reachable.
     """
 
     def __init__(self, pause_seconds: float = PAUSE_SECONDS) -> None:
@@ -38,8 +40,8 @@ class _Waker:
         )
         self._silent_until = 0.0
         self._lock = threading.Lock()
-        self._owes = False
-        self._settles = False
+        self._has_loss = False
+        self._is_reporting = False
 
     def publish(self, channel: str, text: str | bytes) -> None:
         if time.monotonic() >= self._silent_until:
@@ -47,41 +49,40 @@ class _Waker:
                 self._client.publish(channel, text)
             except redis.RedisError as error:
                 self._silent_until = time.monotonic() + self._pause
-                _failed(channel, error)
+                _handle_failure(channel, error)
             else:
                 return
         if channel == LIVE_CHANNEL:
-            self._owe()
+            self._schedule_loss_report()
 
-    def _owe(self) -> None:
+    def _schedule_loss_report(self) -> None:
         with self._lock:
-            self._owes = True
-            if self._settles:
+            self._has_loss = True
+            if self._is_reporting:
                 return
-            self._settles = True
-        threading.Thread(target=self._settle, daemon=True, name="wake-owes").start()
+            self._is_reporting = True
+        threading.Thread(target=self._report_losses, daemon=True, name="wake-owes").start()
 
-    def _settle(self) -> None:
-        while self._is_owing():
+    def _report_losses(self) -> None:
+        while self._check_loss():
             time.sleep(self._pause)
             with self._lock:
-                self._owes = False  # Losses from here on must be reported again.
+                self._has_loss = False  # Losses from here on must be reported again.
             try:
                 self._client.publish(LIVE_CHANNEL, MISSED_NOTE)
             except redis.RedisError:
                 with self._lock:
-                    self._owes = True
+                    self._has_loss = True
 
-    def _is_owing(self) -> bool:
-        """Return True if a wake-up is still owed; if not, the sending thread may end."""
-        with self._lock:
-            self._settles = self._owes
-            return self._owes
+    def _check_loss(self) -> bool:
+        with self._lock:  # Without a loss the reporting thread ends.
+            self._is_reporting = self._has_loss
+            return self._has_loss
 
 
 _waker: _Waker | None = None
-_say: Callable[[str], object] | None = None
-_said = False
+_report: Callable[[str], object] | None = None
+_has_reported = False
 
 
 def wake(topic: str) -> None:
@@ -90,40 +91,36 @@ def wake(topic: str) -> None:
 
 
 def publish_on_commit(channel: str, text: str | bytes) -> None:
-    """Publish on a channel of Redis once the current transaction has committed; may be lost."""
+    """Publish on a Redis channel after the current transaction commits; the message may be lost."""
     transaction.on_commit(lambda: _publish(channel, text), robust=True)
 
 
 @contextmanager
-def said_plainly(say: Callable[[str], object]) -> Iterator[None]:
-    """Report trouble through `say`, as one sentence, once, instead of through the log.
-
-    Used by management commands.
-    """
-    global _say, _said
-    _say, _said = say, False
+def report_failures_to(report: Callable[[str], object]) -> Iterator[None]:
+    """Report a failure as one sentence, once, by calling `say` instead of logging it."""
+    global _report, _has_reported
+    _report, _has_reported = report, False
     try:
         yield
     finally:
-        _say = None
+        _report = None
 
 
-def _failed(channel: str, error: redis.RedisError) -> None:
-    global _said
-    if _say is None:
+def _handle_failure(channel: str, error: redis.RedisError) -> None:
+    global _has_reported
+    if _report is None:
         log.warning("wake.failed", channel=channel, error=str(error), pause_seconds=PAUSE_SECONDS)
-    elif not _said:
-        _said = True
-        _say(PLAIN)
+    elif not _has_reported:
+        _has_reported = True
+        _report(FAILURE_NOTICE)
 
 
-def _begin_anew() -> None:
-    """Start with a new waker after a fork, which copies no threads and must not resend."""
-    global _waker
+def _reset_after_fork() -> None:
+    global _waker  # A fork copies no threads and must not resend.
     _waker = None
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def _publish(channel: str, text: str | bytes) -> None:

@@ -1,4 +1,4 @@
-"""The watchdog: runs any tick that is late, so that a dead broker, beat or worker stops nothing."""
+"""The watchdog: runs late ticks, so that a dead broker, beat or worker stops nothing."""
 
 import math
 import threading
@@ -12,23 +12,23 @@ from .liveness import Loop
 
 NAME = "watchdog"
 PATIENCE_SECONDS = 5.0
-LOOK_EVERY_SECONDS = 1.0
-LOOK_MAY_TAKE_SECONDS = 120.0
-"""Longest check; a silently lost database is noticed long before."""
+INTERVAL_SECONDS = 1.0
+MAX_CHECK_SECONDS = 120.0
+"""Longest duration of a check; a lost database connection is noticed long before."""
 
 log = structlog.get_logger(__name__)
 
 
 class Watchdog:
-    """Checks every tick each second and runs late ones, each in its own thread.
+    """Checks every tick each second and runs late ticks, each in its own thread.
 
-    A tick last run by the watchdog is late as soon as it is due: until a worker takes it back, it
-    keeps its normal interval. A tick that never ran, as at the first start of an installation, runs
-    once without a warning and is then expected from a worker.
+    A tick last run by the watchdog is late as soon as it is due: it keeps its normal interval until
+    a worker runs it again. A tick that never ran, as in a new installation, runs once without a
+    warning; after that a worker is expected to run it.
     """
 
     def __init__(self, stop: threading.Event, settle_seconds: float = PATIENCE_SECONDS) -> None:
-        self.loop = Loop(may_rest_seconds=LOOK_MAY_TAKE_SECONDS)
+        self.loop = Loop(may_rest_seconds=MAX_CHECK_SECONDS)
         self._stop = stop
         self._settle_seconds = settle_seconds  # Worker and beat may just be starting too.
         self._lock = threading.Lock()
@@ -38,13 +38,13 @@ class Watchdog:
         self._reachable = True
 
     def run(self) -> None:
-        """Run until stopped; errors, such as an unreachable database, don't end the loop."""
-        settled = time.monotonic() + self._settle_seconds
+        """Check until stopped; errors, such as an unreachable database, don't end the loop."""
+        settled_at = time.monotonic() + self._settle_seconds
         while not self._stop.is_set():
             self.loop.turned()
             try:
-                if time.monotonic() < settled:
-                    heartbeats.beat(NAME)
+                if time.monotonic() < settled_at:
+                    heartbeats.record_heartbeat(NAME)
                 else:
                     self.look()
                 self._reachable = True
@@ -52,36 +52,36 @@ class Watchdog:
                 if self._reachable:
                     log.warning("watchdog.blind", error=str(error).strip())
                 self._reachable = False
-                threads.forget_connection()
+                threads.close_connection()
             except Exception:
                 log.exception("watchdog.failed")
-                threads.forget_connection()
-            self._stop.wait(LOOK_EVERY_SECONDS)
+                threads.close_connection()
+            self._stop.wait(INTERVAL_SECONDS)
 
     def look(self) -> None:
         """Record a heartbeat and start a thread for each late tick that isn't running."""
-        heartbeats.beat(NAME)
+        heartbeats.record_heartbeat(NAME)
         taken_over, handed_back = [], []
-        # Before reading the rows, which may not include a run that ends in between.
+        # Copied before reading the rows, which may not include a run that ends in between.
         with self._lock:
             running = set(self._running)
-        for turn in ticks.turns():
+        for turn in ticks.list_statuses():
             name = turn.tick.name
             if name in running:
                 continue
             if math.isinf(turn.late_seconds):
-                self._begin(name)
+                self._start_tick(name)
                 self._first_runs.add(name)
                 continue
-            own = turn.ran_by == NAME and name not in self._first_runs
-            if turn.late_seconds > (0 if own else PATIENCE_SECONDS):
+            is_own = turn.ran_by == NAME and name not in self._first_runs
+            if turn.late_seconds > (0 if is_own else PATIENCE_SECONDS):
                 self._first_runs.discard(name)
-                self._begin(name)
+                self._start_tick(name)
                 if name not in self._taken_over:
                     taken_over.append(name)
-            elif not own and name in self._taken_over:
+            elif not is_own and name in self._taken_over:
                 handed_back.append(name)
-        # At startup these may be all ticks, so log one line for all.
+        # One line for all ticks, as it may be all of them at startup.
         if taken_over:
             self._taken_over.update(taken_over)
             log.warning("watchdog.took_over", ticks=taken_over)
@@ -89,7 +89,7 @@ class Watchdog:
             self._taken_over.difference_update(handed_back)
             log.info("watchdog.handed_back", ticks=handed_back)
 
-    def _begin(self, name: str) -> None:
+    def _start_tick(self, name: str) -> None:
         with self._lock:
             self._running.add(name)
         threading.Thread(target=self._run_tick, args=(name,), daemon=True, name=name).start()

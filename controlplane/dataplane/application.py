@@ -12,7 +12,7 @@ from time import perf_counter
 from urllib.parse import parse_qs
 
 from controlplane import logs
-from controlplane.core.errors import Broken, DomainError, MethodNotAllowed, NotFound
+from controlplane.core.errors import DomainError, InternalError, MethodNotAllowed, NotFound
 from controlplane.core.http.parameters import refuse_unknown
 from controlplane.dataplane.handlers import metrics
 from controlplane.dataplane.plane import Plane
@@ -80,7 +80,7 @@ class Application:
         except Exception:
             if not call.status:
                 said = "The request failed on our side and was logged; try again."
-                await call.answer(route.refusal(Broken(said)))
+                await call.answer(route.refusal(InternalError(said)))
             call.status = 500  # Also if the answer broke off after it began.
             raise
         finally:
@@ -139,7 +139,7 @@ class Application:
                 await send({"type": "lifespan.shutdown.complete"})
                 return
             if self._behind is None:
-                logs.configure()  # Django does this otherwise.
+                logs.configure_logging()  # Django does this otherwise.
             try:
                 await self._plane.start(config.from_environment())
             except WrongVariable as error:

@@ -34,7 +34,7 @@ class Config:
 
 def from_environment() -> Config:
     """Return the configuration from the environment; raise :class:`WrongVariable` if invalid."""
-    found = environment.read()
+    found = environment.read_environment()
     return Config(
         database_url=found.database.url,
         assume_role=found.database.assume_role,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from prometheus_client.core import CounterMetricFamily, Metric
 
 from controlplane.core import exposition, histograms
-from controlplane.core.exposition import gauge
+from controlplane.core.exposition import make_gauge
 
 from .serving.answers import Answer
 from .state import State
@@ -18,7 +18,9 @@ from .state import State
 
 def page(state: State, accept: str, accept_encoding: str = "") -> Answer:
     """Return the metrics as text. They are few, so each scrape builds them."""
-    found = exposition.Exposition(*exposition.text(exposition.registry(_Figures(state)), accept))
+    found = exposition.Exposition(
+        *exposition.encode_metrics(exposition.make_registry(_Figures(state)), accept)
+    )
     content, said = found.headers(accept_encoding)
     headers = [(name.lower().encode(), value.encode()) for name, value in said.items()]
     return 200, headers, content
@@ -27,13 +29,13 @@ def page(state: State, accept: str, accept_encoding: str = "") -> Answer:
 def process_metrics(state: State) -> Iterator[Metric]:
     """Yield what this process has measured, a data plane alone or part of a console."""
     worker = str(os.getpid())  # A scrape reaches one of several workers: one series each.
-    yield histograms.family(
+    yield histograms.build_family(
         "switchgear_dataplane_answer_seconds",
         "Seconds to answer a service, without held polls and streams.",
         ("kind", "worker"),
         [((kind, worker), each) for kind, each in list(state.answer_seconds.items())],
     )
-    yield histograms.family(
+    yield histograms.build_family(
         "switchgear_propagation_seconds",
         "Seconds from a change until this process served it, and until instances acknowledged it.",
         ("stage", "worker"),
@@ -58,7 +60,7 @@ class _Figures:
     def collect(self) -> Iterator[Metric]:
         state, status = self._state, self._state.status()
         yield exposition.build_info()
-        yield from exposition.snapshot(status.version, status.age_seconds)
+        yield from exposition.snapshot_metrics(status.version, status.age_seconds)
         for name, says, value in (
             ("database_up", "1 while PostgreSQL answers this process.", state.database_reachable),
             ("redis_up", "1 while Redis wakes this process.", state.redis_reachable),
@@ -66,7 +68,7 @@ class _Figures:
             ("held", "Polls and streams held open in this process.", len(state.listeners)),
             ("held_most", "How many of those it takes.", state.listeners.most),
         ):
-            yield gauge(f"switchgear_dataplane_{name}", says, value)
+            yield make_gauge(f"switchgear_dataplane_{name}", says, value)
         answered = CounterMetricFamily(
             "switchgear_dataplane_answers",
             "Requests of services that were answered; streams count at their end.",

@@ -37,12 +37,12 @@ class Plane:
         """Restore the saved copy, follow the database, and wait up to 2 s for its first answer."""
         state = self.state
         # Leave connections for short requests.
-        state.listeners.most = min(config.most_held, asgi_server.connections() * 3 // 4)
+        state.listeners.most = min(config.most_held, asgi_server.max_connections() * 3 // 4)
         if threading.current_thread() is threading.main_thread():  # A server's own process.
             self._release_on_signal()
             asgi_server.raise_limit()
-            if asgi_server.connections() < asgi_server.MIN_CONNECTIONS:
-                log.warning("server.few_connections", connections=asgi_server.connections())
+            if asgi_server.max_connections() < asgi_server.MIN_CONNECTIONS:
+                log.warning("server.few_connections", connections=asgi_server.max_connections())
             _reduce_garbage_collection()
         keeper = SnapshotKeeper(config, state)
         await keeper.restore()

@@ -29,8 +29,8 @@ _STARTING = "The console is starting; nothing was changed. Repeat the request in
 _PROBES = {"/health/ready": "not_ready", "/health/startup": "starting"}
 
 die_with_parent()
-logs.configure()
-handover.hold_lock(environment.read().data_dir)
+logs.configure_logging()
+handover.hold_lock(environment.read_environment().data_dir)
 _plane = Plane()
 
 
@@ -65,7 +65,7 @@ async def serve(host: str, port: int) -> None:
             max_buffer_size=asgi_server.BUFFER_BYTES,
         ),
         backlog=asgi_server.BACKLOG,
-        backpressure=asgi_server.connections(),
+        backpressure=asgi_server.max_connections(),
         log_level=LogLevels.error,
     )
     loop = asyncio.get_running_loop()

@@ -4,7 +4,7 @@ import asyncio
 
 import structlog
 
-from controlplane.core.timeouts import within
+from controlplane.core.timeouts import wait_at_most
 
 from .config import Config
 from .postgres import database
@@ -26,7 +26,7 @@ async def note_uses(config: Config, state: State) -> None:
         if not used or not state.database_reachable:
             continue
         try:
-            await within(WRITE_SECONDS, _write(config, used))
+            await wait_at_most(WRITE_SECONDS, _write(config, used))
         except Exception as error:
             log.info("dataplane.token_use_lost", kind=type(error).__name__, error=str(error))
 

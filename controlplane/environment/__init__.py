@@ -1,8 +1,8 @@
-"""The process environment, read once and validated: all variables of the product, by name.
+"""The process environment, read once and validated.
 
-A wrong value raises :class:`WrongVariable`, whose text is one line that names the variable. While
-`make run` is up, the embedded services are found through `run/services.json` of the data directory,
-so `manage.py …` needs no variables of its own.
+An invalid value raises :class:`WrongVariable` with a one-line text that names the variable. While
+`make run` is up, the addresses of the embedded services are read from `run/services.json` of the
+data directory, so that `manage.py …` needs no variables.
 """
 
 import os
@@ -14,21 +14,26 @@ from typing import Any
 from controlplane.core.environment_variables import (
     REDIS_SCHEMES,
     WrongVariable,
-    checked_url,
-    environment_name,
-    flag,
-    host_names,
-    networks,
-    number,
-    public_url,
-    time_zone,
+    check_url,
+    read_environment_name,
+    read_flag,
+    read_host_names,
+    read_networks,
+    read_number,
+    read_public_url,
+    read_time_zone,
 )
-from controlplane.environment.databases import RUNTIME_ROLE, Database, database, embedded_services
-from controlplane.environment.secret_key import kept_secret
+from controlplane.environment.databases import (
+    RUNTIME_ROLE,
+    Database,
+    read_database,
+    read_embedded_services,
+)
+from controlplane.environment.secret_key import load_or_create_key
 from controlplane.notify.transports import environment as transports
 
-from .dead_letters import DeadLetters, dead_letters
-from .sign_in import Entry, Oidc, entry, oidc
+from .dead_letters import DeadLetters, read_dead_letters
+from .sign_in import Oidc, SignInSettings, read_oidc, read_sign_in
 
 __all__ = [
     "ROOT",
@@ -59,7 +64,7 @@ class Environment:
     dead_letters: DeadLetters
     most_held: int
     transport_settings: Mapping[str, Any]
-    entry: Entry
+    entry: SignInSettings
     oidc: Oidc
     trusted_proxies: tuple[str, ...]
     kept_days: Mapping[str, int]
@@ -74,7 +79,7 @@ class Environment:
 
     @property
     def secret_key(self) -> str:
-        return self.variables.get("SECRET_KEY") or kept_secret(self.data_dir / "secrets")
+        return self.variables.get("SECRET_KEY") or load_or_create_key(self.data_dir / "secrets")
 
     @property
     def secret_key_fallbacks(self) -> tuple[str, ...]:
@@ -82,11 +87,11 @@ class Environment:
         return tuple(self.variables.get("SECRET_KEY_FALLBACKS", "").split())
 
 
-def read(variables: Mapping[str, str] = os.environ) -> Environment:
-    """Read and check the environment; raises :class:`WrongVariable`."""
+def read_environment(variables: Mapping[str, str] = os.environ) -> Environment:
+    """Read and validate the environment; raise :class:`WrongVariable`."""
     data_dir = Path(variables.get("SWITCHGEAR_DATA_DIR") or ROOT / "var").absolute()
-    services = embedded_services(data_dir)
-    redis_url = checked_url(
+    services = read_embedded_services(data_dir)
+    redis_url = check_url(
         variables.get("REDIS_URL") or services.get("redis_url") or "redis://127.0.0.1:6379/0",
         "REDIS_URL",
         REDIS_SCHEMES,
@@ -95,39 +100,39 @@ def read(variables: Mapping[str, str] = os.environ) -> Environment:
         variables=variables,
         data_dir=data_dir,
         static_dir=Path(variables.get("SWITCHGEAR_STATIC_DIR") or data_dir / "static").absolute(),
-        name=environment_name(variables),
-        database=database(variables, services),
-        database_pool=number(variables, "DATABASE_POOL", default=0, low=0, high=1000),
+        name=read_environment_name(variables),
+        database=read_database(variables, services),
+        database_pool=read_number(variables, "DATABASE_POOL", default=0, low=0, high=1000),
         redis_url=redis_url,
-        dead_letters=dead_letters(variables, redis_url),
-        most_held=number(variables, "MAX_HELD", default=8000, low=0, high=1_000_000),
+        dead_letters=read_dead_letters(variables, redis_url),
+        most_held=read_number(variables, "MAX_HELD", default=8000, low=0, high=1_000_000),
         transport_settings=transports.read(variables),
-        entry=entry(variables),
-        oidc=oidc(variables),
-        trusted_proxies=networks(variables, "TRUSTED_PROXIES"),
-        kept_days=_kept_days(variables),
-        probe_allow=networks(variables, "PROBE_ALLOW"),
-        prometheus_allow=networks(variables, "PROMETHEUS_ALLOW", usual=OWN_NETWORKS),
-        allowed_hosts=host_names(variables),
-        https_only=flag(variables, "HTTPS_ONLY"),
-        public_url=public_url(variables),
-        time_zone=time_zone(variables),
-        port=number(variables, "PORT", default=8000, low=1, high=65535),
-        health_port=number(variables, "HEALTH_PORT", default=0, low=0, high=65535),
+        entry=read_sign_in(variables),
+        oidc=read_oidc(variables),
+        trusted_proxies=read_networks(variables, "TRUSTED_PROXIES"),
+        kept_days=_read_kept_days(variables),
+        probe_allow=read_networks(variables, "PROBE_ALLOW"),
+        prometheus_allow=read_networks(variables, "PROMETHEUS_ALLOW", usual=OWN_NETWORKS),
+        allowed_hosts=read_host_names(variables),
+        https_only=read_flag(variables, "HTTPS_ONLY"),
+        public_url=read_public_url(variables),
+        time_zone=read_time_zone(variables),
+        port=read_number(variables, "PORT", default=8000, low=1, high=65535),
+        health_port=read_number(variables, "HEALTH_PORT", default=0, low=0, high=65535),
     )
 
 
-def _kept_days(variables: Mapping[str, str]) -> dict[str, int]:
-    """`KEPT_DAYS`: `name=days`, several with spaces between, as `manage.py retention` has them."""
-    found = {}
+def _read_kept_days(variables: Mapping[str, str]) -> dict[str, int]:
+    """Return the retention periods in `KEPT_DAYS`, entries `name=days` separated by spaces."""
+    days_by_rule = {}
     for text in variables.get("KEPT_DAYS", "").split():
         name, is_pair, days = text.partition("=")
         if not is_pair:
             raise WrongVariable("KEPT_DAYS", "must be name=days, several with spaces between")
-        if name in found:
+        if name in days_by_rule:
             raise WrongVariable("KEPT_DAYS", f"names {name} twice")
         try:
-            found[name] = number({name: days}, name, default=0, low=1, high=36_500)
+            days_by_rule[name] = read_number({name: days}, name, default=0, low=1, high=36_500)
         except WrongVariable as error:
             raise WrongVariable("KEPT_DAYS", str(error)) from error
-    return found
+    return days_by_rule

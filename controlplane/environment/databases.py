@@ -1,4 +1,4 @@
-"""Addresses of PostgreSQL."""
+"""Addresses of PostgreSQL from the environment."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ DEFAULT_URL = "postgresql://switchgear@127.0.0.1:5432/switchgear"
 class Database:
     """Addresses of PostgreSQL: `url` for the application, `owner_url` for migrations.
 
-    `assume_role` is set if one login serves both, and the application steps down to it.
+    If one login serves both, the application assumes the role `assume_role`; else that is None.
     """
 
     url: str
@@ -23,28 +23,28 @@ class Database:
     assume_role: str | None
 
 
-def embedded_services(data_dir: Path) -> dict[str, str]:
+def read_embedded_services(data_dir: Path) -> dict[str, str]:
     try:
         content = (data_dir / "run" / "services.json").read_text()
     except OSError:
         return {}
-    found: dict[str, str] = json.loads(content)
-    return found
+    services: dict[str, str] = json.loads(content)
+    return services
 
 
-def database(variables: Mapping[str, str], services: Mapping[str, str]) -> Database:
-    given = variables.get("DATABASE_URL")
-    source = variables if given else {k.upper(): v for k, v in services.items()}
-    url = _postgresql(source.get("DATABASE_URL") or DEFAULT_URL, "DATABASE_URL")
-    owner = _postgresql(source.get("DATABASE_OWNER_URL") or url, "DATABASE_OWNER_URL")
+def read_database(variables: Mapping[str, str], services: Mapping[str, str]) -> Database:
+    explicit = variables.get("DATABASE_URL")
+    source = variables if explicit else {k.upper(): v for k, v in services.items()}
+    url = _check_url(source.get("DATABASE_URL") or DEFAULT_URL, "DATABASE_URL")
+    owner = _check_url(source.get("DATABASE_OWNER_URL") or url, "DATABASE_OWNER_URL")
     return Database(url=url, owner_url=owner, assume_role=RUNTIME_ROLE if owner == url else None)
 
 
-def _postgresql(value: str, name: str) -> str:
-    """Libpq's own reader judges: its URLs may name several hosts and have options of their own."""
+def _check_url(value: str, name: str) -> str:
     if value == DEFAULT_URL:
         return value
-    # Imported here: the supervisor is given no address, and starts in half the time without.
+    # libpq validates the URL, which may name several hosts and have options. Imported here, because
+    # the supervisor has no address to check and starts in half the time without psycopg.
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from controlplane.core.environment_variables import (
     REDIS_SCHEMES,
     WrongVariable,
-    checked_url,
-    number,
+    check_url,
+    read_number,
 )
 
 SERVER_NAME = re.compile(r"[A-Za-z0-9._-]{1,60}")
@@ -23,8 +23,8 @@ HIDDEN_KEYS = (
 class DeadLetters:
     """Settings of dead letters.
 
-    `servers` are Redis URLs by name, `patterns` pairs of stream names (dead letters, origin). The
-    rest are limits of retention and the payload keys to redact (globs).
+    `servers` are Redis URLs by name, `patterns` are pairs of stream names (of dead letters, of
+    their origin), `hidden_keys` are globs of payload keys to redact.
     """
 
     servers: Mapping[str, str]
@@ -34,7 +34,7 @@ class DeadLetters:
     hidden_keys: tuple[str, ...]
 
 
-def dead_letters(variables: Mapping[str, str], redis_url: str) -> DeadLetters:
+def read_dead_letters(variables: Mapping[str, str], redis_url: str) -> DeadLetters:
     """Read the `DLQ_` variables.
 
     `DLQ_SERVERS` has entries `name=URL` separated by spaces; `default` is `REDIS_URL` unless
@@ -46,20 +46,19 @@ def dead_letters(variables: Mapping[str, str], redis_url: str) -> DeadLetters:
         name, is_named, url = text.partition("=")
         if not (is_named and SERVER_NAME.fullmatch(name)):
             raise WrongVariable("DLQ_SERVERS", "must be name=URL, several with spaces between")
-        servers[name] = checked_url(url, "DLQ_SERVERS", REDIS_SCHEMES | {"redis+cluster"})
+        servers[name] = check_url(url, "DLQ_SERVERS", REDIS_SCHEMES | {"redis+cluster"})
     patterns = variables.get("DLQ_PATTERNS") or "axiom:dlq:{stream}=axiom:{stream}"
     hidden = variables.get("DLQ_HIDDEN_KEYS") or HIDDEN_KEYS
     return DeadLetters(
         servers=servers,
-        patterns=tuple(_pattern(text) for text in patterns.split()),
-        kept_days=number(variables, "DLQ_KEPT_DAYS", default=30, low=1, high=3650),
-        most_kept=number(variables, "DLQ_MOST_KEPT", default=5000, low=1, high=10_000_000),
+        patterns=tuple(_parse_pattern(text) for text in patterns.split()),
+        kept_days=read_number(variables, "DLQ_KEPT_DAYS", default=30, low=1, high=3650),
+        most_kept=read_number(variables, "DLQ_MOST_KEPT", default=5000, low=1, high=10_000_000),
         hidden_keys=tuple(key.strip().lower() for key in hidden.split(",") if key.strip()),
     )
 
 
-def _pattern(text: str) -> tuple[str, str]:
-    """Parse a pair of stream patterns: dead letters, and their origin."""
+def _parse_pattern(text: str) -> tuple[str, str]:
     dead, is_pair, origin = text.partition("=")
     place = "{stream}"
     if not is_pair or dead.count(place) != 1 or origin.count(place) != 1 or dead == origin:

@@ -9,10 +9,11 @@ from pathlib import Path
 from controlplane.core.environment_variables import WrongVariable
 
 
-def kept_secret(folder: Path) -> str:
+def load_or_create_key(folder: Path) -> str:
     """Return the generated SECRET_KEY, created once in a private file.
 
-    Several processes may start at once: each writes a complete file, and one of them links it in.
+    Several processes may start at once: each writes a complete file, and one of them links it in
+    place.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,20 +1,20 @@
-"""Settings of sign-in and of the identity provider."""
+"""Settings of sign-in and of the OpenID provider."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controlplane.core.environment_variables import (
     WrongVariable,
-    checked_url,
-    known_role,
-    number,
-    roles,
+    check_role,
+    check_url,
+    read_number,
+    read_roles,
 )
 
 
 @dataclass(frozen=True)
-class Entry:
-    """Settings of sign-in: session lifetimes, and actions that need a confirmed identity."""
+class SignInSettings:
+    """Settings of sign-in: session lifetimes, and roles that need a second factor."""
 
     session_minutes: int
     idle_minutes: int
@@ -26,7 +26,7 @@ class Entry:
 class Oidc:
     """The OpenID provider for sign-in; `issuer` is empty if there is none.
 
-    `roles` pairs a value of the claim `claim` with a role; people without a match are refused.
+    `roles` pairs a value of the claim `claim` with a role; people without a match can't sign in.
     """
 
     issuer: str
@@ -37,21 +37,23 @@ class Oidc:
     roles: tuple[tuple[str, str], ...]
 
 
-def entry(variables: Mapping[str, str]) -> Entry:
-    return Entry(
-        session_minutes=60 * number(variables, "SESSION_HOURS", default=12, low=1, high=720),
-        idle_minutes=number(variables, "SESSION_IDLE_MINUTES", default=120, low=5, high=43_200),
-        confirm_minutes=number(variables, "CONFIRM_MINUTES", default=30, low=1, high=1440),
-        second_factor_roles=roles(variables, "SECOND_FACTOR_ROLES"),
+def read_sign_in(variables: Mapping[str, str]) -> SignInSettings:
+    return SignInSettings(
+        session_minutes=60 * read_number(variables, "SESSION_HOURS", default=12, low=1, high=720),
+        idle_minutes=read_number(
+            variables, "SESSION_IDLE_MINUTES", default=120, low=5, high=43_200
+        ),
+        confirm_minutes=read_number(variables, "CONFIRM_MINUTES", default=30, low=1, high=1440),
+        second_factor_roles=read_roles(variables, "SECOND_FACTOR_ROLES"),
     )
 
 
-def oidc(variables: Mapping[str, str]) -> Oidc:
-    """`OIDC_ROLES`: `group=role`, several with spaces between; the strongest match counts."""
+def read_oidc(variables: Mapping[str, str]) -> Oidc:
+    """Read the `OIDC_` variables; `OIDC_ROLES` has entries `group=role` separated by spaces."""
     issuer = variables.get("OIDC_ISSUER", "").rstrip("/")
     client, secret = variables.get("OIDC_CLIENT_ID", ""), variables.get("OIDC_CLIENT_SECRET", "")
     if issuer:
-        checked_url(issuer, "OIDC_ISSUER", {"https", "http"})
+        check_url(issuer, "OIDC_ISSUER", {"https", "http"})
         for name, value in (("OIDC_CLIENT_ID", client), ("OIDC_CLIENT_SECRET", secret)):
             if not value:
                 raise WrongVariable(name, "OIDC_ISSUER is set, so this has to be")
@@ -60,7 +62,7 @@ def oidc(variables: Mapping[str, str]) -> Oidc:
         group, is_pair, role = text.rpartition("=")
         if not (is_pair and group):
             raise WrongVariable("OIDC_ROLES", "must be group=role, several with spaces between")
-        known_role(role, "OIDC_ROLES")
+        check_role(role, "OIDC_ROLES")
         pairs.append((group, role))
     return Oidc(
         issuer=issuer,

@@ -1,7 +1,6 @@
 """Names, summaries, errors and examples of the OpenAPI document.
 
-`finish` is the last hook of drf-spectacular's generator. It works from tables: a new operation
-needs one row in `operations`.
+`finish` is drf-spectacular's last hook. A new operation needs one row in `operations`.
 """
 
 from typing import Any
@@ -38,25 +37,25 @@ def finish(result: dict[str, Any], **_more: Any) -> dict[str, Any]:
     result["servers"] = SERVERS
     for path, operations in result["paths"].items():
         for method, operation in operations.items():
-            _name(method, path, operation)
-    components.rename(result)
-    problems.declare(result)
-    examples.add(result)
+            _name_operation(method, path, operation)
+    components.rename_components(result)
+    problems.declare_problems(result)
+    examples.add_examples(result)
     return result
 
 
-def _name(method: str, path: str, operation: dict[str, Any]) -> None:
+def _name_operation(method: str, path: str, operation: dict[str, Any]) -> None:
     known = OPERATIONS.get((method, path))
     if known is not None:
         operation["operationId"], operation["summary"] = known
 
 
 def _clean(value: Any) -> None:
-    """Drop extensions that only the generator reads, and duplicate types in unions."""
+    # Drop extensions only for the generator, and duplicate types in unions.
     if isinstance(value, dict):
         value.pop("x-spec-enum-id", None)
         if isinstance(value.get("type"), list):
             value["type"] = list(dict.fromkeys(value["type"]))
-    for below in value.values() if isinstance(value, dict) else value:
-        if isinstance(below, dict | list):
-            _clean(below)
+    for child in value.values() if isinstance(value, dict) else value:
+        if isinstance(child, dict | list):
+            _clean(child)

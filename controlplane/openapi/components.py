@@ -1,6 +1,6 @@
-"""Names of the document's components, which become the class names of generated clients.
+"""Names of the document's components, which become class names of generated clients.
 
-Serializers are called `…Shape` (answers) and `…Body` (requests). The document uses plain names:
+Serializers are named `…Shape` (responses) and `…Body` (requests); the document uses plain names:
 `Switch`, `EngageRequest`, `SwitchPage`. The table has names that would collide or be unclear.
 """
 
@@ -108,19 +108,19 @@ _RULES = (
 )
 
 
-def rename(document: dict[str, Any]) -> None:
-    """Rename every component in place. Raises ValueError if two would have the same name."""
+def rename_components(document: dict[str, Any]) -> None:
+    """Rename all components in place; raise ValueError if two would have the same name."""
     schemas = document["components"]["schemas"]
     names = {old: name_of(old) for old in schemas}
     if len(set(names.values())) < len(names):
         twice = sorted(name for name in names.values() if list(names.values()).count(name) > 1)
         raise ValueError(f"Two components would have one name: {', '.join(twice)}.")
     document["components"]["schemas"] = {names[old]: schemas[old] for old in schemas}
-    _repoint(document, {PREFIX + old: PREFIX + new for old, new in names.items()})
+    _update_references(document, {PREFIX + old: PREFIX + new for old, new in names.items()})
 
 
 def name_of(serializer: str) -> str:
-    """Return the public name of a serializer's component."""
+    """Return the public component name of a serializer class."""
     if serializer in NAMES:
         return NAMES[serializer]
     for pattern, name in _RULES:
@@ -130,12 +130,12 @@ def name_of(serializer: str) -> str:
     return serializer
 
 
-def _repoint(value: Any, targets: dict[str, str]) -> None:
+def _update_references(value: Any, targets: dict[str, str]) -> None:
     if isinstance(value, dict):
         if isinstance(value.get("$ref"), str):
             value["$ref"] = targets.get(value["$ref"], value["$ref"])
         for key, target in value.get("mapping", {}).items() if "propertyName" in value else ():
             value["mapping"][key] = targets.get(target, target)
-    for below in value.values() if isinstance(value, dict) else value:
-        if isinstance(below, dict | list):
-            _repoint(below, targets)
+    for child in value.values() if isinstance(value, dict) else value:
+        if isinstance(child, dict | list):
+            _update_references(child, targets)

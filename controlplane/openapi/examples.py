@@ -1,7 +1,7 @@
-"""Examples of every request and response, built from schemas and a table of values.
+"""Examples of all requests and responses, built from schemas and a table of values.
 
 A property gets the table's value for its name if its schema allows it, else the simplest valid
-value. A request has the required fields, and those in the table of requests.
+value. A request gets its required fields, and those in the table of requests.
 """
 
 from typing import Any
@@ -66,7 +66,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "week": ("2026-W47",),
     "window_days": (30,),
 }
-"""Candidate values by property name; the first that the schema allows is used."""
+"""Candidate values by property name; the first one that the schema allows is used."""
 REQUESTS: dict[str, dict[str, Any]] = {
     "acknowledge_alert": {"comment": "Kim is on it."},
     "acknowledge_escalation": {"comment": "Kim is on it."},
@@ -141,7 +141,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
     },
     "update_user": {"role": "approver"},
 }
-"""Additional request fields of operations whose required fields alone are a poor example."""
+"""Example fields by operation, where the required fields alone are a poor example."""
 
 
 TEXTS = {
@@ -152,9 +152,9 @@ TEXTS = {
 }
 
 
-def add(document: dict[str, Any]) -> None:
-    """Add an example to every content of every operation that has none, in place."""
-    make = _Maker(document["components"]["schemas"])
+def add_examples(document: dict[str, Any]) -> None:
+    """Add an example to each request and response content that has none, in place."""
+    make = _ExampleMaker(document["components"]["schemas"])
     for operations in document["paths"].values():
         for operation in operations.values():
             name = operation["operationId"]
@@ -165,25 +165,22 @@ def add(document: dict[str, Any]) -> None:
                     content.setdefault("example", make.response(kind, content["schema"]))
 
 
-class _Maker:
+class _ExampleMaker:
     def __init__(self, schemas: dict[str, Any]) -> None:
         self._schemas = schemas
 
     def request(self, operation_id: str, kind: str, schema: dict[str, Any]) -> Any:
         if kind != "application/json":
             return REQUESTS[operation_id]["text"]
-        given = REQUESTS.get(operation_id) or self._value("", schema, 0, only_required=True)
-        return given or self._least(schema)
+        example = REQUESTS.get(operation_id) or self._value("", schema, 0, only_required=True)
+        return example or self._minimal_request(schema)
 
-    def _least(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Return an example without required fields.
-
-        It has a reason or a comment if the schema does, else a dry run.
-        """
+    def _minimal_request(self, schema: dict[str, Any]) -> dict[str, Any]:
+        # A request without required fields has a reason, a comment or a dry run.
         fields = self._schemas[schema["$ref"].removeprefix(PREFIX)]["properties"]
         for name in ("reason", "comment"):
             if name in fields:
-                return {name: self._plain(name, fields[name])}
+                return {name: self._make_scalar(name, fields[name])}
         return {"dry_run": True}
 
     def response(self, kind: str, schema: dict[str, Any]) -> Any:
@@ -197,37 +194,37 @@ class _Maker:
         if "const" in schema:
             return schema["const"]
         if not self._is_composite(schema):
-            return self._plain(name, schema)
+            return self._make_scalar(name, schema)
         for key in ("allOf", "oneOf", "anyOf"):
             if key in schema:
                 return self._value(name, schema[key][0], depth, only_required=only_required)
         if "items" in schema:
             if depth > MAX_DEPTH:
                 return []
-            known = self._known(name, schema)
-            return known or [self._value(name, schema["items"], depth + 1)]
+            value = self._find_value(name, schema)
+            return value or [self._value(name, schema["items"], depth + 1)]
         required = schema.get("required", ())
         return {
-            key: self._value(key, below, depth + 1)
-            for key, below in schema.get("properties", {}).items()
-            if not below.get("writeOnly")
+            key: self._value(key, child, depth + 1)
+            for key, child in schema.get("properties", {}).items()
+            if not child.get("writeOnly")
             and (key in required or (not only_required and key != "dry_run" and depth < MAX_DEPTH))
         }
 
     def _is_composite(self, schema: dict[str, Any]) -> bool:
         return any(key in schema for key in ("properties", "items", "allOf", "oneOf", "anyOf"))
 
-    def _known(self, name: str, schema: dict[str, Any]) -> Any:
+    def _find_value(self, name: str, schema: dict[str, Any]) -> Any:
         if not str(schema).count("$ref"):
             for value in VALUES.get(name, ()):
                 if Draft202012Validator(schema).is_valid(value):
                     return value
         return None
 
-    def _plain(self, name: str, schema: dict[str, Any]) -> Any:
-        known = self._known(name, schema)
-        if known is not None:
-            return known
+    def _make_scalar(self, name: str, schema: dict[str, Any]) -> Any:
+        value = self._find_value(name, schema)
+        if value is not None:
+            return value
         if "enum" in schema:
             return schema["enum"][0]
         kinds = schema.get("type", "object")
@@ -236,7 +233,7 @@ class _Maker:
             return None
         match kind:
             case "string":
-                return _text(schema)
+                return _make_string(schema)
             case "integer" | "number":
                 least = schema.get("minimum", schema.get("exclusiveMinimum", 0))
                 return max(1, int(least)) if schema.get("maximum", 1) >= 1 else least
@@ -248,7 +245,7 @@ class _Maker:
                 return {}
 
 
-def _text(schema: dict[str, Any]) -> str:
+def _make_string(schema: dict[str, Any]) -> str:
     match schema.get("format"):
         case "date-time":
             return TIME

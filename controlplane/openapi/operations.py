@@ -1,7 +1,7 @@
-"""Operation ids and summaries: one row per operation, `METHOD path operation_id Summary`.
+"""Operation ids and summaries, a row for each: `METHOD path operation_id Summary`.
 
-Paths are relative to `/api/v1` if they begin with it. A generated client has one function for each
-operation id.
+Paths are relative to `/api/v1` unless they begin with `/ofrep/`. A generated client has a function
+for each operation id.
 """
 
 ROOT = "/api/v1"
@@ -157,13 +157,13 @@ GET /ofrep/v1/events stream_flag_events Stream flag changes (OFREP)
 """
 
 
-def _parsed(rows: str) -> dict[tuple[str, str], tuple[str, str]]:
-    found = {}
+def _parse_rows(rows: str) -> dict[tuple[str, str], tuple[str, str]]:
+    operations = {}
     for row in rows.strip().splitlines():
         method, path, operation_id, summary = row.split(" ", 3)
         full = path if path.startswith("/ofrep/") else ROOT + path
-        found[method.lower(), full] = (operation_id, summary)
-    return found
+        operations[method.lower(), full] = (operation_id, summary)
+    return operations
 
 
-OPERATIONS = _parsed(ROWS)
+OPERATIONS = _parse_rows(ROWS)

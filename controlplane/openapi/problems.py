@@ -1,4 +1,4 @@
-"""The errors of every operation: one `Problem` component, one named response per status."""
+"""Error responses of all operations: one `Problem` component, and a named response per status."""
 
 from typing import Any
 
@@ -77,29 +77,29 @@ WITHOUT_CONFLICT = {"check_traffic", "report_instance", "evaluate_flags", "evalu
 _RESPONSES = "#/components/responses/"
 
 
-def declare(document: dict[str, Any]) -> None:
-    """Add the components, and to each operation the errors that it can return."""
+def declare_problems(document: dict[str, Any]) -> None:
+    """Add the error components, and to each operation references to its errors, in place."""
     components = document["components"]
     components["schemas"]["Problem"] = PROBLEM
-    named = {
+    by_name = {
         name: _response(status, description, example)
         for status, (name, description, example) in ERRORS.items()
     }
-    other = {"Problem": _response("", "Any other error.", errors.Broken("Report it."))}
-    components["responses"] = other | named
+    default = {"Problem": _response("", "Any other error.", errors.InternalError("Report it."))}
+    components["responses"] = default | by_name
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            answers = operation["responses"]
-            for status in _statuses(path, method, operation):
-                answers.setdefault(status, {"$ref": _RESPONSES + ERRORS[status][0]})
-            answers.setdefault("default", {"$ref": _RESPONSES + "Problem"})
+            responses = operation["responses"]
+            for status in _possible_statuses(path, method, operation):
+                responses.setdefault(status, {"$ref": _RESPONSES + ERRORS[status][0]})
+            responses.setdefault("default", {"$ref": _RESPONSES + "Problem"})
 
 
-def _statuses(path: str, method: str, operation: dict[str, Any]) -> list[str]:
+def _possible_statuses(path: str, method: str, operation: dict[str, Any]) -> list[str]:
     name, changes = operation["operationId"], method != "get"
     has_key = any(one.get("name") == HEADER for one in operation.get("parameters", ()))
     has_body = "requestBody" in operation
-    occurs = {
+    is_possible = {
         "400": True,
         "401": True,
         "403": True,
@@ -111,12 +111,12 @@ def _statuses(path: str, method: str, operation: dict[str, Any]) -> list[str]:
         "429": name in RATE_LIMITED,
         "503": True,
     }
-    return [status for status, it_does in occurs.items() if it_does]
+    return [status for status, possible in is_possible.items() if possible]
 
 
 def _response(status: str, description: str, example: DomainError) -> dict[str, Any]:
     response = _content(description)
-    shown = problem.document(example)
+    shown = problem.problem_document(example)
     response["content"]["application/problem+json"]["example"] = shown
     if status in ("429", "503"):
         response["headers"] = _RETRY_AFTER

@@ -1,1 +1,1 @@
-"""Each process of an installation by its command: for the supervised tree, and for containers."""
+"""The processes of an installation and their commands, for the supervisor and for containers."""

@@ -1,4 +1,4 @@
-"""Celery's command without its interactive shell, whose libraries take 7 MB in each process."""
+"""Celery's command without its interactive shell, whose libraries take 7 MB per process."""
 
 import sys
 from types import ModuleType

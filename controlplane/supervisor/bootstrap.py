@@ -1,8 +1,7 @@
-"""The virtual environment, made by the bare Python of the machine: `bootstrap.py FILE STAMP`.
+"""Creates the virtual environment, run by the machine's Python: `bootstrap.py FILE STAMP`.
 
-Installs the pinned requirements of FILE into `.venv` and touches STAMP. Run as a file, before there
-is anything to import; it uses the standard library only. Two at once wait for each other, and an
-installation that was cut short starts over from nothing.
+Installs the pinned requirements of FILE into `.venv` and touches STAMP. It uses only the standard
+library. Concurrent runs wait for each other, and an interrupted installation starts over.
 """
 
 import contextlib
@@ -21,7 +20,7 @@ PYTHON = VENV / "bin" / "python"
 def main(requirements: Path, stamp: Path) -> int:
     with requirements.open("rb") as file:
         _lock(file.fileno())
-        if _is_newer(stamp, requirements) and _works():
+        if _is_newer(stamp, requirements) and _is_usable():
             return 0
         sys.stdout.write(f"Installing {requirements} into {VENV}\n")
         sys.stdout.flush()
@@ -29,7 +28,7 @@ def main(requirements: Path, stamp: Path) -> int:
             _make_venv()
             _install(requirements)
         except subprocess.CalledProcessError as error:
-            sys.stderr.write(f"setting up {VENV} failed: {_words(error.cmd)}\n")
+            sys.stderr.write(f"setting up {VENV} failed: {_format_command(error.cmd)}\n")
             return 1
         UNFINISHED.unlink()
         stamp.touch()
@@ -37,7 +36,6 @@ def main(requirements: Path, stamp: Path) -> int:
 
 
 def _lock(descriptor: int) -> None:
-    """On a file that is there anyway; the lock ends with this process."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -52,21 +50,21 @@ def _is_newer(stamp: Path, requirements: Path) -> bool:
     return False
 
 
-def _works() -> bool:
-    """Return True if the environment is complete and its Python is still on the machine."""
+def _is_usable() -> bool:
+    """Return True if the environment is complete and its Python still runs."""
     if UNFINISHED.exists() or not PYTHON.exists():
         return False
-    asked = subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True, check=False)
-    return asked.returncode == 0
+    result = subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True, check=False)
+    return result.returncode == 0
 
 
 def _make_venv() -> None:
-    sound = _works()
-    if not sound:
+    usable = _is_usable()
+    if not usable:
         shutil.rmtree(VENV, ignore_errors=True)
         VENV.mkdir(exist_ok=True)
     UNFINISHED.touch()
-    if not sound:
+    if not usable:
         subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
 
 
@@ -80,7 +78,7 @@ def _install(requirements: Path) -> None:
     )
 
 
-def _words(command: object) -> str:
+def _format_command(command: object) -> str:
     return " ".join(map(str, command)) if isinstance(command, list) else str(command)
 
 

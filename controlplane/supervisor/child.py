@@ -1,4 +1,4 @@
-"""A supervised process: start, output, signals and end."""
+"""A supervised child process: start, output, signals and end."""
 
 import contextlib
 import os
@@ -17,21 +17,21 @@ from controlplane.supervisor.output import Lines
 from controlplane.supervisor.restarts import Restarts
 
 _TAIL_LINES = 20
-# More than a pipe holds; bounded, as a process that got away may still be writing into it.
+# More than a pipe holds; limited, because an escaped descendant may still be writing to it.
 _LAST_READS = 32
 
 
 @dataclass(frozen=True)
 class ChildSpec:
-    """A process to run, and its supervision.
+    """A process to run, and how to supervise it.
 
-    `prepare` is called before every start and must not block: False means "not yet, call again".
-    `orphan_signal` is sent by the kernel when the supervisor was killed. `stdin` is the content of
+    `prepare` is called before every start and must not block; False means "not yet, call again".
+    `orphan_signal` is sent by the kernel if the supervisor is killed. `stdin` is the content of
     standard input. `log` names a file for the output instead of the terminal; with `shown` False
-    the output only serves to explain a death; `keeps_stdout` collects standard output. `attached`
-    leaves it the terminal and the supervisor's process group. `optional` children never end the
-    run, however often they die. `repair` is called after each death and may return a process that
-    runs to completion before the next start.
+    the output is only shown if the process dies; `keeps_stdout` collects standard output.
+    `attached` leaves the process the terminal and the supervisor's process group. Deaths of
+    `optional` children never end the run. `repair` is called after each death and may return a
+    process to run before the next start.
     """
 
     name: str
@@ -52,7 +52,7 @@ class ChildSpec:
 
 
 class Child:
-    """The process of a spec, and the next one after it died."""
+    """The process of a spec, restarted as a new process after a death."""
 
     def __init__(self, spec: ChildSpec, write_line: Callable[[bytes], None]) -> None:
         self.spec = spec
@@ -74,7 +74,7 @@ class Child:
         return self.pid is not None
 
     def start(self, now: float) -> None:
-        """Raises `CannotRun` when there is nothing to execute."""
+        """Start the process; raise `CannotRun` if it can't be executed."""
         self.start_at, self.exit_code, self.started_at = None, None, now
         self.tail.clear()
         try:
@@ -85,13 +85,13 @@ class Child:
         self.pid = self._process.pid
 
     def send(self, signum: int) -> None:
-        """Send a signal to the process itself; it forwards signals to its own children."""
+        """Send a signal to the process, which forwards it to its own children."""
         if self.pid is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signum)
 
     def kill_group(self) -> None:
-        """End the process and all it started, unless it shares the supervisor's own group."""
+        """Kill the process and its descendants, unless it shares the supervisor's process group."""
         if self._process is None:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -111,14 +111,14 @@ class Child:
         return bool(chunk)
 
     def finish(self, exit_code: int) -> None:
-        """End the reaped process's group and read its remaining output."""
+        """Kill the group of the reaped process and read its remaining output."""
         self.kill_group()
         for descriptor in self.streams:
             for _ in range(_LAST_READS):
                 if not self.read(descriptor):
                     break
         for lines in self._lines:
-            self._take(lines.end())
+            self._handle_lines(lines.end())
         if self._process is not None:
             self._process.returncode = exit_code
         self.pid, self.exit_code = None, exit_code
@@ -137,8 +137,8 @@ class Child:
         code = self.exit_code or 0
         return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
 
-    def last_words(self) -> str:
-        """Return the end of the output, formatted to follow a reason."""
+    def format_tail(self) -> str:
+        """Return the last lines of the output, formatted to follow a reason."""
         lines = [line.decode(errors="replace") for line in self.tail]
         return "".join(f"\n    {line}" for line in lines) or " It wrote nothing."
 
@@ -151,17 +151,17 @@ class Child:
             if not spec.attached:
                 take_line = self._line_reader()
                 err = self._pipe(ends, take_line)
-                out = self._pipe(ends, self._keep_stdout) if spec.keeps_stdout else err
-            given = None if spec.attached else _input(ends, spec.stdin)
+                out = self._pipe(ends, self._append_stdout) if spec.keeps_stdout else err
+            stdin = None if spec.attached else _open_input(ends, spec.stdin)
             process: subprocess.Popen[bytes] = subprocess.Popen(
                 spec.command,
                 cwd=spec.directory,
                 env=dict(spec.environment),
-                stdin=given,
+                stdin=stdin,
                 stdout=out,
                 stderr=err,
                 start_new_session=not spec.attached,
-                preexec_fn=partial(lifeline.bind, os.getpid(), spec.orphan_signal),
+                preexec_fn=partial(lifeline.bind_to_parent, os.getpid(), spec.orphan_signal),
                 user=spec.user.uid if spec.user else None,
                 group=spec.user.gid if spec.user else None,
                 extra_groups=no_groups if spec.user else None,
@@ -178,24 +178,21 @@ class Child:
     def _line_reader(self) -> Callable[[bytes], None]:
         lines = Lines()
         self._lines.append(lines)
-        return lambda chunk: self._take(lines.feed(chunk))
+        return lambda chunk: self._handle_lines(lines.feed(chunk))
 
-    def _keep_stdout(self, chunk: bytes) -> None:
+    def _append_stdout(self, chunk: bytes) -> None:
         self.stdout += chunk
 
-    def _take(self, lines: list[bytes]) -> None:
+    def _handle_lines(self, lines: list[bytes]) -> None:
         self.tail.extend(lines)
         for line in lines:
             self._write_line(line)
 
 
-def _input(ends: contextlib.ExitStack, content: bytes | None) -> int:
-    """Return a pipe to read `content` from, closed by `ends`.
-
-    A pipe needs no disk and leaves no password on one. `content` must fit into its buffer.
-    """
+def _open_input(ends: contextlib.ExitStack, content: bytes | None) -> int:
     if content is None:
         return subprocess.DEVNULL
+    # A pipe leaves no password on a disk; the content must fit into its buffer.
     read_end, write_end = os.pipe()
     ends.callback(os.close, read_end)
     os.write(write_end, content)

@@ -1,4 +1,4 @@
-"""The database cluster on disk: made whole or not at all, and free of leftovers before a start."""
+"""The database cluster on disk: created atomically, and freed of old processes before a start."""
 
 import contextlib
 import os
@@ -25,15 +25,15 @@ OWNER = "switchgear_owner"
 APPLICATION = "switchgear_app"
 ENVIRONMENT = {"LC_ALL": "C", "TZ": "UTC", "PATH": os.defpath}
 
-# The superuser has no way in but single-user mode.
+# The superuser can only use single-user mode.
 _HBA = f"host all {OWNER},{APPLICATION} 127.0.0.1/32 scram-sha-256\n"
-_ORPHANS_MAY_END_SECONDS = 1.0
-_ORPHANS_MUST_END_SECONDS = 7.0
+_ORPHAN_GRACE_SECONDS = 1.0
+_ORPHAN_KILL_SECONDS = 7.0
 
 
 @dataclass
 class Cluster:
-    """A data directory of PostgreSQL and the user it belongs to."""
+    """A PostgreSQL data directory and the user that owns it."""
 
     directory: Path
     user: ServiceUser | None
@@ -42,25 +42,25 @@ class Cluster:
 
     @property
     def major(self) -> str | None:
-        """The cluster's PostgreSQL version; None if there is no cluster."""
+        """The major version of the cluster, or None if there is no cluster."""
         try:
             return (self.directory / "PG_VERSION").read_text().strip()
         except FileNotFoundError:
             return None
 
     def create(self, binaries: Binaries, passwords: dict[str, str]) -> None:
-        """Create the cluster with its two logins and its database, then move it into place.
+        """Create the cluster with two logins and a database, then move it into place.
 
-        It is created as a draft, which the next attempt removes after an interruption.
+        It is created in a draft directory, which the next attempt removes after an interruption.
         """
         drafts = f"{self.directory.name}.new-"
-        for left in self.directory.parent.glob(f"{drafts}*"):
-            shutil.rmtree(left, ignore_errors=True)
+        for leftover in self.directory.parent.glob(f"{drafts}*"):
+            shutil.rmtree(leftover, ignore_errors=True)
         draft = self.directory.with_name(f"{drafts}{secrets.token_hex(6)}")
         fresh = draft / "cluster"
         for folder in (draft, fresh):
             folder.mkdir(mode=0o700)
-            self._give(folder)
+            self._change_owner(folder)
         self._initdb(binaries, fresh)
         (fresh / "pg_hba.conf").write_text(_HBA)
         self._single_user(
@@ -80,7 +80,7 @@ class Cluster:
             shutil.rmtree(draft, ignore_errors=True)
 
     def change_passwords(self, binaries: Binaries, passwords: dict[str, str]) -> None:
-        """Set new passwords for a cluster whose stored passwords were lost."""
+        """Set new passwords, after the stored ones were lost."""
         while not self.is_vacant():
             time.sleep(0.05)
         self._single_user(
@@ -90,55 +90,55 @@ class Cluster:
         )
 
     def is_vacant(self) -> bool:
-        """Return True if a server can start here; repeated calls make it so.
+        """Return True if no process uses the cluster; call repeatedly until then.
 
         The server of a killed supervisor shuts down by itself, and its backends soon notice.
-        Processes that stay are ended. A `postmaster.pid` left after that is stale, even if another
-        process has its number since.
+        Processes that stay are terminated. A `postmaster.pid` left after that is stale, even if its
+        process id has been reused.
         """
-        processes = self._processes()
+        processes = self._find_processes()
         if not processes:
             (self.directory / "postmaster.pid").unlink(missing_ok=True)
             self._occupied_since = None
             return True
         now = time.monotonic()
         self._occupied_since = self._occupied_since or now
-        waited = now - self._occupied_since
-        if waited > _ORPHANS_MUST_END_SECONDS:
-            _signal(processes, signal.SIGKILL)
-        elif waited > _ORPHANS_MAY_END_SECONDS:
+        waited_seconds = now - self._occupied_since
+        if waited_seconds > _ORPHAN_KILL_SECONDS:
+            _send_signal(processes, signal.SIGKILL)
+        elif waited_seconds > _ORPHAN_GRACE_SECONDS:
             server = self.status()[0]
             if server in processes:
-                _signal([server], signal.SIGINT)
+                _send_signal([server], signal.SIGINT)
             else:
-                _signal(processes, signal.SIGKILL)
+                _send_signal(processes, signal.SIGKILL)
         return False
 
     def status(self) -> tuple[int, str]:
-        """Return the server's process id and state, as in `postmaster.pid`."""
+        """Return the server's process id and state from `postmaster.pid`."""
         with contextlib.suppress(OSError, ValueError, IndexError):
             lines = (self.directory / "postmaster.pid").read_text().splitlines()
             return int(lines[0]), lines[7].strip() if len(lines) > 7 else "starting"
         return 0, "absent"
 
-    def _processes(self) -> list[int]:
-        """Return the processes of PostgreSQL in this cluster, by their working directory."""
+    def _find_processes(self) -> list[int]:
+        """Return PostgreSQL's processes in this cluster, by their working directory."""
         if sys.platform != "linux":
-            return _named_postgres(self.status()[0])
+            return _postgres_without_proc(self.status()[0])
         here = self.directory.stat()
-        found = []
+        pids = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
-                with contextlib.suppress(OSError):  # it ended, or belongs to another user
+                with contextlib.suppress(OSError):  # Ended, or another user's.
                     if os.path.samestat((entry / "cwd").stat(), here):
-                        found.append(int(entry.name))
-        return found
+                        pids.append(int(entry.name))
+        return pids
 
     def _initdb(self, binaries: Binaries, directory: Path) -> None:
-        # Unused afterwards, but without a password initdb refuses SCRAM.
+        # Unused later; initdb requires a password for SCRAM.
         password_file = directory.with_name("password")
         write_private(password_file, new_password())
-        self._give(password_file)
+        self._change_owner(password_file)
         locale = ["--locale=C"]
         if binaries.major != "16":
             # Sorts by code point like C, but supports upper and lower case beyond ASCII.
@@ -154,8 +154,8 @@ class Cluster:
 
     def _single_user(self, binaries: Binaries, directory: Path, *statements: str) -> None:
         options = ["-c", "exit_on_error=true", "-c", "log_checkpoints=off"]
-        # Iterations slow down guesses at weak passwords. These are 256 random bits, and iterations
-        # would cost each new connection 2 ms of CPU.
+        # Iterations protect weak passwords. These have 256 random bits, and iterations would cost
+        # each new connection 2 ms of CPU.
         options += ["-c", "scram_iterations=1"]
         if not self.durable:
             options.append("-F")
@@ -177,7 +177,7 @@ class Cluster:
                 cwd="/",
                 env=ENVIRONMENT,
                 start_new_session=True,
-                preexec_fn=partial(lifeline.bind, os.getpid(), signal.SIGKILL),
+                preexec_fn=partial(lifeline.bind_to_parent, os.getpid(), signal.SIGKILL),
                 user=self.user.uid if self.user else None,
                 group=self.user.gid if self.user else None,
                 extra_groups=no_groups if self.user else None,
@@ -185,25 +185,25 @@ class Cluster:
         except (OSError, subprocess.SubprocessError) as error:
             raise CannotRun(f"{program} can't be started: {error}") from error
         if done.returncode != 0:
-            said = "".join(f"\n    {line}" for line in done.stderr.splitlines()[-20:])
-            raise CannotRun(f"{program} failed (exit code {done.returncode}):{said}")
+            last_lines = "".join(f"\n    {line}" for line in done.stderr.splitlines()[-20:])
+            raise CannotRun(f"{program} failed (exit code {done.returncode}):{last_lines}")
 
-    def _give(self, path: Path) -> None:
+    def _change_owner(self, path: Path) -> None:
         if self.user is not None:
             os.chown(path, self.user.uid, self.user.gid)
 
 
-def _signal(processes: Sequence[int], signum: int) -> None:
+def _send_signal(processes: Sequence[int], signum: int) -> None:
     for pid in processes:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signum)
 
 
-def _named_postgres(pid: int) -> list[int]:
-    """Return `pid` if it is a PostgreSQL server; for systems without /proc."""
+def _postgres_without_proc(pid: int) -> list[int]:
+    """Return `pid` if it is a PostgreSQL server, by `ps`."""
     if pid == 0:
         return []
-    asked = subprocess.run(
+    result = subprocess.run(
         ["ps", "-o", "comm=", "-p", str(pid)], capture_output=True, text=True, check=False
     )
-    return [pid] if "postgres" in asked.stdout else []
+    return [pid] if "postgres" in result.stdout else []

@@ -1,7 +1,6 @@
-"""`demo`: an installation with three sample services and simulated visitors.
+"""The demo: an installation with three sample services and simulated visitors.
 
-They are supervised children without access to the console's database: they have a token, as any
-service.
+The sample services are supervised children with an API token and no access to the database.
 """
 
 import os
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from controlplane.environment import ROOT, Environment
 from controlplane.supervisor import application, ports
-from controlplane.supervisor.application import Application
+from controlplane.supervisor.application import RunPlan
 from controlplane.supervisor.child import ChildSpec
 from controlplane.supervisor.layout import Layout
 from controlplane.supervisor.lifeline import SUPERVISOR_PID
@@ -21,32 +20,36 @@ from controlplane.supervisor.lifeline import SUPERVISOR_PID
 SERVICES = ("core", "oracle", "synapse")
 BESIDE = ("load", "scenario")
 READ_REDIS = {"core", "synapse"}
-_THEIRS = re.compile(
+_PASSED_VARIABLES = re.compile(
     r"PATH|HOME|LANG|LC_\w+|TZ|PYTHON\w+|DEMO_RATE|DEMO_SCENARIO|" + SUPERVISOR_PID, re.ASCII
 )
 """Variables passed to the sample services, which get none of the installation's secrets."""
 
 
-def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) -> Application:
-    """The real thing, and the demo on top."""
-    app = application.build(settings, place, addresses)
+def build_demo_plan(settings: Environment, place: Layout, addresses: Mapping[str, str]) -> RunPlan:
+    """Return the plan of a real run plus the demo's children."""
+    app = application.build_plan(settings, place, addresses)
     console = f"http://{ports.HOST}:{settings.port}"
-    known = application.child_environment(place, addresses)
+    child_variables = application.child_environment(place, addresses)
     folder, path = place.data / "demo", {"PYTHONPATH": str(ROOT / "client")}
     token = folder / "token"
-    chosen = _free_ports()
+    service_ports = _free_ports()
     environment = {
-        **{name: value for name, value in known.items() if _THEIRS.fullmatch(name)},
+        **{
+            name: value
+            for name, value in child_variables.items()
+            if _PASSED_VARIABLES.fullmatch(name)
+        },
         **path,
-        **{f"DEMO_{name.upper()}_PORT": str(port) for name, port in chosen.items()},
+        **{f"DEMO_{name.upper()}_PORT": str(port) for name, port in service_ports.items()},
         "DEMO_TOKEN_FILE": str(token),
         "SWITCHGEAR_URL": console,
         "SWITCHGEAR_STATE_DIR": str(folder / "state"),
     }
-    prepare = _child("prepare", {**known, **path}, str(token))
+    prepare = _child_spec("prepare", {**child_variables, **path}, str(token))
     redis = {"REDIS_URL": addresses["REDIS_URL"]}
-    named = [
-        _child(
+    services = [
+        _child_spec(
             name,
             {
                 **environment,
@@ -59,21 +62,21 @@ def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) ->
     return replace(
         app,
         steps=(*app.steps, prepare),
-        later=(*named, *(_child(name, environment) for name in BESIDE)),
-        says=_welcome(console, f"http://{ports.HOST}:{chosen['core']}"),
+        later=(*services, *(_child_spec(name, environment) for name in BESIDE)),
+        says=_welcome(console, f"http://{ports.HOST}:{service_ports['core']}"),
     )
 
 
 def _free_ports() -> dict[str, int]:
-    found: dict[str, int] = {}
-    while len(found) < len(SERVICES):
+    ports_by_service: dict[str, int] = {}
+    while len(ports_by_service) < len(SERVICES):
         port = ports.pick_free()
-        if port not in found.values():
-            found[SERVICES[len(found)]] = port
-    return found
+        if port not in ports_by_service.values():
+            ports_by_service[SERVICES[len(ports_by_service)]] = port
+    return ports_by_service
 
 
-def _child(name: str, environment: Mapping[str, str], *arguments: str) -> ChildSpec:
+def _child_spec(name: str, environment: Mapping[str, str], *arguments: str) -> ChildSpec:
     command = (sys.executable, "-m", f"demo.{name}", *arguments)
     return ChildSpec(name, command, environment, Path(ROOT))
 
@@ -89,11 +92,11 @@ def _welcome(console: str, faults: str) -> str:
         f"  Mend dead letters         {console}/dead-letters/ (an amount 12,50 should be 12.50)\n"
         f"  Take oracle down          {console}/breakers/core/oracle/ opens within a second\n"
         f"  See who calls whom        {console}/breakers/map/\n"
-        f"  {_story(os.environ.get('DEMO_SCENARIO') or 'auto')}\n\n"
+        f"  {_scenario_hint(os.environ.get('DEMO_SCENARIO') or 'auto')}\n\n"
     )
 
 
-def _story(scenario: str) -> str:
+def _scenario_hint(scenario: str) -> str:
     if scenario == "off":
         return "Without a story           DEMO_SCENARIO is off"
     if scenario != "auto":

@@ -1,4 +1,4 @@
-"""The services under the application: external ones from the environment, else embedded."""
+"""PostgreSQL and Redis of a run: external servers named by the environment, else embedded ones."""
 
 import json
 import os
@@ -14,14 +14,14 @@ from controlplane.supervisor.layout import Layout
 from controlplane.supervisor.tree import Tree
 
 VARIABLES = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL")
-_START_SECONDS = 60  # crash recovery of a busy cluster takes its time
-_REDIS_SECONDS = 10  # longer than a large file takes to load; everything but speed works without
+_START_SECONDS = 60  # Long enough for crash recovery of a busy cluster.
+_REDIS_SECONDS = 10  # Long enough to load a large file.
 _STOP_SECONDS = 3
 
 
 @dataclass
 class Services:
-    """Addresses of PostgreSQL and Redis, and the child processes that serve them here."""
+    """Addresses of PostgreSQL and Redis, and the child processes that serve them."""
 
     addresses: dict[str, str] = field(default_factory=dict)
     children: list[Child] = field(default_factory=list)
@@ -30,7 +30,7 @@ class Services:
         tree.stop(self.children, _STOP_SECONDS)
 
 
-def start(
+def start_services(
     tree: Tree,
     services: Services,
     place: Layout,
@@ -40,38 +40,38 @@ def start(
     durable: bool,
     addressed: Callable[[], None] = lambda: None,
 ) -> None:
-    """Start the services that `given` (the values of `VARIABLES`) doesn't name.
+    """Start the services whose addresses are missing from `given`, keyed like `VARIABLES`.
 
     `home` is the parent of the cluster. `addressed` is called once all addresses are known, before
-    anything is started. `services` is filled as they come up, so that the caller can stop a partial
-    start. Raises `CannotRun`.
+    anything is started. `services` is filled as services start, so that the caller can stop a
+    partial start. Raises `CannotRun`.
     """
-    planned: list[tuple[ChildSpec, Callable[[Child], bool]]] = []
+    specs: list[tuple[ChildSpec, Callable[[Child], bool]]] = []
     addresses = services.addresses
     if given.get("DATABASE_URL"):
-        named = ("DATABASE_URL", "DATABASE_OWNER_URL")
-        addresses.update({name: given[name] for name in named if given.get(name)})
+        names = ("DATABASE_URL", "DATABASE_OWNER_URL")
+        addresses.update({name: given[name] for name in names if given.get(name)})
     else:
         if home != place.data:
             tree.terminal.say(f"PostgreSQL's own user can't enter {place.data}: it lies in {home}")
-        server = postgres.prepare(place, home, durable=durable)
-        planned.append((server.spec(), server.is_ready))
+        server = postgres.prepare_server(place, home, durable=durable)
+        specs.append((server.spec(), server.is_ready))
         addresses.update(DATABASE_URL=server.url, DATABASE_OWNER_URL=server.owner_url)
     if given.get("REDIS_URL"):
         addresses["REDIS_URL"] = given["REDIS_URL"]
     else:
-        broker = redis.prepare(place, durable=durable)
+        broker = redis.prepare_server(place, durable=durable)
         if broker.program is None:
             if not durable:
                 raise CannotRun(redis.MISSING)
             tree.terminal.say(f"{redis.MISSING}. Until then changes reach services by polling.")
         elif durable and redis.is_old(broker.program):
             tree.terminal.say(redis.OLD)
-        planned.append((broker.spec(), broker.is_ready))
+        specs.append((broker.spec(), broker.is_ready))
         addresses["REDIS_URL"] = broker.url
     addressed()
     waiting = []
-    for spec, is_ready in planned:
+    for spec, is_ready in specs:
         waiting.append((tree.supervise(spec), is_ready))
         services.children.append(waiting[-1][0])
     for child, is_ready in waiting:
@@ -79,30 +79,32 @@ def start(
 
 
 def _wait_for(tree: Tree, child: Child, is_ready: Callable[[], bool], *, durable: bool) -> None:
-    """Wait for one service.
+    """Wait until a service is ready.
 
     A durable run continues without Redis, and retries PostgreSQL while there is a copy to serve.
     """
-    goes_on = child.spec.optional and durable
-    seconds = _REDIS_SECONDS if goes_on else _START_SECONDS
+    can_continue = child.spec.optional and durable
+    seconds = _REDIS_SECONDS if can_continue else _START_SECONDS
     while not tree.wait_until(is_ready, seconds, ask=0.02):
-        late = f"{child.spec.name} did not get ready within {seconds} s."
-        if not goes_on and tree.may_give_up():
-            raise CannotRun(f"{late} Its last lines:{child.last_words()}")
-        tree.terminal.say(f"{late} The run goes on, and retries it.")
-        if goes_on:
+        message = f"{child.spec.name} did not get ready within {seconds} s."
+        if not can_continue and tree.may_give_up():
+            raise CannotRun(f"{message} Its last lines:{child.format_tail()}")
+        tree.terminal.say(f"{message} The run goes on, and retries it.")
+        if can_continue:
             return
 
 
-def publish(tree: Tree, place: Layout, services: Services) -> None:
-    """Publish the embedded services' addresses to `manage.py` in other shells."""
-    ours = {child.spec.name for child in services.children}
+def publish_addresses(tree: Tree, place: Layout, services: Services) -> None:
+    """Write the embedded services' addresses to a file for `manage.py` in other shells."""
+    embedded_names = {child.spec.name for child in services.children}
     content: dict[str, str | int | None] = {
-        "database_url": services.addresses["DATABASE_URL"] if "postgres" in ours else None,
+        "database_url": services.addresses["DATABASE_URL"]
+        if "postgres" in embedded_names
+        else None,
         "database_owner_url": (
-            services.addresses["DATABASE_OWNER_URL"] if "postgres" in ours else None
+            services.addresses["DATABASE_OWNER_URL"] if "postgres" in embedded_names else None
         ),
-        "redis_url": services.addresses["REDIS_URL"] if "redis" in ours else None,
+        "redis_url": services.addresses["REDIS_URL"] if "redis" in embedded_names else None,
         "supervisor_pid": os.getpid(),
     }
     try:

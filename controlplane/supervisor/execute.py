@@ -1,4 +1,4 @@
-"""`exec`: a command with PostgreSQL and Redis of its own, which are gone when it ends."""
+"""`exec`: run a command with temporary PostgreSQL and Redis servers."""
 
 import contextlib
 import os
@@ -20,44 +20,43 @@ from .file_lock import Lock, remove_abandoned
 
 _PREFIX = "switchgear-exec-"
 _STOP_SECONDS = 5
-# Tests run with the product's defaults: they must not use the services that the shell is configured
-# for.
+# Tests run with the product's defaults and must not use services configured in the shell.
 _NOT_FOR_TESTS = {
     *("DATABASE_OWNER_URL", "DATABASE_POOL", "PORT", "ALLOWED_HOSTS", "ENVIRONMENT_NAME"),
     *("SECRET_KEY", "SECRET_KEY_FALLBACKS", "SWITCHGEAR_ADMIN_PASSWORD"),
     *("HTTPS_ONLY", "TIME_ZONE", "PUBLIC_URL", "PROBE_ALLOW", "PROMETHEUS_ALLOW"),
     *transports.variable_names(),
     *("MAKEFLAGS", "MFLAGS", "MAKELEVEL"),
-    # Without this, every process that a test starts would compile all modules again.
+    # Otherwise, every process started by a test would compile all modules again.
     "PYTHONDONTWRITEBYTECODE",
 }
 
 
 def execute(terminal: Terminal, command: Sequence[str]) -> int:
-    """Return the exit code of `command`; raises `CannotRun` if it or a service can't be started."""
-    with contextlib.ExitStack() as kept:
-        place = layout.prepare(kept.enter_context(_temporary()) / "data")
+    """Return the exit code of `command`; raise `CannotRun` if it or a service can't be started."""
+    with contextlib.ExitStack() as stack:
+        place = layout.create_layout(stack.enter_context(_temporary_folder()) / "data")
         services = Services()
-        tree = kept.enter_context(Tree(terminal))
+        tree = stack.enter_context(Tree(terminal))
         given = {name: os.environ.get(f"TEST_{name}", "") for name in embedded.VARIABLES}
         home = place.data
         if not given["DATABASE_URL"]:
-            home = kept.enter_context(identity.cluster_home(place.data, temporary=True))
-        kept.callback(services.stop, tree)
+            home = stack.enter_context(identity.cluster_home(place.data, temporary=True))
+        stack.callback(services.stop, tree)
         try:
-            embedded.start(tree, services, place, home, given, durable=False)
-            child = tree.launch(_spec(command, place.data, services))
+            embedded.start_services(tree, services, place, home, given, durable=False)
+            child = tree.launch(_command_spec(command, place.data, services))
             return _wait(tree, child)
         except StopRequested:
             return 128 + (tree.stop_signal or 0)
 
 
-def _spec(command: Sequence[str], data: Path, services: Services) -> ChildSpec:
-    kept = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_TESTS}
+def _command_spec(command: Sequence[str], data: Path, services: Services) -> ChildSpec:
+    stack = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_TESTS}
     return ChildSpec(
         name=command[0],
         command=tuple(command),
-        environment={**kept, **services.addresses, "SWITCHGEAR_DATA_DIR": str(data)},
+        environment={**stack, **services.addresses, "SWITCHGEAR_DATA_DIR": str(data)},
         directory=Path.cwd(),
         attached=True,
     )
@@ -67,7 +66,7 @@ def _wait(tree: Tree, child: Child) -> int:
     try:
         tree.wait_until(lambda: not child.is_alive, None)
     except StopRequested:
-        if tree.stop_signal is not None and not _terminal_told_it():
+        if tree.stop_signal is not None and not _has_received_interrupt():
             child.send(tree.stop_signal)
         tree.stop([child], _STOP_SECONDS, tell=False)
         raise
@@ -75,18 +74,18 @@ def _wait(tree: Tree, child: Child) -> int:
     return 128 - code if code < 0 else code
 
 
-def _terminal_told_it() -> bool:
+def _has_received_interrupt() -> bool:
     """Return True if the command received Ctrl-C too, as the terminal's foreground group."""
     return sys.stdin is not None and sys.stdin.isatty() and os.tcgetpgrp(0) == os.getpgrp()
 
 
 @contextlib.contextmanager
-def _temporary() -> Iterator[Path]:
+def _temporary_folder() -> Iterator[Path]:
     """Create a locked directory for this run, and remove those of killed runs."""
     remove_abandoned(Path(tempfile.gettempdir()), _PREFIX)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     if os.geteuid() == 0:
-        folder.chmod(0o711)  # for PostgreSQL's own user to pass through
+        folder.chmod(0o711)  # PostgreSQL's own user must reach its folder below.
     lock = Lock(folder / "lock")
     try:
         yield folder

@@ -1,8 +1,8 @@
-"""Reasons a run can't start or continue."""
+"""Exceptions that end a run."""
 
 
 class CannotRun(Exception):
-    """An error that ends the run; its text is shown in the terminal unchanged."""
+    """Raised if a run can't start or continue; the text is shown in the terminal unchanged."""
 
     def __init__(self, reason: str, exit_code: int = 1) -> None:
         super().__init__(reason)

@@ -1,4 +1,4 @@
-"""A file lock that allows one run per data directory; it is released when its process ends."""
+"""File lock that allows one run per data directory; it is released when its process ends."""
 
 import contextlib
 import fcntl
@@ -11,12 +11,12 @@ from pathlib import Path
 from .failure import CannotRun
 from .output import DISK_ERRORS
 
-# Younger than this, a folder may just not have got its lock yet.
-_SURELY_LOCKED_SECONDS = 600
+# A younger folder may not be locked yet.
+_MIN_ABANDONED_SECONDS = 600
 
 
-class Busy(CannotRun):
-    """Another run holds the lock."""
+class LockHeld(CannotRun):
+    """Raised if another run holds the lock."""
 
 
 class Lock:
@@ -27,20 +27,20 @@ class Lock:
         self._descriptor = _acquire(path)
 
     def release(self) -> None:
-        # Unlinked while still held: waiters notice that the path is another file. On a read-only
-        # disk the file stays, which does no harm: nobody holds the lock.
+        # Unlinked while locked, so that waiting processes notice that the path is another file. On
+        # a read-only disk the unlocked file stays, which does no harm.
         with contextlib.suppress(OSError):
             self.path.unlink(missing_ok=True)
         os.close(self._descriptor)
 
 
 def remove_abandoned(parent: Path, prefix: str) -> None:
-    """Remove the folders `prefix*` under `parent` whose run was killed: their `lock` is free."""
+    """Remove the folders `prefix*` under `parent` whose lock is free, as their run was killed."""
     for folder in parent.glob(f"{prefix}*"):
-        with contextlib.suppress(OSError, Busy):
-            found = folder.stat()
-            young = time.time() - found.st_mtime < _SURELY_LOCKED_SECONDS
-            if found.st_uid == os.geteuid() and not young:
+        with contextlib.suppress(OSError, LockHeld):
+            status = folder.stat()
+            is_young = time.time() - status.st_mtime < _MIN_ABANDONED_SECONDS
+            if status.st_uid == os.geteuid() and not is_young:
                 lock = Lock(folder / "lock")
                 shutil.rmtree(folder, ignore_errors=True)
                 lock.release()
@@ -57,8 +57,8 @@ def _acquire(path: Path) -> int:
                 holder = os.read(descriptor, 32).decode(errors="replace").strip()
             os.close(descriptor)
             who = f"process {holder}" if holder else "another process"
-            raise Busy(f"already running here: {who} holds {path}", exit_code=2) from None
-        if _is_still(path, descriptor):
+            raise LockHeld(f"already running here: {who} holds {path}", exit_code=2) from None
+        if _is_current(path, descriptor):
             with contextlib.suppress(OSError):  # The process id is only for people.
                 os.ftruncate(descriptor, 0)
                 os.write(descriptor, f"{os.getpid()}\n".encode())
@@ -76,7 +76,7 @@ def _open(path: Path) -> int:
         return os.open(path if path.exists() else path.parent, os.O_RDONLY)
 
 
-def _is_still(path: Path, descriptor: int) -> bool:
+def _is_current(path: Path, descriptor: int) -> bool:
     if stat.S_ISDIR(os.fstat(descriptor).st_mode):
         return True
     try:

@@ -1,9 +1,9 @@
-"""The user PostgreSQL runs as, and a data directory that user can reach.
+"""The user that PostgreSQL runs as, and a data directory that this user can reach.
 
-PostgreSQL refuses to run as root. Started by root it runs as `postgres` if the machine has that
-user, since it owns only databases, else as `nobody`, which every machine has; an existing cluster
-keeps its owner. No user is created and no directory of another owner is opened up: if this user
-can't reach the data directory, its files go to a private one under `/var/lib/switchgear`.
+PostgreSQL refuses to run as root. If started by root, it runs as the machine's user `postgres`, or
+else as `nobody`; an existing cluster keeps its owner. No user is created and no directory of
+another owner is opened: if the user can't reach the data directory, the cluster is placed in a
+private directory under `/var/lib/switchgear`.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ _TEMPORARY = "exec-"
 
 @dataclass(frozen=True)
 class ServiceUser:
-    """A user of the machine without rights."""
+    """An unprivileged user of the machine."""
 
     name: str
     uid: int
@@ -35,7 +35,7 @@ class ServiceUser:
 
 
 def service_user(cluster: Path) -> ServiceUser | None:
-    """Return the user for `cluster`; None means the current one."""
+    """Return the user for `cluster`, or None for the current user."""
     if os.geteuid() != 0:
         return None
     if (marker := cluster / "PG_VERSION").exists():
@@ -50,8 +50,8 @@ def service_user(cluster: Path) -> ServiceUser | None:
     raise CannotRun("PostgreSQL can't run as root and there is neither `postgres` nor `nobody`")
 
 
-def reaches(user: ServiceUser | None, path: Path) -> bool:
-    """Return True if the kernel lets `user` enter a directory, or execute a file."""
+def can_execute(user: ServiceUser | None, path: Path) -> bool:
+    """Return True if `user` may enter a directory or execute a file, by a check of the kernel."""
     if user is None:
         return os.access(path, os.X_OK)
     child = os.fork()
@@ -70,18 +70,18 @@ def reaches(user: ServiceUser | None, path: Path) -> bool:
 
 @contextlib.contextmanager
 def cluster_home(data: Path, *, temporary: bool = False) -> Iterator[Path]:
-    """The folder that holds the cluster: the data directory unless its user can't go there.
+    """Yield the parent folder of the cluster: the data directory, if its user can reach it.
 
-    Any other one is locked (a copied checkout remembers its original's), and a `temporary` one
-    is removed at the end.
+    Another folder is locked, because a copied checkout refers to the original's folder; a
+    `temporary` folder is removed at the end.
     """
-    home = _remembered(data)
-    if home is None and reaches(service_user(data / "postgres"), data):
+    home = _read_pointer(data)
+    if home is None and can_execute(service_user(data / "postgres"), data):
         yield data
         return
     remove_abandoned(STATE, _TEMPORARY)
     if home is None:
-        home = _new_private_home(_TEMPORARY if temporary else "")
+        home = _create_private_home(_TEMPORARY if temporary else "")
         (data / _POINTER).write_text(f"{home}\n")
     lock = Lock(home / "lock")
     try:
@@ -92,8 +92,8 @@ def cluster_home(data: Path, *, temporary: bool = False) -> Iterator[Path]:
         lock.release()
 
 
-def _new_private_home(prefix: str) -> Path:
-    """Create a directory with an unguessable name that can be traversed but not listed."""
+def _create_private_home(prefix: str) -> Path:
+    """Create a directory with an unguessable name that can be entered but not listed."""
     home = STATE / f"{prefix}{secrets.token_hex(12)}"
     try:
         for folder in (STATE, home):
@@ -105,7 +105,7 @@ def _new_private_home(prefix: str) -> Path:
     return home
 
 
-def _remembered(data: Path) -> Path | None:
+def _read_pointer(data: Path) -> Path | None:
     try:
         home = Path((data / _POINTER).read_text().strip())
     except FileNotFoundError:

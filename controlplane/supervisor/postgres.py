@@ -1,4 +1,4 @@
-"""Embedded PostgreSQL: one server on a loopback port, two logins, SCRAM for everything."""
+"""Embedded PostgreSQL: one server on a loopback port, with two logins by SCRAM."""
 
 import signal
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from controlplane.supervisor.layout import Layout, new_password
 
 _SETTINGS = {
     "listen_addresses": ports.HOST,
-    # Socket paths are bounded to some 100 bytes, a checkout's path is not.
+    # No socket, because its path is limited to about 100 bytes.
     "unix_socket_directories": "",
-    "max_connections": "200",  # Four web processes, each with its pool of 24, and all others.
+    "max_connections": "200",  # Four web processes with a pool of 24 each, and other processes.
     "log_line_prefix": "%m [%p] %q%u@%d ",
     "log_checkpoints": "off",
     # Failed statements may contain secrets, such as password hashes, so they aren't logged.
     "log_min_error_statement": "panic",
     "log_timezone": "UTC",
     "timezone": "UTC",
-    # A statement waiting for a lock ends when the process that sent it was killed.
+    # Ends statements that wait for a lock after their client was killed.
     "client_connection_check_interval": "2s",
 }
 _THROW_AWAY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
@@ -28,7 +28,7 @@ _THROW_AWAY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": 
 
 @dataclass(frozen=True)
 class Postgres:
-    """A cluster that is ready to be served, on its port for the whole run."""
+    """A cluster that is ready to be started, on its port for the whole run."""
 
     cluster: Cluster
     programs: binaries.Binaries
@@ -72,30 +72,32 @@ class Postgres:
         )
 
 
-def prepare(layout: Layout, home: Path, *, durable: bool) -> Postgres:
-    """Make the cluster under `home` unless it exists; raises `CannotRun`."""
+def prepare_server(layout: Layout, home: Path, *, durable: bool) -> Postgres:
+    """Create the cluster under `home` unless it exists; raise `CannotRun` if that fails."""
     directory = home / "postgres"
-    its_cluster = Cluster(directory, identity.service_user(directory), durable)
-    programs = binaries.usable_by(its_cluster.user, binaries.find(its_cluster.major), home)
-    passwords = _passwords(layout, its_cluster, programs)
+    data_cluster = Cluster(directory, identity.service_user(directory), durable)
+    programs = binaries.usable_by(data_cluster.user, binaries.find(data_cluster.major), home)
+    passwords = _prepare_passwords(layout, data_cluster, programs)
     return Postgres(
-        its_cluster, programs, passwords, ports.pick_free(), layout.log / "postgres.log"
+        data_cluster, programs, passwords, ports.pick_free(), layout.log / "postgres.log"
     )
 
 
-def _passwords(layout: Layout, its_cluster: Cluster, programs: binaries.Binaries) -> dict[str, str]:
+def _prepare_passwords(
+    layout: Layout, data_cluster: Cluster, programs: binaries.Binaries
+) -> dict[str, str]:
     """Return both logins' passwords, created on first use.
 
     The order of writes lets the next start recover from a kill in between.
     """
     roles = (cluster.OWNER, cluster.APPLICATION)
-    kept = {role: layout.secret(role) for role in roles}
-    passwords = {role: word or new_password() for role, word in kept.items()}
-    exists = its_cluster.major is not None
-    if exists and passwords != kept:
-        its_cluster.change_passwords(programs, passwords)
-    for role, word in passwords.items():
-        layout.keep_secret(role, word)
+    stored = {role: layout.secret(role) for role in roles}
+    passwords = {role: password or new_password() for role, password in stored.items()}
+    exists = data_cluster.major is not None
+    if exists and passwords != stored:
+        data_cluster.change_passwords(programs, passwords)
+    for role, password in passwords.items():
+        layout.keep_secret(role, password)
     if not exists:
-        its_cluster.create(programs, passwords)
+        data_cluster.create(programs, passwords)
     return passwords

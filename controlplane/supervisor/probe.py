@@ -1,7 +1,7 @@
-"""Wait until the web process has started: `python -m … URL HOST SECONDS`.
+"""Waits until the web process has started: `python -m … URL HOST SECONDS`.
 
-A separate child, so that a slow answer blocks nothing. Exits with 0 when the answer is 200, else
-prints the last one.
+It is a separate child, so that a slow response blocks nothing. It exits with 0 on a response with
+status 200, else prints the last problem.
 """
 
 import http.client
@@ -11,26 +11,26 @@ from urllib.parse import urlsplit
 
 
 def wait_until_ready(url: str, host: str, seconds: float) -> str | None:
-    """Return None once `url` answers 200; at the timeout, its last failure."""
+    """Return None once `url` responds with 200, or the last problem after the timeout."""
     deadline = time.monotonic() + seconds
     while True:
-        said = ask(url, host)
-        if said is None or time.monotonic() > deadline:
-            return said
+        problem = send_request(url, host)
+        if problem is None or time.monotonic() > deadline:
+            return problem
         time.sleep(0.1)
 
 
-def ask(url: str, host: str) -> str | None:
-    """Send one request and return the problem; `host` is a name the application accepts."""
+def send_request(url: str, host: str) -> str | None:
+    """Send one request and return its problem, if any; `host` is a name in ALLOWED_HOSTS."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=5)
     try:
         headers = {"Host": host, "X-Forwarded-Proto": "https"}
         connection.request("GET", parts.path, headers=headers)
-        answer = connection.getresponse()
-        if answer.status == 200:
+        response = connection.getresponse()
+        if response.status == 200:
             return None
-        return f"{answer.status} {answer.read(500).decode(errors='replace')}"
+        return f"{response.status} {response.read(500).decode(errors='replace')}"
     except (OSError, http.client.HTTPException) as error:
         return f"{type(error).__name__}: {error}"
     finally:
@@ -38,6 +38,6 @@ def ask(url: str, host: str) -> str | None:
 
 
 if __name__ == "__main__":
-    last_answer = wait_until_ready(sys.argv[1], sys.argv[2], float(sys.argv[3]))
-    if last_answer is not None:
-        sys.exit(last_answer)
+    last_problem = wait_until_ready(sys.argv[1], sys.argv[2], float(sys.argv[3]))
+    if last_problem is not None:
+        sys.exit(last_problem)

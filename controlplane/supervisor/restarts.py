@@ -1,4 +1,4 @@
-"""Restart delays for children that died, and the limit of deaths."""
+"""Restart delays of children that died, and the limit of deaths."""
 
 from dataclasses import dataclass
 
@@ -11,14 +11,14 @@ STEADY_SECONDS = 30.0
 
 @dataclass
 class Restarts:
-    """The deaths of one child, counted."""
+    """Counts of a child's deaths."""
 
     in_a_row: int = 0
     quick_in_a_row: int = 0
 
     @property
     def is_failing(self) -> bool:
-        """True once the child has died `QUICK_DEATHS_ALLOWED` times in a row soon after a start."""
+        """True if the child has died `QUICK_DEATHS_ALLOWED` times in a row soon after its start."""
         return self.quick_in_a_row >= QUICK_DEATHS_ALLOWED
 
     def delay_seconds(self, lived_seconds: float) -> float:
@@ -26,8 +26,8 @@ class Restarts:
 
         The delay doubles with each death and is reset once the child has run steadily.
         """
-        quick = lived_seconds < QUICK_DEATH_SECONDS
-        self.quick_in_a_row = self.quick_in_a_row + 1 if quick else 0
+        is_quick = lived_seconds < QUICK_DEATH_SECONDS
+        self.quick_in_a_row = self.quick_in_a_row + 1 if is_quick else 0
         self.in_a_row = 1 if lived_seconds >= STEADY_SECONDS else self.in_a_row + 1
         doublings = min(self.in_a_row - 1, 16)
         return float(min(FIRST_DELAY_SECONDS * 2**doublings, MAX_DELAY_SECONDS))

@@ -1,4 +1,4 @@
-"""`run`: a whole installation, from its services to the sign-in message."""
+"""`run`: starts a whole installation, from PostgreSQL and Redis to the welcome text."""
 
 import contextlib
 import json
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from controlplane import environment
 from controlplane.environment import Environment
 from controlplane.supervisor import application, embedded, identity, layout, ports
-from controlplane.supervisor.application import Application
+from controlplane.supervisor.application import RunPlan
 from controlplane.supervisor.child import Child, ChildSpec
 from controlplane.supervisor.embedded import Services
 from controlplane.supervisor.failure import CannotRun, StopRequested
@@ -18,98 +18,100 @@ from controlplane.supervisor.tree import Tree
 
 from .file_lock import Lock
 
-Build = Callable[[Environment, Layout, Mapping[str, str]], Application]
+Build = Callable[[Environment, Layout, Mapping[str, str]], RunPlan]
 
 APPLICATION_STOP_SECONDS = 5
 _STAND_IN_STOP_SECONDS = 6
 _STEP_AGAIN_SECONDS = 5
-_WRONG_SETTING = 2  # Exit code of a process that names a wrong setting: retrying is no use.
+_WRONG_SETTING = 2  # Exit code for an invalid setting, after which a retry is useless.
 
 
 def run(
     terminal: Terminal,
-    build: Build = application.build,
+    build: Build = application.build_plan,
     stop_seconds: float = APPLICATION_STOP_SECONDS,
 ) -> int:
-    """Bring everything up and keep it up until a signal. Raises `CannotRun`, `WrongVariable`."""
-    settings = environment.read()
+    """Start everything and supervise it until a signal; raise `CannotRun` or `WrongVariable`."""
+    settings = environment.read_environment()
     application.web_workers()
-    port_keeper = ports.reserve(settings.port)
-    place = layout.prepare(settings.data_dir)
-    with contextlib.ExitStack() as kept:
+    port_keeper = ports.reserve_port(settings.port)
+    place = layout.create_layout(settings.data_dir)
+    with contextlib.ExitStack() as stack:
         if port_keeper is not None:
-            kept.enter_context(port_keeper)
-        kept.callback(Lock(place.run / "lock").release)
-        _forget_services(place)
+            stack.enter_context(port_keeper)
+        stack.callback(Lock(place.run / "lock").release)
+        _remove_addresses(place)
         copy = place.data / "snapshot" / "current"
         # While there is a copy to serve, the data plane continues whatever else fails.
-        tree = kept.enter_context(Tree(terminal, may_give_up=lambda: not copy.exists()))
+        tree = stack.enter_context(Tree(terminal, may_give_up=lambda: not copy.exists()))
         given = {name: os.environ.get(name, "") for name in embedded.VARIABLES}
         home = place.data
         if not given["DATABASE_URL"]:
-            home = kept.enter_context(identity.cluster_home(place.data))
+            home = stack.enter_context(identity.cluster_home(place.data))
         services = Services()
-        kept.callback(services.stop, tree)
+        stack.callback(services.stop, tree)
         processes: list[Child] = []
-        kept.callback(lambda: tree.stop(processes, stop_seconds))
+        stack.callback(lambda: tree.stop(processes, stop_seconds))
         try:
-            apps: list[Application] = []
+            plans: list[RunPlan] = []
             stand_ins: list[Child] = []
 
-            def addressed() -> None:
-                app = build(settings, place, services.addresses)
-                apps.append(app)
-                if app.stand_in is not None and copy.exists():
-                    stand_ins.append(tree.supervise(app.stand_in))
+            def build_plan() -> None:
+                plan = build(settings, place, services.addresses)
+                plans.append(plan)
+                if plan.stand_in is not None and copy.exists():
+                    stand_ins.append(tree.supervise(plan.stand_in))
 
-            embedded.start(tree, services, place, home, given, durable=True, addressed=addressed)
-            kept.callback(_forget_services, place)
-            embedded.publish(tree, place, services)
-            _serve(tree, settings, apps[0], processes, stand_ins)
+            embedded.start_services(
+                tree, services, place, home, given, durable=True, addressed=build_plan
+            )
+            stack.callback(_remove_addresses, place)
+            embedded.publish_addresses(tree, place, services)
+            _run_application(tree, settings, plans[0], processes, stand_ins)
         except StopRequested:
             terminal.say("stopping")
     return 0
 
 
-def _forget_services(place: Layout) -> None:
+def _remove_addresses(place: Layout) -> None:
     with contextlib.suppress(OSError):  # Its process id shows that it is out of date.
         (place.run / "services.json").unlink(missing_ok=True)
 
 
-def _serve(
+def _run_application(
     tree: Tree,
     settings: Environment,
-    app: Application,
+    plan: RunPlan,
     processes: list[Child],
     stand_ins: list[Child],
 ) -> None:
     account = {}
-    beside = tree.launch(app.beside)
-    for step in app.steps:
-        done = _complete(tree, step)
+    beside = tree.launch(plan.beside)
+    for step in plan.steps:
+        done = _run_step(tree, step)
         if step.keeps_stdout:
-            account = _account(step.name, done.stdout)
+            account = _parse_account(step.name, done.stdout)
     tree.wait_until(lambda: not beside.is_alive, None)
     _check(beside)
-    processes.extend(tree.supervise(spec) for spec in app.processes)
-    while (asked := tree.run_once(app.probe, application.READY_SECONDS + 10)).exit_code != 0:
-        wrote = "".join(f"\n{c.spec.name}:{c.last_words()}" for c in processes if c.tail)
-        late = (
+    processes.extend(tree.supervise(spec) for spec in plan.processes)
+    while (probe := tree.run_once(plan.probe, application.READY_SECONDS + 10)).exit_code != 0:
+        outputs = "".join(f"\n{c.spec.name}:{c.format_tail()}" for c in processes if c.tail)
+        message = (
             f"the web process did not get ready within {application.READY_SECONDS} s;"
-            f" its last answer:{asked.last_words()}{wrote}"
+            f" its last answer:{probe.format_tail()}{outputs}"
         )
         if tree.may_give_up():
-            raise CannotRun(late)
-        tree.terminal.say(late)
+            raise CannotRun(message)
+        tree.terminal.say(message)
     for stand_in in stand_ins:
         tree.retire(stand_in, _STAND_IN_STOP_SECONDS)
-    tree.terminal.show(_welcome(settings, account) + app.says)
-    processes.extend(tree.supervise(spec) for spec in app.later)
+    tree.terminal.show(_welcome(settings, account) + plan.says)
+    processes.extend(tree.supervise(spec) for spec in plan.later)
     tree.wait_until(lambda: False, None)
 
 
-def _complete(tree: Tree, step: ChildSpec) -> Child:
-    """Run a step until it succeeds; a failure ends the run if there is no copy to serve."""
+def _run_step(tree: Tree, step: ChildSpec) -> Child:
+    """Run a step until it succeeds; raise `CannotRun` on failure if there is no copy to serve."""
     delay = _STEP_AGAIN_SECONDS
     while True:
         done = tree.run_once(step)
@@ -118,18 +120,18 @@ def _complete(tree: Tree, step: ChildSpec) -> Child:
             return done
         tree.terminal.say(
             f"{step.name} failed ({done.describe_end()}); trying again in {delay} s:"
-            f"{done.last_words()}"
+            f"{done.format_tail()}"
         )
         tree.wait_until(lambda: False, delay)
 
 
 def _check(step: Child) -> None:
     if step.exit_code != 0:
-        raise CannotRun(f"{step.spec.name} failed ({step.describe_end()}):{step.last_words()}")
+        raise CannotRun(f"{step.spec.name} failed ({step.describe_end()}):{step.format_tail()}")
 
 
-def _account(step: str, said: bytes) -> dict[str, str | None]:
-    lines = said.decode(errors="replace").strip().splitlines()
+def _parse_account(step: str, stdout: bytes) -> dict[str, str | None]:
+    lines = stdout.decode(errors="replace").strip().splitlines()
     try:
         account = json.loads(lines[-1])
         return {key: account.get(key) for key in ("user", "password", "note")}

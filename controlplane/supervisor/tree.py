@@ -1,7 +1,7 @@
-"""The loop that supervises the children: it reads their output, reaps and restarts them.
+"""The loop that supervises child processes: it reads their output, reaps and restarts them.
 
-It is single-threaded, so that every fork comes from the main thread (see `lifeline`) and no lock is
-held across one.
+It is single-threaded, so that every fork comes from the main thread (see `lifeline`) while no lock
+is held.
 """
 
 import contextlib
@@ -21,16 +21,16 @@ from controlplane.supervisor.failure import CannotRun, StopRequested
 from controlplane.supervisor.output import RotatingFile, Terminal
 from controlplane.supervisor.restarts import QUICK_DEATH_SECONDS, QUICK_DEATHS_ALLOWED
 
-_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _IDLE_SECONDS = 1.0
-_ASK_AGAIN_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 _DEATHS_BETWEEN_REASONS = 60  # A child that keeps dying is reported about every five minutes.
 
 
 class Tree:
-    """The processes of a run, as a context manager: all have ended when it is left.
+    """The processes of a run, as a context manager that ends all of them on exit.
 
-    A child that keeps dying ends the run only while `may_give_up` holds.
+    A child that keeps dying ends the run only while `may_give_up` returns True.
     """
 
     def __init__(self, terminal: Terminal, may_give_up: Callable[[], bool] = lambda: True) -> None:
@@ -49,17 +49,17 @@ class Tree:
             end.setblocking(False)
         self._selector.register(self._awake, selectors.EVENT_READ)
         signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda _signum, _frame: None)  # only to wake the loop
-        for signum in _ENDING:
+        signal.signal(signal.SIGCHLD, lambda _signum, _frame: None)  # Only wakes the loop.
+        for signum in _STOP_SIGNALS:
             if signum == signal.SIGHUP and signal.getsignal(signum) is signal.SIG_IGN:
-                continue  # nohup
+                continue  # Started by nohup.
             signal.signal(signum, self._note_signal)
         lifeline.adopt_orphans()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop(self._supervised, grace_seconds=0)
-        self._end_orphans()
+        self._kill_orphans()
         for log in self._logs.values():
             log.close()
         self.terminal.drain(seconds=0.5)
@@ -69,7 +69,7 @@ class Tree:
         self._waker.close()
 
     def supervise(self, spec: ChildSpec) -> Child:
-        """Start a child that is to run until the end; it starts again whenever it dies."""
+        """Start a child that runs until the end and is restarted whenever it dies."""
         child = self._new(spec)
         child.start_at = time.monotonic()
         self._supervised.append(child)
@@ -77,10 +77,10 @@ class Tree:
         return child
 
     def retire(self, child: Child, grace_seconds: float) -> None:
-        """Stop one supervised child for good while the others go on."""
+        """Stop one supervised child for good."""
         self._supervised.remove(child)
         child.send(child.spec.stop_signal)
-        if not self.wait_until(lambda: not child.is_alive, grace_seconds, ask=_ASK_AGAIN_SECONDS):
+        if not self.wait_until(lambda: not child.is_alive, grace_seconds, ask=_POLL_SECONDS):
             child.kill_group()
 
     def launch(self, spec: ChildSpec) -> Child:
@@ -102,22 +102,22 @@ class Tree:
     def wait_until(
         self, condition: Callable[[], bool], timeout_seconds: float | None, *, ask: float = 1.0
     ) -> bool:
-        """Run the loop until `condition` holds, checked every `ask` seconds; False on a timeout.
+        """Run the loop until `condition` holds, checked every `ask` seconds; False on timeout.
 
-        Raises `StopRequested` on a signal, and `CannotRun` when a supervised child died too often
-        and the run may give up.
+        Raises `StopRequested` on a signal, and `CannotRun` if a supervised child died too often and
+        the run may give up.
         """
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         while not condition():
             if deadline is not None and time.monotonic() >= deadline:
                 return False
-            self._turn(ask)
+            self._run_iteration(ask)
         return True
 
     def stop(self, children: Iterable[Child], grace_seconds: float, *, tell: bool = True) -> None:
         """Terminate `children` together, and kill them after `grace_seconds`.
 
-        With `tell` False they have been signalled already.
+        With `tell` False they have been signaled already.
         """
         children = list(children)
         was_stopping, self._stopping = self._stopping, True
@@ -125,22 +125,22 @@ class Tree:
             child.start_at = None
             if tell:
                 child.send(child.spec.stop_signal)
-        self._turn_while_alive(children, grace_seconds)
+        self._run_while_alive(children, grace_seconds)
         for child in children:
             if child.is_alive:
                 self.terminal.say(f"{child.spec.name} did not end in time and was killed")
                 child.kill_group()
-        self._turn_while_alive(children, 2.0)
+        self._run_while_alive(children, 2.0)
         self._supervised = [child for child in self._supervised if child not in children]
         self._stopping = was_stopping
 
-    def _turn_while_alive(self, children: list[Child], seconds: float) -> None:
+    def _run_while_alive(self, children: list[Child], seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while any(child.is_alive for child in children) and time.monotonic() < deadline:
-            self._turn(0.05)
+            self._run_iteration(0.05)
 
-    def _turn(self, longest: float) -> None:
-        self._select(min(longest, _IDLE_SECONDS, self._seconds_until_start()))
+    def _run_iteration(self, max_seconds: float) -> None:
+        self._select(min(max_seconds, _IDLE_SECONDS, self._seconds_until_start()))
         self._reap()
         if self.stop_signal is not None and not self._stopping:
             raise StopRequested
@@ -171,7 +171,7 @@ class Tree:
             if self._is_prepared(child):
                 self._start(child)
             else:
-                child.start_at = max(child.start_at, now + _ASK_AGAIN_SECONDS)
+                child.start_at = max(child.start_at, now + _POLL_SECONDS)
 
     def _is_prepared(self, child: Child) -> bool:
         if child.repairing is not None and child.repairing.is_alive:
@@ -205,10 +205,10 @@ class Tree:
             if pid == 0:
                 return
             child = self._running.pop(pid, None)
-            if child is not None:  # else an orphan of theirs, taken over and now gone
-                self._bury(child, os.waitstatus_to_exitcode(status))
+            if child is not None:  # Otherwise an adopted orphan ended.
+                self._handle_end(child, os.waitstatus_to_exitcode(status))
 
-    def _bury(self, child: Child, exit_code: int) -> None:
+    def _handle_end(self, child: Child, exit_code: int) -> None:
         child.finish(exit_code)
         for descriptor in child.streams:
             self._selector.unregister(descriptor)
@@ -223,7 +223,7 @@ class Tree:
         if child.restarts.is_failing:
             why = (
                 f"{name} died {deaths} times in a row within {QUICK_DEATH_SECONDS:g} s of its start"
-                f" ({end}). Its last lines:{child.last_words()}"
+                f" ({end}). Its last lines:{child.format_tail()}"
             )
             if self.may_give_up() and not child.spec.optional:
                 raise CannotRun(why)
@@ -251,7 +251,7 @@ class Tree:
     def _note_signal(self, signum: int, _frame: FrameType | None) -> None:
         self.stop_signal = self.stop_signal or signum
 
-    def _end_orphans(self) -> None:
+    def _kill_orphans(self) -> None:
         """Kill remaining descendants, including those in sessions of their own."""
         if sys.platform != "linux":
             return
@@ -259,12 +259,12 @@ class Tree:
         deadline = time.monotonic() + 1
         while time.monotonic() < deadline:
             try:
-                left = own.read_text().split()
+                remaining = own.read_text().split()
             except FileNotFoundError:
                 return
-            if not left:
+            if not remaining:
                 return
-            for pid in left:
+            for pid in remaining:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(pid), signal.SIGKILL)
             self._reap()

@@ -16,7 +16,7 @@ def put(folder: Path, *names: str) -> None:
 
 def served(static: Path) -> set[str]:
     """Return the files that `collectstatic` finds."""
-    with override_settings(STATICFILES_DIRS=assets.folders(static)):
+    with override_settings(STATICFILES_DIRS=assets.list_folders(static)):
         found = assets.Finder().list(["CVS", ".*", "*~"])
         return {f"{getattr(at, 'prefix', None) or ''}/{name}".lstrip("/") for name, at in found}
 

@@ -14,7 +14,7 @@ from controlplane.core import ticks
 def test_every_tick_goes_to_a_queue_that_workers_read():
     queues = {queue.name for queue in celery.app.conf.task_queues}
 
-    assert {tick.queue for tick in ticks.registered().values()} <= queues
+    assert {tick.queue for tick in ticks.list_ticks().values()} <= queues
 
 
 def test_beat_looks_each_second_for_ticks_that_are_due():

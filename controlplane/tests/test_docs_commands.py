@@ -39,7 +39,7 @@ def test_a_path_of_the_api_is_served(page: Path) -> None:
     assert {path for path in paths if not _is_served(path)} == set()
 
 
-@pytest.mark.parametrize("slug", [one.slug for one in library.every()])
+@pytest.mark.parametrize("slug", [one.slug for one in library.list_runbooks()])
 def test_a_link_of_a_runbook_leads_to_a_page(slug: str) -> None:
     runbook = library.find(slug)
     assert runbook is not None

@@ -36,7 +36,7 @@ def test_metrics() -> None:
         dataplane_metrics.page(State(), OPENMETRICS)[2],
     )
     told = {found for text in scraped for found in _TYPE.findall(text.decode())}
-    told |= {(one.name, one.type) for one in exposition.snapshot(17, 0.4)}
+    told |= {(one.name, one.type) for one in exposition.snapshot_metrics(17, 0.4)}
     told |= {(one.name, one.type) for one in Gate(nothing, State(), nothing).metrics()}
 
     assert _rows(_METRIC, "metrics.md") == {

@@ -8,7 +8,7 @@ PAGE = ROOT / "docs" / "settings.md"
 READ_BY = ("controlplane", "switches", "breakers", "slo", "client/switchgear", "client/demo")
 _READ = re.compile(
     r"""(?:environ|environment|variables|source)(?:\.get\(|\.setdefault\(|\[)\s*f?"([A-Z][A-Z_]+)"|"""
-    r"""\b(?:number|networks|flag|roles)\(variables,\s*"([A-Z][A-Z_]+)\""""
+    r"""\bread_(?:number|networks|flag|roles)\(\s*variables,\s*"([A-Z][A-Z_]+)\""""
 )
 _NAMED = re.compile(r"^\| ((?:`[A-Z][A-Z_]+`(?:, )?)+) \|", re.MULTILINE)
 

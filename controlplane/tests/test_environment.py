@@ -13,7 +13,7 @@ from controlplane.tests.installation import ROOT
 
 
 def read(tmp_path, **variables):
-    return environment.read({"SWITCHGEAR_DATA_DIR": str(tmp_path), **variables})
+    return environment.read_environment({"SWITCHGEAR_DATA_DIR": str(tmp_path), **variables})
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def lay():
     ramp = given.start_ramp(now, switch="feature:search")
     Job.objects.filter(pk=ramp.job_id).update(started_at=now, state="running")
     Episode.objects.filter(switch_id="feature:search").update(allow_percent=25)
-    heartbeats.beat("worker")
+    heartbeats.record_heartbeat("worker")
     dependency("core->oracle", trips_total=3)
     LetterStream.objects.create(
         server="default", name="axiom:dlq:orders", origin="axiom:orders", depth=7, found_at=now

@@ -9,7 +9,7 @@ import pytest
 from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.people import services as people
 from controlplane.accounts.tokens import services as tokens
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.tests.installation import until
@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.timeout(120),
     pytest.mark.django_db(transaction=True),
 ]
-HOUSE = system("test")
+HOUSE = system_actor("test")
 WEB, PLANE = "/api/v1/switches/", "/api/v1/snapshot"
 COMPARED_SECONDS = 2.0
 """Interval at which token tables are compared with the database."""

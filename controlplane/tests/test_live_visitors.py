@@ -16,7 +16,7 @@ from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.people import services as people
 from controlplane.accounts.people import sessions
 from controlplane.accounts.tokens import services as tokens
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.tests.installation import until
@@ -95,7 +95,7 @@ def test_who_is_no_longer_welcome_is_not_told_any_more_and_others_are(console, r
     The sockets belong to a deactivated person, one whose sessions were ended elsewhere, one with
     another role, and a program whose token was revoked.
     """
-    done: dict[str, Any] = {"actor": system("test"), "now": db_now()}
+    done: dict[str, Any] = {"actor": system_actor("test"), "now": db_now()}
     gone, elsewhere, other_role = (person("operator", f"leaves-{n}") for n in range(3))
     with ExitStack() as opened:
         leaving = {

@@ -12,7 +12,7 @@ from django.core.management import call_command
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from controlplane.core import metrics
-from controlplane.core.checks import kept_days_are_within_bounds
+from controlplane.core.checks import check_retention_periods
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
@@ -153,7 +153,7 @@ def test_retention_rule_is_in_command_setting_and_docs_check(settings: Any) -> N
 
     call_command("retention", only="teapots", stdout=out)
     settings.KEPT_DAYS = {"teapots": 20}
-    (error,) = kept_days_are_within_bounds()
+    (error,) = check_retention_periods()
 
     assert re.search(r"teapots +3 d +\d+ rows .* core_tick", out.getvalue())
     assert "teapots is kept for 2 to 9 days, not for 20." in error.msg

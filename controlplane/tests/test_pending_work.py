@@ -23,11 +23,11 @@ from switches.models import Episode, Switch
 pytestmark = pytest.mark.django_db
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
-DECLARED = {name for name, tick in ticks.registered().items() if tick.pending is not None}
+DECLARED = {name for name, tick in ticks.list_ticks().items() if tick.pending is not None}
 
 
 def is_idle(name: str) -> bool:
-    return name in ticks.without_work([name])
+    return name in ticks.find_idle([name])
 
 
 def past_expiry(now: datetime) -> None:
@@ -257,4 +257,4 @@ def test_tick_without_work_is_idle(name, create):
 
 
 def test_tick_that_declares_nothing_always_has_work():
-    assert ticks.without_work(["dlq.sample", "switches.expire"]) == {"switches.expire"}
+    assert ticks.find_idle(["dlq.sample", "switches.expire"]) == {"switches.expire"}

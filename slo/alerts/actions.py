@@ -126,7 +126,7 @@ def _request_trips(planned: Sequence[PlannedAction], now: datetime) -> None:
     for one in planned:
         if one.request in done:
             continue
-        trip_requests.ask(
+        trip_requests.request_trip(
             key=one.request,
             switch=one.action["switch"],
             source=f"{SOURCE_PREFIX}{one.slo.name}"[:MAX_SOURCE_LENGTH],
@@ -187,7 +187,7 @@ def _active_trip_requests() -> QuerySet[TripRequest]:
 
 def _end_trip_requests(requests: Iterable[TripRequest], now: datetime) -> None:
     for one in requests:
-        trip_requests.say_over(
+        trip_requests.report_cause_over(
             key=f"{one.key}{END_SUFFIX}",
             switch=one.switch,
             source=one.source,

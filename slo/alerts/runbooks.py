@@ -16,8 +16,10 @@ def find_runbook(alert: Alert) -> str:
         if source is not None and source.runbook_url:
             return source.runbook_url
     name = alert.subject if alert.kind == Alert.Kind.BURN else alert.rule
-    slug = runbooks.about(service=alert.service, kind=alert.kind, name=name, subject=alert.subject)
-    return runbooks.path(slug)
+    slug = runbooks.find_slug(
+        service=alert.service, kind=alert.kind, name=name, subject=alert.subject
+    )
+    return runbooks.page_path(slug)
 
 
 def runbook_url(alert: Alert) -> str:

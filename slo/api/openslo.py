@@ -17,7 +17,7 @@ from controlplane.core.http import json_format
 from controlplane.core.http.fields import Filters, MutationBody, Text
 from controlplane.core.http.json_format import StrictJSONParser
 from controlplane.core.http.views import ApiView, Done, mutation
-from controlplane.core.protocol import largest_body, too_large
+from controlplane.core.protocol import max_body_bytes, too_large
 from slo.objectives.openslo import exporter, services
 from slo.objectives.permissions import require_admin
 
@@ -40,7 +40,7 @@ class YamlParser(BaseParser):
         parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         request = (parser_context or {}).get("request")
-        limit = largest_body(request.path if request is not None else "")
+        limit = max_body_bytes(request.path if request is not None else "")
         body = stream.read(limit + 1)
         if len(body) > limit:
             raise too_large(limit)

@@ -47,7 +47,7 @@ def explain_unknown_window(name: str, coverage: Mapping[str, float | None], min_
     minutes = window_minutes(name)
     covered = round((coverage.get(name) or 0) * minutes)
     needed = min(minutes, max(MIN_COVERED, -(-minutes // 10)))
-    long = durations.readable(timedelta(minutes=minutes))
+    long = durations.format_readable(timedelta(minutes=minutes))
     if covered < needed:
         return f"Of the last {long}, samples cover {covered} min; {needed} are needed."
     if min_events:
@@ -56,7 +56,7 @@ def explain_unknown_window(name: str, coverage: Mapping[str, float | None], min_
 
 
 def _minutes(lasting: timedelta) -> str:
-    return durations.readable(lasting - lasting % timedelta(minutes=1))
+    return durations.format_readable(lasting - lasting % timedelta(minutes=1))
 
 
 def _no_data(slo: Slo) -> str:

@@ -74,7 +74,7 @@ def evaluate_gate(
 ) -> GateAnswer:
     """Return the answer: pass while the burn rate is at most the gate's."""
     seconds = (now - gate_window.start).total_seconds()
-    window = durations.readable(now - gate_window.start) if seconds >= 1 else "0 s"
+    window = durations.format_readable(now - gate_window.start) if seconds >= 1 else "0 s"
     evidence: dict[str, Any] = {"slo": gate_window.slo, "window": window}
     if gate_window.sli is None:
         return GateAnswer(NO_DATA, {**evidence, "why": f"there is no SLO {gate_window.slo}"})

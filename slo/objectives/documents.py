@@ -11,7 +11,7 @@ from typing import Any
 
 from controlplane.core import json_values
 from controlplane.core.errors import InvalidInput
-from controlplane.core.json_values import Errors, put
+from controlplane.core.json_values import Errors, add_error
 from slo.arithmetic.objective import Objective, json_number
 from slo.evaluation import objective_loader
 from slo.models import Slo
@@ -45,12 +45,12 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
     errors: Errors = {}
     names.check_name(name, RESERVED_NAMES, errors)
     json_values.refuse_unknown("", fields, FIELDS, errors)
-    kind = json_values.choice("kind", _given_or(fields, "kind", "availability"), KINDS, errors)
-    service = json_values.text("service", fields.get("service"), 60, errors)
+    kind = json_values.read_choice("kind", _given_or(fields, "kind", "availability"), KINDS, errors)
+    service = json_values.read_text("service", fields.get("service"), 60, errors)
     if service and not is_valid_service(service):
-        put(errors, "service", "Must be 1 to 60 of the letters, digits and signs a-z 0-9 -")
+        add_error(errors, "service", "Must be 1 to 60 of the letters, digits and signs a-z 0-9 -")
     target = _target(fields.get("target"), errors)
-    days = json_values.whole(
+    days = json_values.read_integer(
         "window_days", _given_or(fields, "window_days", 30), 1, MAX_DAYS, errors
     )
     document = {
@@ -61,13 +61,15 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
         "threshold_ms": _threshold(fields.get("threshold_ms"), kind, errors),
         "source": read_source(fields.get("source"), errors),
         "rules": read_rules(fields.get("rules"), target, days, errors),
-        "min_events": json_values.whole(
+        "min_events": json_values.read_integer(
             "min_events", _given_or(fields, "min_events", 0), 0, MAX_EVENTS, errors
         ),
         "actions": read_actions(fields.get("actions"), service, errors),
-        "description": json_values.text("description", fields.get("description"), 4000, errors),
-        "owner": json_values.text("owner", fields.get("owner"), 200, errors),
-        "runbook_url": json_values.page("runbook_url", fields.get("runbook_url"), 500, errors),
+        "description": json_values.read_text(
+            "description", fields.get("description"), 4000, errors
+        ),
+        "owner": json_values.read_text("owner", fields.get("owner"), 200, errors),
+        "runbook_url": json_values.read_url("runbook_url", fields.get("runbook_url"), 500, errors),
     }
     if errors:
         raise InvalidInput(errors)
@@ -118,20 +120,20 @@ def _target(given: Any, errors: Errors) -> Decimal:
     """Return the target, or a usable default if it is wrong, to validate the rest."""
     usable = Decimal("0.999")
     if given is None:
-        put(errors, "target", "Say which share of events shall be good, such as 0.999.")
+        add_error(errors, "target", "Say which share of events shall be good, such as 0.999.")
         return usable
     noted = len(errors)
-    value = json_values.number("target", given, None, None, errors)
+    value = json_values.read_number("target", given, None, None, errors)
     if len(errors) > noted:
         return usable
     target = Decimal(str(value))
     if not 0 < target < 1:
         meant = target / 100
         hint = f" 99.9 % is 0.999: did you mean {meant:f}?" if 1 < target < 100 else ""
-        put(errors, "target", f"Must be a share above 0 and below 1.{hint}")
+        add_error(errors, "target", f"Must be a share above 0 and below 1.{hint}")
         return usable
     if int(target.as_tuple().exponent) < -DECIMALS:
-        put(errors, "target", f"At most {DECIMALS} decimals.")
+        add_error(errors, "target", f"At most {DECIMALS} decimals.")
         return usable
     return target
 
@@ -139,14 +141,14 @@ def _target(given: Any, errors: Errors) -> Decimal:
 def _threshold(given: Any, kind: str, errors: Errors) -> float | None:
     if kind == Slo.Kind.LATENCY:
         if given is None:
-            put(errors, "threshold_ms", "Say within how many milliseconds an event is good.")
+            add_error(errors, "threshold_ms", "Say within how many milliseconds an event is good.")
             return None
-        found = json_values.number("threshold_ms", given, 0, 1e9, errors)
+        found = json_values.read_number("threshold_ms", given, 0, 1e9, errors)
         if found == 0 and "threshold_ms" not in errors:
-            put(errors, "threshold_ms", "Must be above 0.")
+            add_error(errors, "threshold_ms", "Must be above 0.")
         return found
     if given is not None and kind:
-        put(errors, "threshold_ms", "Only an SLO of kind latency has one.")
+        add_error(errors, "threshold_ms", "Only an SLO of kind latency has one.")
     return None
 
 

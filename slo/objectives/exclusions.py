@@ -100,7 +100,7 @@ def _whole_minutes(
     if ends_at <= starts_at:
         errors["ends_at"] = ["Must be later than the start."]
     elif ends_at - starts_at > MAX_DURATION:
-        errors["ends_at"] = [f"At most {durations.readable(MAX_DURATION)} after the start."]
+        errors["ends_at"] = [f"At most {durations.format_readable(MAX_DURATION)} after the start."]
     if not now - MAX_AGE <= starts_at <= now + MAX_AHEAD:
         errors["starts_at"] = [
             f"Must be within the last {MAX_AGE.days} or the next {MAX_AHEAD.days} days."

@@ -12,7 +12,7 @@ from controlplane.core.configuration.plans import (
     SAME,
     Change,
     Loaded,
-    edited_by_hand,
+    find_manual_edits,
 )
 from slo.models import Slo
 
@@ -33,7 +33,7 @@ def load_slo_file(
     require_admin(actor)
     parsed = slo_file.parse_slo_file(texts[slo_file.FILE])
     known = {slo.name: documents.to_document(slo) for slo in Slo.objects.present()}
-    edited = edited_by_hand(ACTIONS)
+    edited = find_manual_edits(ACTIONS)
     changes, audit_rows = [], []
     for name in sorted(parsed.slos):
         before, after = known.get(name), parsed.slos[name]

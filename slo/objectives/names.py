@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection
 
-from controlplane.core.json_values import Errors, put
+from controlplane.core.json_values import Errors, add_error
 
 MAX_NAME_LENGTH = 100
 NAME = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME_LENGTH - 1}}}"
@@ -16,9 +16,9 @@ def is_valid_name(text: str, reserved: Collection[str]) -> bool:
 
 def check_name(name: str, reserved: Collection[str], errors: Errors) -> None:
     if name in reserved:
-        put(errors, "name", "That is a page of its own; take another name.")
+        add_error(errors, "name", "That is a page of its own; take another name.")
     elif not is_valid_name(name, reserved):
-        put(
+        add_error(
             errors,
             "name",
             f"Must be 1 to {MAX_NAME_LENGTH} of the letters, digits and signs A-Z a-z 0-9 . _ - and"

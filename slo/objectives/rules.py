@@ -5,8 +5,8 @@ from decimal import Decimal
 from typing import Any
 
 from controlplane.core import json_values
-from controlplane.core.durations import canonical
-from controlplane.core.json_values import Errors, put
+from controlplane.core.durations import format_canonical
+from controlplane.core.json_values import Errors, add_error
 from slo.arithmetic.minutes import MINUTES_A_DAY, end_of, window_minutes
 from slo.arithmetic.objective import PAGE, TICKET
 
@@ -26,14 +26,14 @@ def read_rules(
     if given is None:
         found = presets.reachable_rules("default", target, window_days)
         if not found:
-            put(
+            add_error(
                 errors,
                 "rules",
                 f"The usual ones could never fire: {_max_burn_rate(target)} Give others.",
             )
         return found
     if not isinstance(given, list) or len(given) > MAX_RULES:
-        put(errors, "rules", f"Must be a list of at most {MAX_RULES}.")
+        add_error(errors, "rules", f"Must be a list of at most {MAX_RULES}.")
         return []
     rules = [
         _rule(f"rules.{place}", one, target, window_days, errors) for place, one in enumerate(given)
@@ -47,7 +47,7 @@ def read_rules(
                 Decimal(str(rule["burn_rate"])),
             )
             if (first := seen.setdefault(key, place)) != place:
-                put(errors, f"rules.{place}", f"Looks at the same as rule {first}.")
+                add_error(errors, f"rules.{place}", f"Looks at the same as rule {first}.")
     return rules
 
 
@@ -56,7 +56,7 @@ def _rule(
 ) -> dict[str, Any]:
     """Return a rule as a document, empty if it is invalid."""
     if not isinstance(given, Mapping):
-        put(errors, path, "Must be an object with long, short, burn_rate and severity.")
+        add_error(errors, path, "Must be an object with long, short, burn_rate and severity.")
         return {}
     noted = len(errors)
     json_values.refuse_unknown(path, given, FIELDS, errors)
@@ -66,13 +66,15 @@ def _rule(
         short, short_minutes = _window(f"{path}.short", given["short"], errors)
     elif long_minutes:
         short_minutes = max(1, -(-long_minutes // SHORT_DIVISOR))
-        short = canonical(end_of(short_minutes) - end_of(0))
+        short = format_canonical(end_of(short_minutes) - end_of(0))
     if long_minutes > window_days * MINUTES_A_DAY:
-        put(errors, f"{path}.long", f"Must not be longer than the period, {window_days}d.")
+        add_error(errors, f"{path}.long", f"Must not be longer than the period, {window_days}d.")
     if long_minutes and short_minutes and short_minutes >= long_minutes:
-        put(errors, f"{path}.short", "Must be shorter than the long window.")
+        add_error(errors, f"{path}.short", "Must be shorter than the long window.")
     burn_rate = _burn_rate(f"{path}.burn_rate", given.get("burn_rate"), target, errors)
-    severity = json_values.choice(f"{path}.severity", given.get("severity"), SEVERITIES, errors)
+    severity = json_values.read_choice(
+        f"{path}.severity", given.get("severity"), SEVERITIES, errors
+    )
     if len(errors) > noted:
         return {}
     return {"long": long, "short": short, "burn_rate": burn_rate, "severity": severity}
@@ -81,12 +83,12 @@ def _rule(
 def _window(path: str, given: Any, errors: Errors) -> tuple[str, int]:
     """Return the window as written, and its minutes; 0 if it is invalid."""
     if not isinstance(given, str):
-        put(errors, path, "Write how long the window is, such as 1h.")
+        add_error(errors, path, "Write how long the window is, such as 1h.")
         return "", 0
     try:
         minutes = window_minutes(given)
     except ValueError as error:
-        put(errors, path, str(error))
+        add_error(errors, path, str(error))
         return "", 0
     written = given.strip()
     return f"{int(written[:-1])}{written[-1]}", minutes
@@ -94,13 +96,13 @@ def _window(path: str, given: Any, errors: Errors) -> tuple[str, int]:
 
 def _burn_rate(path: str, given: Any, target: Decimal, errors: Errors) -> float:
     noted = len(errors)
-    value = json_values.number(path, given, None, None, errors)
+    value = json_values.read_number(path, given, None, None, errors)
     if len(errors) > noted:
         return 0
     if value <= 0:
-        put(errors, path, "Must be above 0.")
+        add_error(errors, path, "Must be above 0.")
     elif not presets.can_fire(Decimal(str(value)), target):
-        put(errors, path, f"It could never fire: {_max_burn_rate(target)}")
+        add_error(errors, path, f"It could never fire: {_max_burn_rate(target)}")
     return value
 
 

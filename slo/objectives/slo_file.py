@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from controlplane.core.configuration.files import parse
+from controlplane.core.configuration.files import parse_document
 from controlplane.core.errors import InvalidInput
-from controlplane.core.json_values import Errors, put
+from controlplane.core.json_values import Errors, add_error
 from slo.arithmetic.minutes import window_minutes
 from slo.arithmetic.objective import PAGE, TICKET, json_number
 
@@ -43,10 +43,10 @@ class SloFile:
 def parse_slo_file(text: str) -> SloFile:
     """Parse the file. Raise :class:`InvalidInput`, which names its keys."""
     errors: Errors = {}
-    given = parse(FILE, text, errors)
+    given = parse_document(FILE, text, errors)
     service = given.get("service") or ""
     if not isinstance(service, str) or (service and not documents.is_valid_service(service)):
-        put(errors, f"{FILE}: service", "Must be a service's slug, such as core.")
+        add_error(errors, f"{FILE}: service", "Must be a service's slug, such as core.")
         service = ""
     alerts = _alerts(given.get("burn_rate_alerts"), errors)
     remarks: list[str] = []
@@ -54,7 +54,7 @@ def parse_slo_file(text: str) -> SloFile:
     keys: dict[str, str] = {}
     for key, name, fields in _entries(given, service, errors):
         if name in slos:
-            put(errors, f"{FILE}: {key}", f"{name} is there already, as {keys[name]}.")
+            add_error(errors, f"{FILE}: {key}", f"{name} is there already, as {keys[name]}.")
             continue
         if "rules" not in fields and alerts is not None:
             fields["rules"] = _reachable_rules(name, fields, alerts, remarks)
@@ -94,7 +94,7 @@ def _entries(
             continue
         else:
             there = ", ".join(("p95_latency", *PARTS))
-            put(errors, path, f"Unknown; there are {there}.")
+            add_error(errors, path, f"Unknown; there are {there}.")
         if len(errors) > noted:
             continue
         name = str(key).replace("_", "-")
@@ -103,12 +103,12 @@ def _entries(
 
 def _named(given: Any, service: str, errors: Errors) -> Iterator[tuple[str, str, dict[str, Any]]]:
     if not isinstance(given, Mapping | None):
-        put(errors, f"{FILE}: slos", "Must be names with what each says.")
+        add_error(errors, f"{FILE}: slos", "Must be names with what each says.")
         return
     for name, entry in (given or {}).items():
         path = f"{FILE}: slos: {name}"
         if not isinstance(name, str) or not isinstance(entry, Mapping):
-            put(errors, path, "Must be a name with what it says.")
+            add_error(errors, path, "Must be a name with what it says.")
             continue
         fields = {"service": service, **{str(key): value for key, value in entry.items()}}
         if isinstance(fields.get("target"), str):
@@ -122,7 +122,7 @@ def _alerts(given: Any, errors: Errors) -> list[dict[str, Any]] | None:
     if given is None:
         return None
     if not isinstance(given, list):
-        put(errors, path, "Must be a list.")
+        add_error(errors, path, "Must be a list.")
         return None
     found = []
     for place, one in enumerate(given):
@@ -132,7 +132,7 @@ def _alerts(given: Any, errors: Errors) -> list[dict[str, Any]] | None:
             one = {"window": written[1], "burn_rate": burn_rate}
         if not isinstance(one, Mapping) or one.keys() - {*ALERT_FIELDS, "severity"}:
             said = "Must be {window, burn_rate, severity}, or a text: 1h burn rate > 14."
-            put(errors, f"{path}.{place}", said)
+            add_error(errors, f"{path}.{place}", said)
             continue
         rule = {field: one.get(key) for key, field in ALERT_FIELDS.items()}
         found.append({**rule, "severity": one.get("severity") or _severity(rule["long"])})
@@ -172,7 +172,7 @@ def _share(path: str, value: Any, errors: Errors) -> float | None:
         return value
     written = _SHARE.fullmatch(value.strip()) if isinstance(value, str) else None
     if written is None:
-        put(errors, path, "Must be a share, such as 99.9% or 0.999.")
+        add_error(errors, path, "Must be a share, such as 99.9% or 0.999.")
         return None
     share = Decimal(written[1])
     return json_number(share / 100 if written[2] else share)
@@ -181,6 +181,6 @@ def _share(path: str, value: Any, errors: Errors) -> float | None:
 def _milliseconds(path: str, value: Any, errors: Errors) -> float | None:
     written = _TIME.fullmatch(value.strip()) if isinstance(value, str) else None
     if written is None:
-        put(errors, path, "Must be a time with its unit, such as 300ms or 3s.")
+        add_error(errors, path, "Must be a time with its unit, such as 300ms or 3s.")
         return None
     return json_number(Decimal(written[1]) * _MILLISECONDS[written[2]])

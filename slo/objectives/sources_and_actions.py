@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from controlplane.core import durations, json_values
-from controlplane.core.json_values import Errors, put
+from controlplane.core.json_values import Errors, add_error
 from slo.models.objective import HOLD_RAMPS, PROMETHEUS, PUSH, TRIP
 from switches.scopes import GLOBAL, is_trippable
 
@@ -22,9 +22,11 @@ def read_source(given: Any, errors: Errors) -> dict[str, Any]:
     if given is None:
         return {"type": PUSH}
     if not isinstance(given, Mapping):
-        put(errors, "source", 'Must be an object, such as {"type": "push"}.')
+        add_error(errors, "source", 'Must be an object, such as {"type": "push"}.')
         return {}
-    kind = json_values.choice("source.type", given.get("type", PUSH), (PUSH, PROMETHEUS), errors)
+    kind = json_values.read_choice(
+        "source.type", given.get("type", PUSH), (PUSH, PROMETHEUS), errors
+    )
     known = ("type", "url", "good", "total") if kind != PUSH else ("type",)
     json_values.refuse_unknown("source", given, known, errors)
     if kind != PROMETHEUS:
@@ -41,27 +43,27 @@ def read_actions(given: Any, service: str, errors: Errors) -> list[dict[str, Any
     if given is None:
         return []
     if not isinstance(given, list) or len(given) > MAX_ACTIONS:
-        put(errors, "actions", f"Must be a list of at most {MAX_ACTIONS}.")
+        add_error(errors, "actions", f"Must be a list of at most {MAX_ACTIONS}.")
         return []
     found: list[dict[str, Any]] = []
     for place, one in enumerate(given):
         path = f"actions.{place}"
         if not isinstance(one, Mapping):
-            put(errors, path, 'Must be an object, such as {"do": "hold_ramps"}.')
+            add_error(errors, path, 'Must be an object, such as {"do": "hold_ramps"}.')
             continue
         action = _action(path, one, service, errors)
         if action in found:
-            put(errors, path, f"The same as action {found.index(action)}.")
+            add_error(errors, path, f"The same as action {found.index(action)}.")
         found.append(action)
     return found
 
 
 def _action(path: str, given: Mapping[str, Any], service: str, errors: Errors) -> dict[str, Any]:
-    do = json_values.choice(f"{path}.do", given.get("do"), tuple(_READERS), errors)
+    do = json_values.read_choice(f"{path}.do", given.get("do"), tuple(_READERS), errors)
     found = {
-        "on": json_values.choice(f"{path}.on", given.get("on") or "page", ON, errors),
+        "on": json_values.read_choice(f"{path}.on", given.get("on") or "page", ON, errors),
         "do": do,
-        "on_unknown": json_values.choice(
+        "on_unknown": json_values.read_choice(
             f"{path}.on_unknown", given.get("on_unknown") or "nothing", ON_UNKNOWN, errors
         ),
     }
@@ -74,9 +76,11 @@ def _action(path: str, given: Mapping[str, Any], service: str, errors: Errors) -
 def _trip(path: str, given: Mapping[str, Any], service: str, errors: Errors) -> dict[str, Any]:
     switch = given.get("switch")
     if isinstance(switch, str) and switch.startswith(f"{GLOBAL.name}:"):
-        put(errors, f"{path}.switch", "The global switch is for people to decide.")
+        add_error(errors, f"{path}.switch", "The global switch is for people to decide.")
     elif not (isinstance(switch, str) and is_trippable(switch)):
-        put(errors, f"{path}.switch", "Name the switch to stop, such as experiment:new-planner.")
+        add_error(
+            errors, f"{path}.switch", "Name the switch to stop, such as experiment:new-planner."
+        )
     return {"switch": switch, "expires_in": _expiry(path, given.get("expires_in"), errors)}
 
 
@@ -84,7 +88,7 @@ def _hold_ramps(
     path: str, given: Mapping[str, Any], service: str, errors: Errors
 ) -> dict[str, Any]:
     if not service:
-        put(errors, f"{path}.do", "Say of which service: the SLO names none.")
+        add_error(errors, f"{path}.do", "Say of which service: the SLO names none.")
     return {}
 
 
@@ -99,33 +103,35 @@ def _expiry(path: str, given: Any, errors: Errors) -> str:
         lasts = durations.parse(USUAL_EXPIRY if given is None else str(given))
         if lasts.days > MAX_DAYS or lasts.total_seconds() > MAX_DAYS * 86_400:
             raise ValueError(f"At most {MAX_DAYS} days: nobody remembers longer.")
-        return durations.canonical(lasts)
+        return durations.format_canonical(lasts)
     except ValueError as error:
-        put(errors, f"{path}.expires_in", str(error))
+        add_error(errors, f"{path}.expires_in", str(error))
         return ""
 
 
 def _server(given: Any, errors: Errors) -> str:
     """Return the base URL of a Prometheus server, including any path prefix."""
-    url = json_values.text("source.url", given, MAX_URL_LENGTH, errors)
+    url = json_values.read_text("source.url", given, MAX_URL_LENGTH, errors)
     if "source.url" in errors:
         return url
-    parts = json_values.web_address(url) if url.isascii() else None
+    parts = json_values.parse_web_url(url) if url.isascii() else None
     if parts is None:
-        put(errors, "source.url", "Must be a URL starting with http:// or https://.")
+        add_error(errors, "source.url", "Must be a URL starting with http:// or https://.")
     elif parts.username is not None or parts.password is not None:
-        put(
+        add_error(
             errors,
             "source.url",
             "Leave out user and password: everybody who looks at the SLO sees this.",
         )
     elif parts.query or parts.fragment or url[-1] in "?#":
-        put(errors, "source.url", "Leave out what comes after the path: queries are added to it.")
+        add_error(
+            errors, "source.url", "Leave out what comes after the path: queries are added to it."
+        )
     return url.rstrip("/")
 
 
 def _query(path: str, given: Any, errors: Errors) -> str:
-    query = json_values.text(path, given, MAX_QUERY_LENGTH, errors)
+    query = json_values.read_text(path, given, MAX_QUERY_LENGTH, errors)
     if not query and path not in errors:
-        put(errors, path, "Write the PromQL of a counter, such as sum(http_requests_total).")
+        add_error(errors, path, "Write the PromQL of a counter, such as sum(http_requests_total).")
     return query

@@ -9,7 +9,7 @@ from typing import Any
 
 from controlplane.core import durations
 from controlplane.core.console_urls import console_url
-from controlplane.core.runbooks.escaping import plain
+from controlplane.core.runbooks.markdown import escape_markdown
 from slo.alerts import notifications, runbooks
 from slo.arithmetic.minutes import last_ended, minute_of, window_minutes
 from slo.evaluation import budgets
@@ -34,7 +34,7 @@ def write_draft(alert: Alert, now: datetime) -> str:
     """Return the draft; until the alert resolves, it ends now."""
     stopped = incident_events.load_episodes(alert, now)
     parts = [
-        [f"# Postmortem: {plain(alert.said)}"],
+        [f"# Postmortem: {escape_markdown(alert.said)}"],
         ["## Summary", *_summary(alert, stopped, now)],
         ["## Timeline", *_timeline(incident_events.load_incident_events(alert, now))],
         ["## Root cause", *_cause(alert)],
@@ -46,23 +46,23 @@ def write_draft(alert: Alert, now: datetime) -> str:
 
 
 def _summary(alert: Alert, stopped: Sequence[Episode], now: datetime) -> Iterator[str]:
-    lasted = durations.readable((alert.resolved_at or now) - alert.opened_at)
+    lasted = durations.format_readable((alert.resolved_at or now) - alert.opened_at)
     over = (
         f"{_time(alert.resolved_at)}, after {lasted}"
         if alert.resolved_at
         else f"not yet, {lasted} after it began ({_time(now)})"
     )
-    label = f" ({plain(alert.label)})" if alert.label else ""
+    label = f" ({escape_markdown(alert.label)})" if alert.label else ""
     links = [_link("Alert", console_url(notifications.alert_path(alert)))]
     if alert.path:
-        links.append(_link(plain(alert.subject), console_url(alert.path)))
+        links.append(_link(escape_markdown(alert.subject), console_url(alert.path)))
     links.append(_link("Runbook", runbooks.runbook_url(alert)))
     yield _bullets(
         f"Began: {_time(alert.opened_at)}",
         f"Recovered: {over}",
         f"Impact scope: {_scope(alert, stopped)}",
-        f"Severity: {plain(alert.severity)}{label}",
-        f"Rule: {plain(alert.rule)}",
+        f"Severity: {escape_markdown(alert.severity)}{label}",
+        f"Rule: {escape_markdown(alert.rule)}",
         *([" · ".join(one for one in links if one)] if any(links) else []),
     )
 
@@ -83,17 +83,22 @@ def _cause(alert: Alert) -> Iterator[str]:
         yield _window_table(windows)
     elif alert.evidence:
         yield "When it opened, this was found:"
-        yield _bullets(*(f"{plain(name)}: {plain(one)}" for name, one in alert.evidence.items()))
+        yield _bullets(
+            *(
+                f"{escape_markdown(name)}: {escape_markdown(one)}"
+                for name, one in alert.evidence.items()
+            )
+        )
 
 
 def _impact(alert: Alert, stopped: Sequence[Episode], now: datetime) -> Iterator[str]:
     features = [
-        f"{plain(one.switch_id)} was stopped from {_time(one.engaged_at)}"
+        f"{escape_markdown(one.switch_id)} was stopped from {_time(one.engaged_at)}"
         + (f" to {_time(one.ended_at)}" if one.ended_at else " on")
-        + f": {plain(one.reason)}"
+        + f": {escape_markdown(one.reason)}"
         for one in stopped
     ]
-    service = f"what needs {plain(alert.service)}" if alert.service else "*which?*"
+    service = f"what needs {escape_markdown(alert.service)}" if alert.service else "*which?*"
     nested = "".join(f"\n  - {one}" for one in features)
     yield _bullets(
         "Users affected: *how many?*",
@@ -113,11 +118,13 @@ def _response(alert: Alert) -> Iterator[str]:
 def _acknowledgement(alert: Alert) -> str:
     """Return how soon the alert was acknowledged, and how soon it should have been."""
     allowed = RESPONSE_TARGETS.get(alert.severity)
-    within = f"within {durations.readable(allowed)}" if allowed else "on the next working day"
+    within = (
+        f"within {durations.format_readable(allowed)}" if allowed else "on the next working day"
+    )
     if alert.acknowledged_at is None:
         return f"Acknowledged: by nobody (it shall be {within})"
-    took = durations.readable(max(alert.acknowledged_at - alert.opened_at, timedelta(0)))
-    by = plain(alert.acknowledged_by)
+    took = durations.format_readable(max(alert.acknowledged_at - alert.opened_at, timedelta(0)))
+    by = escape_markdown(alert.acknowledged_by)
     return f"Acknowledged: by {by}, {took} after it opened (it shall be {within})"
 
 
@@ -127,7 +134,7 @@ def _scope(alert: Alert, stopped: Sequence[Episode]) -> str:
     pairs = [one.split(":", 1) for one in ids if one.partition(":")[0] in SCOPES]
     said = []
     for scope in SCOPES.values():
-        keys = [plain(key) for found, key in pairs if found == scope.name]
+        keys = [escape_markdown(key) for found, key in pairs if found == scope.name]
         if keys and scope.stops_everything:
             return scope.noun
         if keys:
@@ -155,7 +162,7 @@ def _budget(alert: Alert, now: datetime) -> str:
 def _window_table(windows: Mapping[str, Mapping[str, Any]]) -> str:
     fields = ("total", "bad", "burn_rate")
     rows = [
-        f"| {plain(name)} | {' | '.join(_figure(one.get(field)) for field in fields)} |"
+        f"| {escape_markdown(name)} | {' | '.join(_figure(one.get(field)) for field in fields)} |"
         for name, one in windows.items()
     ]
     return "\n".join(["| Window | Events | Bad | Burn rate |", "|---|---|---|---|", *rows])
@@ -163,7 +170,7 @@ def _window_table(windows: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _figure(value: Any) -> str:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return plain(f"{value:,.10g}") if is_number else "not known"
+    return escape_markdown(f"{value:,.10g}") if is_number else "not known"
 
 
 def _share(ratio: float) -> str:
@@ -171,9 +178,9 @@ def _share(ratio: float) -> str:
 
 
 def _event_text(event: IncidentEvent) -> str:
-    by = f" (by {plain(event.who)})" if event.who else ""
-    why = f": {plain(event.why)}" if event.why else ""
-    return f"{plain(event.said)}{by}{why}"
+    by = f" (by {escape_markdown(event.who)})" if event.who else ""
+    why = f": {escape_markdown(event.why)}" if event.why else ""
+    return f"{escape_markdown(event.said)}{by}{why}"
 
 
 def _time(at: datetime) -> str:

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from controlplane.core import durations
 from controlplane.core.templatetags.screen import icon
-from controlplane.core.threshold_metrics import find
+from controlplane.core.threshold_metrics import find_metric
 from slo.arithmetic.meanings import RuleMeaning
 from slo.arithmetic.minutes import window_minutes
 from slo.arithmetic.objective import PAGE
@@ -67,12 +67,12 @@ def share(value: float | Decimal | None) -> str:
 @register.filter
 def long(value: timedelta) -> str:
     """Format a duration: `43 min 12 s`."""
-    return durations.readable(value)
+    return durations.format_readable(value)
 
 
 @register.filter
 def minutes_long(minutes: int) -> str:
-    return durations.readable(timedelta(minutes=minutes))
+    return durations.format_readable(timedelta(minutes=minutes))
 
 
 @register.filter
@@ -114,7 +114,7 @@ def measured(value: float | None, alert: Alert) -> str:
     """Format a figure of a threshold rule in its unit."""
     if value is None:
         return "–"
-    known = find(alert.threshold.metric) if alert.threshold else None
+    known = find_metric(alert.threshold.metric) if alert.threshold else None
     return known[0].format(value) if known else figure(value)
 
 
@@ -133,7 +133,7 @@ def is_number(value: Any) -> bool:
 def fires(alert: Alert, now: datetime) -> str:
     """Return "now" if its rule fires, else for how long it has not."""
     quiet = now - alert.firing_at
-    return "now" if quiet < FRESH else f"not for {durations.readable(quiet)}"
+    return "now" if quiet < FRESH else f"not for {durations.format_readable(quiet)}"
 
 
 @register.simple_tag

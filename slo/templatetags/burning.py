@@ -107,7 +107,11 @@ def _describe(spark: Sparkline) -> str:
     if spark.most is None:
         return "Nothing is known of the last 24 hours"
     blind = spark.unknown_minutes
-    unknown = f"; nothing known for {durations.readable(timedelta(minutes=blind))}" if blind else ""
+    unknown = (
+        f"; nothing known for {durations.format_readable(timedelta(minutes=blind))}"
+        if blind
+        else ""
+    )
     return f"The last 24 hours: at most {times(spark.most)}{unknown}"
 
 

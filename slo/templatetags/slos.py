@@ -153,19 +153,21 @@ def events(count: float | None) -> str:
 @register.filter
 def window_long(window: str) -> str:
     """Format a window: `1h` is `1 h`."""
-    return durations.readable(timedelta(minutes=window_minutes(window)))
+    return durations.format_readable(timedelta(minutes=window_minutes(window)))
 
 
 @register.filter
 def long_for(lasting: timedelta) -> str:
-    return durations.readable(lasting)
+    return durations.format_readable(lasting)
 
 
 @register.filter
 def whole_minutes(until: datetime, since: datetime) -> str:
     """Format the time from `since` to `until`, to the minute."""
     minutes = max(0, (until - since) // timedelta(minutes=1))
-    return durations.readable(timedelta(minutes=minutes)) if minutes else "less than a minute"
+    return (
+        durations.format_readable(timedelta(minutes=minutes)) if minutes else "less than a minute"
+    )
 
 
 @register.filter

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.core.actors import Actor, system
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
@@ -116,7 +116,7 @@ def test_whoever_is_no_admin_changes_nothing(actor):
 @pytest.mark.parametrize(
     "actor",
     [
-        system("provision"),
+        system_actor("provision"),
         Actor(type="token", name="ci", role=Role.ADMIN, scopes=frozenset({"slo:write"})),
     ],
 )

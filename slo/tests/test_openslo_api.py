@@ -54,7 +54,7 @@ WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), m
 
 def wrong_text(text):
     errors = {}
-    json_values.text("", text, 40, errors)
+    json_values.read_text("", text, 40, errors)
     return errors
 
 

@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.escalation import Escalation
-from controlplane.core.runbooks import rendering
-from controlplane.core.runbooks.escaping import plain
+from controlplane.core.runbooks import markdown
+from controlplane.core.runbooks.markdown import escape_markdown
 from slo.arithmetic.minutes import last_ended
 from slo.models import Alert
 from slo.postmortems import draft, incident_events
@@ -129,10 +129,12 @@ def test_files_that_were_loaded_are_one_row_of_the_timeline(now):
         for kind in ("service", "dependency"):
             target = f"{kind}:s{number}"
             audit.record(
-                actor=system("provision"), action=f"{kind}.registered", target=target, now=at
+                actor=system_actor("provision"), action=f"{kind}.registered", target=target, now=at
             )
     at = now - timedelta(minutes=45)
-    audit.record(actor=system("provision"), action="service.registered", target="service:z", now=at)
+    audit.record(
+        actor=system_actor("provision"), action="service.registered", target="service:z", now=at
+    )
 
     text = draft.write_draft(one, now)
 
@@ -262,7 +264,7 @@ def test_words_of_people_mean_nothing_in_it(now):
     audit.record(actor=OPERATOR, action="slo.changed", target=EVIL[:150], reason=EVIL, now=at)
 
     text = draft.write_draft(one, now)
-    html = str(rendering.html(text))
+    html = str(markdown.render_html(text))
 
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == HEADINGS
     for mark in ("<script", "<em>b", "<em>i", "<code>", "<img", 'javascript:alert(1)"', "<h1>h"):
@@ -277,12 +279,12 @@ def test_words_of_people_mean_nothing_in_it(now):
     "text", ["- x", "+ x", "# x", "1. x", "12) x", "= x", "a | b", "&lt;", "~~x~~"]
 )
 def test_plain_text_reads_as_it_was_written(text):
-    html = rendering.html(f"- {plain(text)}")
+    html = markdown.render_html(f"- {escape_markdown(text)}")
 
     shown = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     assert html == f"<ul>\n<li>{shown}</li>\n</ul>\n"
 
 
 def test_plain_text_is_one_short_line():
-    assert plain("a\n\tb\u202ec") == "a b c"
-    assert plain("x" * 600) == "x" * 499 + "…"
+    assert escape_markdown("a\n\tb\u202ec") == "a b c"
+    assert escape_markdown("x" * 600) == "x" * 499 + "…"

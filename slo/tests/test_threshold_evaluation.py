@@ -214,7 +214,7 @@ def test_whoever_says_elsewhere_that_they_know_silences_its_alert(queues):
 
 
 def test_the_tick_is_there_and_runs_every_ten_seconds():
-    assert ticks.registered()["slo.thresholds"].seconds == 10
+    assert ticks.list_ticks()["slo.thresholds"].seconds == 10
     ticks.run("slo.thresholds", "test")
     assert Tick.objects.filter(name="slo.thresholds").exists()
 

@@ -8,7 +8,7 @@ import structlog
 from django.db import connection, transaction
 
 from controlplane.core.models import Tick
-from controlplane.core.threshold_metrics import MetricQuery, MetricReading, find
+from controlplane.core.threshold_metrics import MetricQuery, MetricReading, find_metric
 from slo.alerts import lifecycle, locks
 from slo.arithmetic.hysteresis import AlertKey, FiringRule
 from slo.models import Alert, ThresholdRule
@@ -80,7 +80,7 @@ def evaluate_rule(
     standing: Collection[str] = (),
 ) -> RuleResult:
     """Evaluate one rule now, without writing. A failing metric is logged; other rules go on."""
-    known = find(rule.metric)
+    known = find_metric(rule.metric)
     if known is None:
         return RuleResult(rule, error=UNMEASURED)
     measure, part = known

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import NamedTuple
 
-from controlplane.core.durations import readable
-from controlplane.core.threshold_metrics import ABOVE, MetricQuery, MetricReading, count
+from controlplane.core.durations import format_readable
+from controlplane.core.threshold_metrics import ABOVE, MetricQuery, MetricReading, format_count
 from slo.arithmetic.counts import CounterValues
 from slo.arithmetic.minutes import last_ended
 from slo.arithmetic.windows import WindowCounts, measure_window
@@ -116,7 +116,7 @@ def _describe(
     beyond: bool | None,
 ) -> str:
     about, limit = histogram.subject, f"{query.limit:,g} ms"
-    over = readable(query.window)
+    over = format_readable(query.window)
     if not edges:
         return f"Too little is known of {about} in {over}"
     if beyond is None:
@@ -129,5 +129,5 @@ def _describe(
     allowed = "at most" if query.comparison == ABOVE else "more than"
     return (
         f"The {query.statistic} of {about} is {reached} in {over} "
-        f"({limit} {allowed}{detail}; {count(float(edges[0].total))} events)"
+        f"({limit} {allowed}{detail}; {format_count(float(edges[0].total))} events)"
     )

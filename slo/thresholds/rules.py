@@ -9,7 +9,7 @@ from typing import Any
 
 from controlplane.core import durations, json_values
 from controlplane.core.errors import InvalidInput
-from controlplane.core.json_values import Errors, put
+from controlplane.core.json_values import Errors, add_error
 from controlplane.core.threshold_metrics import (
     ABOVE,
     AT_LEAST,
@@ -19,7 +19,7 @@ from controlplane.core.threshold_metrics import (
     RATIO,
     THRESHOLD_METRICS,
     ThresholdMetric,
-    find,
+    find_metric,
 )
 from slo.models import ThresholdRule
 from slo.models.alerts import SEVERITIES
@@ -50,21 +50,21 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
     names.check_name(name, RESERVED_NAMES, errors)
     json_values.refuse_unknown("", fields, FIELDS, errors)
     given = {field: value for field, value in fields.items() if value is not None}
-    metric = json_values.text("metric", given.get("metric"), MAX_NAME_LENGTH, errors)
+    metric = json_values.read_text("metric", given.get("metric"), MAX_NAME_LENGTH, errors)
     measure = _measure(metric, errors)
     document = {
-        "title": json_values.text("title", given.get("title"), 200, errors),
+        "title": json_values.read_text("title", given.get("title"), 200, errors),
         "metric": metric,
         "statistic": _statistic(given, measure, errors),
         "window": _window(given.get("window", ""), measure, errors),
         "comparison": _comparison(given.get("comparison", ABOVE), measure, errors),
         "value": _parse_value(given.get("value"), errors),
-        "min_events": json_values.whole(
+        "min_events": json_values.read_integer(
             "min_events", given.get("min_events", 1), 0, MAX_EVENTS, errors
         ),
-        "severity": json_values.choice("severity", given.get("severity"), SEVERITIES, errors),
+        "severity": json_values.read_choice("severity", given.get("severity"), SEVERITIES, errors),
         "enabled": _flag("enabled", given.get("enabled", True), errors),
-        "runbook_url": json_values.page("runbook_url", given.get("runbook_url"), 500, errors),
+        "runbook_url": json_values.read_url("runbook_url", given.get("runbook_url"), 500, errors),
     }
     if not errors and measure is not None:
         _refuse_constant_rules(document, measure, errors)
@@ -95,12 +95,12 @@ def rule_window(rule: ThresholdRule) -> timedelta:
 
 def describe_rule(rule: ThresholdRule) -> str:
     """Return a rule in words: `Timeout rate above 1 % in 5 min, of 20 at least`."""
-    known = find(rule.metric)
+    known = find_metric(rule.metric)
     title = known[0].title if known else rule.metric
     part = f" of {known[1]}" if known and known[1] else ""
     shown = known[0].format(rule.value) if known else f"{rule.value:g}"
     statistic = f"{rule.statistic} of " if known and len(known[0].statistics) > 1 else ""
-    over = f" in {durations.readable(rule_window(rule))}" if rule.window else ""
+    over = f" in {durations.format_readable(rule_window(rule))}" if rule.window else ""
     least = f", of {rule.min_events:,} at least" if rule.min_events > 1 else ""
     text = f"{statistic}{title.lower() if statistic else title}{part}"
     return f"{text} {_WORDS[rule.comparison]} {shown}{over}{least}"
@@ -113,9 +113,9 @@ def is_valid_name(text: str) -> bool:
 def _measure(metric: str, errors: Errors) -> ThresholdMetric | None:
     if "metric" in errors:
         return None
-    found = find(metric)
+    found = find_metric(metric)
     if found is None:
-        put(errors, "metric", f"Must be one of {', '.join(_offered())}.")
+        add_error(errors, "metric", f"Must be one of {', '.join(_offered())}.")
         return None
     return found[0]
 
@@ -132,48 +132,48 @@ def _statistic(given: Mapping[str, Any], measure: ThresholdMetric | None, errors
     if measure is None:
         return ""
     usual = measure.statistics[0] if len(measure.statistics) == 1 else None
-    return json_values.choice(
+    return json_values.read_choice(
         "statistic", given.get("statistic", usual), measure.statistics, errors
     )
 
 
 def _comparison(given: Any, measure: ThresholdMetric | None, errors: Errors) -> str:
     choices = measure.comparisons if measure else COMPARISONS
-    return json_values.choice("comparison", given, choices, errors)
+    return json_values.read_choice("comparison", given, choices, errors)
 
 
 def _window(given: Any, measure: ThresholdMetric | None, errors: Errors) -> str:
-    text = json_values.text("window", given, 12, errors)
+    text = json_values.read_text("window", given, 12, errors)
     if measure is None or "window" in errors:
         return ""
     if measure.windows is None:
         if text:
-            put(errors, "window", f"{measure.name} is what is so now; leave the window out.")
+            add_error(errors, "window", f"{measure.name} is what is so now; leave the window out.")
         return ""
     shortest, longest = measure.windows
     try:
         found = durations.parse(text or "5m")
     except ValueError as error:
-        put(errors, "window", str(error))
+        add_error(errors, "window", str(error))
         return ""
     if found % _MINUTE:
-        put(errors, "window", "Must be of whole minutes, such as 5m, 1h or 3d.")
+        add_error(errors, "window", "Must be of whole minutes, such as 5m, 1h or 3d.")
     elif not shortest <= found <= longest:
-        between = f"{durations.canonical(shortest)} to {durations.canonical(longest)}"
-        put(errors, "window", f"Must be from {between}.")
-    return durations.canonical(found) if "window" not in errors else ""
+        between = f"{durations.format_canonical(shortest)} to {durations.format_canonical(longest)}"
+        add_error(errors, "window", f"Must be from {between}.")
+    return durations.format_canonical(found) if "window" not in errors else ""
 
 
 def _parse_value(given: Any, errors: Errors) -> float:
     if given is None:
-        put(errors, "value", "Say with what it is compared.")
+        add_error(errors, "value", "Say with what it is compared.")
         return 0.0
-    return json_values.number("value", given, 0, MAX_VALUE, errors)
+    return json_values.read_number("value", given, 0, MAX_VALUE, errors)
 
 
 def _flag(path: str, given: Any, errors: Errors) -> bool:
     if not isinstance(given, bool):
-        put(errors, path, "Must be true or false, without quotes.")
+        add_error(errors, path, "Must be true or false, without quotes.")
     return bool(given)
 
 
@@ -182,12 +182,12 @@ def _refuse_constant_rules(document: Document, measure: ThresholdMetric, errors:
     value, comparison = document["value"], document["comparison"]
     if measure.unit == RATIO and value > 1:
         meant = f" {value:g} % is {value / 100:g}." if value <= 100 else ""
-        put(errors, "value", f"Must be a share from 0 to 1.{meant}")
+        add_error(errors, "value", f"Must be a share from 0 to 1.{meant}")
     elif (comparison == BELOW and value == 0) or (
         comparison == ABOVE and measure.unit == RATIO and value == 1
     ):
-        put(errors, "value", "No figure can be beyond that: the rule would never fire.")
+        add_error(errors, "value", "No figure can be beyond that: the rule would never fire.")
     elif (comparison == AT_LEAST and value == 0) or (
         comparison == AT_MOST and measure.unit == RATIO and value == 1
     ):
-        put(errors, "value", "Every figure is beyond that: the rule would always fire.")
+        add_error(errors, "value", "Every figure is beyond that: the rule would always fire.")

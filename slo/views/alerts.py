@@ -18,7 +18,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.gates.models import Hold
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, signed_in
-from controlplane.core.runbooks import rendering
+from controlplane.core.runbooks import markdown
 from controlplane.notify.escalation import hearing
 from slo.alerts import lifecycle, notifications, runbooks
 from slo.models import Alert, SloStatus
@@ -130,7 +130,7 @@ def postmortem_page(request: PersonRequest, alert_id: int) -> HttpResponse:
         answer = HttpResponse(text, content_type="text/markdown; charset=utf-8")
         answer["Content-Disposition"] = f'attachment; filename="postmortem-{alert.pk}.md"'
         return answer
-    context = {"now": now, "alert": alert, "text": text, "body": rendering.html(text)}
+    context = {"now": now, "alert": alert, "text": text, "body": markdown.render_html(text)}
     return render(request, "slo/postmortem.html", context)
 
 
@@ -204,7 +204,7 @@ def _figure(name: str, value: Any) -> dict[str, Any]:
     if unit == "percent" and isinstance(value, int | float):
         return {"name": words, "value": f"{value:g} %"}
     if unit == "seconds" and isinstance(value, int | float):
-        return {"name": words, "value": durations.readable(timedelta(seconds=value))}
+        return {"name": words, "value": durations.format_readable(timedelta(seconds=value))}
     return {"name": name.replace("_", " "), "value": value}
 
 

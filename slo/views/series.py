@@ -69,7 +69,7 @@ def _limits(objective: Objective) -> list[dict[str, Any]]:
 def _band(mark: Annotation) -> dict[str, Any]:
     ended = None if mark.ends is None else int(mark.ends.timestamp())
     until = "now" if mark.ends is None else f"{localtime(mark.ends):%-d %b %H:%M}"
-    lasted = "" if mark.ends is None else f", {durations.readable(mark.ends - mark.begins)}"
+    lasted = "" if mark.ends is None else f", {durations.format_readable(mark.ends - mark.begins)}"
     return {
         "kind": mark.kind,
         "label": mark.label,

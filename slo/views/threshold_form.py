@@ -15,7 +15,7 @@ from controlplane.core.threshold_metrics import (
     BELOW,
     RATIO,
     ThresholdMetric,
-    find,
+    find_metric,
 )
 from slo.models import ThresholdRule
 from slo.thresholds import rules
@@ -79,7 +79,7 @@ def new_rule_initial(measure: ThresholdMetric) -> dict[str, Any]:
 
 def rule_initial(rule: ThresholdRule) -> dict[str, Any]:
     """Return the form's initial values for an existing rule."""
-    known = find(rule.metric)
+    known = find_metric(rule.metric)
     is_share = known is not None and known[0].unit == RATIO
     value = Decimal(repr(rule.value)) * (_HUNDRED if is_share else 1)
     return {

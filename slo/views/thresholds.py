@@ -12,8 +12,8 @@ from controlplane.core.change_views import handle_change, submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import PersonRequest, done, show, signed_in
-from controlplane.core.threshold_metrics import THRESHOLD_METRICS, ThresholdMetric, find
+from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
+from controlplane.core.threshold_metrics import THRESHOLD_METRICS, ThresholdMetric, find_metric
 from slo.models import ThresholdRule
 from slo.objectives.permissions import SCOPE, is_admin, require_admin
 from slo.thresholds import rules, services, statuses
@@ -46,7 +46,7 @@ def thresholds_page(request: PersonRequest) -> HttpResponse:
 def new(request: PersonRequest) -> HttpResponse:
     """Show the choice of a metric first, then the form."""
     require_admin(actor_of(request))
-    known = find(request.GET.get("metric", ""))
+    known = find_metric(request.GET.get("metric", ""))
     if known is None:
         context = {"measures": list(THRESHOLD_METRICS.values())}
         return show(request, "slo/thresholds_new.html", context)
@@ -59,7 +59,7 @@ def new(request: PersonRequest) -> HttpResponse:
 def edit(request: PersonRequest, name: str) -> HttpResponse:
     require_admin(actor_of(request))
     rule = _rule(name)
-    known = find(rule.metric)
+    known = find_metric(rule.metric)
     if known is None:
         return _show_refusal(request, f"{rule.metric} is measured by nobody here; remove the rule.")
     form = ThresholdForm(submitted_data(request), initial=threshold_form.rule_initial(rule))
@@ -146,7 +146,7 @@ def _save(
         actor=actor,
         now=now,
     )
-    return done(request, f"{name} is saved; it is looked at within seconds.", _page())
+    return respond_done(request, f"{name} is saved; it is looked at within seconds.", _page())
 
 
 def _outlook(

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Unavailable
 from controlplane.core.http.views import ApiView
-from controlplane.core.protocol import names
+from controlplane.core.protocol import matches_etag
 from switches.api.shapes import DecisionShape, QuestionShape, SnapshotShape
 from switches.bucketing import BUCKETS
 from switches.evaluate import evaluate, read_question
@@ -54,7 +54,7 @@ class SnapshotView(ApiView):
             "Switchgear-Age": "0.0",
         }
         given = request.headers.get("If-None-Match", "")
-        if names(given, publication.etag):
+        if matches_etag(given, publication.etag):
             return HttpResponse(status=304, headers=headers)
         return HttpResponse(
             render(publication, entries), content_type="application/json", headers=headers

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from controlplane.core.actors import Actor, system
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.errors import Conflict
 from controlplane.core.jobs import kinds, stepwise
 from controlplane.core.jobs.claims import LeasedJob
@@ -27,7 +27,7 @@ from .cancellation import cancel
 
 APPLIED_WITHIN = timedelta(seconds=60)
 POLL_INTERVAL = timedelta(milliseconds=500)
-ACTOR = system("drills")
+ACTOR = system_actor("drills")
 NO_INSTANCES = (
     "No marked instance was heard from within 30 seconds: nobody polls under a marked name. "
     "Look at the marks, and whether the instances run."

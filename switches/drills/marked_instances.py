@@ -54,13 +54,13 @@ def current_marks() -> Marks:
 
 def present_instances(marked: Marks, now: datetime) -> list[str]:
     """Return the names of marked instances that reported within 30 s."""
-    return selection.there(marked.names, marked.services, now)
+    return selection.list_live_instances(marked.names, marked.services, now)
 
 
 def measure_effect(marked: Marks, version: int, since: datetime) -> MarkedEffect:
     """Return the acknowledgment of the change `version`, committed at `since`."""
     row = Publication.objects.get(pk=1)
-    reports = selection.said(
+    reports = selection.load_statuses(
         marked.names,
         marked.services,
         version=version,

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import Conflict
@@ -15,7 +15,7 @@ from switches.models import DrillSchedule, Switch
 
 from . import services, transitions
 
-ACTOR = system("drills")
+ACTOR = system_actor("drills")
 RETRY_AFTER = timedelta(days=1)
 """Delay before retrying a drill that could not start, unless its next occurrence is sooner."""
 

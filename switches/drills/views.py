@@ -10,7 +10,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import PersonRequest, done, show, signed_in
+from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
 from switches import polling
 from switches.drills import marked_instances, presentation, queries, services
 from switches.drills.forms import BeginForm, CancelForm, MarkForm
@@ -73,7 +73,7 @@ def new_drill(request: PersonRequest) -> HttpResponse:
         except Conflict as conflict:
             refused, status = conflict.detail, 409
         else:
-            return done(request, f"The drill of {drill.switch_id} begins.", _page(drill))
+            return respond_done(request, f"The drill of {drill.switch_id} begins.", _page(drill))
     marked = marked_instances.current_marks()
     context = {
         "form": form,
@@ -105,7 +105,7 @@ def cancel_drill(request: PersonRequest, drill_id: int) -> HttpResponse:
             refused, status = conflict.detail, 409
         else:
             message = f"The drill of {drill.switch_id} has ended; nobody is stopped by it."
-            return done(request, message, reverse("drills_page"))
+            return respond_done(request, message, reverse("drills_page"))
     context = {"form": form, "drill": drill, "refused": refused}
     return show(request, "switches/drill_cancel.html", context, status=status)
 
@@ -123,7 +123,9 @@ def new_mark(request: PersonRequest) -> HttpResponse:
         except InvalidInput as error:
             form.add_service_errors(error.errors)
         else:
-            return done(request, f"{mark.pattern} takes part in drills.", reverse("drills_page"))
+            return respond_done(
+                request, f"{mark.pattern} takes part in drills.", reverse("drills_page")
+            )
     return show(request, "switches/drill_mark.html", {"form": form}, status=status)
 
 
@@ -135,7 +137,9 @@ def remove_mark(request: PersonRequest) -> HttpResponse:
         services.unmark(pattern=pattern, actor=actor_of(request), now=db_now())
     except DomainError as error:
         return _refused(request, error)
-    return done(request, f"{pattern} takes part in no drill any more.", reverse("drills_page"))
+    return respond_done(
+        request, f"{pattern} takes part in no drill any more.", reverse("drills_page")
+    )
 
 
 @signed_in
@@ -146,7 +150,7 @@ def remove_schedule(request: PersonRequest) -> HttpResponse:
         services.unschedule(scope=scope, key=key, actor=actor_of(request), now=db_now())
     except DomainError as error:
         return _refused(request, error)
-    return done(request, f"No drill of {scope}:{key} comes round.", reverse("drills_page"))
+    return respond_done(request, f"No drill of {scope}:{key} comes round.", reverse("drills_page"))
 
 
 def _page(drill: Drill) -> str:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
-from controlplane.core.durations import readable
+from controlplane.core.durations import format_readable
 from controlplane.core.jobs import attention as jobs
 from controlplane.core.jobs.models import Job
 from controlplane.core.page_registry import AttentionItem, attention_source
@@ -60,7 +60,7 @@ def list_paused_ramps(now: datetime) -> Sequence[AttentionItem]:
             kind="ramp_paused",
             severity="warning",
             title=f"The ramp of {ramp.switch_id} is paused at {_describe_share(ramp)} "
-            f"for {readable(now - (ramp.job.paused_at or now))}",
+            f"for {format_readable(now - (ramp.job.paused_at or now))}",
             detail=f"Resume it, or abort it. {ramp.job.hold_reason}",
             path=_path(ramp),
             since=ramp.job.paused_at or now,

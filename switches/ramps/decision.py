@@ -72,7 +72,7 @@ def decide(standing: CurrentStep, seen: Sequence[GateResult], now: datetime) -> 
     blind = [one for one in seen if one.verdict == NO_DATA]
     since = (standing.blind_since or now) if blind else None
     if since is not None and now - since >= standing.max_hold:
-        waited = durations.readable(standing.max_hold)
+        waited = durations.format_readable(standing.max_hold)
         return Decision(Next.COMPENSATE, _explain(f"No data for {waited}", blind), since)
     waiting = [one for one in seen if one.verdict == WAITING]
     parts = [_explain("No data", blind)] if blind else []

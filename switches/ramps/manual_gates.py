@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controlplane.core import durations, reasons
-from controlplane.core.actors import Actor, system
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.approvals import announcements
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
@@ -80,7 +80,7 @@ def withdraw(ramp: Ramp, index: int, actor: Actor, now: datetime, why: str) -> N
         kind=kind, target=target, state=Approval.State.PENDING, expires_at__lte=now
     )
     for approval in late.select_for_update():
-        expiry = system("approvals")
+        expiry = system_actor("approvals")
         announcements.record_decision(
             approval, Approval.State.EXPIRED, approvals.EXPIRED, expiry, now
         )
@@ -144,7 +144,7 @@ def _read_approval(approval: Approval, asked_at: datetime, now: datetime) -> Gat
         )
         return GateAnswer(FAIL, {**evidence, "why": said})
     if approval.expires_at is not None and approval.state != Approval.State.VOID:
-        waited = durations.readable(approval.expires_at - asked_at)
+        waited = durations.format_readable(approval.expires_at - asked_at)
         return GateAnswer(FAIL, {**evidence, "why": f"nobody approved within {waited}"})
     return GateAnswer(WAITING, {**evidence, "why": "was withdrawn and has to be asked for anew"})
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controlplane.core import durations
-from controlplane.core.actors import Actor, system
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.gates import kinds
 from controlplane.core.gates import services as gates
@@ -26,7 +26,7 @@ from .episode_end import end_episode
 from .locked_ramp import LockedRamp
 from .questions import build_questions
 
-SYSTEM = system("ramps")
+SYSTEM = system_actor("ramps")
 MAX_EVIDENCE = 5
 HELD_FOR, DATA, RULES = "held_for", "data", "rules"
 """Key in a step's data for the cause of a hold, and its values: missing data or approval, or a
@@ -218,7 +218,7 @@ def _wait_for_rules(
     since = now if is_first else locked.ramp.blind_since or now
     longest = timedelta(seconds=locked.ramp.plan[locked.index]["max_hold_seconds"])
     if actor is SYSTEM and now - since >= longest:
-        waited = durations.readable(longest)
+        waited = durations.format_readable(longest)
         compensate(locked, f"A safety rule was in the way for {waited}: {why}", now, probe=probe)
     elif locked.job.state != Job.State.HOLDING or locked.job.hold_reason != why:
         hold(locked, why, since, now, held_for=RULES, probe=probe)

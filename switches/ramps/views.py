@@ -15,7 +15,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs.models import Job
-from controlplane.core.page_responses import PersonRequest, done, show, signed_in
+from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
 from switches import polling
 from switches.confirmation import require_confirmation
 from switches.forms import RampForm
@@ -114,7 +114,7 @@ def abort(request: PersonRequest, ramp_id: int) -> HttpResponse:
     else:
         version = aborted.switch.version
         told = f"0 % flows: {aborted.switch_id} is engaged again, as of version {version}."
-    return done(request, told, _page_of_switch(ramp))
+    return respond_done(request, told, _page_of_switch(ramp))
 
 
 @signed_in
@@ -160,7 +160,7 @@ def _intervene(
         except (Conflict, Forbidden) as refusal:
             return _refused(request, ramp, "Nothing was changed", refusal)
         else:
-            return done(request, told(changed), reverse("ramp_page", args=[ramp_id]))
+            return respond_done(request, told(changed), reverse("ramp_page", args=[ramp_id]))
     context = {
         "verb": verb,
         "form": form,

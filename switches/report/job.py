@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.jobs import effects, kinds, stepwise
 from controlplane.core.jobs.claims import LeasedJob
 from controlplane.core.jobs.kinds import Probe
@@ -28,7 +28,7 @@ def _make(
 ) -> StepPassed | StepContinues:
     """Generate the report unless a complete final one exists."""
     week = _week(turn.job)
-    actor = system(services.BEAT)
+    actor = system_actor(services.BEAT)
     try:
         report = services.generate(week=week, actor=actor, now=now, patiently=True)
     except services.UnreadSections as error:
@@ -45,7 +45,7 @@ def _send(
     if week != weeks.last_due(now, zone()):
         return StepPassed({"told": False})
     with transaction.atomic():
-        told = services.send(week=week, actor=system(services.BEAT), now=now)
+        told = services.send(week=week, actor=system_actor(services.BEAT), now=now)
         if told:
             effects.record_effect(turn.job, "tell", now=now)
         probe("report.told")

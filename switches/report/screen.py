@@ -82,7 +82,7 @@ def cell(column: str, value: Any) -> ReportCell:
         return ReportCell(label, "text", "yes" if value else "no")
     if isinstance(value, int | float):
         if column.endswith("_seconds"):
-            return ReportCell(label, "number", durations.readable(timedelta(seconds=value)))
+            return ReportCell(label, "number", durations.format_readable(timedelta(seconds=value)))
         return ReportCell(label, "number", bars.plain(float(value)))
     if isinstance(value, list):
         return ReportCell(label, "text", ", ".join(map(str, value)))

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 
 from controlplane.core import canonical
-from controlplane.core.actors import Actor, system
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
@@ -207,7 +207,7 @@ def _begin_job(week: Week, earlier: Sequence[Job], now: datetime) -> bool:
         subject=subject(week),
         steps=[control.PlannedStep("make"), control.PlannedStep("tell")],
         reason=f"Due {timestamp(week.due_at(zone()))}.",
-        actor=system(BEAT),
+        actor=system_actor(BEAT),
         now=now,
     )
     return job is not None

@@ -9,7 +9,7 @@ from controlplane.core import canonical
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import PersonRequest, done, show, signed_in
+from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
 from switches.models import WeeklyReport
 from switches.report import queries, services, weeks
 from switches.report.compose import zone
@@ -82,7 +82,7 @@ def sign(request: PersonRequest, week: str) -> HttpResponse:
     except Conflict as conflict:
         context = {"heading": "Not signed", "detail": conflict.detail, "back": "reports_page"}
         return show(request, "core/notice.html", context, status=409)
-    return done(request, f"{report.week} is signed off.", f"/reports/weekly/{report.week}/")
+    return respond_done(request, f"{report.week} is signed off.", f"/reports/weekly/{report.week}/")
 
 
 def _is_saved(week: weeks.Week) -> bool:

@@ -138,7 +138,7 @@ def violated_rules(episode: Episode) -> tuple[str, ...]:
 
 def describe_limit(rules: Sequence[str]) -> str:
     """Return the explanation of an expiry shortened because of overridden rules."""
-    hours = durations.readable(MAX_DURATION)
+    hours = durations.format_readable(MAX_DURATION)
     return f"Against {_quoted(rules)} it is engaged for {hours} at a time and never permanent."
 
 

@@ -11,10 +11,10 @@ from django.views.decorators.http import require_GET, require_http_methods
 from controlplane.accounts.people.authority import approvers
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
-from controlplane.core.dry_run import rehearsal
+from controlplane.core.dry_run import discard_writes
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import PersonRequest, done, show, signed_in
+from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
 from controlplane.core.roles import Role
 from switches.models import Rule
 from switches.rules import queries, services
@@ -83,7 +83,7 @@ def _propose(
             else:
                 proposed = _propose_change(form, row, actor, now)
                 message = f"Asked for approval: {proposed.approval.summary}."
-                return done(request, message, reverse("rules_page"))
+                return respond_done(request, message, reverse("rules_page"))
         except InvalidInput as error:
             form.add_service_errors(error.errors)
         except Conflict as conflict:
@@ -119,7 +119,7 @@ def _preview(
     form: ProposeForm, row: Rule | None, actor: Actor, now: datetime
 ) -> RulePreview | None:
     """Return a preview of the rule from a rolled-back proposal."""
-    with rehearsal():
+    with discard_writes():
         proposed = services.propose(
             rule_id=row.pk if row else None, asked=form.service_arguments(), actor=actor, now=now
         )

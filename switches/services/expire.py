@@ -7,7 +7,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.expressions import Combinable
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.message_templates import severity_of
 from switches import publication
 from switches.episodes import batches, changes, digests, facts, overdue
@@ -114,7 +114,7 @@ def _expire(episode_id: int, now: datetime, *, notified: str | None) -> bool:
         how=Episode.End.EXPIRED,
         action=RELEASED,
         reason="Its time was up and its policy is to release.",
-        actor=system("expiry"),
+        actor=system_actor("expiry"),
         now=now,
         to=digests.thread_destinations(episode) if notified == RELEASED else None,
     )
@@ -143,7 +143,7 @@ def _why_held(switch: Switch, episode: Episode) -> str:
 def _hold_overdue(
     switch: Switch, episode: Episode, why: str, now: datetime, to: list[str] | None
 ) -> None:
-    actor = system("expiry")
+    actor = system_actor("expiry")
     before = facts.audit_state(switch, episode)
     overdue.mark_overdue(switch, episode, why, actor, now)
     changes.record_change(

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 
 from controlplane.core import reasons
-from controlplane.core.actors import Actor, system
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.escalations import services as escalation
@@ -101,7 +101,7 @@ def _call(episode_id: int, now: datetime, *, quietly: bool) -> bool:
     episode = _due_episodes(now).select_for_update().filter(pk=episode_id).first()
     if episode is None:
         return False
-    actor = system("expiry")
+    actor = system_actor("expiry")
     before = facts.audit_state(switch, episode)
     episode.hour_reminder_for = episode.reconfirm_due_at
     episode.acknowledged_at, episode.acknowledged_by = None, ""

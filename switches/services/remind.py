@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Q
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import services as outbox
 from switches import reminders
@@ -125,7 +125,7 @@ def _announce(episode: Episode, ending: EpisodeEnd, notice: timedelta, now: date
         facts=facts.message_facts(
             switch,
             episode,
-            system("expiry"),
+            system_actor("expiry"),
             said=TO_RECONFIRM if episode.permanent else reminders.EXPIRY_EFFECTS[episode.on_expiry],
             left=reminders.time_left(ending.ends_at, now),
         ),

@@ -116,12 +116,12 @@ def gates_in_words(gates: Any) -> list[str]:
 @register.filter
 def for_seconds(seconds: Any) -> str:
     """Return seconds as a readable duration, such as `5 min`."""
-    return durations.readable(timedelta(seconds=float(seconds)))
+    return durations.format_readable(timedelta(seconds=float(seconds)))
 
 
 @register.filter
 def lasting(duration: timedelta) -> str:
-    return durations.readable(duration)
+    return durations.format_readable(duration)
 
 
 @register.simple_tag

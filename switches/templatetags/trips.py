@@ -42,7 +42,7 @@ def outcome_word(name: str) -> str:
 @register.filter
 def minutes(count: int) -> str:
     """Return minutes as a readable duration: `24 h`, `1 h 30 min`."""
-    return durations.readable(timedelta(minutes=count))
+    return durations.format_readable(timedelta(minutes=count))
 
 
 @register.filter

@@ -8,7 +8,7 @@ from typing import Any
 from django.test import Client
 
 from controlplane.accounts.models.people import User
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import browser_of, person
 from switches import services
@@ -45,7 +45,7 @@ def released(switch: str = "segment:finance") -> None:
         key=key,
         justification=SAFE_NOW,
         mode="immediate",
-        actor=system("shell"),
+        actor=system_actor("shell"),
         now=db_now(),
     )
 

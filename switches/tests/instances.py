@@ -52,7 +52,7 @@ def report_checks(
     `blocked` is how many of its calls were blocked in each minute.
     """
     allowed = per_second * 60 - blocked
-    entry = rates.counted(None, 2 * allowed, 2 * blocked, at, since=at - timedelta(minutes=2))
+    entry = rates.add_calls(None, 2 * allowed, 2 * blocked, at, since=at - timedelta(minutes=2))
     found: dict[str, Any] = dict.fromkeys(switches, entry)
     instance, _ = Instance.objects.update_or_create(
         id=name, defaults={"service": name.partition("/")[0], "checks": found}

@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.http.tests.callers import as_role, person, signed_in
 from controlplane.tests.rows import multiply
 from switches import services
@@ -29,7 +29,7 @@ def at_once(scope, key):
         scope=scope,
         key=key,
         mode="immediate",
-        actor=system("shell:ada"),
+        actor=system_actor("shell:ada"),
         now=timezone.now(),
         **RELEASE,
     )

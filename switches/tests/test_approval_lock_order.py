@@ -6,14 +6,14 @@ from datetime import timedelta
 import pytest
 from django.db import connection, transaction
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
 from switches import publication, services
 
-ACTOR = system("test")
+ACTOR = system_actor("test")
 
 
 @pytest.mark.django_db(transaction=True)

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.page_registry import ATTENTION_SOURCES
 from switches import attention as waiting
@@ -12,7 +12,7 @@ from switches import services
 from switches.models import Episode
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
-KIM = system("test")
+KIM = system_actor("test")
 REASON = "결제 이중 청구 의심, INC-4411"
 pytestmark = pytest.mark.django_db
 

@@ -9,12 +9,12 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from switches import services
 from switches.forms import ExtendForm, LocalTimeField
 from switches.tests import messages
 
-KIM = system("test")
+KIM = system_actor("test")
 REASON = "refund job is still running"
 ZONES = ("America/New_York", "Europe/Berlin", "Asia/Seoul", "Australia/Lord_Howe")
 

@@ -29,7 +29,7 @@ def test_engage_is_done_and_one_plain_line_says_that_nobody_was_woken(hung_redis
     done = manage(*ENGAGE)
 
     assert Switch.objects.get(id="segment:finance").state == "engaged"
-    assert (done.returncode, done.stderr) == (0, f"{wakeups.PLAIN}\n")
+    assert (done.returncode, done.stderr) == (0, f"{wakeups.FAILURE_NOTICE}\n")
     assert done.stdout.startswith("segment:finance  engaged")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from switches import services, topics
 from switches.api import switches
@@ -46,7 +46,7 @@ def engage() -> None:
         key="chat",
         reason=REASON,
         expires_in="1h",
-        actor=system("test"),
+        actor=system_actor("test"),
         now=db_now(),
     )
 
@@ -57,7 +57,7 @@ def release() -> None:
         key="chat",
         justification=REASON,
         mode="immediate",
-        actor=system("test"),
+        actor=system_actor("test"),
         now=db_now(),
     )
 

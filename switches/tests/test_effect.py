@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.instances.models import Instance
 from controlplane.tests.rows import multiply
@@ -137,7 +137,7 @@ class TestMeasured:
 
     def test_change_from_before_the_epoch_began_gets_no_delays_of_it(self, finance):
         now = db_now()
-        services.begin_epoch(reason="backup restored, INC-7", actor=system("shell"), now=now)
+        services.begin_epoch(reason="backup restored, INC-7", actor=system_actor("shell"), now=now)
         report_version("core/a1", 2, now)
         report_acknowledgment("core/a1", finance, 41)
 

@@ -9,7 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 
-from controlplane.core.actors import Actor, system
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
@@ -20,7 +20,7 @@ from switches import services
 from switches.models import Publication, Switch
 
 REASON = "backup of 02:00 UTC restored, INC-7"
-SHELL = system("shell:root")
+SHELL = system_actor("shell:root")
 pytestmark = pytest.mark.django_db
 
 

@@ -4,12 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from switches import metrics, services
 from switches.models import Episode, Switch
 
-ACTOR = system("test")
+ACTOR = system_actor("test")
 
 
 def series(now):

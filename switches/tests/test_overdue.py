@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
@@ -18,7 +18,7 @@ from switches.models import Episode, Publication, Rule
 from switches.tests import messages
 from switches.tests.bulk_engagements import engage_alike
 
-KIM = system("test")
+KIM = system_actor("test")
 REASON = "card payments charged twice"
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 

@@ -7,7 +7,7 @@ from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import at_once
 from controlplane.core.outbox.models import OutboxMessage
@@ -18,7 +18,7 @@ from switches.tests import messages
 from switches.tests.bulk_engagements import engage_alike
 
 NOW = datetime(2026, 11, 21, 2, 10, tzinfo=UTC)
-KIM = system("test")
+KIM = system_actor("test")
 REASON = "card payments charged twice"
 SECOND = timedelta(seconds=1)
 
@@ -172,7 +172,7 @@ class TestRemind:
             key="finance",
             justification="fixed",
             mode="immediate",
-            actor=system("shell"),
+            actor=system_actor("shell"),
             now=NOW + HOUR,
         )
         Episode.objects.filter(pk=late.pk).update(overdue_at=NOW)

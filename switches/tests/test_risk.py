@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 
 def heard(count, now, *, ago=timedelta(minutes=1)):
-    entry = rates.counted(None, 1, 0, now - ago)
+    entry = rates.add_calls(None, 1, 0, now - ago)
     present = Instance.objects.count()
     Instance.objects.bulk_create(
         Instance(

@@ -8,7 +8,7 @@ import pytest
 from django.core.management import call_command
 
 from controlplane.core.http.tests.callers import as_role
-from controlplane.core.scopes import everything_id, is_switch_id, is_trippable
+from controlplane.core.scopes import global_switch_id, is_switch_id, is_trippable
 from controlplane.notify.targets.forms import RouteForm
 from switches.models import Switch
 from switches.rules import evaluation
@@ -61,7 +61,7 @@ def test_client_has_the_same_table():
     ]
 
     assert [row[:3] for row in ours] == theirs
-    assert everything_id() == client_scopes.GLOBAL_ID
+    assert global_switch_id() == client_scopes.GLOBAL_ID
 
 
 def test_every_scope_has_its_row_in_the_docs():

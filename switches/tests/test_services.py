@@ -8,13 +8,13 @@ from django.db import IntegrityError, connection, transaction
 
 from controlplane.accounts.models.people import User
 from controlplane.accounts.tokens import services as tokens
-from controlplane.core.actors import Actor, system
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.dry_run import rehearsal
+from controlplane.core.dry_run import discard_writes
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from switches import services
 from switches.models import Episode, Publication, Switch
@@ -73,7 +73,7 @@ class TestEngage:
     def test_a_rehearsal_writes_nothing(self):
         olga = person("olga")
 
-        with rehearsal():
+        with discard_writes():
             done = engage(olga)
 
         assert done.episode.reason == REASON
@@ -242,7 +242,7 @@ class TestRelease:
         olga, ada = person("olga"), person("ada", "approver")
         engage(olga, "global", "all")
         asked = release(olga, "global", "all")
-        release(system("shell:root"), "global", "all")
+        release(system_actor("shell:root"), "global", "all")
         engage(olga, "global", "all")
 
         with pytest.raises(Conflict, match="void"):

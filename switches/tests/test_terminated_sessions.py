@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.ended_sessions import SessionEnded
@@ -104,7 +104,7 @@ def test_engage_on_a_page_and_over_the_api_is_made_once_more():
 
 def test_second_termination_is_told_and_changes_nothing():
     with terminated_at(LOCKS, 2) as ended, pytest.raises(SessionEnded):
-        engage("segment:finance", db_now(), by=system("shell:kim"))
+        engage("segment:finance", db_now(), by=system_actor("shell:kim"))
 
     assert len(ended) == 2
     assert changes("switch.engaged") == 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.core.actors import Actor, system
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.roles import ALL_SCOPES, Role
 from controlplane.core.threshold_metrics import MetricQuery
@@ -56,8 +56,8 @@ def test_one_that_is_released_is_none():
 def test_whoever_engaged_it_knows_of_it_unless_that_was_a_machine():
     engaged("segment:by-person")
     stop(MONITOR, "by-token")
-    stop(system("srm"), "by-house")
-    stop(system("shell:root"), "by-shell")
+    stop(system_actor("srm"), "by-house")
+    stop(system_actor("shell:root"), "by-shell")
 
     assert {name: one.acknowledged_by for name, one in seen().items()} == {
         "segment:by-person": "user:kim",
@@ -82,8 +82,8 @@ def test_what_a_monitor_tripped_nobody_knows_of_although_its_token_is_somebodys(
 
 
 def test_whoever_acknowledges_the_switch_knows_of_it():
-    stop(system("srm"), "finance")
-    services.acknowledge(scope="segment", key="finance", actor=system("kim"), now=db_now())
+    stop(system_actor("srm"), "finance")
+    services.acknowledge(scope="segment", key="finance", actor=system_actor("kim"), now=db_now())
 
     assert seen()["segment:finance"].acknowledged_by == "system:kim"
 

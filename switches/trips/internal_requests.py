@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.trip_requests import services as trip_requests
 from controlplane.core.trip_requests.models import TripRequest
 
@@ -11,12 +11,12 @@ from . import resolution, services
 
 def decide_open_requests(now: datetime) -> int:
     """Decide the open requests by the trip policies and return how many were decided."""
-    return trip_requests.answer_open(_decide, now)
+    return trip_requests.decide_open(_decide, now)
 
 
 def _decide(request: TripRequest, now: datetime) -> tuple[bool, str]:
     """Return True if the switch was engaged, and the reason."""
-    actor = system(request.source)
+    actor = system_actor(request.source)
     if request.is_over:
         return False, resolution.resolve(
             switch=request.switch, fingerprint=request.fingerprint, actor=actor, now=now

@@ -40,7 +40,7 @@ def cap_expiry(expires_in: str, longest_minutes: int) -> str:
     if expires_in.strip().casefold() == PERMANENT:
         raise ValueError("A machine never engages for good: give a duration such as 1h.")
     longest = timedelta(minutes=longest_minutes)
-    return durations.canonical(min(durations.parse(expires_in), longest))
+    return durations.format_canonical(min(durations.parse(expires_in), longest))
 
 
 def evidence_bytes(evidence: Mapping[str, Any]) -> int:

@@ -13,7 +13,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import PersonRequest, done, show, signed_in
+from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
 from controlplane.core.roles import Power
 from switches.models import Episode, Trip, TripPolicy
 from switches.scopes import SCOPES
@@ -75,7 +75,9 @@ def dismiss(request: PersonRequest, trip_id: int) -> HttpResponse:
         except Conflict as conflict:
             return _refused(request, conflict.detail)
         else:
-            return done(request, f"Dismissed: {trip.switch} flows on.", reverse("trips_page"))
+            return respond_done(
+                request, f"Dismissed: {trip.switch} flows on.", reverse("trips_page")
+            )
     context = {"form": form, "trip": trip, "now": db_now()}
     return show(request, "switches/trips_dismiss.html", context, status=status)
 
@@ -112,7 +114,7 @@ def remove_policy(request: PersonRequest, trigger: str) -> HttpResponse:
         policies.remove_policy(trigger=trigger, actor=actor_of(request), now=db_now())
     except InvalidInput as error:
         return _refused(request, error.detail)
-    return done(request, f"The policy {trigger} is gone.", reverse("trips_page"))
+    return respond_done(request, f"The policy {trigger} is gone.", reverse("trips_page"))
 
 
 def _with_links(waiting: list[Trip]) -> list[tuple[Trip, str, bool]]:
@@ -143,7 +145,7 @@ def _edit(request: PersonRequest, trigger: str, form: PolicyForm) -> HttpRespons
         except Conflict as conflict:
             return _refused(request, conflict.detail)
         else:
-            return done(request, "The table is changed.", reverse("trips_page"))
+            return respond_done(request, "The table is changed.", reverse("trips_page"))
     context = {
         "form": form,
         "trigger": trigger,

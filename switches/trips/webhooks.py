@@ -21,7 +21,7 @@ from controlplane.core.errors import InvalidInput
 from controlplane.core.http.json_format import StrictJSONParser
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView
-from controlplane.core.protocol import largest_body
+from controlplane.core.protocol import max_body_bytes
 
 from . import alertmanager, history, resolution, services
 from .alertmanager import AlertmanagerAlert, AlertmanagerMessage
@@ -51,7 +51,7 @@ class WebhookParser(StrictJSONParser):
         parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         request = (parser_context or {}).get("request")
-        body = stream.read(largest_body(request.path if request is not None else "") + 1)
+        body = stream.read(max_body_bytes(request.path if request is not None else "") + 1)
         cleaned = _NULL.sub(rb"\1\\ufffd", body)
         return super().parse(io.BytesIO(cleaned), media_type, parser_context)
 

@@ -15,7 +15,7 @@ from controlplane.core.change_views import CarryOut, ServiceForm, handle_change,
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import PersonRequest, done, show, signed_in
+from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
 from controlplane.core.reasons import MIN_COLUMNS
 from switches import board, services
 from switches.confirmation import require_confirmation
@@ -51,8 +51,8 @@ def reconfirm(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 
     def carry_out(actor: Actor, now: datetime) -> str:
         reason = form.given("reason")
-        done = services.reconfirm(scope=scope, key=key, reason=reason, actor=actor, now=now)
-        due = done.episode.reconfirm_due_at
+        respond_done = services.reconfirm(scope=scope, key=key, reason=reason, actor=actor, now=now)
+        due = respond_done.episode.reconfirm_due_at
         return f"{scope}:{key} stays; it has to be re-confirmed again by {due:%d %b %H:%M} UTC."
 
     return _change(request, scope, key, form, "switches/reconfirm.html", carry_out)
@@ -101,7 +101,7 @@ def undo(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     except Conflict as conflict:
         return refused(request, f"{scope}:{key}", "Not undone", conflict)
     message = f"Undone: {scope}:{key} is released again: services are told to let traffic flow."
-    return done(request, message, reverse("switch_page", args=[scope, key]))
+    return respond_done(request, message, reverse("switch_page", args=[scope, key]))
 
 
 def _change(

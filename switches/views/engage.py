@@ -14,7 +14,7 @@ from django_htmx.http import trigger_client_event
 
 from controlplane.accounts.people.authority import approvers
 from controlplane.core.clock import db_now
-from controlplane.core.dry_run import rehearsal
+from controlplane.core.dry_run import discard_writes
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs.models import Job
@@ -71,7 +71,7 @@ def engage(request: PersonRequest) -> HttpResponse:
     conflict: Conflict | None = None
     try:
         # Evaluate the rules even if a field is invalid, to show all errors at once.
-        with nullcontext() if valid else rehearsal():
+        with nullcontext() if valid else discard_writes():
             done = services.engage(**form.service_arguments(), actor=actor, now=now)
         if valid:
             return _show_engaged(request, done, now)
@@ -97,7 +97,7 @@ def preview(request: PersonRequest) -> HttpResponse:
     context: dict[str, Any] = {"form": form, "now": now, "oob": True}
     form.is_valid()
     try:
-        with rehearsal():
+        with discard_writes():
             context["plan"] = services.engage(**form.service_arguments(), actor=actor, now=now)
     except InvalidInput as error:
         form.add_service_errors(error.errors)

@@ -16,7 +16,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.gates.kinds import GATE_KINDS
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import PersonRequest, done, in_dialog, show, signed_in
+from controlplane.core.page_responses import PersonRequest, in_dialog, respond_done, show, signed_in
 from switches import blast, services
 from switches.confirmation import require_confirmation
 from switches.forms import ReleaseForm
@@ -58,7 +58,7 @@ def release(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     try:
         if valid:
             released = _carry_out(switch, form, given, actor, now)
-            return done(
+            return respond_done(
                 request,
                 _describe_release(switch, released),
                 reverse("switch_page", args=[scope, key]),

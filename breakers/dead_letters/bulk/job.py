@@ -19,7 +19,7 @@ from breakers.dead_letters.redis_servers.servers import (
 )
 from breakers.dead_letters.removals import execution
 from breakers.dead_letters.subjects import message_thread
-from controlplane.core.actors import Actor, system
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit
 from controlplane.core.escalations import services as escalation
@@ -36,7 +36,7 @@ from .open_intents import ReplayHeld, settle_open_intents
 from .selection import AT_ONCE
 from .worker import ReplaySlice
 
-ACTOR = system("dead-letters")
+ACTOR = system_actor("dead-letters")
 LOOK_AGAIN = timedelta(seconds=2)
 AWAY_AGAIN = timedelta(seconds=10)
 """Time for which no job contacts an unavailable server, since each attempt takes seconds."""

@@ -9,14 +9,14 @@ from django.db import transaction
 from django.db.models import Count
 
 from breakers.dead_letters.models import Departure, LetterStream
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import NotFound
 
 ARCHIVED_FOR = timedelta(days=30)
 """Retention of the archive, which the screens promise."""
 AT_ONCE = 500
-RETENTION = system("dlq-retention")
+RETENTION = system_actor("dlq-retention")
 ENDED = (Departure.State.DONE, Departure.State.GONE, Departure.State.RESTORED)
 
 

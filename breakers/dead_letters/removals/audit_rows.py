@@ -8,7 +8,7 @@ from typing import cast
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.subjects import audit_target
-from controlplane.core.actors import Actor, ActorType, system
+from controlplane.core.actors import Actor, ActorType, system_actor
 from controlplane.core.audit import services as audit
 
 ACTIONS = {
@@ -19,7 +19,7 @@ ACTIONS = {
     "length": "dead_letter.archived",
 }
 WITHDRAWN = "dead_letter.withdrawn"
-SETTLE = system("dlq-settle")
+SETTLE = system_actor("dlq-settle")
 _TYPES = frozenset({"user", "token", "system", "slack"})
 
 

@@ -8,7 +8,7 @@ django.setup()
 
 from breakers.dead_letters.monitoring import streams  # noqa: E402
 from breakers.dead_letters.removals import actions  # noqa: E402
-from controlplane.core.actors import system  # noqa: E402
+from controlplane.core.actors import system_actor  # noqa: E402
 from controlplane.core.clock import db_now  # noqa: E402
 from controlplane.core.errors import Conflict  # noqa: E402
 
@@ -23,7 +23,7 @@ def main(name: str, *entry_ids: str) -> None:
                 stream=stream,
                 entry_id=entry_id,
                 reason="INC-4411 fixed in 2.14.1",
-                actor=system("operator"),
+                actor=system_actor("operator"),
                 now=db_now(),
             )
         except Conflict as conflict:

@@ -13,7 +13,7 @@ from pathlib import Path
 import redis
 
 from controlplane.supervisor import layout
-from controlplane.supervisor.redis import Redis, prepare
+from controlplane.supervisor.redis import Redis, prepare_server
 
 HOST = "127.0.0.1"
 CHUNK = 65536
@@ -36,7 +36,7 @@ def _started(directory: Path, options: Sequence[str]) -> tuple[Redis, subprocess
     The bus port of a cluster's server may be taken; it ends at once then.
     """
     for _ in range(5):
-        given = prepare(layout.prepare(directory), durable=False)
+        given = prepare_server(layout.create_layout(directory), durable=False)
         spec = given.spec()
         process = subprocess.Popen(
             spec.command, cwd=spec.directory, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL

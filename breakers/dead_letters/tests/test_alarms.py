@@ -8,7 +8,7 @@ import pytest
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.monitoring import alarms, sampler
 from breakers.tests.fleet import MINUTE, NOW, reachable, told
-from controlplane.core.outbox import rendering
+from controlplane.core.outbox import renderer
 
 from .heaps import heap
 
@@ -83,7 +83,7 @@ def test_the_message_says_how_many_since_when_and_what_they_failed_of(letters):
     sampler.sample_servers(LATER)
     (message,) = told("dlq.backlog")
 
-    notice = rendering.render(message.event, message.payload)
+    notice = renderer.render(message.event, message.payload)
 
     lines = dict(notice.lines)
     assert notice.title.startswith(f"101 dead letters in default/{letters.prefix}")
@@ -114,7 +114,7 @@ def test_an_alarm_ends_when_the_stream_is_not_watched_any_more(letters, settings
 
     (message,) = told("dlq.recovered")
     assert (
-        dict(rendering.render(message.event, message.payload).lines)["Why"]
+        dict(renderer.render(message.event, message.payload).lines)["Why"]
         == alarms.UNWATCHED_REASON
     )
     assert stream(letters).alarmed_at is None

@@ -5,13 +5,13 @@ import pytest
 from breakers.dead_letters.redis_servers import reader, servers
 from breakers.dead_letters.removals import actions
 from breakers.tests.fleet import NOW, SECOND
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from switchgear.dlq import Consumer, Names
 
 from .heaps import heap
 
 pytestmark = pytest.mark.django_db
-ADA = system("shell:ada")
+ADA = system_actor("shell:ada")
 WHY = "the vendor is back since 10:20"
 
 

@@ -12,7 +12,7 @@ from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.removals import actions
 from controlplane.accounts.people import services as people
 from controlplane.core import deadline
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Unavailable
@@ -47,7 +47,7 @@ def deactivated_while_waiting(user, call, session):
     with ThreadPoolExecutor(1) as threads:
         answer = threads.submit(send)
         until_waiting(1)
-        people.change_user(user=user, actor=system("test"), now=db_now(), is_active=False)
+        people.change_user(user=user, actor=system_actor("test"), now=db_now(), is_active=False)
         session.rollback()
         return answer.result(10)
 
@@ -107,7 +107,7 @@ def test_a_retry_whose_caller_was_told_that_it_took_too_long_leaves_the_letter(l
     sent = letters.add()
     stream = letters.stream()
 
-    with deadline.until(time.monotonic() - 1), pytest.raises(Unavailable):
+    with deadline.limit_writes(time.monotonic() - 1), pytest.raises(Unavailable):
         actions.retry(stream=stream, entry_id=sent, reason=REASON, actor=KIM, now=db_now())
 
     assert (origin(letters), dead(letters)) == ([], [sent])

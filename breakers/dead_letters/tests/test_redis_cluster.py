@@ -17,12 +17,12 @@ from breakers.dead_letters.redis_servers import reader, samples, servers
 from breakers.dead_letters.redis_servers.servers import ServerUnavailable
 from breakers.dead_letters.removals import actions, restoration, settlement
 from breakers.tests.fleet import NOW, SECOND
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 
 from .redis_process import own_redis
 
 pytestmark = pytest.mark.django_db
-ADA = system("shell:ada")
+ADA = system_actor("shell:ada")
 WHY = "the vendor is back since 10:20"
 SLOTS = 16384
 

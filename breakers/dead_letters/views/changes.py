@@ -34,7 +34,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError, Unavailable
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, in_dialog, show, signed_in
-from controlplane.core.problem import headers
+from controlplane.core.problem import problem_headers
 from controlplane.core.roles import Power
 
 from . import letter, links, payload
@@ -204,7 +204,7 @@ def render_refusal(
     # A dialog takes in what conflicts; anything worse would be a toast that doesn't say why.
     status = 409 if in_dialog(request) else error.status
     response = show(request, "breakers/dead_letters/notice.html", context, status=status)
-    for name, said in headers(error).items():
+    for name, said in problem_headers(error).items():
         response[name] = said
     return response
 

@@ -39,7 +39,7 @@ def web_process(
         "SWITCHGEAR_DATA_DIR": str(folder),
     }
     port = free_port()
-    arguments = asgi_server.arguments(
+    arguments = asgi_server.server_arguments(
         "controlplane.asgi:application", host="127.0.0.1", port=port, workers=1
     )
     server = Server(arguments, environment, folder / "said.txt", port)

@@ -12,7 +12,7 @@ from django.shortcuts import redirect
 
 from controlplane.accounts.models.people import User
 from controlplane.accounts.people import sessions
-from controlplane.core import sealing
+from controlplane.core import encryption
 from controlplane.core.clock import db_now
 from controlplane.core.http import confirmation
 from controlplane.core.http.permissions import actor_of
@@ -58,10 +58,10 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
 
 class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
     def encrypt(self, text: str) -> str:
-        return sealing.sealed(text, sealing.SECOND_FACTORS)
+        return encryption.encrypt(text, encryption.SECOND_FACTORS)
 
     def decrypt(self, encrypted_text: str) -> str:
-        return sealing.opened(encrypted_text, sealing.SECOND_FACTORS)
+        return encryption.decrypt(encrypted_text, encryption.SECOND_FACTORS)
 
     def get_totp_label(self, user: User) -> str:
         return user.username

@@ -14,14 +14,14 @@ from django.db import transaction
 
 from controlplane.accounts.models.people import User
 from controlplane.accounts.people import services as people
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.errors import Conflict, Forbidden
 from controlplane.core.roles import Role
 
 from . import links, trail
 from .provider import Identity
 
-ACTOR = system("single-sign-on")
+ACTOR = system_actor("single-sign-on")
 STRENGTH = list(Role)
 """Roles, weakest first."""
 

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.utils.crypto import constant_time_compare
 
 from controlplane.accounts.models.people import User
-from controlplane.core import sealing
+from controlplane.core import encryption
 from controlplane.core.errors import TooManyRequests
 
 PERIOD = 30  # Seconds.
@@ -74,13 +74,13 @@ def _opens(rows: dict[str, Authenticator], code: str, now: datetime) -> str:
         if codes and RecoveryCodes(codes).validate_code(code):
             codes.record_usage()
             return str(Type.RECOVERY_CODES.value)
-    except sealing.InvalidToken:
+    except encryption.InvalidToken:
         log.error("factor.unreadable", user=rows[next(iter(rows))].user_id)
     return ""
 
 
 def _opens_totp(row: Authenticator, code: str, now: datetime) -> bool:
-    counter = _counter(sealing.opened(row.data["secret"], sealing.SECOND_FACTORS), code, now)
+    counter = _counter(encryption.decrypt(row.data["secret"], encryption.SECOND_FACTORS), code, now)
     if counter is None or counter <= row.data.get("counter", 0):
         return False  # Also a code that was used, or one from before it.
     row.data["counter"] = counter

@@ -82,7 +82,7 @@ def ask(typed: str, actor: Actor, now: datetime) -> None:
             trail.note("user.reset_asked", user=user, actor=actor, now=now)
 
 
-@late.made_late(EVENT)
+@late.compute_late(EVENT)
 def _with_link(facts: Mapping[str, Any]) -> Mapping[str, Any]:
     user = User.objects.filter(pk=int(facts["user"]), is_active=True).first()
     return {"path": path_for(user) if user else "/"}

@@ -21,7 +21,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput, NotFound
 from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import done_at, show, signed_in
+from controlplane.core.page_responses import redirect_done, show, signed_in
 from controlplane.core.roles import Power
 
 from . import people_search
@@ -96,7 +96,7 @@ def change(request: UserRequest, user_id: int) -> HttpResponse:
         except Conflict as conflict:
             form.add_service_errors({"role": [conflict.detail]})
         else:
-            return done_at(request, f"{person.username} is changed.", _page(person))
+            return redirect_done(request, f"{person.username} is changed.", _page(person))
     return _form(request, form, person)
 
 
@@ -114,7 +114,7 @@ def deactivate(request: UserRequest, user_id: int) -> HttpResponse:
             leaving.deactivate(user=person, heir=heir, actor=actor, now=now)
         except (Conflict, InvalidInput) as error:
             return _refused(request, "Not deactivated", error)
-        return done_at(request, f"{person.username} is deactivated.", _page(person))
+        return redirect_done(request, f"{person.username} is deactivated.", _page(person))
     context = {"person": person, "now": now, "heirs": heirs, "stops": leaving.preview(person, now)}
     status = 422 if form.is_bound else 200
     return show(request, "core/person_leave.html", {"form": form, **context}, status=status)
@@ -125,7 +125,7 @@ def deactivate(request: UserRequest, user_id: int) -> HttpResponse:
 def activate(request: UserRequest, user_id: int) -> HttpResponse:
     actor, now = _admin(request, user_id)
     person = services.change_user(user=_person(user_id), actor=actor, now=now, is_active=True)
-    return done_at(request, f"{person.username} may sign in again.", _page(person))
+    return redirect_done(request, f"{person.username} may sign in again.", _page(person))
 
 
 @signed_in
@@ -140,7 +140,7 @@ def end_sessions(request: UserRequest, user_id: int) -> HttpResponse:
     else:
         sessions.end_all(user=person, actor=actor, now=now)
     said = "The session has" if which else f"All sessions of {person.username} have"
-    return done_at(request, f"{said} ended; pages close within seconds.", _page(person))
+    return redirect_done(request, f"{said} ended; pages close within seconds.", _page(person))
 
 
 @signed_in
@@ -153,7 +153,7 @@ def reset_factors(request: UserRequest, user_id: int) -> HttpResponse:
         context = {"person": person, "required": factors.is_required(person)}
         return show(request, "core/person_factors.html", context)
     factors.remove_all(user=person, actor=actor, now=now)
-    return done_at(request, f"{person.username} has no second factor now.", _page(person))
+    return redirect_done(request, f"{person.username} has no second factor now.", _page(person))
 
 
 @signed_in

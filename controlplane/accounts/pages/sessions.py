@@ -14,7 +14,7 @@ from controlplane.accounts.requests import UserRequest
 from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.requests import session_digest
-from controlplane.core.page_responses import done_at, signed_in
+from controlplane.core.page_responses import redirect_done, signed_in
 
 PAGE = "/preferences/sessions/"
 SHOWN = 50
@@ -47,10 +47,10 @@ def end(request: UserRequest) -> HttpResponse:
         here = request.session.session_key
         ended = sessions.end_all(user=request.user, actor=actor, now=now, but=here)
         said = f"{ended} other session{'' if ended == 1 else 's'} ended." if ended else NO_OTHERS
-        return done_at(request, said, PAGE)
+        return redirect_done(request, said, PAGE)
     which = request.POST.get("session", "").replace("\x00", "")
     sessions.end(user=request.user, session_id=which, actor=actor, now=now)
-    return done_at(request, "That session has ended; its pages close within seconds.", PAGE)
+    return redirect_done(request, "That session has ended; its pages close within seconds.", PAGE)
 
 
 def rows(user: User, request: UserRequest, now: datetime) -> tuple[list[Row], int]:

@@ -40,7 +40,7 @@ def holders_of(power: str, *, but: int = 0, most: int = MAX_HOLDERS) -> list[str
     return _names((role for role, powers in POWERS_OF.items() if power in powers), but, most)
 
 
-def able(refused: Mapping[str, Any]) -> list[str]:
+def names_with_permission(refused: Mapping[str, Any]) -> list[str]:
     """Return the names of those who have the missing `power` or `scope` of a refusal."""
     if "power" in refused:
         return holders_of(refused["power"])

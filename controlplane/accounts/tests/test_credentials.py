@@ -9,7 +9,7 @@ from django.utils import timezone
 from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.people import services as people
 from controlplane.accounts.tokens import services as tokens
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.http.tests.callers import (
     MODEL_BACKEND,
     Api,
@@ -89,7 +89,7 @@ def test_expired_token_is_401():
 
 def test_revoked_token_is_401():
     text = token_text(person("admin"), ["switches:read"])
-    tokens.revoke(token=Token.objects.get(), actor=system("test"), now=timezone.now())
+    tokens.revoke(token=Token.objects.get(), actor=system_actor("test"), now=timezone.now())
 
     assert Api(x_api_key=text).get(LIST).status_code == 401
 
@@ -98,7 +98,7 @@ def test_token_of_a_deactivated_owner_is_401():
     person("admin")
     owner = person("operator")
     text = token_text(owner, ["switches:read"])
-    people.change_user(user=owner, is_active=False, actor=system("test"), now=timezone.now())
+    people.change_user(user=owner, is_active=False, actor=system_actor("test"), now=timezone.now())
 
     assert Api(x_api_key=text).get(LIST).status_code == 401
 
@@ -107,7 +107,7 @@ def test_token_keeps_only_the_scopes_its_owner_still_has():
     person("admin")
     owner = person("operator")
     program = Api(x_api_key=token_text(owner, ["switches:read", "switches:write"]))
-    people.change_user(user=owner, role="viewer", actor=system("test"), now=timezone.now())
+    people.change_user(user=owner, role="viewer", actor=system_actor("test"), now=timezone.now())
 
     assert program.get(LIST).status_code == 200
     refused = program.engage("segment:finance")
@@ -132,7 +132,7 @@ def test_session_of_a_deactivated_person_is_401():
     person("admin")
     user = person("viewer")
     browser = signed_in(user)
-    people.change_user(user=user, is_active=False, actor=system("test"), now=timezone.now())
+    people.change_user(user=user, is_active=False, actor=system_actor("test"), now=timezone.now())
 
     assert browser.get(LIST).status_code == 401
 

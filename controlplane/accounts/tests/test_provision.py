@@ -13,7 +13,7 @@ from django.utils import timezone
 from controlplane.accounts.models.people import User
 from controlplane.accounts.people import services as people
 from controlplane.core import provision
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
@@ -187,7 +187,7 @@ def test_a_password_that_somebody_set_since_is_not_replaced_by_the_first_one(mon
     run()
     admin = User.objects.get(username="admin")
     people.set_password(
-        user=admin, password="a fine one of their own", actor=system("shell"), now=db_now()
+        user=admin, password="a fine one of their own", actor=system_actor("shell"), now=db_now()
     )
 
     said = run()

@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.accounts.models.people import User
 from controlplane.accounts.people import services
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 
 
 def change(user, **fields):
-    return services.change_user(user=user, actor=system("test"), now=db_now(), **fields)
+    return services.change_user(user=user, actor=system_actor("test"), now=db_now(), **fields)
 
 
 def form(user, **fields):
@@ -52,7 +52,7 @@ def test_new_person_is_made_connected():
         password=None,
         role="operator",
         slack_user_id="u024be7lh",
-        actor=system("test"),
+        actor=system_actor("test"),
         now=db_now(),
     )
 

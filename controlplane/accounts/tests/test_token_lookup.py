@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from controlplane.accounts.tokens import lookup, services
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import Api, person, token_text
 
@@ -44,7 +44,7 @@ def token():
         name="ci",
         owner=person("operator"),
         scopes=["switches:read", "switches:write"],
-        actor=system("test"),
+        actor=system_actor("test"),
         now=timezone.now(),
     )
 
@@ -77,7 +77,7 @@ def test_unknown_token_is_checked_in_the_database(holder, token):
 def test_write_is_checked_in_the_database_whatever_memory_says(holder, token):
     row, text = token
     holder.tokens[text] = services.to_known_token(row)
-    services.revoke(token=row, actor=system("test"), now=timezone.now())
+    services.revoke(token=row, actor=system_actor("test"), now=timezone.now())
 
     answer = Api(x_api_key=text).engage("feature:beta")
 

@@ -10,13 +10,13 @@ from controlplane.accounts.models.people import User
 from controlplane.accounts.models.tokens import Credentials, Token
 from controlplane.accounts.people import services as people
 from controlplane.accounts.tokens import services
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput, Unauthenticated
 
 pytestmark = pytest.mark.django_db
-ACTOR = system("test")
+ACTOR = system_actor("test")
 
 
 def person(username="olga", role="operator"):

@@ -20,7 +20,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import done_at, show, signed_in
+from controlplane.core.page_responses import redirect_done, show, signed_in
 from controlplane.core.roles import SCOPES_OF, Power, Role
 
 from . import services
@@ -124,7 +124,7 @@ def revoke(request: UserRequest, token_id: int) -> HttpResponse:
         reason = form.cleaned_data["reason"]
         services.revoke(token=token, actor=actor, now=now, reason=reason)
         said = f"{token.name} is revoked; programs that use it are refused within a second."
-        return done_at(request, said, PAGE)
+        return redirect_done(request, said, PAGE)
     context = {"token": token, "form": form, "now": now}
     return show(request, "core/token_revoke.html", context, status=422 if form.is_bound else 200)
 
@@ -148,7 +148,7 @@ def hand_over(request: UserRequest, token_id: int) -> HttpResponse:
         except Conflict as conflict:
             form.add_service_errors({"owner": [conflict.detail]})
         else:
-            return done_at(request, f"{handed.name} is {handed.owner.username}’s now.", PAGE)
+            return redirect_done(request, f"{handed.name} is {handed.owner.username}’s now.", PAGE)
     context = {"token": token, "form": form, "owners": owners}
     return show(request, "core/token_hand_over.html", context, status=422 if form.is_bound else 200)
 

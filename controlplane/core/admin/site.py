@@ -1,4 +1,4 @@
-"""Shared parts of the admin pages: the site, read-only tables, and actions.
+"""Shared parts of the admin pages: the sign-in, read-only tables and bulk actions.
 
 Only admins may enter (`User.is_staff`), by the console's own sign-in: the admin's sign-in, sign-out
 and password pages would leave no audit rows.
@@ -27,14 +27,14 @@ from controlplane.core.errors import DomainError
 
 
 def _sign_in(request: HttpRequest, extra_context: object = None) -> HttpResponse:
-    """Redirect to the console's sign-in; deny signed-in people without the role admin."""
+    """Redirect to the console's sign-in, or raise `PermissionDenied` for a signed-in non-admin."""
     if request.user.is_authenticated:
         raise PermissionDenied("The administration takes the role admin.")
     return redirect_to_login(request.GET.get("next", "/admin/"))
 
 
 @never_cache
-def _password(request: HttpRequest, extra_context: object = None) -> HttpResponse:
+def _redirect_to_preferences(request: HttpRequest, extra_context: object = None) -> HttpResponse:
     return redirect("preferences")
 
 
@@ -45,12 +45,12 @@ admin.site.site_header = "Switchgear administration"
 admin.site.site_title = "Switchgear"
 admin.site.index_title = "Tables"
 admin.site.login = _sign_in  # type: ignore[method-assign]
-admin.site.password_change = _password  # type: ignore[method-assign, assignment]
-admin.site.password_change_done = _password  # type: ignore[method-assign, assignment]
+admin.site.password_change = _redirect_to_preferences  # type: ignore[method-assign, assignment]
+admin.site.password_change_done = _redirect_to_preferences  # type: ignore[method-assign, assignment]
 
 
 class Table(admin.ModelAdmin):  # type: ignore[type-arg]
-    """An admin table that accepts only the filters its page offers.
+    """An admin table that can be filtered only by its `list_filter`.
 
     Django accepts any column in the query string, so hidden values could be guessed letter by
     letter.
@@ -63,7 +63,7 @@ class Table(admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 class ReadOnly(Table):
-    """A table that is looked at: nothing is added, changed or deleted here."""
+    """An admin table whose rows can't be added, changed or deleted."""
 
     show_full_result_count = False
     list_per_page = 50
@@ -82,12 +82,12 @@ def register_read_only(
     model: type[Model],
     columns: str,
     *,
-    order: str,
+    order: str = "",
     filters: str = "",
     search: str = "",
     related: str = "",
 ) -> None:
-    """Register a table that is only looked at; all options are names separated by spaces."""
+    """Register a read-only admin table; options are names separated by spaces."""
     options = {
         "list_display": columns,
         "ordering": order,
@@ -95,18 +95,18 @@ def register_read_only(
         "search_fields": search,
         "list_select_related": related,
     }
-    given = {name: tuple(names.split()) for name, names in options.items() if names}
-    admin.site.register(model, type(f"{model.__name__}Admin", (ReadOnly,), given))
+    present = {name: tuple(names.split()) for name, names in options.items() if names}
+    admin.site.register(model, type(f"{model.__name__}Admin", (ReadOnly,), present))
 
 
-def each(
+def apply_to_each(
     model_admin: "admin.ModelAdmin[Any]",
     request: HttpRequest,
     chosen: QuerySet[Any],
     carry_out: Callable[[Any], object],
     done: str,
 ) -> None:
-    """Run an action on each chosen row, and report successes and failures."""
+    """Run `carry_out` on each selected row and show how many succeeded and which failed."""
     count = 0
     for row in chosen:
         try:

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import transaction
 
-from controlplane.core.actors import Actor, system
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.approvals import announcements, services
 from controlplane.core.approvals.models import Approval
 from controlplane.core.approvals.risk import Risk
@@ -118,7 +118,7 @@ def _reopen_review(review_id: int, now: datetime) -> bool:
     escalations.close(subject=subject, now=now)
     _open_escalation(review, facts, now)
     entry = audit.record(
-        actor=system("reviews"),
+        actor=system_actor("reviews"),
         action="review.reopened",
         target=announcements.get_target(review),
         reason=facts["said"],

@@ -11,7 +11,7 @@ import structlog
 from django.db import connection, transaction
 
 from controlplane.core import canonical
-from controlplane.core.actors import Actor, system
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.approvals import announcements, kinds
 from controlplane.core.approvals.models import Approval
 from controlplane.core.approvals.risk import LIFETIME, Risk, RiskFacts, classify_request
@@ -175,7 +175,7 @@ def _expire_request(approval_id: int, now: datetime) -> bool:
             waiting = _lock_request(approval_id)
             if waiting.state != Approval.State.PENDING:
                 return False
-            actor = system("approvals")
+            actor = system_actor("approvals")
             announcements.record_decision(waiting, Approval.State.EXPIRED, EXPIRED, actor, now)
             kinds.get_kind(waiting.kind).on_end(waiting, actor, now)
             announcements.announce_decision(waiting, actor, now)
@@ -197,7 +197,7 @@ def _create_request(approval: Approval, actor: Actor, now: datetime) -> Approval
 
 def _end_previous(waiting: Approval, actor: Actor, now: datetime) -> None:
     if _has_expired(waiting, now):
-        actor = system("approvals")
+        actor = system_actor("approvals")
         announcements.record_decision(waiting, Approval.State.EXPIRED, EXPIRED, actor, now)
     else:
         announcements.record_decision(waiting, Approval.State.VOID, EDITED, actor, now)

@@ -18,7 +18,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import PersonRequest, done, show, signed_in
+from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
 
 PENDING_SHOWN = 100
 DECIDED_SHOWN = 25
@@ -103,7 +103,7 @@ def edit(request: PersonRequest, approval_id: int) -> HttpResponse:
         )
     except (Conflict, InvalidInput) as error:
         return _show_error(request, "Not changed", error)
-    return done(request, f"{approval.summary}: asked anew.", announcements.PAGE)
+    return respond_done(request, f"{approval.summary}: asked anew.", announcements.PAGE)
 
 
 def _decide(
@@ -120,7 +120,7 @@ def _decide(
         return _show_error(request, "Not decided", conflict)
     review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
     word = "signed" if review else announcements.get_outcome(approval)
-    return done(request, f"{approval.summary}: {word}.", announcements.PAGE)
+    return respond_done(request, f"{approval.summary}: {word}.", announcements.PAGE)
 
 
 def _read_comment(request: PersonRequest) -> str:

@@ -1,1 +1,1 @@
-"""*Needs attention*: one page of everything that waits for a person, the worst first."""
+"""The page *Needs attention*: everything that waits for a person, most severe first."""

@@ -1,4 +1,4 @@
-"""The number of attention items in the navigation of every page."""
+"""Template context processor for the number of attention items in the navigation."""
 
 from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest
@@ -11,7 +11,7 @@ NOTHING = services.Count(0, 0)
 
 
 def attention(request: HttpRequest) -> dict[str, object]:
-    """Return a lazy `attention_count`. It is 0 while the database is away, so no page breaks."""
+    """Return a lazy `attention_count`, 0 if nobody is signed in or the database is away."""
     return {"attention_count": SimpleLazyObject(lambda: _count(request))}
 
 

@@ -1,4 +1,4 @@
-"""The attention items of all sources, the worst first."""
+"""Reads the attention items of all registered sources, most severe first."""
 
 import functools
 import time
@@ -19,26 +19,26 @@ from controlplane.core.page_registry import ATTENTION_SOURCES, AttentionItem, At
 
 log = structlog.get_logger(__name__)
 
-COUNTED_EVERY = 5.0  # seconds; every page of every person shows the count
+COUNT_CACHE_SECONDS = 5.0  # Every page shows the count.
 
 
 @dataclass(frozen=True)
 class Overview:
-    """All attention items, the worst first, then the oldest; `unread` names failed sources."""
+    """All attention items, most severe first, then oldest; `unread` names failed sources."""
 
     waiting: tuple[AttentionItem, ...]
     unread: tuple[str, ...] = ()
 
     @property
     def groups(self) -> list[tuple[str, list[AttentionItem]]]:
-        """(severity, items), the worst first, without empty ones."""
+        """Pairs of severity and items, most severe first, without empty groups."""
         grouped = [(one, [w for w in self.waiting if w.severity == one]) for one in SEVERITIES]
         return [(severity, found) for severity, found in grouped if found]
 
 
 @dataclass(frozen=True)
 class Count:
-    """The number of items, and of critical ones. `whole` is False if a source failed."""
+    """The number of attention items, and of critical ones; `whole` is False if a source failed."""
 
     total: int
     critical: int
@@ -46,43 +46,42 @@ class Count:
 
 
 def read_all(now: datetime) -> Overview:
-    """Return the items of all sources. A source that fails is named and hides no other."""
+    """Return the items of all sources; a failing source is listed in `unread`."""
     return read_sources(list(ATTENTION_SOURCES.values()), now)
 
 
 def read_sources(sources: Sequence[AttentionSource], now: datetime) -> Overview:
-    """Return the items of these sources."""
+    """Return the items of `sources`, which are read even if one of them fails."""
     waiting: list[AttentionItem] = []
     unread: list[str] = []
-    silent = _without_rows(sources, now)
+    silent = _find_empty_sources(sources, now)
     for source in sources:
-        found = [] if source in silent else _read(source, now)
+        found = [] if source in silent else _read_source(source, now)
         if found is None:
             unread.append(source.label)
         else:
             waiting += found
-    return Overview(tuple(sorted(waiting, key=_urgency)), tuple(unread))
+    return Overview(tuple(sorted(waiting, key=_sort_key)), tuple(unread))
 
 
 def count(now: datetime) -> Count:
     """Return the count for the navigation, at most 5 seconds old."""
     global _counted
     taken_at, counted = _counted
-    if counted is None or time.monotonic() - taken_at >= COUNTED_EVERY:
+    if counted is None or time.monotonic() - taken_at >= COUNT_CACHE_SECONDS:
         counted = _count(now)
         _counted = (time.monotonic(), counted)
     return counted
 
 
-def forget() -> None:
-    """Drop the cached count."""
+def clear_count() -> None:
     global _counted
     _counted = _NEVER
 
 
-def forget_compiled() -> None:
-    """Drop the compiled checks for rows, which depend on settings."""
-    _exists.cache_clear()
+def clear_compiled() -> None:
+    """Drop the cached SQL of the sources' row checks, which depends on settings."""
+    _compile_exists.cache_clear()
 
 
 _NEVER: tuple[float, Count | None] = (0.0, None)
@@ -95,15 +94,15 @@ def _count(now: datetime) -> Count:
     return Count(len(overview.waiting), critical, whole=not overview.unread)
 
 
-def _without_rows(sources: Sequence[AttentionSource], now: datetime) -> set[AttentionSource]:
-    """Return the sources without items, by one statement for all that declare their rows."""
+def _find_empty_sources(sources: Sequence[AttentionSource], now: datetime) -> set[AttentionSource]:
+    """Return the sources whose declared querysets have no rows, read in one statement."""
     named = [(source, source.only_if) for source in sources if source.only_if]
     if not named:
         return set()
     try:
-        with _undone_if_it_fails(), connection.cursor() as cursor:
-            texts, given = zip(*(_exists(rows) for _, rows in named), strict=True)
-            parameters = compiled_query.at([one for each in given for one in each], now)
+        with _isolate_failure(), connection.cursor() as cursor:
+            texts, given = zip(*(_compile_exists(rows) for _, rows in named), strict=True)
+            parameters = compiled_query.substitute_now([one for each in given for one in each], now)
             cursor.execute(f"SELECT {', '.join(texts)}", parameters)
             found = cursor.fetchone()
     except Exception:
@@ -116,8 +115,8 @@ def _without_rows(sources: Sequence[AttentionSource], now: datetime) -> set[Atte
 
 
 @functools.lru_cache(maxsize=256)
-def _exists(rows: Rows) -> tuple[str, Sequence[Any]]:
-    """Return the SQL condition that a row exists, and its parameters for `compiled_query.at`."""
+def _compile_exists(rows: Rows) -> tuple[str, Sequence[Any]]:
+    """Return the SQL condition that a row exists, and its parameters for `substitute_now`."""
     texts = ["false"]
     given: list[Any] = []
     built = rows(compiled_query.MOMENT)
@@ -131,17 +130,15 @@ def _exists(rows: Rows) -> tuple[str, Sequence[Any]]:
     return " OR ".join(texts), given
 
 
-def _undone_if_it_fails() -> AbstractContextManager[Any]:
-    """Return a savepoint inside a transaction, which a failing statement would abort, else nothing.
-
-    Sources only read, so a single statement needs no BEGIN and COMMIT.
-    """
+def _isolate_failure() -> AbstractContextManager[Any]:
+    # A failing statement aborts a surrounding transaction, unless it runs in a savepoint. Outside
+    # of one, sources only read, so that no BEGIN and COMMIT are needed.
     return transaction.atomic() if connection.in_atomic_block else nullcontext()
 
 
-def _read(source: AttentionSource, now: datetime) -> list[AttentionItem] | None:
+def _read_source(source: AttentionSource, now: datetime) -> list[AttentionItem] | None:
     try:
-        with _undone_if_it_fails():
+        with _isolate_failure():
             return list(source.function(now))
     except Exception:
         # Without the database there is no answer; a source's own error must not hide the others.
@@ -151,6 +148,6 @@ def _read(source: AttentionSource, now: datetime) -> list[AttentionItem] | None:
         return None
 
 
-def _urgency(one: AttentionItem) -> tuple[int, datetime, str]:
+def _sort_key(one: AttentionItem) -> tuple[int, datetime, str]:
     rank = SEVERITIES.index(one.severity) if one.severity in SEVERITIES else 0
     return rank, one.since.astimezone(UTC), one.title

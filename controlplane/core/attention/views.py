@@ -17,26 +17,26 @@ from controlplane.core.escalations import summaries
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.outbox import router
 from controlplane.core.outbox.escalation import Escalation
-from controlplane.core.page_responses import PersonRequest, done, show, signed_in
+from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
 
 SHOWN = 100
-TOLD_SHOWN = 50
+ESCALATIONS_SHOWN = 50
 
 
 @signed_in
 @require_GET
 def attention_page(request: PersonRequest) -> HttpResponse:
-    """Show the items, the worst first, page by page."""
+    """Show a page of attention items and the escalations in progress."""
     now = db_now()
-    return _stamped(render(request, "core/attention.html", _context(request, now)), now)
+    return _add_server_time(render(request, "core/attention.html", _context(request, now)), now)
 
 
 @signed_in
 @require_GET
 def attention_rows(request: PersonRequest) -> HttpResponse:
-    """Show the live part of the page."""
+    """Show the part of the attention page that live updates replace."""
     now = db_now()
-    return _stamped(render(request, "core/_attention.html", _context(request, now)), now)
+    return _add_server_time(render(request, "core/_attention.html", _context(request, now)), now)
 
 
 @signed_in
@@ -51,8 +51,8 @@ def acknowledge(request: PersonRequest, escalation_id: int) -> HttpResponse:
         context = {"heading": "Nothing to acknowledge", "detail": refusal.detail}
         context["back"] = "attention_page"
         return show(request, "core/notice.html", context, status=refusal.status)
-    message = f"You acknowledged {summaries.title(known)}. Nobody is told for 24 hours."
-    return done(request, message, "/attention/")
+    message = f"You acknowledged {summaries.format_title(known)}. Nobody is told for 24 hours."
+    return respond_done(request, message, "/attention/")
 
 
 def _context(request: PersonRequest, now: datetime) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def _context(request: PersonRequest, now: datetime) -> dict[str, Any]:
     shown = services.Overview(tuple(page.object_list), overview.unread)
     climbing = Escalation.objects.filter(closed_at=None).order_by("next_at", "id")
     critical = sum(one.severity == "critical" for one in overview.waiting)
-    told = list(climbing[:TOLD_SHOWN])
+    told = list(climbing[:ESCALATIONS_SHOWN])
     nexts = router.get().next_notices(told, now)
     return {
         "now": now,
@@ -70,25 +70,24 @@ def _context(request: PersonRequest, now: datetime) -> dict[str, Any]:
         "unread": overview.unread,
         "total": len(overview.waiting),
         "critical": critical,
-        "climbing": [_climbing(one, nexts.get(one.pk)) for one in told],
-        "climbing_total": len(told) if len(told) < TOLD_SHOWN else climbing.count(),
+        "climbing": [_escalation_row(one, nexts.get(one.pk)) for one in told],
+        "climbing_total": len(told) if len(told) < ESCALATIONS_SHOWN else climbing.count(),
     }
 
 
-def _climbing(escalation: Escalation, following: Any) -> dict[str, Any]:
-    elsewhere = escalation.subject.partition(":")[0] in escalations.ELSEWHERE
-    told = escalation.facts.get(summaries.TOLD, [])
+def _escalation_row(escalation: Escalation, following: Any) -> dict[str, Any]:
+    elsewhere = escalation.subject.partition(":")[0] in escalations.ACKNOWLEDGED_ELSEWHERE
+    told = escalation.facts.get(summaries.NOTIFIED, [])
     return {
         "row": escalation,
         "next": following,
-        "title": summaries.title(escalation),
+        "title": summaries.format_title(escalation),
         "path": escalation.facts.get("path"),
         "told": told[-1]["who"] if told else [],
         "can_acknowledge": not elsewhere and escalation.acknowledged_at is None,
     }
 
 
-def _stamped(response: HttpResponse, now: datetime) -> HttpResponse:
-    """Add the server's time to the response, for the page's countdowns and its `as of`."""
-    response["Switchgear-Now"] = timestamp(now)
+def _add_server_time(response: HttpResponse, now: datetime) -> HttpResponse:
+    response["Switchgear-Now"] = timestamp(now)  # For countdowns and *as of*.
     return response

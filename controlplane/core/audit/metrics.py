@@ -15,12 +15,12 @@ def collect_audit_metrics(now: datetime) -> Iterator[Metric]:
     state = AuditRound.objects.first()
     if state is None:
         return
-    yield exposition.gauge(
+    yield exposition.make_gauge(
         "switchgear_audit_intact",
         "0 from when a row of the audit trail did not hold until it does.",
         0 if state.problem else 1,
     )
-    yield exposition.gauge(
+    yield exposition.make_gauge(
         "switchgear_audit_verified_age_seconds",
         "Seconds since the whole audit trail was last found intact.",
         (now - (state.whole_at or state.begun_at)).total_seconds(),

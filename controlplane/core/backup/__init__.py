@@ -1,1 +1,1 @@
-"""A backup in one file: made, checked, and restored so that services take the restored state."""
+"""Backups in one file: creation, verification and restore."""

@@ -1,4 +1,4 @@
-"""Creates a backup of a running installation: one snapshot of the database, and a manifest."""
+"""Creates a backup: a dump of one database snapshot, and its manifest."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,18 +9,19 @@ from controlplane.core.errors import InvalidInput, Unavailable
 from controlplane.core.health import RESTORE_MARK
 
 from . import file, manifest, pg_programs
-from .database import connected
+from .database import connect
 from .manifest import Manifest
 
 LOCK_WAIT = "30s"
 # Sessions prove nothing about the data, and a restore must not sign anybody in again.
-WITHOUT_ROWS = ("core_browsersession", "django_session")
+TABLES_WITHOUT_ROWS = ("core_browsersession", "django_session")
 
 
 def create(path: Path, url: str) -> Manifest:
     """Write a backup of the database at `url` to `path` and return its manifest.
 
-    Raises :class:`Conflict`, :class:`InvalidInput`, and :class:`Unavailable` on failure.
+    Raises :class:`Conflict` if the file exists, :class:`InvalidInput` for a wrong path or database,
+    and :class:`Unavailable` if reading or writing fails.
     """
     if not path.parent.is_dir():
         raise InvalidInput({"FILE": [f"there is no folder {path.parent}."]})
@@ -31,20 +32,20 @@ def create(path: Path, url: str) -> Manifest:
 
 
 def _dump(url: str, take: Callable[[bytes], None]) -> Manifest:
-    with connected(url) as connection:
+    with connect(url) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_export_snapshot()")
             (snapshot,) = cursor.fetchone() or ("",)
             try:
-                said = manifest.read(cursor)
+                description = manifest.describe_database(cursor)
             except psycopg.errors.UndefinedTable as error:
                 raise InvalidInput(
                     {"DATABASE_URL": ["this database is not an installation's."]}
                 ) from error
-        _run_dump(url, snapshot, said.postgres, take)
-    return said
+        _run_dump(url, snapshot, description.postgres, take)
+    return description
 
 
 def _run_dump(url: str, snapshot: str, major: int, take: Callable[[bytes], None]) -> None:
@@ -53,6 +54,6 @@ def _run_dump(url: str, snapshot: str, major: int, take: Callable[[bytes], None]
         *("--format=custom", "--no-owner", "--no-privileges", f"--snapshot={snapshot}"),
         *("--no-password", f"--lock-wait-timeout={LOCK_WAIT}"),
         f"--exclude-table=*.{RESTORE_MARK}",
-        *(f"--exclude-table-data=*.{table}" for table in WITHOUT_ROWS),
+        *(f"--exclude-table-data=*.{table}" for table in TABLES_WITHOUT_ROWS),
     ]
-    pg_programs.read_from(command, pg_programs.environment(url), take)
+    pg_programs.read_from(command, pg_programs.build_environment(url), take)

@@ -1,4 +1,4 @@
-"""The database that a backup is made of, or restored into, as its owner sees it."""
+"""Owner's access to the database that is backed up or restored."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from controlplane.core.threads import OWNER_NAME
 
 CONNECT_SECONDS = 10
 MIGRATING = 0x5317C7
-"""An advisory lock, shared by migrations and exclusive for a restore."""
+"""Key of the advisory lock that migrations share and a restore holds exclusively."""
 
 # Tables of extensions belong to the server and needn't be removed.
 _TABLES = """
@@ -31,7 +31,7 @@ WHERE pronamespace = current_schema()::regnamespace AND proname ~ '^(core|switch
 AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_proc'::regclass
                 AND objid = pg_proc.oid AND deptype = 'e')
 """
-_USED = {
+_QUERIES_OF_USE = {
     "core_user": "SELECT EXISTS (SELECT FROM core_user WHERE last_login IS NOT NULL)",
     "core_token": "SELECT EXISTS (SELECT FROM core_token)",
     "switches_episode": "SELECT EXISTS (SELECT FROM switches_episode)",
@@ -41,10 +41,10 @@ Database: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 
 @contextmanager
-def connected(url: str, *, autocommit: bool = False) -> Iterator[Database]:
-    """Connect to the database at `url` with the name of an owner that is never terminated.
+def connect(url: str, *, autocommit: bool = False) -> Iterator[Database]:
+    """Connect to the database at `url` under an application name that is exempt from termination.
 
-    Raises :class:`Unavailable` with PostgreSQL's message if it refuses or is unreachable.
+    Raises :class:`Unavailable` with PostgreSQL's message if the connection or a statement fails.
     """
     try:
         with psycopg.connect(
@@ -59,46 +59,51 @@ def connected(url: str, *, autocommit: bool = False) -> Iterator[Database]:
         raise Unavailable(f"PostgreSQL: {first_line}") from error
 
 
-def asked(database: Database, statement: str, *values: str | int) -> Any:
+def fetch_value(database: Database, statement: str, *values: str | int) -> Any:
     """Return the first value of the first row, or None."""
     row = database.execute(statement.encode(), values).fetchone()
     return row[0] if row else None
 
 
-def tables(database: Database) -> list[str]:
-    """Return the names of all tables and views of any owner, without the restore mark."""
+def list_tables(database: Database) -> list[str]:
+    """Return the names of all tables and views of the schema, without the restore mark."""
     return [name for (name,) in database.execute(_TABLES, [RESTORE_MARK]).fetchall()]
 
 
-def marked(database: Database) -> str | None:
-    """Return the SHA-256 of the backup that is being restored into the database."""
-    if not asked(database, "SELECT to_regclass(%s) IS NOT NULL", RESTORE_MARK):
+def read_mark(database: Database) -> str | None:
+    """Return the SHA-256 of the backup that is being restored, or None without a restore."""
+    if not fetch_value(database, "SELECT to_regclass(%s) IS NOT NULL", RESTORE_MARK):
         return None
-    return str(asked(database, "SELECT max(sha256) FROM core_restoring"))
+    return str(fetch_value(database, "SELECT max(sha256) FROM core_restoring"))
 
 
-def filled(database: Database, said: Manifest) -> bool:
-    """Return True if the tables are those of this backup, left by an interrupted restore.
+def is_restored(database: Database, manifest: Manifest) -> bool:
+    """Return True if an interrupted restore has already filled the tables from this backup.
 
-    They are if the last audit row matches. A first start may have created other tables after the
-    mark.
+    The last audit row must match. A first start may have created other tables after the mark.
     """
-    if marked(database) != said.sha256 or "core_auditentry" not in tables(database):
+    if read_mark(database) != manifest.sha256 or "core_auditentry" not in list_tables(database):
         return False
     found = "SELECT hash FROM core_auditentry WHERE id = %s"
-    return not said.audit_head or asked(database, found, said.audit_head) == said.audit_hash
+    return (
+        not manifest.audit_head
+        or fetch_value(database, found, manifest.audit_head) == manifest.audit_hash
+    )
 
 
-def empty(database: Database) -> None:
-    """Drop the tables of a first start.
+def drop_fresh_tables(database: Database) -> None:
+    """Drop the tables created by a first start.
 
-    Raises :class:`Conflict` if they have been used since, or something else exists.
+    Raises :class:`Conflict` if the installation has been used, or other tables exist.
     """
-    present = tables(database)
-    used = any(asked(database, question) for table, question in _USED.items() if table in present)
+    present = list_tables(database)
+    used = any(
+        fetch_value(database, query) for table, query in _QUERIES_OF_USE.items() if table in present
+    )
     if not present:
         return
-    if others := sorted(set(present) - _ours()):
+    own = {*connection.introspection.django_table_names(), "django_migrations"}
+    if others := sorted(set(present) - own):
         raise Conflict(
             f"This database is not only an installation's: it has {others[0]}, too. Restore into"
             " an empty one."
@@ -115,7 +120,3 @@ def empty(database: Database) -> None:
         database.execute(sql.SQL("DROP TABLE {}").format(names))
         for name in functions:  # Quoted by PostgreSQL.
             database.execute(f"DROP FUNCTION {name}".encode())
-
-
-def _ours() -> set[str]:
-    return {*connection.introspection.django_table_names(), "django_migrations"}

@@ -1,6 +1,6 @@
-"""The file of a backup: a tar of the dump, followed by the manifest.
+"""The backup file: a tar archive of the dump and then its manifest.
 
-The dump comes first because its hash is known only at its end; its header is filled in then.
+The dump's size and hash are known only at its end, so its header is filled in afterwards.
 """
 
 import contextlib
@@ -14,26 +14,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from controlplane.core.backup.manifest import Manifest
 from controlplane.core.errors import Conflict, InvalidInput
 
-from . import manifest, pg_programs
+from .manifest import MAX_BYTES, Manifest, loads
+from .pg_programs import CHUNK
 
-DUMP, SAID = "database.dump", "manifest.json"
+DUMP, MANIFEST = "database.dump", "manifest.json"
 _BLOCK = tarfile.BLOCKSIZE
 
 
 def write(path: Path, fill: Callable[[Callable[[bytes], None]], Manifest]) -> Manifest:
-    """Write the file atomically: `fill` gets a function that takes the dump in pieces.
+    """Write the backup file atomically; `fill` gets a function that takes the dump in pieces.
 
-    Raises :class:`Conflict` if the file exists or is being written, and OSError. The leftovers of a
-    killed run are overwritten.
+    Raises :class:`Conflict` if the file exists or another process is writing it, and OSError. The
+    leftovers of a killed run are overwritten.
     """
     if path.exists():
         raise Conflict(f"{path} exists. Give the backup another name, or move that one away.")
     draft = path.with_name(f"{path.name}.part")
-    with _locked(draft) as file:
-        said = _fill(file, fill)
+    with _lock_draft(draft) as file:
+        manifest = _write_archive(file, fill)
         file.flush()
         os.fsync(file.fileno())
         os.link(draft, path)  # Not a rename, which would replace a file created meanwhile.
@@ -43,33 +43,36 @@ def write(path: Path, fill: Callable[[Callable[[bytes], None]], Manifest]) -> Ma
         os.fsync(folder)
     finally:
         os.close(folder)
-    return said
+    return manifest
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Return a backup's manifest after checking the dump's digest. Raises :class:`InvalidInput`."""
-    with opened(path) as (said, dump):
+    """Return a backup's manifest; raise :class:`InvalidInput` unless the dump matches it."""
+    with open_backup(path) as (manifest, dump):
         digest, size = hashlib.sha256(), 0
-        while piece := dump.read(pg_programs.CHUNK):
+        while piece := dump.read(CHUNK):
             digest.update(piece)
             size += len(piece)
-    if (size, digest.hexdigest()) != (said.size, said.sha256):
+    if (size, digest.hexdigest()) != (manifest.size, manifest.sha256):
         raise InvalidInput({"FILE": ["its dump is not what was written: it is cut or changed."]})
-    return said
+    return manifest
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[tuple[Manifest, IO[bytes]]]:
-    """Open a backup's manifest and dump. Raises :class:`InvalidInput`."""
+def open_backup(path: Path) -> Iterator[tuple[Manifest, IO[bytes]]]:
+    """Yield the manifest and the dump of a backup file; raise :class:`InvalidInput` if damaged."""
     try:
         with tarfile.open(path, "r:") as archive:
             inside = {member.name: member for member in archive.getmembers()}
-            if set(inside) != {DUMP, SAID} or inside[SAID].size > manifest.MAX_BYTES:
+            if set(inside) != {DUMP, MANIFEST} or inside[MANIFEST].size > MAX_BYTES:
                 raise InvalidInput({"FILE": ["it is no backup, or it is cut."]})
-            said, dump = archive.extractfile(inside[SAID]), archive.extractfile(inside[DUMP])
-            if said is None or dump is None:
+            manifest, dump = (
+                archive.extractfile(inside[MANIFEST]),
+                archive.extractfile(inside[DUMP]),
+            )
+            if manifest is None or dump is None:
                 raise InvalidInput({"FILE": ["it is no backup."]})
-            yield manifest.loads(said.read()), dump
+            yield loads(manifest.read()), dump
     except (tarfile.TarError, EOFError) as error:
         raise InvalidInput({"FILE": [f"it is no backup, or it is cut: {error}."]}) from error
     except OSError as error:
@@ -77,8 +80,8 @@ def opened(path: Path) -> Iterator[tuple[Manifest, IO[bytes]]]:
 
 
 @contextmanager
-def _locked(draft: Path) -> Iterator[IO[bytes]]:
-    """The draft, empty, for this process alone; a lock of the kernel ends with its process."""
+def _lock_draft(draft: Path) -> Iterator[IO[bytes]]:
+    """Open the empty draft under a kernel lock, which ends with the process."""
     descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         try:
@@ -95,7 +98,9 @@ def _locked(draft: Path) -> Iterator[IO[bytes]]:
             raise
 
 
-def _fill(file: IO[bytes], fill: Callable[[Callable[[bytes], None]], Manifest]) -> Manifest:
+def _write_archive(
+    file: IO[bytes], fill: Callable[[Callable[[bytes], None]], Manifest]
+) -> Manifest:
     digest = hashlib.sha256()
 
     def take(piece: bytes) -> None:
@@ -103,16 +108,16 @@ def _fill(file: IO[bytes], fill: Callable[[Callable[[bytes], None]], Manifest]) 
         file.write(piece)
 
     file.write(b"\0" * _BLOCK)
-    found = fill(take)
+    unfinished = fill(take)
     size = file.tell() - _BLOCK
     file.write(b"\0" * (-size % _BLOCK))
-    said = replace(found, size=size, sha256=digest.hexdigest())
-    content = said.dumps()
-    file.write(_header(SAID, len(content)) + content)
+    manifest = replace(unfinished, size=size, sha256=digest.hexdigest())
+    content = manifest.dumps()
+    file.write(_header(MANIFEST, len(content)) + content)
     file.write(b"\0" * (-len(content) % _BLOCK + 2 * _BLOCK))
     file.seek(0)
     file.write(_header(DUMP, size))
-    return said
+    return manifest
 
 
 def _header(name: str, size: int) -> bytes:

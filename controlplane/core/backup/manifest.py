@@ -1,4 +1,4 @@
-"""A backup's manifest: its contents, its time, and the digest that proves it complete."""
+"""A backup's manifest: its contents, its time, and the digest of the dump."""
 
 import json
 import tomllib
@@ -25,7 +25,7 @@ FROM core_auditentry
 
 @dataclass(frozen=True)
 class Manifest:
-    """The manifest of a backup.
+    """The description of a backup: versions, audit head and digests.
 
     `taken_at` is RFC 3339 by the database's clock. `key` identifies SECRET_KEY without revealing
     it. `sha256` and `size` (bytes) describe the dump.
@@ -54,40 +54,42 @@ class Manifest:
         return {self.audit_head: self.audit_hash} if self.audit_head else {}
 
     @property
-    def is_of_this_key(self) -> bool:
+    def matches_secret_key(self) -> bool:
         """Return True if the backup was made with SECRET_KEY or one of its fallbacks."""
-        return self.key in map(_key, (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS))
+        return self.key in map(_identify_key, (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS))
 
-    def unknown_here(self) -> list[str]:
-        """Migrations in it that this release does not have."""
+    def missing_migrations(self) -> list[str]:
+        """Return the migrations in the backup that this release lacks."""
         known = {f"{app}.{name}" for app, name in MigrationLoader(None).disk_migrations}
         return [name for name in self.migrations if name not in known]
 
 
 def loads(content: bytes) -> Manifest:
-    """Raises :class:`InvalidInput`."""
+    """Parse a manifest; raise :class:`InvalidInput` if it is malformed or of another format."""
     try:
-        given: dict[str, Any] = json.loads(content)
-        if given.get("format") != FORMAT:
-            raise InvalidInput({"FILE": [f"its format {given.get('format')} is not known here."]})
-        found = Manifest(**{**given, "migrations": tuple(given["migrations"])})
-        datetime.fromisoformat(found.taken_at)
+        document: dict[str, Any] = json.loads(content)
+        if document.get("format") != FORMAT:
+            raise InvalidInput(
+                {"FILE": [f"its format {document.get('format')} is not known here."]}
+            )
+        manifest = Manifest(**{**document, "migrations": tuple(document["migrations"])})
+        datetime.fromisoformat(manifest.taken_at)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidInput({"FILE": ["what it says about itself can't be read."]}) from error
-    return found
+    return manifest
 
 
-def read(cursor: "Cursor[Any]") -> Manifest:
-    """Describe the database as this transaction sees it."""
-    taken_at, postgres = _one(
+def describe_database(cursor: "Cursor[Any]") -> Manifest:
+    """Return the manifest of the database as seen by the cursor's transaction, without a dump."""
+    taken_at, postgres = _fetch_row(
         cursor, "SELECT now(), current_setting('server_version_num')::int / 10000"
     )
-    epoch, number = _one(cursor, _PUBLISHED)
-    rows, head, digest = _one(cursor, _AUDIT)
+    epoch, number = _fetch_row(cursor, _PUBLISHED)
+    rows, head, digest = _fetch_row(cursor, _AUDIT)
     cursor.execute("SELECT app || '.' || name FROM django_migrations ORDER BY 1")
     return Manifest(
         format=FORMAT,
-        product=product(),
+        product=product_version(),
         installation=settings.ENV.name,
         taken_at=taken_at.isoformat(),
         postgres=postgres,
@@ -97,22 +99,23 @@ def read(cursor: "Cursor[Any]") -> Manifest:
         audit_head=head,
         audit_hash=digest,
         migrations=tuple(name for (name,) in cursor.fetchall()),
-        key=_key(settings.SECRET_KEY),
+        key=_identify_key(settings.SECRET_KEY),
     )
 
 
-def product() -> str:
+def product_version() -> str:
     """Return the version of this release."""
     project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())
     return str(project["project"]["version"])
 
 
-def _key(secret: str | bytes) -> str:
-    found = salted_hmac("backup", "which key", secret=secret, algorithm="sha256")
-    return str(found.hexdigest()[:32])
+def _identify_key(secret: str | bytes) -> str:
+    return str(
+        salted_hmac("backup", "which key", secret=secret, algorithm="sha256").hexdigest()[:32]
+    )
 
 
-def _one(cursor: "Cursor[Any]", statement: str) -> tuple[Any, ...]:
+def _fetch_row(cursor: "Cursor[Any]", statement: str) -> tuple[Any, ...]:
     cursor.execute(statement)
     row = cursor.fetchone()
     if row is None:

@@ -1,4 +1,4 @@
-"""PostgreSQL's own programs for dumping and restoring, of a version that fits the server."""
+"""Runs `pg_dump` and `pg_restore` of a version that fits the server."""
 
 import contextlib
 import functools
@@ -29,10 +29,11 @@ MAX_OUTPUT_BYTES = 64 * 1024
 def find(name: str, *, at_least: int) -> Path:
     """Return the oldest `pg_dump` or `pg_restore` of major version `at_least` or later.
 
-    An older one can't read a newer server, and the output of 17 or later sets a parameter that
-    PostgreSQL 16 rejects. Of equal versions the one on PATH wins. Raises :class:`Unavailable`.
+    An older program can't read a newer server, and the output of 17 or later sets a parameter that
+    PostgreSQL 16 rejects. Of equal versions the one on PATH is used. Raises :class:`Unavailable` if
+    there is none.
     """
-    majors = [(_major(program) or 0, program) for program in _candidates(name)]
+    majors = [(_read_major_version(program) or 0, program) for program in _candidates(name)]
     fitting = [pair for pair in majors if pair[0] >= at_least]
     if fitting:
         return min(fitting, key=lambda pair: pair[0])[1]
@@ -42,50 +43,49 @@ def find(name: str, *, at_least: int) -> Path:
     )
 
 
-def environment(url: str) -> dict[str, str]:
+def build_environment(url: str) -> dict[str, str]:
     """Return this process's environment plus libpq's variables for `url`.
 
-    A password on a command line would be visible to every user of the machine. Settings missing
-    from `url` (a password file, a root certificate) are as for any other connection from here. The
-    application name is that of an owner that is never terminated.
+    A password on a command line would be visible to every user of the machine. The application name
+    exempts the connection from termination.
     """
-    return {"PGAPPNAME": OWNER_NAME, **os.environ, **_said_by(url)}
+    return {"PGAPPNAME": OWNER_NAME, **os.environ, **_libpq_variables(url)}
 
 
 def read_from(
     command: Sequence[str], variables: Mapping[str, str], take: Callable[[bytes], None]
 ) -> None:
-    """Run the program and pass its output to `take`, in pieces.
+    """Run a program and pass its output to `take` in pieces.
 
-    Raises :class:`Unavailable` with its error output if the exit status isn't 0.
+    Raises :class:`Unavailable` with the program's error output if its exit status isn't 0.
     """
-    with _running(command, variables) as (process, said):
+    with _run(command, variables) as (process, errors):
         _close(process.stdin)
         output = cast(IO[bytes], process.stdout)
         while piece := output.read(CHUNK):
             take(piece)
-        _expect_well(command, process.wait(), said)
+        _check_exit(command, process.wait(), errors)
 
 
 def write_to(command: Sequence[str], variables: Mapping[str, str], source: IO[bytes]) -> None:
-    """Run the program with `source` as its input; raises like :func:`read_from`."""
-    with _running(command, variables) as (process, said):
+    """Run a program with `source` as its input; raise like :func:`read_from`."""
+    with _run(command, variables) as (process, errors):
         taking = cast(IO[bytes], process.stdin)
         with contextlib.suppress(BrokenPipeError):  # The program reports the reason itself.
             while piece := source.read(CHUNK):
                 taking.write(piece)
             taking.close()
-        _expect_well(command, process.wait(), said)
+        _check_exit(command, process.wait(), errors)
 
 
 @contextmanager
-def _running(
+def _run(
     command: Sequence[str], variables: Mapping[str, str]
-) -> "Iterator[tuple[subprocess.Popen[bytes], Said]]":
+) -> "Iterator[tuple[subprocess.Popen[bytes], OutputReader]]":
     pipe = subprocess.PIPE
     process = subprocess.Popen(command, env=dict(variables), stdin=pipe, stdout=pipe, stderr=pipe)
     try:
-        yield process, Said(cast(IO[bytes], process.stderr))
+        yield process, OutputReader(cast(IO[bytes], process.stderr))
     finally:
         process.kill()
         process.wait()
@@ -99,30 +99,30 @@ def _close(stream: IO[bytes] | None) -> None:
             stream.close()
 
 
-def _expect_well(command: Sequence[str], code: int, said: "Said") -> None:
+def _check_exit(command: Sequence[str], code: int, errors: "OutputReader") -> None:
     if code != 0:
         name = Path(command[0]).name
-        raise Unavailable(f"{name} ended with {code}: {_why(said.all())}")
+        raise Unavailable(f"{name} ended with {code}: {_first_error(errors.all())}")
 
 
-class Said:
-    """Reader thread of a program's output, because a full pipe would block the program."""
+class OutputReader:
+    """Thread that reads a program's error output, because a full pipe would block the program."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._content = b""
-        self._thread = threading.Thread(target=self._read, args=(stream,), daemon=True)
+        self._thread = threading.Thread(target=self._collect, args=(stream,), daemon=True)
         self._thread.start()
 
     def all(self) -> bytes:
         self._thread.join(VERSION_SECONDS)
         return self._content
 
-    def _read(self, stream: IO[bytes]) -> None:
+    def _collect(self, stream: IO[bytes]) -> None:
         while piece := stream.read(4096):
             self._content = (self._content + piece)[-MAX_OUTPUT_BYTES:]
 
 
-def _said_by(url: str) -> dict[str, str]:
+def _libpq_variables(url: str) -> dict[str, str]:
     options = pq.Conninfo.parse(url.encode())
     return {
         option.envvar.decode(): option.val.decode()
@@ -143,7 +143,7 @@ def _candidates(name: str) -> Iterator[Path]:
 
 
 @functools.cache
-def _major(program: Path) -> int | None:
+def _read_major_version(program: Path) -> int | None:
     try:
         done = subprocess.run(
             [program, "--version"], capture_output=True, timeout=VERSION_SECONDS, check=False
@@ -154,8 +154,7 @@ def _major(program: Path) -> int | None:
     return int(found[1]) if found else None
 
 
-def _why(error: bytes) -> str:
-    """Return the first error line of a program's output."""
+def _first_error(error: bytes) -> str:
     lines = error.decode(errors="replace").strip().splitlines()
-    told = [line for line in lines if "error:" in line or "FATAL" in line]
-    return (told or lines or ["it said nothing"])[0]
+    marked = [line for line in lines if "error:" in line or "FATAL" in line]
+    return (marked or lines or ["it said nothing"])[0]

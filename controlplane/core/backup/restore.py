@@ -1,8 +1,8 @@
-"""Restores a backup into an empty database, in steps that survive a kill between them.
+"""Restores a backup into an empty database, in steps that can be resumed after a kill.
 
-A mark identifies the backup being restored. PostgreSQL's program runs in one transaction; each
-later step can be repeated. The last step removes the mark and sets the new epoch, without which
-services would refuse the restored state.
+A mark in the database identifies the backup being restored. `pg_restore` runs in one transaction
+and each later step can be repeated. The last step removes the mark and begins a new epoch, without
+which services would refuse the restored state.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,11 +19,19 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
 
 from . import file, pg_programs
-from .database import MIGRATING, Database, asked, connected, empty, filled, tables
-from .manifest import Manifest, product
+from .database import (
+    MIGRATING,
+    Database,
+    connect,
+    drop_fresh_tables,
+    fetch_value,
+    is_restored,
+    list_tables,
+)
+from .manifest import Manifest, product_version
 
 LOCK = 0x5317C6  # Of advisory locks, another than those of the audit trail and provision.
-_GUARDED = """
+_APPEND_ONLY = """
 SELECT count(*) = 1 FROM pg_trigger WHERE tgrelid = 'core_auditentry'::regclass
 AND tgname = 'core_audit_append_only' AND tgenabled = 'O'
 """
@@ -32,62 +40,60 @@ Say = Callable[[str], None]
 
 
 def restore(path: Path, url: str, *, actor: Actor, say: Say, over_fresh: bool = False) -> Manifest:
-    """Restore the backup at `path` into the empty database at `url`, which is Django's own.
+    """Restore the backup at `path` into Django's own, empty database at `url`.
 
-    `over_fresh` accepts a database set up by a first start and unused since; its tables are
-    dropped. Raises :class:`InvalidInput` for an incomplete file, :class:`Conflict` for a database
-    that is not empty or a backup of a later release, :class:`Unavailable`.
+    `over_fresh` accepts a database that a first start set up and nobody used; its tables are
+    dropped. Raises :class:`InvalidInput` for a damaged file, :class:`Conflict` for a database in
+    use or a backup of a later release, and :class:`Unavailable`.
     """
-    said = file.read_manifest(path)
-    if unknown := said.unknown_here():
+    manifest = file.read_manifest(path)
+    if missing := manifest.missing_migrations():
         raise Conflict(
-            f"This backup was made by a later release ({said.product}; here is {product()}): it has"
-            f" {', '.join(unknown[:3])}. Restore it with that release or a later one."
+            f"This backup was made by a later release ({manifest.product}; here is"
+            f" {product_version()}): it has {', '.join(missing[:3])}. Restore it with that"
+            " release or a later one."
         )
-    with connected(url, autocommit=True) as database:
-        if not asked(database, "SELECT pg_try_advisory_lock(%s)", LOCK):
+    with connect(url, autocommit=True) as database:
+        if not fetch_value(database, "SELECT pg_try_advisory_lock(%s)", LOCK):
             raise Conflict("Another restore into this database is going on.")
-        if not asked(database, "SELECT pg_try_advisory_lock(%s)", MIGRATING):
+        if not fetch_value(database, "SELECT pg_try_advisory_lock(%s)", MIGRATING):
             raise Conflict(
                 "This database is being migrated: an installation is starting in it. Wait until"
                 " that says it is ready, then try again."
             )
         _check_address()
-        if over_fresh and not filled(database, said):
-            empty(database)
-        if _begin(database, said):
+        if over_fresh and not is_restored(database, manifest):
+            drop_fresh_tables(database)
+        if _set_mark(database, manifest):
             say("The tables are restored…")
-            _fill(path, url, database, said)
+            _restore_tables(path, url, database, manifest)
         else:
             say("Going on with a restore that was interrupted…")
         connections.close_all()
-        asked(database, "SELECT pg_advisory_unlock(%s)", MIGRATING)
-        _finish(path, said, actor, say)
+        fetch_value(database, "SELECT pg_advisory_unlock(%s)", MIGRATING)
+        _finish(path, manifest, actor, say)
         database.execute("DROP TABLE core_restoring")
-    return said
+    return manifest
 
 
 def _check_address() -> None:
-    """Raise :class:`Conflict` if the application is configured for another database than this.
-
-    The lock held by this restore is free in any other database.
-    """
+    """Raise :class:`Conflict` if the application is configured for another database."""
     addresses = settings.ENV.database
     if addresses.url == addresses.owner_url:
         return
-    with connected(addresses.url, autocommit=True) as database:
-        if asked(database, "SELECT pg_try_advisory_xact_lock(%s)", LOCK):
+    with connect(addresses.url, autocommit=True) as database:
+        if fetch_value(database, "SELECT pg_try_advisory_xact_lock(%s)", LOCK):
             raise Conflict(
                 "DATABASE_URL and DATABASE_OWNER_URL name different databases. Point both to the"
                 " empty one."
             )
 
 
-def _begin(database: Database, said: Manifest) -> bool:
-    """Leave the mark; whether the tables are still to be filled. Raises :class:`Conflict`."""
-    if filled(database, said):
+def _set_mark(database: Database, manifest: Manifest) -> bool:
+    """Mark the database as being restored; return False if its tables are already restored."""
+    if is_restored(database, manifest):
         return False
-    if present := tables(database):
+    if present := list_tables(database):
         raise Conflict(
             f"This database is not empty: it has {len(present)} tables, such as {present[0]}. Make"
             " an empty one (createdb) and point DATABASE_URL and DATABASE_OWNER_URL to it. If they"
@@ -96,59 +102,68 @@ def _begin(database: Database, said: Manifest) -> bool:
     with database.transaction():
         database.execute("CREATE TABLE IF NOT EXISTS core_restoring (sha256 text NOT NULL)")
         database.execute("TRUNCATE core_restoring")
-        database.execute("INSERT INTO core_restoring VALUES (%s)", [said.sha256])
+        database.execute("INSERT INTO core_restoring VALUES (%s)", [manifest.sha256])
     return True
 
 
-def _fill(path: Path, url: str, database: Database, said: Manifest) -> None:
-    major = max(database.info.server_version // 10000, said.postgres)
+def _restore_tables(path: Path, url: str, database: Database, manifest: Manifest) -> None:
+    major = max(database.info.server_version // 10000, manifest.postgres)
     # Only the schema's content: extensions are the server's, and not every owner may create them.
-    schema = asked(database, "SELECT current_schema()")
+    schema = fetch_value(database, "SELECT current_schema()")
     command = [
         str(pg_programs.find("pg_restore", at_least=major)),
         *("--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges"),
         *("--no-password", f"--schema={schema}", "--dbname", database.info.dbname),
     ]
-    with file.opened(path) as (_, dump):
-        pg_programs.write_to(command, pg_programs.environment(url), dump)
+    with file.open_backup(path) as (_, dump):
+        pg_programs.write_to(command, pg_programs.build_environment(url), dump)
 
 
-def _finish(path: Path, said: Manifest, actor: Actor, say: Say) -> None:
+def _finish(path: Path, manifest: Manifest, actor: Actor, say: Say) -> None:
     call_command("migrate", interactive=False, verbosity=0)
     if settings.ENV.database.assume_role:
         provision.make_role(settings.DATABASE_RUNTIME_ROLE)
     provision.grant_rights(settings.DATABASE_RUNTIME_ROLE)
-    _check(said)
-    say(f"The audit trail is whole: {said.audit_rows} rows as they were, and append-only.")
-    as_of = f"{path.name} of {said.taken_at} (epoch {said.epoch}, version {said.version})"
+    _check_audit_trail(manifest)
+    say(f"The audit trail is whole: {manifest.audit_rows} rows as they were, and append-only.")
+    as_of = (
+        f"{path.name} of {manifest.taken_at} (epoch {manifest.epoch}, version {manifest.version})"
+    )
     with transaction.atomic():
         audit.record(
             actor=actor,
             action="backup.restored",
             target="backup",
             reason=f"Restored {as_of}",
-            after={"sha256": said.sha256, "audit_head": said.audit_head, "product": said.product},
+            after={
+                "sha256": manifest.sha256,
+                "audit_head": manifest.audit_head,
+                "product": manifest.product,
+            },
             now=db_now(),
         )
     call_command("epoch", "begin", reason=f"Backup {as_of} restored.")
 
 
-def _check(said: Manifest) -> None:
-    """Raise :class:`Conflict` if the restored trail differs from the saved one, or is mutable."""
-    verdict = audit.verify(said.anchor)
-    if not verdict.intact or verdict.rows < said.audit_rows:
+def _check_audit_trail(manifest: Manifest) -> None:
+    """Raise :class:`Conflict` if the restored trail differs from the backup's or can be changed."""
+    verdict = audit.verify(manifest.anchor)
+    if not verdict.intact or verdict.rows < manifest.audit_rows:
         where = f"row {verdict.bad_id}: {verdict.problem}" if verdict.bad_id else "rows are missing"
         raise Conflict(f"The restored audit trail is not whole: {where}.")
-    if not (_yes(_GUARDED) and _denied(settings.DATABASE_RUNTIME_ROLE, ("UPDATE", "DELETE"))):
+    if not (
+        _is_true(_APPEND_ONLY)
+        and _lacks_rights(settings.DATABASE_RUNTIME_ROLE, ("UPDATE", "DELETE"))
+    ):
         raise Conflict("The restored audit trail is not append-only; this database can't be used.")
 
 
-def _denied(role: str, rights: Sequence[str]) -> bool:
-    asked = "SELECT has_table_privilege(%s, 'core_auditentry', %s)"
-    return not any(_yes(asked, role, right) for right in rights)
+def _lacks_rights(role: str, rights: Sequence[str]) -> bool:
+    fetch_value = "SELECT has_table_privilege(%s, 'core_auditentry', %s)"
+    return not any(_is_true(fetch_value, role, right) for right in rights)
 
 
-def _yes(statement: str, *values: str) -> bool:
+def _is_true(statement: str, *values: str) -> bool:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         row = cursor.fetchone()

@@ -1,1 +1,1 @@
-"""Loads a folder of YAML files: each app reads its own, and all load or none."""
+"""Configuration folders of YAML files: each app loads its own files, in one transaction."""

@@ -1,4 +1,4 @@
-"""The files of a configuration folder: read whole, and as YAML without surprises."""
+"""Reads and parses the YAML files of a configuration folder."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -7,15 +7,15 @@ from typing import Any
 import yaml
 
 from controlplane.core.errors import InvalidInput
-from controlplane.core.json_values import Errors, put
+from controlplane.core.json_values import Errors, add_error
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 MAX_NUMBER_LENGTH = 100
 NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 
 
-def read(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """Return the texts of those of these files that exist. Raises :class:`InvalidInput`."""
+def read_files(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """Return the texts of the files that exist, by name. Raises :class:`InvalidInput`."""
     if not folder.is_dir():
         raise InvalidInput({str(folder): ["There is no such folder."]})
     texts = {}
@@ -32,41 +32,41 @@ def read(folder: Path, names: Iterable[str]) -> dict[str, str]:
     return texts
 
 
-def parse(name: str, text: str, errors: Errors) -> dict[str, Any]:
-    """The keys and values of a file; empty, and noted, if it is not that."""
-    documents = _documents(name, text, _Loader, errors)
+def parse_document(name: str, text: str, errors: Errors) -> dict[str, Any]:
+    """Return the mapping in a one-document file; else return {} and add to `errors`."""
+    documents = _load_documents(name, text, _Loader, errors)
     if len(documents) > 1:
-        put(errors, name, "Must be one document.")
+        add_error(errors, name, "Must be one document.")
     found = documents[0] if documents else None
     if found is None:
         return {}
     if not isinstance(found, dict):
-        put(errors, name, "Must be keys with values.")
+        add_error(errors, name, "Must be keys with values.")
         return {}
     return found
 
 
-def parse_all(name: str, text: str, errors: Errors) -> list[Any]:
-    """Return all documents of an untrusted YAML (or JSON) text; none if it can't be parsed.
+def parse_documents(name: str, text: str, errors: Errors) -> list[Any]:
+    """Return all documents of an untrusted YAML or JSON text.
 
-    The problem is recorded in `errors`.
+    If the text can't be parsed, the result is empty and the problem is added to `errors`.
     """
-    return _documents(name, text, _WithoutAliases, errors)
+    return _load_documents(name, text, _WithoutAliases, errors)
 
 
-def _documents(name: str, text: str, loader: type["_Loader"], errors: Errors) -> list[Any]:
+def _load_documents(name: str, text: str, loader: type["_Loader"], errors: Errors) -> list[Any]:
     try:
         return list(yaml.load_all(text, Loader=loader))
     except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
-        put(errors, name, " ".join(str(error).split()))
+        add_error(errors, name, " ".join(str(error).split()))
         return []
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML without objects, and without duplicate keys: the first would be lost silently."""
+    """YAML loader without Python objects and duplicate keys, whose first value would be lost."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """Construct a value; refuse endless numbers, which take long to read or can't be shown."""
+        # Python parses and prints integers of many digits slowly, or not at all.
         if node.tag in NUMBERS and len(node.value) > MAX_NUMBER_LENGTH:
             raise _problem("a number of so many digits", node)
         try:
@@ -76,7 +76,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _WithoutAliases(_Loader):
-    """YAML without aliases: a few nested ones can expand beyond memory."""
+    """YAML loader without aliases: a few nested ones can expand beyond memory."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -84,11 +84,11 @@ class _WithoutAliases(_Loader):
         return super().compose_node(parent, index)
 
 
-def _problem(said: str, node: yaml.Node) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(problem=said, problem_mark=node.start_mark)
+def _problem(text: str, node: yaml.Node) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=text, problem_mark=node.start_mark)
 
 
-def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+def _construct_mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
     seen: set[Any] = set()
     for key, _ in node.value:
         if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
@@ -99,5 +99,5 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
     return loader.construct_mapping(node, deep=True)
 
 
-_construct: Callable[[_Loader, yaml.MappingNode], dict[Any, Any]] = _mapping
+_construct: Callable[[_Loader, yaml.MappingNode], dict[Any, Any]] = _construct_mapping
 _Loader.add_constructor("tag:yaml.org,2002:map", _construct)

@@ -1,4 +1,4 @@
-"""The changes made by loading configuration files, per entry."""
+"""Results of loading configuration files, by entry."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 from controlplane.core.audit.models import AuditEntry
 
 CONSOLE = ("user", "token", "slack")
-"""Types of actors whose changes were made by hand rather than by loading files."""
+"""Actor types whose changes count as manual."""
 NEW, CHANGED, SAME, KEPT = "new", "changed", "same", "kept"
 REASON = "config load"
 
@@ -31,14 +31,14 @@ class Change:
 class Loaded:
     """The actual or planned result of a load.
 
-    `told` are rows for the audit trail, to be written last. `elsewhere` are the names of entries
-    in the database that no file mentions; they are not changed.
+    `audit_rows` are rows for the audit trail, written last. `elsewhere` are the names of entries in
+    the database that no file mentions; loading leaves them unchanged.
     """
 
     changes: tuple[Change, ...] = ()
     remarks: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
-    told: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
+    audit_rows: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
 
     def count(self, outcome: str) -> int:
         return sum(change.outcome == outcome for change in self.changes)
@@ -48,14 +48,14 @@ class Loaded:
             self.changes + other.changes,
             self.remarks + other.remarks,
             self.elsewhere + other.elsewhere,
-            (*self.told, *other.told),
+            (*self.audit_rows, *other.audit_rows),
         )
 
 
-def edited_by_hand(actions: Sequence[str]) -> dict[str, str]:
-    """Return the author and time of the last change, by audit target.
+def find_manual_edits(actions: Sequence[str]) -> dict[str, str]:
+    """Return the author and time of the last manual change, by audit target.
 
-    `actions` are the audit actions of changes (`service.changed`).
+    `actions` are the audit actions of changes, such as `service.changed`.
     """
     last = (
         AuditEntry.objects.filter(action__in=actions)

@@ -1,7 +1,4 @@
-"""Loads a configuration folder.
-
-Each app registers a reader of its files in its module `configured`, independent of the others.
-"""
+"""Loads a configuration folder by the readers that apps register in their module `configured`."""
 
 import functools
 from collections.abc import Iterable
@@ -27,10 +24,10 @@ log = structlog.get_logger(__name__)
 
 
 class Load(Protocol):
-    """Apply the entries of these texts (by file) in the caller's transaction.
+    """Loader of an app's entries from texts, by file name, in the caller's transaction.
 
-    Entries not in the texts are left alone and, with `keep_edited`, so are those changed by hand.
-    Raises :class:`InvalidInput`, which names file and key. The caller writes the audit trail, last.
+    Entries missing from the texts stay unchanged, and with `keep_edited` so do entries changed by
+    hand. Raises :class:`InvalidInput` with file and key. The caller writes the audit rows, last.
     """
 
     def __call__(
@@ -46,7 +43,7 @@ class Load(Protocol):
 
 @dataclass(frozen=True)
 class Reader:
-    """The files that an app reads, in order, and its loader."""
+    """The file names that an app reads, in order, and its loader."""
 
     files: tuple[str, ...]
     load: Load
@@ -56,7 +53,6 @@ _readers: dict[str, Reader] = {}
 
 
 def register(name: str, reader: Reader) -> None:
-    """Have an app's reader take part in every loading."""
     _readers[name] = reader
 
 
@@ -69,13 +65,13 @@ def load_folder(
     actor: Actor,
     now: datetime,
 ) -> Loaded:
-    """Load the files in a folder, or `only` those of one app: all of it or nothing.
+    """Load all files in a folder, or those of the app `only`, in one transaction.
 
-    Raises :class:`InvalidInput`, which names file and key of everything that is wrong, and
-    :class:`Conflict` if there is no room; then nothing has changed.
+    Raises :class:`InvalidInput` with file and key of every problem, and :class:`Conflict` if a
+    limit is reached; then nothing has changed.
     """
-    readers = [reader for name, reader in _registered().items() if only in ("", name)]
-    texts = files.read(folder, _files(readers))
+    readers = [reader for name, reader in _sorted_readers().items() if only in ("", name)]
+    texts = files.read_files(folder, _files(readers))
     if not texts:
         raise InvalidInput({"folder": [f"None of {', '.join(_files(readers))} is there."]})
     errors: dict[str, list[str]] = {}
@@ -93,14 +89,14 @@ def load_folder(
                 errors.update(error.errors)
         if errors:
             raise InvalidInput(errors)
-        audit.record_many([{**row, "actor": actor, "now": now} for row in loaded.told])
+        audit.record_many([{**row, "actor": actor, "now": now} for row in loaded.audit_rows])
     return loaded
 
 
 def load_shipped(name: str, *, actor: Actor, now: datetime) -> None:
-    """Load an app's initial configuration of a new installation."""
+    """Load an app's shipped configuration into a new installation."""
     folder = Path(settings.BASE_DIR) / SHIPPED
-    if not any((folder / file).is_file() for file in _registered()[name].files):
+    if not any((folder / file).is_file() for file in _sorted_readers()[name].files):
         return
     loaded = load_folder(folder, only=name, actor=actor, now=now)
     log.info("config.loaded", folder=SHIPPED, app=name, entries=len(loaded.changes))
@@ -115,7 +111,6 @@ def _discover() -> None:
     autodiscover_modules("configured")
 
 
-def _registered() -> dict[str, Reader]:
-    """Return all readers sorted by app name: locks are taken in that order."""
+def _sorted_readers() -> dict[str, Reader]:
     _discover()
-    return dict(sorted(_readers.items()))
+    return dict(sorted(_readers.items()))  # One order, so that concurrent loads can't deadlock.

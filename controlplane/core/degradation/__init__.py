@@ -1,1 +1,1 @@
-"""The installation's degradation: its level, causes, and the functions that still work."""
+"""The installation's degradation: its level, its causes, and the functions that fail or work."""

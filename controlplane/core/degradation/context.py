@@ -1,4 +1,4 @@
-"""Template context: the installation's degradation."""
+"""Template context processor for the installation's degradation."""
 
 from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest
@@ -9,17 +9,17 @@ from controlplane.core.degradation.services import Degraded
 
 from . import services
 
-NOTHING_SAID = Degraded(levels.NORMAL, (), None)
+ANONYMOUS = Degraded(levels.NORMAL, (), None)
 WITHOUT_DATABASE = Degraded(levels.EMERGENCY, (levels.POSTGRESQL,), None)
 
 
 def degradation(request: HttpRequest) -> dict[str, object]:
-    """Provide `degradation`, read when a template first uses it; works without the database."""
-    return {"degradation": SimpleLazyObject(lambda: _seen(request))}
+    """Return a lazy `degradation`, which also works while the database is unreachable."""
+    return {"degradation": SimpleLazyObject(lambda: _load(request))}
 
 
-def _seen(request: HttpRequest) -> Degraded:
+def _load(request: HttpRequest) -> Degraded:
     try:
-        return services.current() if request.user.is_authenticated else NOTHING_SAID
+        return services.load_degradation() if request.user.is_authenticated else ANONYMOUS
     except (DatabaseError, InterfaceError):
         return WITHOUT_DATABASE

@@ -1,7 +1,4 @@
-"""Hysteresis for degradation causes. Pure.
-
-Causes rise at once and fall with a delay, so that flapping is reported once.
-"""
+"""Hysteresis for degradation causes: a cause starts at once and ends after a delay."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,40 +7,40 @@ from datetime import datetime, timedelta
 from controlplane.core.canonical import timestamp
 from controlplane.core.degradation_levels import Cause
 
-HELD = timedelta(seconds=60)
-"""Time a cause stays active, or at its level, after it was last reported."""
-MAX_KEPT = 100
+HOLD_TIME = timedelta(seconds=60)
+"""Time a cause keeps its level after it was last reported at that level."""
+MAX_CAUSES = 100
 
 
 @dataclass(frozen=True)
-class Standing:
-    """The active causes, worst first, and those on their way out.
+class ActiveCauses:
+    """The active causes, worst first.
 
-    `falling` maps a cause's `what` to the time (RFC 3339) since when it is no longer reported, or
-    only at a lower level.
+    `falling` maps a cause's `what` to the time (RFC 3339) since when it is unreported, or reported
+    at a lower level.
     """
 
     causes: Sequence[Cause]
     falling: Mapping[str, str]
 
 
-def after(before: Standing, reported: Sequence[Cause], now: datetime) -> Standing:
+def update_causes(before: ActiveCauses, reported: Sequence[Cause], now: datetime) -> ActiveCauses:
     """Return the active causes after a complete report."""
-    known = {one.what: one for one in before.causes}
-    found = {one.what: _dated(one, known.get(one.what), now) for one in reported}
+    previous = {one.what: one for one in before.causes}
+    current = {one.what: _set_start(one, previous.get(one.what), now) for one in reported}
     falling: dict[str, str] = {}
-    for what, kept in known.items():
-        if what in found and found[what].level >= kept.level:
+    for what, old in previous.items():
+        if what in current and current[what].level >= old.level:
             continue
         since = before.falling.get(what, timestamp(now))
-        if now - datetime.fromisoformat(since) < HELD:
-            found[what], falling[what] = kept, since
-    causes = sorted(found.values(), key=lambda one: (-one.level, one.what))[:MAX_KEPT]
-    stand = {one.what for one in causes}
-    return Standing(causes, {what: since for what, since in falling.items() if what in stand})
+        if now - datetime.fromisoformat(since) < HOLD_TIME:
+            current[what], falling[what] = old, since
+    causes = sorted(current.values(), key=lambda one: (-one.level, one.what))[:MAX_CAUSES]
+    active = {one.what for one in causes}
+    return ActiveCauses(causes, {what: since for what, since in falling.items() if what in active})
 
 
-def _dated(cause: Cause, before: Cause | None, now: datetime) -> Cause:
-    """Set the cause's `since` to the earliest known time, unless it has one."""
+def _set_start(cause: Cause, before: Cause | None, now: datetime) -> Cause:
+    """Set the cause's `since` to the earliest known time, unless the report has one."""
     since = cause.since or (before.since if before else "") or timestamp(now)
     return replace(cause, since=since)

@@ -1,15 +1,16 @@
-"""The stored degradation causes, apart from PostgreSQL and Redis."""
+"""Stored degradation causes, except for PostgreSQL and Redis, which are checked at each read."""
 
 from django.db import models
 from django.db.models import Q
 
 
 class Degradation(models.Model):
-    """The active causes, in the form of `levels.plain`; a single row.
+    """The active causes, as JSON of `degradation_levels.Cause`; a single row.
 
-    `revision` increases with every change, which makes the data plane reload them; `since` is the
-    last change of the level. `falling` maps the `what` of a cause to the time (RFC 3339) since when
-    it is no longer reported, or only at a lower level; it stays active for a while.
+    `revision` increases with every change, which makes the data plane reload the causes. `since` is
+    the time of the last change of the level. `falling` maps the `what` of a cause to the time (RFC
+    3339) since when it is unreported, or reported at a lower level; such a cause stays active for a
+    minute.
     """
 
     id = models.SmallIntegerField(primary_key=True, default=1)

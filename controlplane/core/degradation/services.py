@@ -1,6 +1,6 @@
-"""Stores reported degradation causes, and returns the installation's degradation.
+"""Stores reported degradation causes and returns the installation's degradation.
 
-The monitor reports all causes; PostgreSQL's and Redis' state is added at each read.
+The state of PostgreSQL and Redis is added at each read.
 """
 
 import time
@@ -15,7 +15,7 @@ from django.db.models.expressions import RawSQL
 
 from controlplane.core import degradation_levels as levels
 from controlplane.core import health
-from controlplane.core.actors import Actor, system
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.degradation.models import Degradation
 from controlplane.core.degradation_levels import Cause
@@ -29,16 +29,16 @@ SUBJECT = "degradation"
 EVENT = "degradation.changed"
 SEVERITIES = ("info", "warning", "critical", "critical")
 """Severity of the notification, by level."""
-REDIS_ASKED_EVERY = 2.0  # seconds; every page shows the level
-WATCHER: Actor = system("degradation")
+REDIS_CACHE_SECONDS = 2.0  # Every page shows the level.
+WATCHER: Actor = system_actor("degradation")
 
 
 @dataclass(frozen=True)
 class Degraded:
-    """The level with its causes, worst first.
+    """The current level with its causes, worst first.
 
-    `since` is the time the reported causes reached this level; None while the only causes are
-    PostgreSQL and Redis.
+    `since` is the time when the reported causes reached this level, or None if only PostgreSQL's or
+    Redis' state determines it.
     """
 
     level: int
@@ -50,80 +50,83 @@ class Degraded:
         return levels.NAMES[self.level]
 
 
-def known() -> tuple[Cause, ...]:
-    """Return the causes reported last."""
+def load_causes() -> tuple[Cause, ...]:
+    """Return the causes of the last report."""
     return _causes(Degradation.objects.get(pk=1))
 
 
 def _read() -> tuple[Degradation, tuple[Cause, ...]]:
-    """Return the row, and its causes with a read-only database, by one query."""
     is_read_only = RawSQL(levels.READ_ONLY_SQL, ())  # noqa: S611 - a constant
+    # One query reads both, because every page needs the level.
     row = Degradation.objects.annotate(is_read_only=is_read_only).get(pk=1)
     own = (levels.READ_ONLY,) if row.is_read_only else ()
     return row, (*_causes(row), *own)
 
 
-def standing() -> QuerySet[Degradation]:
-    """Return the row if any cause is active or about to end, else an empty queryset."""
+def select_active() -> QuerySet[Degradation]:
+    """Return a queryset of the row if a cause is active or about to end, else an empty one."""
     return Degradation.objects.filter(pk=1).exclude(causes=[], falling={})
 
 
 @transaction.atomic
 def report(causes: Sequence[Cause], now: datetime) -> bool:
-    """Replace the reported causes; return False if nothing visible changed.
+    """Replace the reported causes by a complete report; return True if the visible causes changed.
 
-    The report is complete, apart from PostgreSQL and Redis. A cause without a time gets the time of
-    its first report; one that is no longer reported, or only at a lower level, stays active for a
-    minute. A change wakes the data plane and open pages; a change of the level is notified and
-    audited.
+    A cause without a time gets the time of its first report. A cause that is unreported, or
+    reported at a lower level, keeps its level for a minute. A change wakes the data plane and open
+    pages; a change of the level is also notified and audited.
     """
-    if _stand(Degradation.objects.get(pk=1), causes, now) is None:
+    if _update_causes(Degradation.objects.get(pk=1), causes, now) is None:
         return False
     row = Degradation.objects.select_for_update().get(pk=1)
-    stand = _stand(row, causes, now)
-    if stand is None:
+    updated = _update_causes(row, causes, now)
+    if updated is None:
         return False
-    row.falling = dict(stand.falling)
-    told, before = levels.plain(stand.causes), row.level
-    if told == row.causes:
+    row.falling = dict(updated.falling)
+    causes_json, before = levels.to_json(updated.causes), row.level
+    if causes_json == row.causes:
         row.save(update_fields=["falling"])
         return False
-    row.causes, row.revision = told, row.revision + 1
-    row.level = max((one.level for one in stand.causes), default=levels.NORMAL)
+    row.causes, row.revision = causes_json, row.revision + 1
+    row.level = max((one.level for one in updated.causes), default=levels.NORMAL)
     row.since = row.since if row.level == before else now
     row.save()
     wake("degradation")
     change_notices.notify_changed("degradation", "installation")
     if row.level != before:
-        _tell(row, before, now)
+        _notify(row, before, now)
     return True
 
 
-def current(*, redis_reachable: bool | None = None) -> Degraded:
-    """Return the degradation as this process sees it; the database must be reachable."""
+def load_degradation(*, redis_reachable: bool | None = None) -> Degraded:
+    """Return the degradation as this process sees it; raise DatabaseError without the database."""
     row, known_causes = _read()
     reachable = _redis_answers() if redis_reachable is None else redis_reachable
-    level, causes = levels.judge(True, reachable, known_causes)
+    level, causes = levels.assess(True, reachable, known_causes)
     return Degraded(level, tuple(causes), row.since if level == row.level else None)
 
 
-def picture() -> dict[str, Any]:
+def load_document() -> dict[str, Any]:
     """Return the degradation as the API's document."""
-    return levels.picture(True, _redis_answers(), _read()[1])
+    return levels.build_document(True, _redis_answers(), _read()[1])
 
 
 def _causes(row: Degradation) -> tuple[Cause, ...]:
     return tuple(Cause.of(document) for document in row.causes)
 
 
-def _stand(row: Degradation, causes: Sequence[Cause], now: datetime) -> hysteresis.Standing | None:
-    """Return the new set of causes; None if it equals the row's."""
-    stand = hysteresis.after(hysteresis.Standing(_causes(row), row.falling), causes, now)
-    same = levels.plain(stand.causes) == row.causes and stand.falling == row.falling
-    return None if same else stand
+def _update_causes(
+    row: Degradation, causes: Sequence[Cause], now: datetime
+) -> hysteresis.ActiveCauses | None:
+    """Return the updated causes, or None if they equal the row's."""
+    updated = hysteresis.update_causes(
+        hysteresis.ActiveCauses(_causes(row), row.falling), causes, now
+    )
+    same = levels.to_json(updated.causes) == row.causes and updated.falling == row.falling
+    return None if same else updated
 
 
-def _tell(row: Degradation, before: int, now: datetime) -> None:
+def _notify(row: Degradation, before: int, now: datetime) -> None:
     name = levels.NAMES[row.level]
     outbox.announce(
         event=EVENT,
@@ -135,8 +138,8 @@ def _tell(row: Degradation, before: int, now: datetime) -> None:
             "name": name.upper(),
             "was": f"{before}, {levels.NAMES[before]}",
             "causes": " ".join(one["text"] for one in row.causes),
-            "fails": "; ".join(_each(row, "fails")),
-            "works": "; ".join(_each(row, "works")),
+            "fails": "; ".join(_collect_effects(row, "fails")),
+            "works": "; ".join(_collect_effects(row, "works")),
             "path": "/breakers/",
         },
         now=now,
@@ -151,19 +154,17 @@ def _tell(row: Degradation, before: int, now: datetime) -> None:
     )
 
 
-def _each(row: Degradation, effect: str) -> list[str]:
-    """Return the distinct effects of all causes, in order."""
-    return list(dict.fromkeys(said for one in row.causes for said in one[effect]))
+def _collect_effects(row: Degradation, effect: str) -> list[str]:
+    return list(dict.fromkeys(effect_text for one in row.causes for effect_text in one[effect]))
 
 
-_redis_seen: tuple[float, bool] = (float("-inf"), True)
+_redis_status: tuple[float, bool] = (float("-inf"), True)
 
 
 def _redis_answers() -> bool:
-    """Return True if Redis answers; cached, because a hanging Redis must not delay every page."""
-    global _redis_seen
-    asked_at, answers = _redis_seen
-    if time.monotonic() - asked_at >= REDIS_ASKED_EVERY:
-        answers = health.redis_answers()
-        _redis_seen = (time.monotonic(), answers)
-    return answers
+    global _redis_status  # Cached, because a hanging Redis must not delay every page.
+    checked_at, is_reachable = _redis_status
+    if time.monotonic() - checked_at >= REDIS_CACHE_SECONDS:
+        is_reachable = health.redis_answers()
+        _redis_status = (time.monotonic(), is_reachable)
+    return is_reachable

@@ -1,7 +1,7 @@
-"""Addresses that outgoing calls may reach: the public internet, plus networks from a variable.
+"""Networks that outgoing calls may reach: the public internet and those an operator allows.
 
 Webhooks, probes and Prometheus servers have a variable each (`WEBHOOK_ALLOW`, `PROBE_ALLOW`,
-`PROMETHEUS_ALLOW`), so that allowing a network for one doesn't open it to the others.
+`PROMETHEUS_ALLOW`), so that a network allowed for one isn't open to the others.
 """
 
 import ipaddress
@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
-
-from .failures import Refused
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -44,11 +42,15 @@ NOT_PUBLIC: tuple[Network, ...] = tuple(
 GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")  # Leaves out mapped, NAT64, local, multicast.
 
 
+class UrlRefused(ValueError):
+    """The URL's scheme, host or address is not allowed; the message says which and why."""
+
+
 @dataclass(frozen=True)
 class Allowance:
     """Networks (CIDR) that one kind of call may reach besides the public internet.
 
-    They come from the setting named like the environment's `variable`.
+    They are the value of the setting named `variable`.
     """
 
     variable: str
@@ -58,18 +60,15 @@ class Allowance:
         networks: tuple[str, ...] = getattr(settings, self.variable)
         return networks
 
-    def names(self, address: Address) -> bool:
-        """Return True if an operator allowed the address.
-
-        A mapped IPv4 address counts as the address it maps to.
-        """
+    def allows(self, address: Address) -> bool:
+        """Return True if an operator allowed the address, or the IPv4 address mapped in it."""
         mapped = getattr(address, "ipv4_mapped", None) or address
         return any(mapped in ipaddress.ip_network(network) for network in self.networks)
 
     def check(self, host: str, addresses: Sequence[Address]) -> None:
         """Raise :class:`Refused` unless every address of `host` may be called."""
-        if not all(self.names(address) or is_public(address) for address in addresses):
-            raise Refused(
+        if not all(self.allows(address) or is_public(address) for address in addresses):
+            raise UrlRefused(
                 f"{host} is not on the public internet;"
                 f" {self.variable} can name networks of your own"
             )
@@ -81,13 +80,13 @@ PROMETHEUS = Allowance("PROMETHEUS_ALLOW")
 
 
 def is_public(address: Address) -> bool:
-    """Return True if the address is a single public host, and doesn't embed another address."""
+    """Return True if the address is a single public host and embeds no other address."""
     if isinstance(address, ipaddress.IPv6Address) and address not in GLOBAL_V6:
         return False
     return address.is_global and not any(address in network for network in NOT_PUBLIC)
 
 
-def literal(host: str) -> Address | None:
+def parse_ip(host: str) -> Address | None:
     """Return the address if the host is an IP literal, None for a name."""
     try:
         return ipaddress.ip_address(host)

@@ -1,16 +1,18 @@
-"""Names to addresses, within a time: the system's resolver has no deadline of its own."""
+"""DNS lookups with a timeout, which the system's resolver lacks."""
 
 import queue
 import socket
 import threading
 from collections.abc import Callable
 
-from .failures import Unresolved
-
-LOOK_UP_SECONDS = 3.0
+LOOKUP_SECONDS = 3.0
 
 Resolve = Callable[[str, int], list[str]]
-"""Returns the addresses of a host, best first; raises OSError if there are none."""
+"""Function that returns the addresses of a host, best first, or raises OSError."""
+
+
+class Unresolved(Exception):
+    """The host's name can't be resolved at the moment."""
 
 
 def resolve(host: str, port: int) -> list[str]:
@@ -19,11 +21,11 @@ def resolve(host: str, port: int) -> list[str]:
 
 
 def look_up(
-    host: str, port: int, *, resolver: Resolve = resolve, seconds: float = LOOK_UP_SECONDS
+    host: str, port: int, *, resolver: Resolve = resolve, seconds: float = LOOKUP_SECONDS
 ) -> list[str]:
     """Return the addresses of a host; raise :class:`Unresolved` if it has none in time.
 
-    A hanging resolver keeps its thread, at most until the process ends.
+    A hanging resolver occupies its thread, at most until the process ends.
     """
     answers: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
 

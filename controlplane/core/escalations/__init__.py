@@ -1,1 +1,1 @@
-"""Escalations: open, acknowledge and close what somebody has to act on."""
+"""Escalations: repeated notifications of an event until somebody acknowledges it."""

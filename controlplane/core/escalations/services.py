@@ -1,4 +1,4 @@
-"""Open, acknowledge and close escalations; the tick `escalation.advance` notifies each step."""
+"""Opens, acknowledges and closes escalations; the tick `escalation.advance` notifies each step."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
@@ -14,10 +14,10 @@ from controlplane.core.outbox import router
 from controlplane.core.outbox import services as outbox
 from controlplane.core.outbox.escalation import Escalation
 
-QUIET = timedelta(hours=24)
+QUIET_PERIOD = timedelta(hours=24)
 """Time without notifications after an acknowledgement."""
-# Subjects acknowledged by a service of their own app, which writes more than this row.
-ELSEWHERE = {
+# Types of subjects that their own app acknowledges, as the app also changes rows of its own.
+ACKNOWLEDGED_ELSEWHERE = {
     "alert": "on its page, or POST /api/v1/alerts/{id}/ack",
     "episode": "on the page of its switch, or POST …/acknowledge there",
 }
@@ -36,7 +36,7 @@ def open_escalation(
     """Open an escalation for `subject`, or return the open one unchanged.
 
     Runs in the caller's transaction. `event` names the message template, `facts` fill it, and
-    `severity` selects the steps. The first step is notified by the next tick, within seconds. With
+    `severity` selects the steps. The next tick notifies the first step, within seconds. With
     `announced`, the routes have been notified already: if no step reaches anybody, they are
     notified again an hour later.
     """
@@ -59,10 +59,10 @@ def open_escalation(
 def open_announced(
     facts: Mapping[str, Mapping[str, Any]], *, event: str, severity: str, now: datetime
 ) -> None:
-    """Open escalations for many subjects, given as facts by subject, in one statement.
+    """Open escalations for many subjects in one statement; `facts` are the facts by subject.
 
-    The routes have been notified already. Subjects with an open escalation are left unchanged. Runs
-    in the caller's transaction.
+    The routes have been notified already. Subjects with an open escalation stay unchanged. Runs in
+    the caller's transaction.
     """
     Escalation.objects.bulk_create(
         (
@@ -70,25 +70,25 @@ def open_announced(
                 subject=subject,
                 event=event,
                 severity=severity,
-                facts=dict(said),
+                facts=dict(subject_facts),
                 opened_at=now,
                 next_at=now,
                 notified_at=now,
             )
-            for subject, said in facts.items()
+            for subject, subject_facts in facts.items()
         ),
         ignore_conflicts=True,
     )
 
 
 def acknowledge(*, subject: str, actor: Actor, now: datetime) -> None:
-    """Record an acknowledgement: no notification for 24 hours, then one a day until it is closed.
+    """Acknowledge the subject's open escalation, if any, in the caller's transaction.
 
-    Runs in the caller's transaction; does nothing if no escalation is open for the subject. The
-    caller writes the audit row.
+    Nobody is notified for 24 hours, then once a day until the escalation is closed. The caller
+    writes the audit row.
     """
     acknowledged = Escalation.objects.filter(subject=subject, closed_at=None).update(
-        acknowledged_at=now, acknowledged_by=actor.label, next_at=now + QUIET
+        acknowledged_at=now, acknowledged_by=actor.label, next_at=now + QUIET_PERIOD
     )
     if acknowledged:
         _notify_incident_followers("escalation.acknowledged", [subject], {"by": actor.label}, now)
@@ -110,34 +110,38 @@ def close_all(subjects: Collection[str], *, now: datetime) -> None:
 def acknowledge_one(
     *, escalation_id: int, actor: Actor, now: datetime, comment: str = ""
 ) -> Escalation:
-    """Acknowledge an escalation that no app acknowledges itself, with an audit row.
+    """Acknowledge an escalation whose app has no acknowledgement of its own, with an audit row.
 
     A repeated acknowledgement starts another 24 hours without notifications. Raises
-    :class:`NotFound`, and :class:`Conflict` if the escalation is closed or has to be acknowledged
+    :class:`NotFound`, and :class:`Conflict` if the escalation is closed or must be acknowledged
     elsewhere.
     """
     actor.require("switches:write")
     require_readable(comment=comment)
-    found = Escalation.objects.select_for_update().filter(pk=escalation_id).first()
-    if found is None:
+    escalation = Escalation.objects.select_for_update().filter(pk=escalation_id).first()
+    if escalation is None:
         raise NotFound(f"There is no escalation {escalation_id}.")
-    where = ELSEWHERE.get(found.subject.partition(":")[0])
+    where = ACKNOWLEDGED_ELSEWHERE.get(escalation.subject.partition(":")[0])
     if where is not None:
-        path = found.facts.get("path")
-        raise Conflict(f"This is acknowledged {where}.", subject=found.subject, path=path)
-    if found.closed_at is not None:
-        raise Conflict(f"{found.subject} is over; there is nothing to acknowledge.")
-    acknowledge(subject=found.subject, actor=actor, now=now)
+        path = escalation.facts.get("path")
+        raise Conflict(f"This is acknowledged {where}.", subject=escalation.subject, path=path)
+    if escalation.closed_at is not None:
+        raise Conflict(f"{escalation.subject} is over; there is nothing to acknowledge.")
+    acknowledge(subject=escalation.subject, actor=actor, now=now)
     audit.record(
         actor=actor,
         action="escalation.acknowledged",
-        target=found.subject,
+        target=escalation.subject,
         reason=comment,
-        after={"escalation": found.pk, "event": found.event, "notices": found.notices},
+        after={
+            "escalation": escalation.pk,
+            "event": escalation.event,
+            "notices": escalation.notices,
+        },
         now=now,
     )
-    found.refresh_from_db()
-    return found
+    escalation.refresh_from_db()
+    return escalation
 
 
 def _notify_incident_followers(

@@ -1,34 +1,33 @@
-"""Text summaries of escalations: title, details, and the people notified so far."""
+"""Text summaries of escalations: title, details and the people notified so far."""
 
 from controlplane.core.message_templates import format_time
-from controlplane.core.outbox import rendering
+from controlplane.core.outbox import renderer
 from controlplane.core.outbox.escalation import Escalation
 
 ANY_PAGE = "/attention/"
-TOLD = "told"
+NOTIFIED = "told"
 """Key of the fact that lists the people notified, and when."""
-TOLD_SHOWN = 4
+MAX_NOTIFIED_SHOWN = 4
 
 
-def title(escalation: Escalation) -> str:
-    """Return the title of an escalation's messages."""
-    return rendering.render(escalation.event, escalation.facts).title
+def format_title(escalation: Escalation) -> str:
+    return renderer.render(escalation.event, escalation.facts).title
 
 
-def about(escalation: Escalation) -> str:
-    """Return the lines of an escalation's messages, as one line."""
-    lines = rendering.render(escalation.event, escalation.facts).lines
+def format_details(escalation: Escalation) -> str:
+    """Return the lines of an escalation's messages, joined to one line."""
+    lines = renderer.render(escalation.event, escalation.facts).lines
     return " · ".join(f"{label}: {text}" for label, text in lines)
 
 
-def told_before(escalation: Escalation) -> str:
+def format_notified(escalation: Escalation) -> str:
     """Return the last people notified, oldest first, or "nobody".
 
-    For example `on-call (kim) at 02:11 UTC; team-lead at 02:26 UTC`.
+    Example: `on-call (kim) at 02:11 UTC; team-lead at 02:26 UTC`.
     """
-    entries = escalation.facts.get(TOLD, [])
-    said = [
+    entries = escalation.facts.get(NOTIFIED, [])
+    parts = [
         f"{', '.join(entry['who'])} at {format_time(entry['at'])}"
-        for entry in entries[-TOLD_SHOWN:]
+        for entry in entries[-MAX_NOTIFIED_SHOWN:]
     ]
-    return "; ".join(said) or "nobody"
+    return "; ".join(parts) or "nobody"

@@ -48,7 +48,7 @@ class GateField:
         if self.input != DURATION:
             return str(value)
         if isinstance(value, int) and value > 0:
-            return durations.canonical(timedelta(seconds=value))
+            return durations.format_canonical(timedelta(seconds=value))
         return f"{value:g}"
 
     def is_invalid_duration(self, text: str) -> bool:

@@ -15,7 +15,7 @@ from rest_framework.request import Request
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import DomainError, InvalidInput
-from controlplane.core.protocol import largest_body, too_large
+from controlplane.core.protocol import max_body_bytes, too_large
 
 MAX_DEPTH = 32
 
@@ -83,7 +83,7 @@ class StrictJSONParser(BaseParser):
         self.require_utf8(media_type or "")
         # Read no more than the limit: the length of a chunked body is unknown.
         request = (parser_context or {}).get("request")
-        limit = largest_body(request.path if request is not None else "")
+        limit = max_body_bytes(request.path if request is not None else "")
         body = stream.read(limit + 1)
         if len(body) > limit:
             raise too_large(limit)

@@ -11,7 +11,7 @@ from django.middleware.common import CommonMiddleware
 from django.utils import timezone
 
 from controlplane.core import deadline
-from controlplane.core.clock import zone
+from controlplane.core.clock import load_time_zone
 from controlplane.core.errors import DomainError
 from controlplane.core.http import pages, problems, requests
 
@@ -40,7 +40,10 @@ class RequestContextMiddleware:
         request_id = requests.set_request_id(request)
         started = time.perf_counter()
         ends = getattr(request, "scope", {}).get(deadline.IN_SCOPE)
-        with structlog.contextvars.bound_contextvars(request_id=request_id), deadline.until(ends):
+        with (
+            structlog.contextvars.bound_contextvars(request_id=request_id),
+            deadline.limit_writes(ends),
+        ):
             response = self._respond(request)
             if request.method not in SAFE_METHODS:
                 # Never log headers, bodies or query strings.
@@ -84,7 +87,7 @@ class PersonTimeZoneMiddleware:
         if not signed_in or request.path.startswith(WITHOUT_TIME_ZONE):
             return self.get_response(request)
         name = getattr(request.user, "time_zone", settings.TIME_ZONE)
-        with timezone.override(zone(name)):
+        with timezone.override(load_time_zone(name)):
             return self.get_response(request)
 
 

@@ -14,7 +14,7 @@ from django.template import loader
 from django.utils.cache import add_never_cache_headers
 
 from controlplane.core import authority, problem
-from controlplane.core.errors import Broken, ConfirmFirst, DomainError, Forbidden, NotFound
+from controlplane.core.errors import ConfirmFirst, DomainError, Forbidden, InternalError, NotFound
 from controlplane.core.http import problems
 from controlplane.core.http.requests import is_api, request_id_of
 from controlplane.core.roles import Power
@@ -40,7 +40,7 @@ def render_page(request: HttpRequest, error: DomainError) -> HttpResponse:
     if html is None:
         # Without a request, the context processors don't query the session and the switches.
         html = template.render({**context, "layout": "bare.html"})
-    response = HttpResponse(html, status=error.status, headers=problem.headers(error))
+    response = HttpResponse(html, status=error.status, headers=problem.problem_headers(error))
     add_never_cache_headers(response)
     return problems.suppress_log(response)
 
@@ -49,7 +49,7 @@ def _render_framed(
     template: Any, context: dict[str, Any], request: HttpRequest, error: DomainError
 ) -> str | None:
     """Return the page in its frame; None if nobody is signed in or the database is unavailable."""
-    if error.status >= Broken.status or getattr(request, "htmx", False):
+    if error.status >= InternalError.status or getattr(request, "htmx", False):
         return None
     try:
         user = getattr(request, "user", None)
@@ -57,7 +57,11 @@ def _render_framed(
             return None
         if isinstance(error, Forbidden):
             admins = authority.holders_of(Power.ADMINISTER)
-            context = {**context, "admins": admins, "able": authority.able(error.extra)}
+            context = {
+                **context,
+                "admins": admins,
+                "able": authority.names_with_permission(error.extra),
+            }
         return str(template.render({**context, "layout": "base.html"}, request))
     except (DatabaseError, InterfaceError):
         return None
@@ -92,4 +96,4 @@ def server_error(request: HttpRequest) -> HttpResponse:
         "The request failed on our side and was logged. Repeat it with the same "
         "Idempotency-Key; if it fails again, tell us the request id."
     )
-    return render_error(request, error or Broken(text))
+    return render_error(request, error or InternalError(text))

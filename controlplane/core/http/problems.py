@@ -12,12 +12,12 @@ from django.http.multipartparser import MultiPartParserError
 from rest_framework import exceptions as drf_errors
 
 from controlplane.core import problem
-from controlplane.core.database_errors import READ_ONLY, is_away, sqlstate
+from controlplane.core.database_errors import READ_ONLY, find_sqlstate, is_away
 from controlplane.core.errors import (
     NO_DATABASE,
-    Broken,
     DomainError,
     Forbidden,
+    InternalError,
     InvalidInput,
     MethodNotAllowed,
     NotFound,
@@ -52,10 +52,10 @@ class UnsupportedMediaType(DomainError):
 
 def build_problem_response(error: DomainError) -> HttpResponse:
     response = HttpResponse(
-        dumps(problem.document(error)),
+        dumps(problem.problem_document(error)),
         status=error.status,
         content_type=problem.MEDIA_TYPE,
-        headers=problem.headers(error),
+        headers=problem.problem_headers(error),
     )
     return suppress_log(response)
 
@@ -65,7 +65,7 @@ def suppress_log(response: HttpResponse) -> HttpResponse:
 
     `as_domain_error` has logged the cause. Unexpected errors (500) stay unmarked.
     """
-    if response.status_code != Broken.status:
+    if response.status_code != InternalError.status:
         setattr(response, "_has_been_logged", True)  # noqa: B010 - Django's own mark
     return response
 
@@ -92,7 +92,7 @@ def _translate_database_error(exc: DatabaseError) -> DomainError | None:
     """Return :class:`Unavailable` if the database is down or busy; None for errors in our SQL."""
     if not is_away(exc):
         return None
-    state = sqlstate(exc)
+    state = find_sqlstate(exc)
     cause = next(iter(str(exc).splitlines()), "") or type(exc).__name__
     log.warning("database.unavailable", sqlstate=state, cause=cause)
     if state in BUSY_STATES or getattr(exc, "nothing_changed", False):

@@ -166,7 +166,7 @@ def _run_mutation(
         now = db_now()
         claimed = None
         if key is not None:
-            claimed = idempotency.claim(
+            claimed = idempotency.claim_key(
                 actor=actor,
                 method=str(request.method),
                 path=request.path,
@@ -185,19 +185,19 @@ def _run_mutation(
             body_text = json_format.dumps(
                 done.data if done.stored_data is None else done.stored_data
             ).decode()
-            idempotency.keep(claimed, idempotency.Answer(done.status, body_text))
+            idempotency.store_response(claimed, idempotency.StoredResponse(done.status, body_text))
     if dry_run:
         content = {**(done.dry_run_data or done.data), **done.actual(), "dry_run": True}
         return _build_response(json_format.dumps(content), 200)
     return _build_response(json_format.dumps(done.data), done.status)
 
 
-def _find_stored_response(request: Request) -> idempotency.Answer | None:
+def _find_stored_response(request: Request) -> idempotency.StoredResponse | None:
     """Return the stored response to a repeated request, without waiting for a concurrent one."""
     key = request.headers.get(idempotency.HEADER)
     if key is None:
         return None
-    return idempotency.answered(
+    return idempotency.find_response(
         actor=actor_of(request),
         method=str(request.method),
         path=request.path,
@@ -214,7 +214,7 @@ def _build_fingerprint(request: Request) -> dict[str, Any]:
     return {"body": body, "query": query} if query else body
 
 
-def _replay_response(earlier: idempotency.Answer) -> HttpResponse:
+def _replay_response(earlier: idempotency.StoredResponse) -> HttpResponse:
     response = _build_response(earlier.body.encode(), earlier.status)
     response["Idempotent-Replayed"] = "true"
     return response

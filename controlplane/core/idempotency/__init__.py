@@ -1,1 +1,1 @@
-"""Idempotency keys: a repeated request gets the first answer again and has no second effect."""
+"""Idempotency keys: a repeated request gets the first response and has no second effect."""

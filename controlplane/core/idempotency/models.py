@@ -4,7 +4,7 @@ from django.db import models
 
 
 class IdempotencyKey(models.Model):
-    """The first 2xx answer to one (actor, method, path, key), kept for 24 hours."""
+    """The first 2xx response to a request, by actor, method, path and key; kept for 24 hours."""
 
     actor = models.CharField(max_length=220)
     method = models.CharField(max_length=8)

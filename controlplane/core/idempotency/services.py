@@ -1,7 +1,7 @@
-"""Repeats of a request get the stored first response, for 24 hours.
+"""Idempotency keys: stores the first response to a request and returns it for repeated ones.
 
-The row is written before the effect, in its transaction: a concurrent duplicate waits on the unique
-index, and then finds the response or, if the first failed, does the work itself.
+The row is inserted before the effect, in the same transaction. A concurrent duplicate waits on the
+unique index; then it finds the response, or does the work itself if the first request failed.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ HEADER = "Idempotency-Key"
 USABLE_KEY = re.compile(r"[!-~]{1,200}")
 MAX_PATH_LENGTH = 400
 
-# A row older than 24 hours that isn't purged yet counts as absent.
+# Rows older than 24 hours may not be purged yet; they count as absent.
 CLAIM = """
 INSERT INTO core_idempotencykey AS present
     (actor, method, path, key, request_digest, status, body, created_at)
@@ -36,22 +36,22 @@ RETURNING id
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A stored response: the status and the JSON text."""
+class StoredResponse:
+    """The HTTP status and JSON text of a response."""
 
     status: int
     body: str
 
 
 @dataclass(frozen=True)
-class Claim:
-    """The right to do the work under this key; `earlier` is set if it was done already."""
+class KeyClaim:
+    """A claimed idempotency key; `earlier` is the response if the work has been done already."""
 
     row_id: int
-    earlier: Answer | None = None
+    earlier: StoredResponse | None = None
 
 
-def claim(
+def claim_key(
     *,
     actor: Actor,
     method: str,
@@ -59,23 +59,23 @@ def claim(
     key: str,
     request: Mapping[str, Any],
     now: datetime,
-) -> Claim:
-    """Claim the key in the transaction of the effect; waits for a concurrent duplicate.
+) -> KeyClaim:
+    """Claim the key in the transaction of the effect, after waiting for a concurrent duplicate.
 
-    Raises :class:`InvalidInput` for an unusable key, :class:`KeyReused` if the key was used with
-    another body.
+    Raises :class:`InvalidInput` for an unusable key, and :class:`KeyReused` if the key was used
+    with another body or query.
     """
-    scope, digest = _asked(actor, method, path, key, request)
+    scope, digest = _scope_and_digest(actor, method, path, key, request)
     with connection.cursor() as cursor:
         cursor.execute(CLAIM, {**scope, "digest": digest, "now": now, "expired": now - LIFETIME})
         row = cursor.fetchone()
     if row is not None:
-        return Claim(row_id=row[0])
+        return KeyClaim(row_id=row[0])
     present = IdempotencyKey.objects.get(**scope)
-    return Claim(present.pk, _kept(present, digest))
+    return KeyClaim(present.pk, _load_response(present, digest))
 
 
-def answered(
+def find_response(
     *,
     actor: Actor,
     method: str,
@@ -83,50 +83,49 @@ def answered(
     key: str,
     request: Mapping[str, Any],
     now: datetime,
-) -> Answer | None:
+) -> StoredResponse | None:
     """Return the response stored under this key, if any, without claiming the key or waiting.
 
-    Raises as :func:`claim` does.
+    Raises like :func:`claim_key`.
     """
-    scope, digest = _asked(actor, method, path, key, request)
+    scope, digest = _scope_and_digest(actor, method, path, key, request)
     rows = IdempotencyKey.objects.filter(created_at__gt=now - LIFETIME, **scope)
     present = rows.exclude(status=None).first()
-    return None if present is None else _kept(present, digest)
+    return None if present is None else _load_response(present, digest)
 
 
-def _asked(
+def _scope_and_digest(
     actor: Actor, method: str, path: str, key: str, request: Mapping[str, Any]
 ) -> tuple[dict[str, str], str]:
-    """Return the lookup fields of the key, and the digest of the request."""
     if not USABLE_KEY.fullmatch(key):
         raise InvalidInput({HEADER: ["Must be 1 to 200 visible ASCII characters, without spaces."]})
     digest = canonical.digest(request)
-    scope = {"actor": actor.identity, "method": method, "path": _kept_path(path), "key": key}
+    scope = {"actor": actor.identity, "method": method, "path": _column_path(path), "key": key}
     return scope, digest
 
 
-def _kept(present: IdempotencyKey, digest: str) -> Answer:
+def _load_response(present: IdempotencyKey, digest: str) -> StoredResponse:
     if present.request_digest != digest:
         raise KeyReused(
             "This Idempotency-Key was used with another body or query. "
             "Use a new key for a new request."
         )
-    return Answer(present.status or 0, present.body)
+    return StoredResponse(present.status or 0, present.body)
 
 
-def keep(claimed: Claim, answer: Answer) -> None:
-    """Store the first answer, in the same transaction."""
+def store_response(claimed: KeyClaim, answer: StoredResponse) -> None:
+    """Store the first response, in the transaction of the effect."""
     IdempotencyKey.objects.filter(pk=claimed.row_id).update(status=answer.status, body=answer.body)
 
 
 def purge_expired(now: datetime) -> int:
-    """Delete answers past their 24 hours, some thousands at a time; returns how many."""
+    """Delete expired responses, a few thousand at a time; return their number."""
     return retention.purge([IDEMPOTENCY_KEYS], now)
 
 
-def _kept_path(path: str) -> str:
+def _column_path(path: str) -> str:
     """Return the normalized path, or its hash if it doesn't fit the column."""
-    one_form = path.rstrip("/")
-    if len(one_form) <= MAX_PATH_LENGTH and one_form.isascii() and one_form.isprintable():
-        return one_form
-    return "sha256:" + hashlib.sha256(one_form.encode("utf-8", "surrogatepass")).hexdigest()
+    normalized = path.rstrip("/")
+    if len(normalized) <= MAX_PATH_LENGTH and normalized.isascii() and normalized.isprintable():
+        return normalized
+    return "sha256:" + hashlib.sha256(normalized.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,1 +1,1 @@
-"""The running processes of services, the versions they apply, and the switches they check."""
+"""Running processes of services, the versions they apply, and the switches they check."""

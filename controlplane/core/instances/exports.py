@@ -1,4 +1,4 @@
-"""Queries on instances for other apps, which do not read the table themselves."""
+"""Queries on instances for other apps, which must not read the table themselves."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from django.db import connection
 from controlplane.core.canonical import timestamp
 from controlplane.core.instances import rates
 
-_REQUESTED = """
+_REQUESTED_SWITCHES = """
     SELECT DISTINCT switch FROM (
         SELECT checks FROM core_instance WHERE service = %s AND checks <> '{}' LIMIT 500
     ) asking, jsonb_object_keys(checks) switch
@@ -32,10 +32,9 @@ INSTANCES = "core_instance i"
 `config_version` and `resilience`."""
 PRESENT_BOOT = f"{INSTANCES} ON i.id = s.instance AND i.boot = s.boot"
 """JOIN item for rows `s` that belong to the present boot of an instance."""
-TOKEN_PREFIX = "token:"  # noqa: S105 - a caller without a name of its own goes by its token's.
-# Instances report all that they ever counted, also while nothing is to be counted. The last of
-# `tokens` reported last.
-_COUNTED = """
+TOKEN_PREFIX = "token:"  # noqa: S105 - the id of a caller that sends no instance name.
+# Reports include SLOs whose counts no longer change. `tokens` is ordered by their last report.
+_COUNTED_SLOS = """
     SELECT counted.slo, (reported #>> '{tokens,-1,0}')::bigint, max(reported_at)
     FROM core_instance
     CROSS JOIN jsonb_object_keys(coalesce(reported -> 'sli', '{}')) AS counted (slo)
@@ -45,7 +44,7 @@ _COUNTED = """
 
 
 class CountedSlo(NamedTuple):
-    """An SLO that instances count, with the id of the token they reported with last, if any."""
+    """An SLO counted by instances, and the id of the token that reported last, if any."""
 
     slo: str
     token: int | None
@@ -57,39 +56,39 @@ def load_requested_switches(service: str) -> set[str]:
     if not service:
         return set()
     with connection.cursor() as cursor:
-        cursor.execute(_REQUESTED, [service])
+        cursor.execute(_REQUESTED_SWITCHES, [service])
         return {switch for (switch,) in cursor.fetchall()}
 
 
 def load_check_rates(
     since: datetime, now: datetime, switch_ids: Sequence[str] | None = None
 ) -> Mapping[str, list[float]]:
-    """Return the calls per second of each instance that checked switches since then, by switch.
+    """Return, by switch, the calls per second of each instance that checked it since `since`.
 
     Covers all switches, or those in `switch_ids`.
     """
     statement = _CHECKS if switch_ids is None else _CHECKS_OF
     # Stored timestamps sort as text.
-    asked: dict[str, Any] = {"ids": list(switch_ids or ()), "since": timestamp(since)}
+    parameters: dict[str, Any] = {"ids": list(switch_ids or ()), "since": timestamp(since)}
     with connection.cursor() as cursor:
-        cursor.execute(statement, asked)
+        cursor.execute(statement, parameters)
         rows = cursor.fetchall()
-    found: dict[str, list[float]] = defaultdict(list)
+    rates_by_switch: dict[str, list[float]] = defaultdict(list)
     for switch_id, entry in rows:
-        found[switch_id].append(rates.per_second(orjson.loads(entry), now))
-    return found
+        rates_by_switch[switch_id].append(rates.per_second(orjson.loads(entry), now))
+    return rates_by_switch
 
 
 def load_switches_checked_together(switch_id: str, since: datetime) -> set[str]:
-    """Return the switches that named instances checked since then, as they did `switch_id`."""
-    asked = {"switch": switch_id, "since": timestamp(since), "token": TOKEN_PREFIX}
+    """Return switches that named instances have checked since `since`, as well as `switch_id`."""
+    parameters = {"switch": switch_id, "since": timestamp(since), "token": TOKEN_PREFIX}
     with connection.cursor() as cursor:
-        cursor.execute(_CHECKED_TOGETHER, asked)
+        cursor.execute(_CHECKED_TOGETHER, parameters)
         return {row[0] for row in cursor.fetchall()}
 
 
 def load_counted_slos(since: datetime) -> list[CountedSlo]:
-    """Return the SLOs of which instances have reported counts since a moment, by token."""
+    """Return the SLOs with counts reported since `since`, by token."""
     with connection.cursor() as cursor:
-        cursor.execute(_COUNTED, [since])
+        cursor.execute(_COUNTED_SLOS, [since])
         return [CountedSlo(*row) for row in cursor.fetchall()]

@@ -1,4 +1,4 @@
-"""Instances of services and their acknowledgements, as the data plane writes them."""
+"""Instances of services and their acknowledgements of versions, written by the data plane."""
 
 from typing import ClassVar
 
@@ -6,13 +6,13 @@ from django.db import models
 
 
 class Instance(models.Model):
-    """One running process of a service, or one caller that only uses `/check`.
+    """A running process of a service, or a caller that only uses `/check`.
 
-    Its id is `service/instance`, or `token:<name>` for a caller without a name of its own.
-    `heard_at` and `first_heard_at` are the last and first time it reported the version it applies,
-    by a poll or a report; None if it never did. `contested_at` is the last time two processes or
-    tokens reported under this id. `applied_epoch` and `applied_version` are as reported at
-    `applied_at`; None if unreported.
+    Its id is `service/instance`, or `token:<name>` for a caller without an instance name.
+    `heard_at` and `first_heard_at` are the last and first time when the instance reported its
+    applied version, by a poll or a report. `contested_at` is the last time when two processes or
+    tokens reported under this id. `applied_epoch` and `applied_version` were reported at
+    `applied_at`. Each is None if never reported.
     """
 
     id = models.CharField(primary_key=True, max_length=242, db_collation="C")
@@ -50,9 +50,10 @@ class Instance(models.Model):
 
 
 class Acknowledgement(models.Model):
-    """The first time an instance reported that it applies a version.
+    """The time when an instance first reported that it applies a version.
 
-    An instance that skips versions has no row for those; the next higher one covers them.
+    An instance that skips versions has no row for them; the row of the next higher version covers
+    them.
     """
 
     epoch = models.UUIDField()

@@ -1,7 +1,7 @@
-"""Queries about instances: the versions they apply and since when, and their checks.
+"""Queries on instances: applied versions, acknowledgement delays and callers of switches.
 
-An instance applies a version if it reported one that is published, of the present epoch; one that
-reported anything else, or nothing, applies none.
+An instance applies a version if it last reported a published version of the current epoch; an
+instance that reported anything else, or nothing, applies none.
 """
 
 from bisect import bisect_left
@@ -16,12 +16,11 @@ import orjson
 from django.db import connection
 
 from controlplane.core.instances import rates
-from controlplane.core.scopes import everything_id
+from controlplane.core.scopes import global_switch_id
 
 HEARD_WITHIN = timedelta(seconds=30)
 GONE_AFTER = timedelta(minutes=5)
-"""An instance that is silent for longer counts as gone."""
-"""The switch that bears on every call."""
+"""Silence after which an instance counts as gone."""
 
 APPLIES = """
     SELECT id, applied_epoch, applied_version, heard_at, heard_at >= %(there)s AS there,
@@ -84,15 +83,15 @@ CALLERS_OF_ANY = "SELECT id, service, checks::text FROM core_instance WHERE chec
 
 @dataclass(frozen=True)
 class Head:
-    """The published position: versions up to `version` of this epoch."""
+    """The published position: all versions of `epoch` up to `version`."""
 
     epoch: UUID
     version: int
 
 
 @dataclass(frozen=True)
-class Heard:
-    """An instance, its last reported position (None: none), and when it was last heard from."""
+class InstanceStatus:
+    """An instance, its last reported position (None if none), and its last contact."""
 
     id: str
     epoch: UUID | None
@@ -100,8 +99,8 @@ class Heard:
     heard_at: datetime
 
 
-class Applied:
-    """Cumulative counts of instances by applied version; -1 stands for none."""
+class VersionCounts:
+    """Cumulative counts of instances by applied version; version -1 stands for none."""
 
     def __init__(self, counts: Mapping[int, int]) -> None:
         self._versions = sorted(counts)
@@ -112,13 +111,13 @@ class Applied:
         return self._sums[-1]
 
     def below(self, version: int) -> int:
-        """Return the number of instances that apply an older version than this, or none."""
+        """Return the number of instances that apply an older version than `version`, or none."""
         return self._sums[bisect_left(self._versions, version)]
 
 
 @dataclass(frozen=True)
-class Change:
-    """The last published change of the switch `id`, and when it was committed."""
+class PublishedChange:
+    """The last published change of the switch `id`, and the time of its commit."""
 
     id: str
     version: int
@@ -139,7 +138,7 @@ class Delays:
 
 @dataclass(frozen=True)
 class Caller:
-    """An instance that checks `switch`, how often over the last 60 s, and when last."""
+    """An instance that checks `switch`, its call rates over the last 60 s, and its last check."""
 
     id: str
     service: str
@@ -149,61 +148,64 @@ class Caller:
     last_seen: datetime
 
 
-def tally(head: Head, now: datetime) -> tuple[Applied, Applied]:
-    """Count the versions applied by live instances, and by recently silent ones.
+def count_versions(head: Head, now: datetime) -> tuple[VersionCounts, VersionCounts]:
+    """Return the versions applied by live instances and by recently silent ones.
 
-    Live means heard from within 30 s; recently silent, within 5 minutes before that. One query.
+    Live instances made contact within the last 30 s, recently silent ones in the last 5 minutes.
     """
     with connection.cursor() as cursor:
-        cursor.execute(TALLY, _since(head, now))
-        return _applied(cursor.fetchall())
+        cursor.execute(TALLY, _time_limits(head, now))
+        return _split_counts(cursor.fetchall())
 
 
-def tally_at_head() -> tuple[datetime, Head, int, Applied, Applied]:
-    """Return the database's time, the published head, and the counts of :func:`tally`.
+def count_versions_at_head() -> tuple[datetime, Head, int, VersionCounts, VersionCounts]:
+    """Return the database's time, the published head, the first version of its epoch, and counts.
 
-    The third value is the first version of the head's epoch. One query.
+    The counts are those of :func:`count_versions`; one query reads everything.
     """
-    asked: list[Any] = [HEARD_WITHIN, GONE_AFTER]
+    parameters: list[Any] = [HEARD_WITHIN, GONE_AFTER]
     with connection.cursor() as cursor:
-        cursor.execute(TALLY_AT_HEAD, asked)
+        cursor.execute(TALLY_AT_HEAD, parameters)
         rows = cursor.fetchall()
     now, epoch, version, began_version = rows[0][:4]
-    return now, Head(epoch, version), began_version, *_applied([row[4:] for row in rows])
+    return now, Head(epoch, version), began_version, *_split_counts([row[4:] for row in rows])
 
 
-def _applied(rows: Sequence[tuple[Any, ...]]) -> tuple[Applied, Applied]:
-    """Split rows of (there, applied, count) into versions of present and of silent instances."""
+def _split_counts(rows: Sequence[tuple[Any, ...]]) -> tuple[VersionCounts, VersionCounts]:
+    # Rows of (is live, applied version, number of instances).
     there, silent = (
-        Applied({applied: count for is_there, applied, count in rows if is_there is which})
+        VersionCounts({applied: count for is_there, applied, count in rows if is_there is which})
         for which in (True, False)
     )
     return there, silent
 
 
-def behind(version: int, head: Head, now: datetime, *, most: int) -> list[Heard]:
-    """Return instances heard from within 30 s that apply an older version, or none.
+def list_lagging_instances(
+    version: int, head: Head, now: datetime, *, most: int
+) -> list[InstanceStatus]:
+    """Return live instances that don't apply `version` or a later one, furthest behind first."""
+    return _list_instances(BEHIND, version, head, now, most)
 
-    Those furthest behind come first, then by id.
-    """
-    return _named(BEHIND, version, head, now, most)
 
-
-def fallen_silent(version: int, head: Head, now: datetime, *, most: int) -> list[Heard]:
-    """Return instances that fell silent within 5 minutes before applying that version.
+def list_silent_instances(
+    version: int, head: Head, now: datetime, *, most: int
+) -> list[InstanceStatus]:
+    """Return instances that fell silent in the last 5 minutes without applying `version`.
 
     The most recently heard come first.
     """
-    return _named(SILENT, version, head, now, most)
+    return _list_instances(SILENT, version, head, now, most)
 
 
-def _named(statement: str, version: int, head: Head, now: datetime, most: int) -> list[Heard]:
+def _list_instances(
+    statement: str, version: int, head: Head, now: datetime, most: int
+) -> list[InstanceStatus]:
     with connection.cursor() as cursor:
-        cursor.execute(statement, {**_since(head, now), "version": version, "most": most})
-        return [Heard(*row) for row in cursor.fetchall()]
+        cursor.execute(statement, {**_time_limits(head, now), "version": version, "most": most})
+        return [InstanceStatus(*row) for row in cursor.fetchall()]
 
 
-def _since(head: Head, now: datetime) -> dict[str, Any]:
+def _time_limits(head: Head, now: datetime) -> dict[str, Any]:
     return {
         "epoch": head.epoch,
         "newest": head.version,
@@ -212,16 +214,15 @@ def _since(head: Head, now: datetime) -> dict[str, Any]:
     }
 
 
-def delays(epoch: UUID, changes: Sequence[Change]) -> dict[str, Delays]:
-    """Return each change's delays, by id, over all instances that acknowledged it in time.
+def load_delays(epoch: UUID, changes: Sequence[PublishedChange]) -> dict[str, Delays]:
+    """Return each change's acknowledgement delays, by switch id.
 
-    An instance's delay runs from the commit to its first acknowledgement, within 10 minutes, of
-    that version or a later one. Percentiles are measured values (nearest rank). Clock error can
-    place an acknowledgement slightly before the commit: that is a delay of 0. Only instances heard
-    from before the commit, and not known to have started 5 s or more after it, count; new and since
-    forgotten instances don't.
+    An instance's delay runs from the commit to its first acknowledgement of that version or a later
+    one, within 10 minutes. Percentiles are measured values (nearest rank). An acknowledgement
+    shortly before the commit, by clock error, is a delay of 0. Only instances heard from before the
+    commit and not started 5 s or more after it count; new and deleted instances don't.
     """
-    asked: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "epoch": epoch,
         "ids": [change.id for change in changes],
         "versions": [change.version for change in changes],
@@ -230,44 +231,47 @@ def delays(epoch: UUID, changes: Sequence[Change]) -> dict[str, Delays]:
     if not changes:
         return {}
     with connection.cursor() as cursor:
-        cursor.execute(DELAYS, asked)
+        cursor.execute(DELAYS, parameters)
         return {row[0]: Delays(*row[1:]) for row in cursor.fetchall()}
 
 
-def callers(
+def list_callers(
     switch_id: str | None,
     now: datetime,
     *,
     within: timedelta = timedelta(hours=1),
     most: int | None = 200,
 ) -> tuple[list[Caller], int]:
-    """Return the `most` busiest callers (None: all) of a switch within that time, and their number.
+    """Return the `most` busiest callers of a switch within that time (None: all), and their total.
 
-    Without a switch: one row per instance, as callers of `global:all`. An instance without counts
-    under that id gets the sum of its switches, where a call that checks two counts twice.
+    If `switch_id` is None, return one row per instance, as a caller of `global:all`. If an instance
+    reported no counts under that id, its switches' counts are added up, and a call that checks two
+    switches counts twice.
     """
-    found = [caller for caller in _callers(switch_id, now) if caller.last_seen >= now - within]
+    found = [caller for caller in _load_callers(switch_id, now) if caller.last_seen >= now - within]
     found.sort(key=lambda caller: (-caller.calls_per_second, caller.id))
     return found[:most], len(found)
 
 
-def _callers(switch_id: str | None, now: datetime) -> Iterator[Caller]:
+def _load_callers(switch_id: str | None, now: datetime) -> Iterator[Caller]:
     with connection.cursor() as cursor:
         if switch_id is None:
             cursor.execute(CALLERS_OF_ANY)
         else:
             cursor.execute(CALLERS, {"switch": switch_id})
         rows = cursor.fetchall()
-    every_call = everything_id()
+    global_switch = global_switch_id()
     for instance, service, checks in rows:
         by_switch: dict[str, rates.Entry] = orjson.loads(checks)
-        # An instance that counts every call under the global switch would count twice by name.
-        entries = [by_switch[every_call]] if every_call in by_switch else [*by_switch.values()]
+        # The global switch's counts already include every call of the instance.
+        entries = (
+            [by_switch[global_switch]] if global_switch in by_switch else [*by_switch.values()]
+        )
         yield Caller(
             id=instance,
             service=service,
-            switch=switch_id or every_call,
+            switch=switch_id or global_switch,
             calls_per_second=sum(rates.per_second(entry, now) for entry in entries),
             blocked_per_second=sum(rates.blocked_per_second(entry, now) for entry in entries),
-            last_seen=max(rates.seen(entry) for entry in entries),
+            last_seen=max(rates.last_seen(entry) for entry in entries),
         )

@@ -1,8 +1,8 @@
-"""Per-minute counters of an instance's checks of a switch, in a JSON entry. Pure.
+"""Counters of an instance's checks of a switch, by minute, as a JSON entry.
 
-An entry is `{"allowed", "blocked"}`: all calls ever counted; `{"minute", "now", "before"}`: those
-of the minute with that number (minutes since 1970) and of the one before it; `now_blocked` and
-`before_blocked`: the blocked ones of those; and `seen`: the time of the last check, in RFC 3339.
+An entry's `allowed` and `blocked` are totals. `minute` is the number of the newest minute (since
+1970); `now` and `before` are the calls of that minute and the previous one, and `now_blocked` and
+`before_blocked` the blocked calls among them. `seen` is the time of the last check in RFC 3339.
 Counts of several processes can be added in any order.
 """
 
@@ -19,37 +19,37 @@ MAX_CALLS = 2**53
 Entry = Mapping[str, Any]
 
 
-def counted(
+def add_calls(
     entry: Entry | None,
     allowed: int,
     blocked: int,
     at: datetime,
     since: datetime | None = None,
 ) -> dict[str, Any]:
-    """The entry after `allowed` and `blocked` more calls, all at `at`, which is aware.
+    """Return the entry with `allowed` and `blocked` more calls at the aware time `at`.
 
-    With `since` they are spread evenly from then to `at`: a report after an hour of silence is an
-    hour of calls, not a burst. Calls older than the entry's two minutes count in the totals alone.
+    With `since`, the calls are spread evenly from `since` to `at`, so that a report after an hour
+    of silence is no burst. Calls older than the entry's two minutes count only in the totals.
     """
     minute = int(at.timestamp() // MINUTE_SECONDS)
-    result = _rolled(dict(entry or _blank(at)), minute)
+    result = _advance_to(dict(entry or _empty_entry(at)), minute)
     latest = result["minute"]
     more = {"allowed": allowed, "blocked": blocked}
-    for name, back in (("now", 0), ("before", 1)):
-        share = _share(latest - back, at, since)
+    for name, minutes_back in (("now", 0), ("before", 1)):
+        share = _share_in_minute(latest - minutes_back, at, since)
         more[name] = round((allowed + blocked) * share)
         more[f"{name}_blocked"] = round(blocked * share)
     for name, number in more.items():
         result[name] = min(result[name] + number, MAX_CALLS)
-    result["seen"] = timestamp(max(seen(result), at))
+    result["seen"] = timestamp(max(last_seen(result), at))
     return result
 
 
 def per_second(entry: Entry, at: datetime) -> float:
-    """Return calls per second over the 60 s before `at`; 0 when silent.
+    """Return the calls per second over the 60 s before `at`.
 
     The previous minute counts in proportion to its overlap with these 60 s, as if its calls were
-    evenly spread. In its first minute an instance counts as silent before.
+    evenly spread. An instance has no calls before its first minute.
     """
     return _sliding(entry["minute"], entry["now"], entry["before"], at)
 
@@ -59,12 +59,12 @@ def blocked_per_second(entry: Entry, at: datetime) -> float:
     return _sliding(entry["minute"], entry["now_blocked"], entry["before_blocked"], at)
 
 
-def seen(entry: Entry) -> datetime:
-    """Return the time of the last check: aware, in UTC."""
+def last_seen(entry: Entry) -> datetime:
+    """Return the time of the last check, in UTC."""
     return datetime.fromisoformat(entry["seen"])
 
 
-def _blank(at: datetime) -> dict[str, Any]:
+def _empty_entry(at: datetime) -> dict[str, Any]:
     counts = ("allowed", "blocked", "now", "before", "now_blocked", "before_blocked")
     return {
         **dict.fromkeys(counts, 0),
@@ -73,24 +73,24 @@ def _blank(at: datetime) -> dict[str, Any]:
     }
 
 
-def _rolled(entry: dict[str, Any], minute: int) -> dict[str, Any]:
-    """Return the entry with `minute` as its newest minute, unless it is newer already."""
-    ahead = minute - entry["minute"]
-    if ahead <= 0:
+def _advance_to(entry: dict[str, Any], minute: int) -> dict[str, Any]:
+    """Make `minute` the newest minute of the entry, unless the entry has a newer one."""
+    minutes_ahead = minute - entry["minute"]
+    if minutes_ahead <= 0:
         return entry
     for name in ("", "_blocked"):
-        entry[f"before{name}"] = entry[f"now{name}"] if ahead == 1 else 0
+        entry[f"before{name}"] = entry[f"now{name}"] if minutes_ahead == 1 else 0
         entry[f"now{name}"] = 0
     entry["minute"] = minute
     return entry
 
 
-def _share(minute: int, at: datetime, since: datetime | None) -> float:
-    """Return the share, 0 to 1, of `since` to `at` that falls in `minute`."""
+def _share_in_minute(minute: int, at: datetime, since: datetime | None) -> float:
+    """Return the share, 0 to 1, of the time from `since` to `at` that falls in `minute`."""
     end = at.timestamp()
     start = end if since is None else min(since.timestamp(), end)
     begins = minute * MINUTE_SECONDS
-    if end - start < 1e-6:  # Simultaneous calls happened in one minute.
+    if end - start < 1e-6:  # No duration to divide by.
         return float(int(end // MINUTE_SECONDS) == minute)
     overlap = min(end, begins + MINUTE_SECONDS) - max(start, begins)
     return max(0.0, overlap) / (end - start)

@@ -18,7 +18,7 @@ INSTANCES = RetentionRule(
     name="instances",
     model="core.Instance",
     period=timedelta(hours=24),
-    # Moments as entries hold them sort as text.
+    # Timestamps in `checks` have one format and sort as text.
     where="coalesce(greatest(heard_at, reported_at), '-infinity') < %(before)s"
     " AND NOT EXISTS (SELECT FROM jsonb_each(checks) AS entry"
     " WHERE entry.value ->> 'seen' >= %(before_text)s)",

@@ -1,4 +1,4 @@
-"""The versions applied by chosen instances, and their delays, by instance or service name."""
+"""Applied versions and delays of instances selected by instance or service name."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -10,12 +10,12 @@ from django.db import connection
 
 from .queries import HEARD_WITHIN, Head
 
-_THERE = """
+_LIVE = """
     SELECT id FROM core_instance
     WHERE heard_at >= %(there)s AND (id = ANY(%(names)s) OR service = ANY(%(services)s))
     ORDER BY id
 """
-_SAID = """
+_STATUSES = """
     SELECT i.id,
            CASE WHEN i.applied_epoch = %(epoch)s AND i.applied_version <= %(newest)s
                 THEN i.applied_version ELSE -1 END AS applied,
@@ -34,10 +34,11 @@ _SAID = """
 
 
 @dataclass(frozen=True)
-class Said:
-    """An instance, the version it applies (-1: none of this epoch), and its delay after the change.
+class ChangeStatus:
+    """An instance's state after a change.
 
-    `after_ms` is None if it didn't acknowledge the change, or wasn't running at the time.
+    `applied` is the version it applies, -1 for none of this epoch. `after_ms` is its delay, None if
+    it didn't acknowledge the change or wasn't running at the time.
     """
 
     id: str
@@ -45,33 +46,35 @@ class Said:
     after_ms: int | None
 
 
-def there(names: Collection[str], services: Collection[str], now: datetime) -> list[str]:
-    """Return the chosen instances heard from within 30 s, sorted by id."""
-    wanted: dict[str, Any] = {
+def list_live_instances(
+    names: Collection[str], services: Collection[str], now: datetime
+) -> list[str]:
+    """Return the ids of the selected instances heard from within 30 s, sorted."""
+    parameters: dict[str, Any] = {
         "names": list(names),
         "services": list(services),
         "there": now - HEARD_WITHIN,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_THERE, wanted)
+        cursor.execute(_LIVE, parameters)
         return [row[0] for row in cursor.fetchall()]
 
 
-def said(
+def load_statuses(
     names: Collection[str],
     services: Collection[str],
     *,
     version: int,
     since: datetime,
     head: Head,
-) -> list[Said]:
-    """Return the reports of the chosen instances, those furthest behind first.
+) -> list[ChangeStatus]:
+    """Return the status of each selected instance after a change, furthest behind first.
 
-    Includes instances heard from within 30 s before `since` or after it, and so also one that fell
-    silent when it should have applied the change. `version` was committed at `since`. An
-    acknowledgement up to 5 s before that, by clock error, is a delay of 0.
+    The change `version` was committed at `since`. Instances heard from at most 30 s before `since`
+    are included, and so are those that then fell silent instead of applying the change. An
+    acknowledgement up to 5 s before `since`, by clock error, is a delay of 0.
     """
-    asked: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "names": list(names),
         "services": list(services),
         "version": version,
@@ -81,12 +84,12 @@ def said(
         "there": since - HEARD_WITHIN,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_SAID, asked)
-        return [Said(*row) for row in cursor.fetchall()]
+        cursor.execute(_STATUSES, parameters)
+        return [ChangeStatus(*row) for row in cursor.fetchall()]
 
 
 def nearest_rank(values: Sequence[int], share: float) -> int | None:
-    """A percentile that is one of the values, `share` of 1; None of nothing."""
+    """Return the percentile by nearest rank, for a `share` from 0 to 1; None without values."""
     if not values:
         return None
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]

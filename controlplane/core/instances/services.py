@@ -1,4 +1,4 @@
-"""Forgetting instances that are gone and acknowledgements that are old."""
+"""Deletes inactive instances and old acknowledgements."""
 
 from datetime import datetime
 
@@ -6,10 +6,10 @@ from controlplane.core import retention
 from controlplane.core.instances.retention_rules import ACKNOWLEDGEMENTS, INSTANCES
 
 
-def forget(now: datetime, *, most: int) -> int:
+def purge_inactive(now: datetime, *, most: int) -> int:
     """Delete at most `most` inactive instances and return their number.
 
-    Inactive means no poll, report or check for 24 h. Also deletes as many acknowledgements older
-    than 8 days.
+    An instance is inactive without a poll, report or check for 24 h. Also deletes as many
+    acknowledgements older than 8 days.
     """
     return retention.purge([INSTANCES, ACKNOWLEDGEMENTS], now, at_once=most, most=most)

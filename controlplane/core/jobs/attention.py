@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
-from controlplane.core.durations import readable
+from controlplane.core.durations import format_readable
 from controlplane.core.jobs import endings, kinds, stuck_jobs
 from controlplane.core.jobs.models import Job
 from controlplane.core.outbox.escalation import Escalation
@@ -62,7 +62,7 @@ def list_stuck_jobs(now: datetime) -> Sequence[AttentionItem]:
             severity="warning" if job.pk in acknowledged else "critical",
             title=f"{_name_job(job)} is stuck",
             detail=f"{job.subject}: no sign of life for "
-            f"{readable(now - (job.heartbeat_at or job.created_at))}."
+            f"{format_readable(now - (job.heartbeat_at or job.created_at))}."
             + (f" Acknowledged by {acknowledged[job.pk]}." if job.pk in acknowledged else ""),
             path=kinds.get_path(job),
             since=job.heartbeat_at or job.created_at,
@@ -82,7 +82,7 @@ def list_forgotten_jobs(now: datetime) -> Sequence[AttentionItem]:
             kind="job_paused",
             severity="warning",
             title=f"{_name_job(job)} is paused",
-            detail=f"{job.subject}, for {readable(now - (job.paused_at or now))}. "
+            detail=f"{job.subject}, for {format_readable(now - (job.paused_at or now))}. "
             "Resume it, or cancel it.",
             path=kinds.get_path(job),
             since=job.paused_at or now,

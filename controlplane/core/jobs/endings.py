@@ -6,7 +6,7 @@ Each function takes the audit lock or writes messages, so call it last in the tr
 from datetime import datetime
 from typing import Any
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.escalations import services as escalation
 from controlplane.core.jobs import kinds
@@ -81,7 +81,7 @@ def is_called(job: Job, event: str) -> bool:
 def record_audit(job: Job, action: str, now: datetime, reason: str = "") -> None:
     """Write the audit row of a change that the job engine made."""
     audit.record(
-        actor=system("jobs"),
+        actor=system_actor("jobs"),
         action=action,
         target=job.subject,
         reason=reason,

@@ -20,7 +20,7 @@ from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs import control, kinds, stuck_jobs
 from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.resources import measure_rate
-from controlplane.core.page_responses import PersonRequest, done, show, signed_in
+from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
 
 SHOWN = 50
 MAX_REASON_LENGTH = 2000
@@ -91,7 +91,7 @@ def intervene(request: PersonRequest, job_id: int, verb: str) -> HttpResponse:
             }
             return show(request, "core/notice.html", notice, status=409)
         else:
-            return done(request, f"{title} {DONE[verb]}.", reverse("jobs_page"))
+            return respond_done(request, f"{title} {DONE[verb]}.", reverse("jobs_page"))
     context = {
         "job": job,
         "title": title,

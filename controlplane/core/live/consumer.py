@@ -143,14 +143,14 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
         if "websocket.http.response" not in (self.scope.get("extensions") or {}):
             await self.send({"type": "websocket.close"})
             return
-        headers = {"Content-Type": problem.MEDIA_TYPE, **problem.headers(error)}
+        headers = {"Content-Type": problem.MEDIA_TYPE, **problem.problem_headers(error)}
         encoded = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         start = {
             "type": "websocket.http.response.start",
             "status": error.status,
             "headers": encoded,
         }
-        body = orjson.dumps(problem.document(error))
+        body = orjson.dumps(problem.problem_document(error))
         await self.send(start)
         await self.send({"type": "websocket.http.response.body", "body": body})
 

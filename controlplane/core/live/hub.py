@@ -18,7 +18,7 @@ from controlplane.core.live.sockets import Socket, Sockets
 from controlplane.core.live.stream import EventStream
 from controlplane.core.live.topics import DEGRADATION
 from controlplane.core.protocol import LIVE_CHANNEL, MISSED_NOTE
-from controlplane.core.redis_subscriber import Ear, Pace
+from controlplane.core.redis_subscriber import RedisSubscriber, SubscriberTiming
 
 from . import change_notices, stream, topics
 from .connection_guard import ConnectionGuard
@@ -26,7 +26,7 @@ from .query_threads import QueryPool
 from .subscribers import Headers, Session, Subscriber
 from .topic_publisher import TopicPublisher
 
-PACE = Pace(connect_seconds=1.0, silence_seconds=1.0, longest_pause_seconds=2.0)
+PACE = SubscriberTiming(connect_seconds=1.0, silence_seconds=1.0, longest_pause_seconds=2.0)
 WATCH_SECONDS = 0.1
 HANDSHAKE_THREADS = 2
 MAX_HANDSHAKES = 256
@@ -92,7 +92,7 @@ class Hub:
             for topic in topics.list_topics()
             if topic.read is not None
         }
-        ear = Ear(
+        ear = RedisSubscriber(
             redis_url,
             LIVE_CHANNEL,
             PACE,

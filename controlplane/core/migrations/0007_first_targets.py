@@ -9,7 +9,7 @@ from controlplane.core import first_targets as defaults
 
 
 def install(apps: Any, _editor: object) -> None:
-    defaults.install(apps, timezone.now())
+    defaults.create_targets(apps, timezone.now())
 
 
 class Migration(migrations.Migration):

@@ -8,14 +8,14 @@ from typing import Any
 
 from django.db import migrations
 
-from controlplane.core import sealing
+from controlplane.core import encryption
 
 
 def unseal(apps: Any, _editor: object) -> None:
     """Decrypt all URLs. Raises `InvalidToken` if `SECRET_KEY` no longer opens one of them."""
     target_model = apps.get_model("core", "Target")
-    for target in target_model.objects.filter(webhook_url__startswith=sealing.SEALED_PREFIX):
-        target.webhook_url = sealing.opened(target.webhook_url, sealing.WEBHOOK_URLS)
+    for target in target_model.objects.filter(webhook_url__startswith=encryption.SEALED_PREFIX):
+        target.webhook_url = encryption.decrypt(target.webhook_url, encryption.WEBHOOK_URLS)
         target.save(update_fields=["webhook_url"])
 
 

@@ -1,1 +1,1 @@
-"""Transactional outbox: messages written with the change they report, and delivered afterwards."""
+"""Transactional outbox: messages stored with a change and delivered afterwards."""

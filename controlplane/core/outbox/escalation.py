@@ -1,4 +1,4 @@
-"""The escalations table."""
+"""The table of escalations."""
 
 from django.db import models
 from django.db.models import Q
@@ -7,9 +7,9 @@ from django.db.models import Q
 class Escalation(models.Model):
     """A subject that somebody has to acknowledge, and how far it has escalated.
 
-    `subject` is for example `episode:12` or `report:2026-W47`; at most one escalation is open for a
-    subject. `severity` is the name of the target whose steps are followed, `step` the index of the
-    next one. `next_at` is the time of the next notification, null once closed.
+    `subject` is for example `episode:12`; at most one escalation is open for a subject. `severity`
+    names the target whose steps are followed, and `step` is the index of the next step. `next_at`
+    is the time of the next notification, null once closed.
     """
 
     subject = models.CharField(max_length=120)

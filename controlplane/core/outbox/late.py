@@ -1,6 +1,6 @@
-"""Facts computed while a message is sent, so that they are never stored.
+"""Facts computed while a message is rendered, and never stored.
 
-For example a link that activates an account: no copy of the outbox contains it.
+Example: a link that activates an account must not appear in copies of the outbox.
 """
 
 from collections.abc import Callable, Mapping
@@ -8,20 +8,20 @@ from typing import Any
 
 from controlplane.core.outbox.models import OutboxMessage
 
-Make = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-_makers: dict[str, Make] = {}
+ComputeFacts = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+_functions: dict[str, ComputeFacts] = {}
 
 
-def made_late(event: str) -> Callable[[Make], Make]:
-    """Register the function that adds facts to an event's e-mail while it is rendered."""
+def compute_late(event: str) -> Callable[[ComputeFacts], ComputeFacts]:
+    """Register a function that adds facts to an event's e-mail when it is rendered."""
 
-    def register(make: Make) -> Make:
-        _makers[event] = make
-        return make
+    def register(compute: ComputeFacts) -> ComputeFacts:
+        _functions[event] = compute
+        return compute
 
     return register
 
 
-def facts(message: OutboxMessage) -> Mapping[str, Any]:
-    make = _makers.get(message.event)
-    return {**message.payload, **make(message.payload)} if make else message.payload
+def load_facts(message: OutboxMessage) -> Mapping[str, Any]:
+    compute = _functions.get(message.event)
+    return {**message.payload, **compute(message.payload)} if compute else message.payload

@@ -6,12 +6,12 @@ from datetime import datetime
 from django.db import connection
 from prometheus_client.core import Metric
 
-from controlplane.core.exposition import gauge
+from controlplane.core.exposition import make_gauge
 from controlplane.core.metrics import DATABASE_METRICS
 
 
 @DATABASE_METRICS.add()
-def messages(now: datetime) -> Iterator[Metric]:
+def collect_messages(now: datetime) -> Iterator[Metric]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FILTER (WHERE state = 'pending'),"
@@ -22,13 +22,13 @@ def messages(now: datetime) -> Iterator[Metric]:
         )
         pending, failed, superseded, oldest = cursor.fetchone()
     age = (now - oldest).total_seconds() if oldest else 0.0
-    yield gauge("switchgear_outbox_pending", "Messages that are still to be sent.", pending)
-    yield gauge("switchgear_outbox_failed", "Messages that were given up.", failed)
-    yield gauge(
+    yield make_gauge("switchgear_outbox_pending", "Messages that are still to be sent.", pending)
+    yield make_gauge("switchgear_outbox_failed", "Messages that were given up.", failed)
+    yield make_gauge(
         "switchgear_outbox_superseded",
         "Updates that are kept and were left out, since a later message told the newer state.",
         superseded,
     )
-    yield gauge(
+    yield make_gauge(
         "switchgear_outbox_oldest_pending_seconds", "Age of the oldest message to be sent.", age
     )

@@ -7,11 +7,11 @@ from django.db.models import Q
 class OutboxMessage(models.Model):
     """A message to one destination, written in the transaction of the change it reports.
 
-    `event_key` identifies the event (`audit:1842`), so a repeat adds nothing. `fence` grows with
-    every claim: a sender that lost its lease can't record a result. Messages with the same
-    `subject` (`episode:12`) share a thread and are delivered in order. FAILED messages wait for a
-    retry until they are discarded. SUPERSEDED ones were skipped because a later message reports the
-    newer state.
+    `event_key` identifies the event (`audit:1842`), so that a repeat adds nothing. `fence` grows
+    with every claim: a sender that lost its lease can't record a result. Messages with the same
+    `subject` (`episode:12`) share a thread and are delivered in order. FAILED messages can be
+    retried until they are discarded. SUPERSEDED messages were skipped because a later one reports
+    the newer state.
     """
 
     class State(models.TextChoices):
@@ -74,7 +74,8 @@ class OutboxMessage(models.Model):
 class Attempt(models.Model):
     """An attempt to deliver a message.
 
-    Without a `finished_at` its sender died, and the message may or may not have been delivered.
+    If `finished_at` stays null, its sender died, and the message may or may not have been
+    delivered.
     """
 
     class Outcome(models.TextChoices):
@@ -100,7 +101,7 @@ class Attempt(models.Model):
 
 
 class Thread(models.Model):
-    """The message about a subject at a destination that is updated in place and replied to."""
+    """The message about a subject at a destination, which later messages update or reply to."""
 
     destination = models.CharField(max_length=120)
     subject = models.CharField(max_length=120)
@@ -118,10 +119,10 @@ class Thread(models.Model):
 
 
 class Pace(models.Model):
-    """The rate-limiter state of a destination.
+    """Rate limiter state of a destination.
 
-    `paced_until` is the theoretical arrival time of the next message (GCRA). Nothing is sent before
-    `keep_away_until`, which the destination asked for (`Retry-After`).
+    `paced_until` is the theoretical arrival time of the next message (GCRA). Until
+    `keep_away_until`, which the destination requested by `Retry-After`, nothing is sent.
     """
 
     destination = models.CharField(max_length=120, primary_key=True)

@@ -1,6 +1,6 @@
-"""Port to notify: the destinations of messages.
+"""Port to the notify app, for the destinations of messages.
 
-`controlplane.notify` registers its router at startup; without one, nothing can be announced.
+`controlplane.notify` registers its router at startup; without one, announcing fails.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,13 +13,12 @@ from .escalation import Escalation
 
 
 class Router(Protocol):
-    """The interface that notify implements.
+    """The interface that `controlplane.notify` implements.
 
-    `routed` returns the configured destinations of an event, each once: those of its routes, and
-    those that follow the incident of its subject. `reachable` returns the configured ones of some
-    destinations. `incident_followers` returns, by subject, the on-call services that were sent a
-    message about it. `destinations_of_user` returns the destinations of a user. `next_notices`
-    returns the next notification of open escalations, by their ids.
+    `routed` returns the destinations of an event: those of its routes, and those that follow the
+    incident of its subject. `reachable` returns the destinations that have a configured transport.
+    `incident_followers` returns, by subject, the on-call services that were sent a message about
+    it. `next_notices` returns the next notification of each open escalation, by escalation id.
     """
 
     def routed(
@@ -41,12 +40,10 @@ _registered: list[Router] = []
 
 
 def register(router: Router) -> None:
-    """Set the router to use."""
     _registered[:] = [router]
 
 
 def get() -> Router:
-    """Return the registered router."""
     if not _registered:
         raise ImproperlyConfigured("No router is registered; install controlplane.notify.")
     return _registered[0]

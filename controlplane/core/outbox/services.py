@@ -1,4 +1,4 @@
-"""Write messages to the outbox, in the transaction of the change they report."""
+"""Writes messages to the outbox, in the transaction of the change they report."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -26,13 +26,12 @@ def announce(
 ) -> int:
     """Write one message per destination and return the number of destinations.
 
-    Destinations are those of the routes for event, scope and severity (by default that of the
-    event's template), or exactly `to`; those without a configured transport are left out. Messages
-    about one `subject` (`episode:12`) share a thread at each destination and are delivered in
-    order. `facts` are plain JSON values, rendered by each transport. A repeated `event_key`, of any
-    length, adds nothing.
+    Destinations are those of the routes for event, scope and severity (by default the template's),
+    or exactly `to`; destinations without a configured transport are left out. Messages about one
+    `subject` (`episode:12`) share a thread at each destination and are delivered in order. `facts`
+    are JSON values. A repeated `event_key` adds nothing.
     """
-    event_key = _short(event_key)
+    event_key = _fit_key(event_key)
     severity = severity or severity_of(event)
     if to is None:
         destinations = router.get().routed(event, scope, severity, subject, now)
@@ -59,8 +58,7 @@ def announce(
     return len(destinations)
 
 
-def _short(event_key: str) -> str:
-    """Return the key, or its digest if it is too long for the column."""
+def _fit_key(event_key: str) -> str:
     if len(event_key) <= MAX_KEY_LENGTH:
         return event_key
     return f"sha256:{hashlib.sha256(event_key.encode('utf-8', 'surrogatepass')).hexdigest()}"

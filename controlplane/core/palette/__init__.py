@@ -1,4 +1,4 @@
-"""The palette: pages, actions and things, found by what somebody types.
+"""The command palette: searches pages, actions and objects by typed text.
 
-Apps register theirs in modules named `palette_entries`.
+Apps register their entries in modules named `palette_entries`.
 """

@@ -1,4 +1,4 @@
-"""Core's pages and actions in the palette, and the runbooks."""
+"""Palette entries of core: its pages, actions and runbooks."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from django.urls import reverse
 
 from controlplane.core.runbooks import library
 
-from . import matching
+from . import relevance
 from .registry import (
     ACTION,
     MAX_ENTRIES,
@@ -98,11 +98,13 @@ register_commands(
 
 
 @PALETTE_SOURCES.add(60)
-def runbooks(query: PaletteQuery) -> Sequence[PaletteEntry]:
+def search_runbooks(query: PaletteQuery) -> Sequence[PaletteEntry]:
     """Return runbooks by their titles and symptoms."""
     found = []
-    for one in library.every():
-        weight = matching.weight(query.words, one.title, f"{one.summary} {' '.join(one.symptoms)}")
+    for one in library.list_runbooks():
+        weight = relevance.score_text(
+            query.words, one.title, f"{one.summary} {' '.join(one.symptoms)}"
+        )
         if weight:
             path = reverse("runbook_page", args=[one.slug])
             found.append(

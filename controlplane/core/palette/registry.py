@@ -1,7 +1,4 @@
-"""The registries of the palette: commands as data, and sources that find things.
-
-Apps register theirs in modules named `palette_entries`.
-"""
+"""Registries of the palette: commands, and sources that search objects."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,9 +16,10 @@ PAGE, ACTION = "Page", "Action"
 class PaletteCommand:
     """A page or an action that is always listed.
 
-    `url_name` takes no arguments; an action without one is run by the page's script under the name
-    `runs`. `keys` are pressed one after the other (`g s`); `words` find it besides its title.
-    `scope` is what a person needs to see it: nothing, `operate`, `admin` or a scope of tokens.
+    `url_name` takes no arguments; an action without a URL is run by the page's script under the
+    name `runs`. `keys` are pressed one after the other (`g s`), `words` are additional search
+    terms. `scope` is what a person needs to see the command: "", `operate`, `admin` or an API
+    scope.
     """
 
     title: str
@@ -49,8 +47,8 @@ class PaletteCommand:
 class PaletteEntry:
     """A line of the palette, and its target.
 
-    `weight` ranks it among others, the highest first. `is_lasting` lets the script list it among
-    the recent entries later.
+    Entries are sorted by `weight`, highest first. `is_lasting` lets the script list the entry among
+    the recent ones later.
     """
 
     kind: str
@@ -79,9 +77,9 @@ class PaletteQuery:
 
 
 PaletteSource = Callable[[PaletteQuery], Sequence[PaletteEntry]]
-"""Return the matching entries of one kind, best first, at most `MAX_ENTRIES`.
+"""Function that returns at most `MAX_ENTRIES` matching entries of one kind, best first.
 
-The text is never empty.
+The query's text is never empty.
 """
 
 MAX_ENTRIES = 6
@@ -91,7 +89,7 @@ PALETTE_COMMANDS = KindRegistry[PaletteCommand](
     name=lambda command: command.title,
     order=lambda command: command.position,
 )
-"""Commands, in the order they are listed in while nothing is typed."""
+"""All commands, in the order they are listed before anything is typed."""
 PALETTE_SOURCES = FunctionRegistry[PaletteSource]("palette_entries")
 
 

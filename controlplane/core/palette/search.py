@@ -1,4 +1,4 @@
-"""The search of the palette: the commands and things that fit a text, the best first."""
+"""Search of the palette: commands and objects that match a text, best first."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from django.db import connection, transaction
 from controlplane.core.actors import Person
 from controlplane.core.roles import SCOPES_OF, Role
 
-from . import matching
+from . import relevance
 from .registry import (
     ACTION,
     PALETTE_COMMANDS,
@@ -22,30 +22,31 @@ from .registry import (
 log = structlog.get_logger(__name__)
 
 MAX_FOUND = 24
-MAX_QUERY_LENGTH = 200  # characters of what is typed
+MAX_QUERY_LENGTH = 200
 
 
-def search(query: PaletteQuery) -> list[tuple[str, list[PaletteEntry]]]:
-    """Return (kind, entries) of all that fits, the kind with the best entry first.
+def search_palette(query: PaletteQuery) -> list[tuple[str, list[PaletteEntry]]]:
+    """Return (kind, entries) pairs that match, starting with the kind of the best match.
 
-    With nothing typed, that is every command.
+    Without text, all commands match.
     """
-    here = [command for command in PALETTE_COMMANDS.values() if is_allowed(command, query.user)]
+    allowed = [command for command in PALETTE_COMMANDS.values() if is_allowed(command, query.user)]
     if not query.text:
-        # Actions first: they teach their keys where everybody looks.
-        return _group(command_entry(one, 1.0 if one.kind == ACTION else 0.0) for one in here)
-    found = [
+        # Actions come first, so that people learn their keys.
+        return _group_by_kind(
+            command_entry(one, 1.0 if one.kind == ACTION else 0.0) for one in allowed
+        )
+    entries = [
         command_entry(one, weight)
-        for one in here
-        if (weight := matching.weight(query.words, one.title, one.words))
+        for one in allowed
+        if (weight := relevance.score_text(query.words, one.title, one.words))
     ]
     for source in PALETTE_SOURCES.functions():
-        found += _read_source(source, query)
-    return _group(sorted(found, key=lambda one: -one.weight)[:MAX_FOUND])
+        entries += _read_source(source, query)
+    return _group_by_kind(sorted(entries, key=lambda one: -one.weight)[:MAX_FOUND])
 
 
 def is_allowed(command: PaletteCommand, user: Person) -> bool:
-    """Return whether this person may run a command."""
     if command.scope == "admin":
         return user.is_admin
     if command.scope == "operate":
@@ -80,7 +81,7 @@ def _read_source(source: PaletteSource, query: PaletteQuery) -> list[PaletteEntr
         return []
 
 
-def _group(entries: Iterable[PaletteEntry]) -> list[tuple[str, list[PaletteEntry]]]:
+def _group_by_kind(entries: Iterable[PaletteEntry]) -> list[tuple[str, list[PaletteEntry]]]:
     groups: dict[str, list[PaletteEntry]] = {}
     for entry in sorted(entries, key=lambda one: -one.weight):
         groups.setdefault(entry.kind, []).append(entry)

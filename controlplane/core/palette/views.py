@@ -1,4 +1,4 @@
-"""The palette: a page that works without a script, and the list for the dialog."""
+"""Views of the palette: a page that works without scripts, and the result list for the dialog."""
 
 from typing import Any
 
@@ -22,11 +22,11 @@ def find_page(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_GET
 def find_part(request: PersonRequest) -> HttpResponse:
-    """Return the list alone, for the dialog that searches while somebody types."""
+    """Return only the result list, for the dialog that searches while a person types."""
     return render(request, "_palette_found.html", _context(request))
 
 
 def _context(request: PersonRequest) -> dict[str, Any]:
     text = request.GET.get("q", "").replace("\x00", "").strip()[: search.MAX_QUERY_LENGTH]
-    groups = search.search(PaletteQuery(text, request.user, db_now()))
+    groups = search.search_palette(PaletteQuery(text, request.user, db_now()))
     return {"q": text, "groups": groups, "total": sum(len(found) for _, found in groups)}

@@ -1,4 +1,4 @@
-"""Retention: how long rows of each table are kept, and the deletion of older ones."""
+"""Retention of rows: rules by table, and the deletion of older rows."""
 
 from controlplane.core.retention.deletion import purge, purge_by_statements
 from controlplane.core.retention.rules import (

@@ -1,6 +1,6 @@
-"""The registry of retention rules, which apps fill in modules named `retention_rules`.
+"""Registry of retention rules, which apps register in modules named `retention_rules`.
 
-Each table has a rule or is kept permanently for a stated reason; a test fails for any other.
+Each table must have a rule or a reason for permanent retention; a test checks this.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,11 +22,11 @@ DAY = timedelta(days=1)
 class RetentionRule:
     """A rule by which the tick `tick` deletes rows of `model` (`app.Model`) that match `where`.
 
-    `where` is SQL about the row `it`. It has the parameters `%(before)s`, which is now less the
-    period, and `%(before_text)s`, the same as canonical text. `since` is the column or expression
-    that a row's age counts from; `order` has an index. KEPT_DAYS may set the period within `bounds`
-    (days), or not at all without them. Rows of `parts` are deleted with their row. `why` is the
-    purpose of keeping the rows, and `exempt` names those that are never deleted.
+    `where` is SQL on the row `it`, with the parameters `%(before)s`, now minus the period, and
+    `%(before_text)s`, the same time as canonical text. `since` is the column or expression from
+    which a row's age counts; `order` is an indexed column. KEPT_DAYS may set the period within
+    `bounds` (days); without bounds it is fixed. Rows of `parts` are deleted with their row. `why`
+    is the purpose of keeping the rows, and `exempt` describes rows that are never deleted.
     """
 
     name: str
@@ -51,7 +51,7 @@ class RetentionRule:
 
     @property
     def effective_period(self) -> timedelta:
-        """The period of this installation: KEPT_DAYS within the bounds, else the default."""
+        """The period in this installation: KEPT_DAYS within the bounds, else the default."""
         days = settings.KEPT_DAYS.get(self.name)
         if days is None or self.bounds is None:
             return self.period
@@ -65,7 +65,7 @@ class RetentionRule:
 
 @dataclass(frozen=True)
 class PermanentTable:
-    """A table (`app.Model`) whose rows are never deleted because of their age, and why."""
+    """A table (`app.Model`) without retention limit, and the reason."""
 
     model: str
     why: str
@@ -76,26 +76,27 @@ PERMANENT_TABLES = KindRegistry[PermanentTable]("retention_rules", name=lambda t
 
 
 def keep_permanently(why: str, *models: str) -> None:
-    """Register tables whose rows no rule deletes."""
+    """Register tables without retention limit."""
     PERMANENT_TABLES.register(*(PermanentTable(model, why) for model in models))
 
 
 def sql_parameters(before: datetime) -> dict[str, Any]:
-    """Return the parameters of a rule's SQL."""
     return {"before": before, "before_text": canonical.timestamp(before)}
 
 
 def ruled_models() -> set[str]:
-    """Return the models whose rows a rule deletes."""
+    """Return the models whose rows are deleted by a rule."""
     return {model for rule in RETENTION_RULES.values() for model in (rule.model, *rule.parts)}
 
 
-def period_errors(chosen: Mapping[str, int]) -> list[str]:
-    """Return what is wrong with days by rule name (KEPT_DAYS), a sentence each."""
-    return [error for name, days in sorted(chosen.items()) for error in _errors_of(name, days)]
+def find_period_errors(days_by_rule: Mapping[str, int]) -> list[str]:
+    """Return a sentence for each invalid entry of KEPT_DAYS, given as days by rule name."""
+    return [
+        error for name, days in sorted(days_by_rule.items()) for error in _check_period(name, days)
+    ]
 
 
-def _errors_of(name: str, days: int) -> Iterator[str]:
+def _check_period(name: str, days: int) -> Iterator[str]:
     rule = RETENTION_RULES.get(name)
     if rule is None:
         yield f"{name} is no rule; manage.py retention has the names."

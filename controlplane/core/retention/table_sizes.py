@@ -1,4 +1,4 @@
-"""Sizes of tables: how many rows, how old, and how many are due for deletion."""
+"""Sizes of tables: row counts, oldest rows and rows due for deletion."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +15,7 @@ from controlplane.core.retention.rules import (
 )
 
 TIMEOUT_SECONDS = 60
-"""A count of a large table may take this long."""
+"""Statement timeout of a count."""
 _SIZE = """
     SELECT count(*), min({since})::timestamptz, count(*) FILTER (WHERE {where}) FROM {table} it
 """
@@ -23,14 +23,14 @@ _SIZE = """
 
 @dataclass(frozen=True)
 class TableSize:
-    """`rows` of the whole table, the `oldest` that the rule is about, and how many are `due`."""
+    """The number of rows, the time of the oldest row under the rule, and the rows `due`."""
 
     rows: int
     oldest: datetime | None
     due: int
 
 
-def measure(rule: RetentionRule, now: datetime) -> TableSize:
+def measure_table(rule: RetentionRule, now: datetime) -> TableSize:
     with connection.cursor() as cursor:
         cursor.execute(
             _SIZE.format(since=rule.since, where=rule.where, table=rule.table),
@@ -45,7 +45,7 @@ def count_rows(table: PermanentTable) -> int:
 
 
 def allow_slow_counts() -> None:
-    """Raise the statement timeout of the current transaction; the lock timeout stays."""
+    """Raise the statement timeout of the current transaction."""
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL statement_timeout = '{TIMEOUT_SECONDS}s'")
 

@@ -1,5 +1,5 @@
-"""Runbooks: instructions for known kinds of trouble, found by the alert they are about."""
+"""Runbooks: instructions for known kinds of problems, found by alert."""
 
-from .library import about, address, path
+from .library import find_slug, link_address, page_path
 
-__all__ = ["about", "address", "path"]
+__all__ = ["find_slug", "link_address", "page_path"]

@@ -1,4 +1,4 @@
-"""The parser of runbook files: YAML front matter, then Markdown. Pure.
+"""Parser of runbook files: YAML front matter followed by Markdown.
 
 `alerts` in the front matter is a list of patterns of `service`, `kind`, `name` and `subject`, with
 the wildcards `*` and `?`.
@@ -13,36 +13,36 @@ from typing import Any
 import yaml
 
 SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-ASKED = {"kind": 1, "service": 2, "name": 3, "subject": 4}
-"""Fields of a pattern, and the weight of each in the ranking."""
+FIELD_WEIGHTS = {"kind": 1, "service": 2, "name": 3, "subject": 4}
+"""Fields of an alert pattern, and their weights in the ranking."""
 KNOWN = {"title", "number", "summary", "symptoms", "alerts"}
 _PARTS = re.compile(r"---\n(?P<front>.*?)\n---\n(?P<body>.*)", re.DOTALL)
 
 
 class InvalidRunbook(ValueError):
-    """A runbook file is invalid; the text names it and says why."""
+    """Raised for an invalid runbook file; the text names the file and the problem."""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern of alerts: (field, glob) pairs, all of which must match."""
+    """An alert pattern: (field, glob) pairs, all of which must match."""
 
     fields: tuple[tuple[str, str], ...]
 
-    def fits(self, asked: Mapping[str, str]) -> bool:
-        return all(fnmatchcase(asked[field], glob) for field, glob in self.fields)
+    def matches(self, alert: Mapping[str, str]) -> bool:
+        return all(fnmatchcase(alert[field], glob) for field, glob in self.fields)
 
     @property
     def rank(self) -> tuple[int, int]:
-        """The weight of its fields, then the number of fields without a wildcard."""
-        said = sum(ASKED[field] for field, _ in self.fields)
-        plain = sum(not {"*", "?", "["} & set(glob) for _, glob in self.fields)
-        return said, plain
+        """The total weight of its fields, then the number of fields without a wildcard."""
+        weight = sum(FIELD_WEIGHTS[field] for field, _ in self.fields)
+        exact = sum(not {"*", "?", "["} & set(glob) for _, glob in self.fields)
+        return weight, exact
 
 
 @dataclass(frozen=True)
 class Runbook:
-    """A runbook; its `body` is Markdown with headings from level two, below the title."""
+    """A runbook; `body` is Markdown with headings from level two on."""
 
     slug: str
     number: int
@@ -53,8 +53,8 @@ class Runbook:
     body: str
 
 
-def read(slug: str, text: str) -> Runbook:
-    """Parse a runbook file. Raises :class:`InvalidRunbook`."""
+def parse_runbook(slug: str, text: str) -> Runbook:
+    """Parse a runbook file; raise :class:`InvalidRunbook` if it is malformed."""
     parts = _PARTS.fullmatch(text)
     if parts is None or not SLUG.fullmatch(slug):
         raise InvalidRunbook(f"{slug}: begins with --- and a line --- after its front matter.")
@@ -66,40 +66,40 @@ def read(slug: str, text: str) -> Runbook:
         raise InvalidRunbook(f"{slug}: needs a title, and may say {', '.join(sorted(KNOWN))}.")
     return Runbook(
         slug=slug,
-        number=_number(slug, front.get("number", 0)),
+        number=_parse_number(slug, front.get("number", 0)),
         title=str(front["title"]),
         summary=str(front.get("summary", "")),
-        symptoms=tuple(str(one) for one in _listed(slug, front, "symptoms")),
-        alerts=tuple(_pattern(slug, one) for one in _listed(slug, front, "alerts")),
+        symptoms=tuple(str(one) for one in _parse_list(slug, front, "symptoms")),
+        alerts=tuple(_parse_pattern(slug, one) for one in _parse_list(slug, front, "alerts")),
         body=parts["body"],
     )
 
 
-def best(runbooks: Sequence[Runbook], asked: Mapping[str, str]) -> Runbook | None:
-    """Return the runbook that matches the fields best, the first of equals."""
-    fitting = [
+def find_best(runbooks: Sequence[Runbook], alert: Mapping[str, str]) -> Runbook | None:
+    """Return the runbook whose pattern matches the alert with the highest rank, or None."""
+    ranked = [
         (pattern.rank, runbook)
         for runbook in runbooks
         for pattern in runbook.alerts
-        if pattern.fits(asked)
+        if pattern.matches(alert)
     ]
-    return max(fitting, key=lambda each: each[0])[1] if fitting else None
+    return max(ranked, key=lambda each: each[0])[1] if ranked else None
 
 
-def _number(slug: str, value: Any) -> int:
+def _parse_number(slug: str, value: Any) -> int:
     if type(value) is not int:
         raise InvalidRunbook(f"{slug}: number must be a whole number.")
     return value
 
 
-def _listed(slug: str, front: Mapping[str, Any], field: str) -> Sequence[Any]:
+def _parse_list(slug: str, front: Mapping[str, Any], field: str) -> Sequence[Any]:
     found = front.get(field, [])
     if not isinstance(found, list):
         raise InvalidRunbook(f"{slug}: {field} must be a list.")
     return found
 
 
-def _pattern(slug: str, value: Any) -> Pattern:
-    if not isinstance(value, dict) or not value or set(value) - ASKED.keys():
-        raise InvalidRunbook(f"{slug}: an alert has one or more of {', '.join(ASKED)}.")
+def _parse_pattern(slug: str, value: Any) -> Pattern:
+    if not isinstance(value, dict) or not value or set(value) - FIELD_WEIGHTS.keys():
+        raise InvalidRunbook(f"{slug}: an alert has one or more of {', '.join(FIELD_WEIGHTS)}.")
     return Pattern(tuple((str(field), str(glob)) for field, glob in value.items()))

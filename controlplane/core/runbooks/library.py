@@ -1,4 +1,4 @@
-"""The runbooks of this installation: the files of `docs/runbooks/`, read once per process."""
+"""The installation's runbooks: the files in `docs/runbooks/`, read once per process."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -13,43 +13,43 @@ from . import documents
 from .documents import Runbook
 
 
-def about(*, service: str = "", kind: str = "", name: str = "", subject: str = "") -> str:
-    """Return the slug of the runbook that matches best, or an empty text.
+def find_slug(*, service: str = "", kind: str = "", name: str = "", subject: str = "") -> str:
+    """Return the slug of the best matching runbook, or "".
 
-    `kind` is the kind of trouble (`burn`, `threshold`, `breaker`, `away`, `dead_letters`,
-    `alertmanager`), `name` that of the SLO, rule or alert, `subject` the affected thing
+    `kind` is the kind of problem (`burn`, `threshold`, `breaker`, `away`, `dead_letters`,
+    `alertmanager`), `name` that of the SLO, rule or alert, and `subject` the affected object
     (`oracle->openai`, `redis`).
     """
-    asked = {"service": service, "kind": kind, "name": name, "subject": subject}
-    found = documents.best(every(), asked)
+    alert = {"service": service, "kind": kind, "name": name, "subject": subject}
+    found = documents.find_best(list_runbooks(), alert)
     return found.slug if found else ""
 
 
-def path(slug: str) -> str:
-    """Return the path of a runbook's page; empty for no runbook."""
+def page_path(slug: str) -> str:
+    """Return the path of a runbook's page, or "" for an empty slug."""
     return reverse("runbook_page", args=[slug]) if slug else ""
 
 
-def address(slug: str) -> str:
-    """Return the path for messages: a whole URL if PUBLIC_URL is set."""
-    return console_url(path(slug)) or path(slug) if slug else ""
+def link_address(slug: str) -> str:
+    """Return a runbook's URL for messages, or its path if PUBLIC_URL is not set."""
+    return console_url(page_path(slug)) or page_path(slug) if slug else ""
 
 
-def every() -> Sequence[Runbook]:
-    """Return all runbooks in order of their numbers."""
-    return tuple(_shelf(settings.BASE_DIR / "docs" / "runbooks").values())
+def list_runbooks() -> Sequence[Runbook]:
+    """Return all runbooks, sorted by number."""
+    return tuple(_read_folder(settings.BASE_DIR / "docs" / "runbooks").values())
 
 
 def find(slug: str) -> Runbook | None:
-    return _shelf(settings.BASE_DIR / "docs" / "runbooks").get(slug)
+    return _read_folder(settings.BASE_DIR / "docs" / "runbooks").get(slug)
 
 
 @functools.cache
-def _shelf(folder: Path) -> Mapping[str, Runbook]:
-    """Read the runbooks of a folder, without its README.md. Raises InvalidRunbook."""
-    read = [
-        documents.read(path.stem, path.read_text(encoding="utf-8"))
-        for path in sorted(folder.glob("*.md"))
-        if path.stem != "README"
+def _read_folder(folder: Path) -> Mapping[str, Runbook]:
+    """Return the runbooks of a folder by slug; raise InvalidRunbook."""
+    runbooks = [
+        documents.parse_runbook(page_path.stem, page_path.read_text(encoding="utf-8"))
+        for page_path in sorted(folder.glob("*.md"))
+        if page_path.stem != "README"
     ]
-    return {one.slug: one for one in sorted(read, key=lambda one: (one.number, one.slug))}
+    return {one.slug: one for one in sorted(runbooks, key=lambda one: (one.number, one.slug))}

@@ -1,4 +1,4 @@
-"""The registry of status lines above runbooks: the present state of the trouble they are about.
+"""Registry of status lines: the current state of the problem that a runbook is about.
 
 Apps register functions in modules named `runbook_status`.
 """
@@ -12,7 +12,7 @@ from controlplane.core.registry import KindRegistry, RegisteredFunction
 
 @dataclass(frozen=True)
 class StatusLine:
-    """A sentence about the present state; `tone` is bad, warn, good or empty, `path` its page."""
+    """A sentence about the current state; `tone` is bad, warn, good or "", `path` its page."""
 
     said: str
     tone: str = ""
@@ -25,7 +25,7 @@ StatusReader = Callable[[datetime], Sequence[StatusLine]]
 
 @dataclass(frozen=True)
 class RunbookStatus(RegisteredFunction[StatusReader]):
-    """A reader of status lines for the runbook named `slug`."""
+    """A function that reads the status lines of the runbook `slug`."""
 
     slug: str = ""
 
@@ -34,7 +34,7 @@ RUNBOOK_STATUS = KindRegistry[RunbookStatus]("runbook_status")
 
 
 def runbook_status(slug: str) -> Callable[[StatusReader], StatusReader]:
-    """Return a decorator that registers a reader for the runbook of this name."""
+    """Return a decorator that registers a reader of status lines for the runbook `slug`."""
 
     def register(read: StatusReader) -> StatusReader:
         RUNBOOK_STATUS.register(RunbookStatus(read, slug=slug))
@@ -43,7 +43,6 @@ def runbook_status(slug: str) -> Callable[[StatusReader], StatusReader]:
     return register
 
 
-def lines(slug: str, now: datetime) -> list[StatusLine]:
-    """Return the status lines of a runbook, in the order of registration."""
+def read_lines(slug: str, now: datetime) -> list[StatusLine]:
     readers = [one.function for one in RUNBOOK_STATUS.values() if one.slug == slug]
     return [line for read in readers for line in read(now)]

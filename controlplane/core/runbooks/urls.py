@@ -1,4 +1,4 @@
-"""Paths of runbooks."""
+"""URL paths of runbooks."""
 
 from django.urls import path
 

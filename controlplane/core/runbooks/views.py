@@ -1,4 +1,4 @@
-"""The pages of runbooks: the list by symptoms, and one runbook."""
+"""Views of runbooks: the list, and a runbook with its status lines."""
 
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
@@ -7,13 +7,13 @@ from django.views.decorators.http import require_GET
 from controlplane.core.clock import db_now
 from controlplane.core.page_responses import PersonRequest, signed_in
 
-from . import library, rendering, status
+from . import library, markdown, status
 
 
 @signed_in
 @require_GET
 def runbooks_page(request: PersonRequest) -> HttpResponse:
-    return render(request, "core/runbooks.html", {"runbooks": library.every()})
+    return render(request, "core/runbooks.html", {"runbooks": library.list_runbooks()})
 
 
 @signed_in
@@ -26,7 +26,7 @@ def runbook_page(request: PersonRequest, slug: str) -> HttpResponse:
     context = {
         "now": now,
         "runbook": runbook,
-        "body": rendering.html(runbook.body),
-        "lines": status.lines(slug, now),
+        "body": markdown.render_html(runbook.body),
+        "lines": status.read_lines(slug, now),
     }
     return render(request, "core/runbook.html", context)

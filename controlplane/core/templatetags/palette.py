@@ -1,4 +1,4 @@
-"""The commands with keys: the list of shortcuts, which the script reads its targets from."""
+"""Template tags of the palette."""
 
 from django import template
 
@@ -10,9 +10,9 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def commands_with_keys(context: template.Context) -> list[PaletteCommand]:
-    """Return the commands with keys that this person may run, single keys first."""
+    """Return the commands with keyboard shortcuts that this user may run, single keys first."""
     user = context["user"]
     if not user.is_authenticated:
         return []
-    found = [one for one in PALETTE_COMMANDS.values() if one.keys and is_allowed(one, user)]
-    return sorted(found, key=lambda one: len(one.keys))
+    commands = [one for one in PALETTE_COMMANDS.values() if one.keys and is_allowed(one, user)]
+    return sorted(commands, key=lambda one: len(one.keys))

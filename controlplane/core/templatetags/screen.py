@@ -1,8 +1,8 @@
-"""Template tags for recurring elements: icons, times, countdowns, actors.
+"""Template tags for icons, times, countdowns and actors.
 
-Times are shown in the person's time zone, with UTC in the tooltip and `datetime`.
-`static/js/times.js` switches to UTC for people who prefer it, and `static/js/clock.js` updates
-countdowns and ages in the same format as here.
+Times are shown in the user's time zone, with UTC in the tooltip and `datetime`.
+`static/js/times.js` switches to UTC for users who prefer it, and `static/js/clock.js` updates
+countdowns and ages in the formats of this module.
 """
 
 import math
@@ -37,12 +37,9 @@ def any_of(names: Sequence[str]) -> str:
 
 
 @register.simple_tag
-@cache
+@cache  # A page has about fifty icons.
 def icon(name: str) -> SafeString:
-    """Render an icon of the sprite, hidden from screen readers: there is always a word beside it.
-
-    Cached, as a page has about fifty.
-    """
+    """Render an icon of the sprite, hidden from screen readers because a word accompanies it."""
     return format_html(
         '<svg class="icon" aria-hidden="true" focusable="false"><use href="{}#{}"></use></svg>',
         static("icons.svg"),
@@ -52,67 +49,68 @@ def icon(name: str) -> SafeString:
 
 @register.inclusion_tag("_environment.html")
 def environment() -> dict[str, object]:
-    """Provide the environment bar; also for error pages, which are rendered without a request."""
+    """Return the context of the environment bar, also on error pages without a request."""
     return describe_installation(HttpRequest())
 
 
 @register.filter
 def moment(at: datetime | None) -> str:
-    """Return `21 Nov 11:11` in the person's time zone, with the year unless it is this one."""
+    """Return `21 Nov 11:11` in the user's time zone, with the year unless it is the current one."""
     if at is None:
         return ""
     this_year = timezone.localtime(at).year == timezone.localtime(timezone.now()).year
-    return _told(at, "%-d %b %H:%M" if this_year else "%-d %b %Y %H:%M")
+    return _time_element(at, "%-d %b %H:%M" if this_year else "%-d %b %Y %H:%M")
 
 
 @register.filter
 def exactly(at: datetime | None) -> str:
-    """Format a time to the second, with the zone's name: `21 Nov 2026 11:11:09 KST`."""
+    """Return the time to the second, with the zone's name: `21 Nov 2026 11:11:09 KST`."""
     if at is None:
         return ""
-    return _told(at, "%-d %b %Y %H:%M:%S %Z")
+    return _time_element(at, "%-d %b %Y %H:%M:%S %Z")
 
 
 @register.filter
 def at_second(at: datetime) -> str:
-    """Return `11:11:09` in the person's time zone, preceded by the day unless it is today."""
+    """Return `11:11:09` in the user's time zone, after the day unless it is today."""
     today = timezone.localtime(at).date() == timezone.localtime(timezone.now()).date()
-    return _told(at, "%H:%M:%S" if today else "%-d %b %H:%M:%S")
+    return _time_element(at, "%H:%M:%S" if today else "%-d %b %H:%M:%S")
 
 
 @register.filter
 def at_minute(at: datetime) -> str:
-    """Return `11:11` in the person's time zone, preceded by the day unless it is today."""
+    """Return `11:11` in the user's time zone, after the day unless it is today."""
     today = timezone.localtime(at).date() == timezone.localtime(timezone.now()).date()
-    return _told(at, "%H:%M" if today else "%-d %b %H:%M")
+    return _time_element(at, "%H:%M" if today else "%-d %b %H:%M")
 
 
 @register.filter
 def on_axis(at: datetime) -> str:
     """Return `11:11` for an axis that ends now and has no room for the day."""
-    return _told(at, "%H:%M", utc="%H:%M")
+    return _time_element(at, "%H:%M", utc="%H:%M")
 
 
-def _told(at: datetime, form: str, utc: str = "") -> SafeString:
-    """Format a time in the person's zone; the script shows `data-utc` to people who prefer UTC.
+def _time_element(at: datetime, time_format: str, utc: str = "") -> SafeString:
+    """Return the time as a `<time>` element in the user's zone.
 
-    `data-utc` includes the day, unless `utc` gives another format: the day may differ in UTC.
+    A script shows `data-utc` to users who prefer UTC. It includes the day, which may differ in UTC,
+    unless `utc` gives another format.
     """
-    utc = utc or (form if form.startswith("%-d") else f"%-d %b {form}")
+    utc = utc or (time_format if time_format.startswith("%-d") else f"%-d %b {time_format}")
     return format_html(
         '<time datetime="{}" title="{}" data-utc="{}">{}</time>',
         timestamp(at),
-        told_twice(at),
+        local_and_utc(at),
         f"{at.astimezone(UTC):{utc.removesuffix(' %Z')} UTC}",
-        f"{timezone.localtime(at):{form}}",
+        f"{timezone.localtime(at):{time_format}}",
     )
 
 
 @register.filter
 def web_address(text: str) -> str:
-    """Return a link's target if it is a web address or a path of this site; else an empty text.
+    """Return a link's target if it is a web URL or a local path, else "".
 
-    Stored links are checked again here, whatever validated them earlier.
+    Stored links are checked again here, whatever validated them before.
     """
     own = text.startswith("/") and not text.startswith("//")
     return text if own or text.startswith(("http://", "https://")) else ""
@@ -126,8 +124,8 @@ def parsed(text: str) -> datetime:
 
 @register.filter
 def lasts(until: datetime, since: datetime) -> str:
-    """Format the time from `since` to `until` in at most two units."""
-    return durations.readable(until - since)
+    """Return the time from `since` to `until` in at most two units."""
+    return durations.format_readable(until - since)
 
 
 @register.filter
@@ -138,7 +136,7 @@ def number(value: int) -> str:
 
 @register.filter
 def percent(share: Decimal) -> str:
-    """Format a share without trailing zeros: `12.5 %`, `0.07 %`, never rounded."""
+    """Return a share without trailing zeros and unrounded: `12.5 %`, `0.07 %`."""
     return f"{share.normalize():f} %"
 
 
@@ -152,30 +150,30 @@ def in_utc(at: datetime) -> str:
     return f"{at.astimezone(UTC):%-d %b %H:%M} UTC"
 
 
-def told_twice(at: datetime) -> str:
-    """Local time and UTC, or UTC alone where they are the same."""
+def local_and_utc(at: datetime) -> str:
+    """Return the local time and UTC, or only UTC if they are the same."""
     local, utc = timezone.localtime(at), at.astimezone(UTC)
-    told = f"{utc:%Y-%m-%d %H:%M:%S} UTC"
+    utc_text = f"{utc:%Y-%m-%d %H:%M:%S} UTC"
     if not local.utcoffset():
-        return told
-    return f"{local:%Y-%m-%d %H:%M:%S %Z} · {told}"
+        return utc_text
+    return f"{local:%Y-%m-%d %H:%M:%S %Z} · {utc_text}"
 
 
 @register.filter
 def epoch(at: datetime) -> int:
-    """Milliseconds since 1970, as scripts count."""
+    """Return milliseconds since 1970, as scripts count."""
     return int(at.timestamp() * 1000)
 
 
 @register.simple_tag
 def ago(at: datetime, now: datetime) -> SafeString:
-    """Format the time since `at`; the clock script keeps it current."""
+    """Return the age of `at` as an element that the clock script updates."""
     return format_html('<span data-since="{}">{} ago</span>', epoch(at), age(now - at))
 
 
 @register.simple_tag
 def countdown(until: datetime, now: datetime) -> SafeString:
-    """Return the ticking time left until `until`, or the time since then."""
+    """Return the time left until `until`, or since then, as an element that the script updates."""
     left = until - now
     tone = "late" if left <= timedelta() else "soon" if left <= SOON else "calm"
     return format_html(
@@ -188,13 +186,12 @@ def countdown(until: datetime, now: datetime) -> SafeString:
 
 @register.simple_tag
 def label(kind: str, name: str) -> str:
-    """Return the label of an actor as text."""
     return label_of(kind, name)
 
 
 @register.simple_tag
 def who(kind: str, name: str = "") -> SafeString:
-    """Show an actor: `who "user" "kim"`, or `who "user:kim"`."""
+    """Render an actor, given as `who "user" "kim"` or `who "user:kim"`."""
     if not name and kind.startswith(SHELL):
         kind, name = "system", kind
     if not name:
@@ -208,16 +205,16 @@ def who(kind: str, name: str = "") -> SafeString:
 
 
 def time_left(left: timedelta) -> str:
-    """Return a duration as `6 d 23 h`, `23:59:41` or `59:41`; below zero with `over` appended."""
+    """Return a duration as `6 d 23 h` or `23:59:41`, with ` over` appended if it has passed."""
     over = left <= timedelta()
-    # Rounded up while it runs, down once it is over: it never claims a second that is gone.
+    # Rounded up before the end and down after it, so that neither side gains a second.
     seconds = int(-left.total_seconds()) if over else math.ceil(left.total_seconds())
-    text = _clock(seconds)
+    text = _format_clock(seconds)
     return f"{text} over" if over else text
 
 
 def age(elapsed: timedelta) -> str:
-    """Format an age in one unit: `12 s`, `4 min`, `3 h`, `2 d`; the exact time is beside it."""
+    """Return an age in one unit: `12 s`, `4 min`, `3 h`, `2 d`."""
     seconds = max(0, int(elapsed.total_seconds()))
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= length:
@@ -225,7 +222,7 @@ def age(elapsed: timedelta) -> str:
     return f"{seconds} s"
 
 
-def _clock(seconds: int) -> str:
+def _format_clock(seconds: int) -> str:
     hours, rest = divmod(seconds, 3600)
     if hours >= 48:
         return f"{hours // 24} d {hours % 24} h"

@@ -2,12 +2,12 @@
 
 import pytest
 
-from controlplane.core.actors import Actor, label_of, system
+from controlplane.core.actors import Actor, label_of, system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role
 
-ACTORS = (system("shell:kim"), system("ramps"), Actor(type="user", name="kim"))
+ACTORS = (system_actor("shell:kim"), system_actor("ramps"), Actor(type="user", name="kim"))
 LABELS = ("shell:kim", "system:ramps", "user:kim")
 
 

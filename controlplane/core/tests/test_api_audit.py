@@ -12,7 +12,7 @@ from django.db import connection
 from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.people import services as people
 from controlplane.accounts.tokens import services as tokens
-from controlplane.core.actors import Actor, system
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit import api, chain
 from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
@@ -200,9 +200,9 @@ def test_long_trail_is_exported_piece_by_piece(auditor, monkeypatch):
 @pytest.mark.parametrize(
     "end",
     [
-        lambda token: tokens.revoke(token=token, actor=system("test"), now=db_now()),
+        lambda token: tokens.revoke(token=token, actor=system_actor("test"), now=db_now()),
         lambda token: people.change_user(
-            user=token.owner, actor=system("test"), now=db_now(), is_active=False
+            user=token.owner, actor=system_actor("test"), now=db_now(), is_active=False
         ),
     ],
     ids=["revoked", "owner-deactivated"],

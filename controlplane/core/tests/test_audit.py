@@ -8,13 +8,13 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, transaction
 from psycopg.types.json import Jsonb
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit import chain, export, services, verification
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import OutboxMessage
 
-ACTOR = system("test")
+ACTOR = system_actor("test")
 
 
 def write(count, **more):

@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit import search
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
@@ -171,7 +171,7 @@ def test_page_finds_the_same_and_says_when_it_looked_at_the_newest_only(auditor,
 
 
 def test_new_entry_is_found_at_once(auditor):
-    actor = system("test")
+    actor = system_actor("test")
     row = audit.record(
         actor=actor, action="thing.done", target="thing:9", reason="Quokka", now=timezone.now()
     )

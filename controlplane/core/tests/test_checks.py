@@ -2,13 +2,13 @@
 
 import pytest
 
-from controlplane.core.checks import OWNS_THE_TRAIL, audit_table_belongs_to_another
+from controlplane.core.checks import OWNS_THE_TRAIL, check_audit_table_owner
 from controlplane.core.tests import processes
 
 
 @pytest.mark.django_db
 def test_whoever_owns_the_trail_is_warned():
-    assert audit_table_belongs_to_another() == [OWNS_THE_TRAIL]
+    assert check_audit_table_owner() == [OWNS_THE_TRAIL]
 
 
 @pytest.mark.django_db(transaction=True)

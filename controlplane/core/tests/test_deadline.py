@@ -6,7 +6,7 @@ import pytest
 from django.db import transaction
 
 from controlplane.core import deadline
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
@@ -15,12 +15,12 @@ from controlplane.core.errors import Unavailable
 
 def write():
     with transaction.atomic():
-        audit.record(actor=system("test"), action="a.b", target="t", now=db_now())
+        audit.record(actor=system_actor("test"), action="a.b", target="t", now=db_now())
 
 
 @pytest.mark.django_db
 def test_past_the_deadline_nothing_is_written():
-    with deadline.until(time.monotonic() - 1), pytest.raises(Unavailable):
+    with deadline.limit_writes(time.monotonic() - 1), pytest.raises(Unavailable):
         write()
 
     assert not AuditEntry.objects.exists()
@@ -28,9 +28,9 @@ def test_past_the_deadline_nothing_is_written():
 
 @pytest.mark.django_db
 def test_before_it_without_one_and_after_it_has_gone_everything_is():
-    with deadline.until(time.monotonic() + 60):
+    with deadline.limit_writes(time.monotonic() + 60):
         write()
-    with deadline.until(None):
+    with deadline.limit_writes(None):
         write()
     write()
 

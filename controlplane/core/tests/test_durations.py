@@ -94,20 +94,20 @@ def test_parse_absurd_size_is_refused_without_overflow(text: str) -> None:
     ],
 )
 def test_canonical_is_the_largest_whole_unit(duration: timedelta, text: str) -> None:
-    assert durations.canonical(duration) == text
+    assert durations.format_canonical(duration) == text
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 0.5, 1.000001])
 def test_canonical_of_what_cannot_be_written_is_refused(seconds: float) -> None:
     with pytest.raises(ValueError, match="positive whole number of seconds"):
-        durations.canonical(timedelta(seconds=seconds))
+        durations.format_canonical(timedelta(seconds=seconds))
 
 
 @given(st.integers(1, int(durations.MAX_DURATION.total_seconds())))
 def test_canonical_parses_back(seconds: int) -> None:
     duration = timedelta(seconds=seconds)
 
-    assert durations.parse(durations.canonical(duration)) == duration
+    assert durations.parse(durations.format_canonical(duration)) == duration
 
 
 @given(st.text())
@@ -140,13 +140,13 @@ def test_parse_returns_a_bounded_duration_or_value_error(text: str) -> None:
     ],
 )
 def test_readable_says_at_most_two_units(duration: timedelta, text: str) -> None:
-    assert durations.readable(duration) == text
+    assert durations.format_readable(duration) == text
 
 
 @given(st.timedeltas(timedelta(0), timedelta(days=4000)))
 def test_readable_never_says_more_than_there_is(duration: timedelta) -> None:
     units = {"d": 86_400, "h": 3600, "min": 60, "s": 1}
-    parts = durations.readable(duration).split()
+    parts = durations.format_readable(duration).split()
 
     said = sum(int(n) * units[unit] for n, unit in zip(parts[::2], parts[1::2], strict=True))
     smallest = units[parts[-1]] if len(parts) == 4 else {"d": 3600, "h": 60}.get(parts[-1], 1)

@@ -39,7 +39,7 @@ class Figures:
             seconds.observe(each)
         yield from (gauge, counter, buckets)
         yield GaugeMetricFamily("a_plain_one", "Without labels.", value=3)
-        yield histograms.family("a_histogram", "Seconds.", ("kind",), [(("x",), seconds)])
+        yield histograms.build_family("a_histogram", "Seconds.", ("kind",), [(("x",), seconds)])
 
 
 def registry():
@@ -67,14 +67,14 @@ def samples(text, parse):
 def test_the_text_says_what_the_library_would(accept):
     encode, content_type = choose_encoder(accept)
 
-    text, kind = exposition.text(registry(), accept)
+    text, kind = exposition.encode_metrics(registry(), accept)
 
     assert kind == content_type
     assert samples(text, PARSERS[accept]) == samples(encode(registry()), PARSERS[accept])
 
 
 def test_a_histogram_counts_what_is_within_each_bound():
-    text, _ = exposition.text(registry(), "")
+    text, _ = exposition.encode_metrics(registry(), "")
 
     assert b'a_histogram_bucket{kind="x",le="0.1"} 1.0\n' in text
     assert b'a_histogram_bucket{kind="x",le="1.0"} 3.0\n' in text
@@ -89,7 +89,7 @@ class Built:
         self.times = 0
         self.version = 1
         self.now = 100.0
-        self.cache = exposition.Cache(self.build, lambda: self.version, lambda: self.now)
+        self.cache = exposition.ExpositionCache(self.build, lambda: self.version, lambda: self.now)
 
     def build(self, accept):
         self.times += 1
@@ -128,13 +128,13 @@ def test_scrapers_that_name_any_version_fill_no_memory():
     for number in range(100):
         built.cache.get(f"application/openmetrics-text; version=1.0.{number}")
 
-    assert len(built.cache._kept) <= exposition.MAX_FORMATS
+    assert len(built.cache._entries) <= exposition.MAX_FORMATS
 
 
 def test_one_builds_and_the_others_wait_for_it():
     built = Built()
     go_on = threading.Event()
-    slow = exposition.Cache(
+    slow = exposition.ExpositionCache(
         lambda accept: (go_on.wait(5), built.build(accept))[1], lambda: 1, lambda: 0.0
     )
     threads = [threading.Thread(target=slow.get, args=("",)) for _ in range(8)]

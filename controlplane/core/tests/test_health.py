@@ -73,7 +73,7 @@ def frozen_database(black_hole):
 @pytest.fixture
 def everybody_lives():
     for name in ("worker", "beat", "watchdog"):
-        heartbeats.beat(name)
+        heartbeats.record_heartbeat(name)
 
 
 def timed(ask):

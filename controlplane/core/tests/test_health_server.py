@@ -26,7 +26,7 @@ def asked(port, path, method="GET"):
 
 def begun(loop, crew=None, *, needs_redis=True):
     port = free_port()
-    health_server.begin(port, loop=loop, crew=crew, needs_redis=needs_redis)
+    health_server.serve_probes(port, loop=loop, crew=crew, needs_redis=needs_redis)
     return port
 
 
@@ -104,7 +104,7 @@ def test_a_port_that_somebody_has_ends_the_process(capsys):
     port = begun(Loop(may_rest_seconds=60))
 
     with pytest.raises(SystemExit) as ended:
-        health_server.begin(port, loop=Loop(may_rest_seconds=60), needs_redis=True)
+        health_server.serve_probes(port, loop=Loop(may_rest_seconds=60), needs_redis=True)
 
     assert ended.value.code == 2
     assert f"HEALTH_PORT: {port}" in capsys.readouterr().err
@@ -113,6 +113,6 @@ def test_a_port_that_somebody_has_ends_the_process(capsys):
 def test_without_a_port_nobody_listens():
     before = threading.active_count()
 
-    health_server.begin(0, loop=Loop(may_rest_seconds=60), needs_redis=True)
+    health_server.serve_probes(0, loop=Loop(may_rest_seconds=60), needs_redis=True)
 
     assert threading.active_count() == before

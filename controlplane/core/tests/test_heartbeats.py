@@ -18,7 +18,7 @@ def quick(monkeypatch):
 
 
 def age(name):
-    return heartbeats.ages().get(name)
+    return heartbeats.load_ages().get(name)
 
 
 def until(condition, seconds=5.0):
@@ -29,7 +29,7 @@ def until(condition, seconds=5.0):
 
 
 def test_a_process_never_heard_of_has_no_age():
-    assert heartbeats.ages() == {}
+    assert heartbeats.load_ages() == {}
 
 
 def test_the_pulse_goes_on_while_the_loop_turns_and_stops_with_it(quick):

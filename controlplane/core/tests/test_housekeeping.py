@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from controlplane.accounts.people import services as people
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.retention_rules import MESSAGES
@@ -44,7 +44,11 @@ def test_only_what_was_sent_long_ago_leaves_the_outbox():
 
 def test_a_name_typed_decomposed_is_kept_as_signing_in_will_look_for_it():
     user = people.create_user(
-        username="\u1100\u1175\u11b7", password=None, role="viewer", actor=system("t"), now=db_now()
+        username="\u1100\u1175\u11b7",
+        password=None,
+        role="viewer",
+        actor=system_actor("t"),
+        now=db_now(),
     )
 
     assert user.username == "김"

@@ -8,7 +8,7 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.errors import KeyReused
 from controlplane.core.http.tests.callers import (
     Api,
@@ -195,16 +195,18 @@ def test_refused_caller_leaves_no_trace(db):
 @pytest.mark.django_db
 def test_claim_takes_any_path():
     now = timezone.now()
-    actor = system("test")
+    actor = system_actor("test")
     for path in ("/x" * 1000, "/nul\x00", "/결제", "/\ud800"):
         given = {"actor": actor, "method": "POST", "path": path, "key": "k", "now": now}
         with transaction.atomic():
-            first = services.claim(**given, request={"a": 1})
-            services.keep(first, services.Answer(200, "{}"))
+            first = services.claim_key(**given, request={"a": 1})
+            services.store_response(first, services.StoredResponse(200, "{}"))
 
-        assert services.claim(**given, request={"a": 1}).earlier == services.Answer(200, "{}")
+        assert services.claim_key(**given, request={"a": 1}).earlier == services.StoredResponse(
+            200, "{}"
+        )
         with pytest.raises(KeyReused):
-            services.claim(**given, request={"a": 2})
+            services.claim_key(**given, request={"a": 2})
 
 
 @pytest.mark.django_db(transaction=True)

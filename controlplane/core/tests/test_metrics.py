@@ -44,7 +44,7 @@ def no_database():
         patch.setitem(settings, "HOST", "127.0.0.1")
         patch.setitem(settings, "PORT", "9")
         connection.close()
-        metrics.kept_connection.close()
+        metrics.scrape_connection.close()
         yield
 
 
@@ -83,7 +83,7 @@ def test_the_outbox_the_clockwork_and_the_process_are_told():
     message(2, "pending")
     message(3, "failed")
     message(4, "sent", age_seconds=1000)
-    heartbeats.beat("worker")
+    heartbeats.record_heartbeat("worker")
     ran_at = db_now() - timedelta(seconds=11)
     Tick.objects.create(name="outbox.sweep", ran_at=ran_at, ran_by="worker")
 
@@ -105,7 +105,7 @@ def test_the_outbox_the_clockwork_and_the_process_are_told():
 
 def test_scrapes_open_one_connection_among_them():
     opened = []
-    metrics.kept_connection.close()
+    metrics.scrape_connection.close()
 
     def note(**_kwargs):
         opened.append(threading.current_thread())

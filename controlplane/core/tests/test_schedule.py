@@ -61,7 +61,7 @@ def test_seconds_that_were_missed_are_made_up_for_once():
 
 @pytest.mark.django_db(transaction=True)
 def test_turn_of_an_idle_tick_is_recorded(monkeypatch):
-    monkeypatch.setattr(ticks, "_registered", dict(ticks.registered()))
+    monkeypatch.setattr(ticks, "_registered", dict(ticks.list_ticks()))
     subject = IdleTicks(max_wait_seconds=10)
     subject.start()
     before = db_now()

@@ -44,7 +44,7 @@ def test_errors_are_escaped_as_well():
 def test_a_read_only_database_is_told_in_one_line():
     class Writing(ShellCommand):
         def handle(self, *args, **options):
-            heartbeats.beat("worker")
+            heartbeats.record_heartbeat("worker")
 
     with connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION READ ONLY")

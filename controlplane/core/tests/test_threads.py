@@ -7,19 +7,19 @@ from threading import Barrier
 import pytest
 from django.db import connection
 
-from controlplane.core.threads import KeptConnection
+from controlplane.core.threads import ReusedConnection
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def database() -> Iterator[KeptConnection]:
-    made = KeptConnection()
+def database() -> Iterator[ReusedConnection]:
+    made = ReusedConnection()
     yield made
     made.close()
 
 
-def use(database: KeptConnection) -> int:
+def use(database: ReusedConnection) -> int:
     with database.use():
         return backend()
 
@@ -31,7 +31,7 @@ def backend() -> int:
     return int(pid)
 
 
-def test_the_next_use_has_the_same_connection(database: KeptConnection) -> None:
+def test_the_next_use_has_the_same_connection(database: ReusedConnection) -> None:
     with ThreadPoolExecutor() as threads:
         first = threads.submit(use, database).result()
     with ThreadPoolExecutor() as threads:
@@ -41,7 +41,7 @@ def test_the_next_use_has_the_same_connection(database: KeptConnection) -> None:
     assert second != backend()
 
 
-def test_a_connection_that_postgresql_ended_is_replaced(database: KeptConnection) -> None:
+def test_a_connection_that_postgresql_ended_is_replaced(database: ReusedConnection) -> None:
     with ThreadPoolExecutor() as threads:
         first = threads.submit(use, database).result()
         with connection.cursor() as cursor:
@@ -51,7 +51,7 @@ def test_a_connection_that_postgresql_ended_is_replaced(database: KeptConnection
         assert threads.submit(use, database).result() != first
 
 
-def test_a_connection_is_closed_after_an_error(database: KeptConnection) -> None:
+def test_a_connection_is_closed_after_an_error(database: ReusedConnection) -> None:
     def fail() -> None:
         use(database)
         with database.use():
@@ -66,7 +66,7 @@ def test_a_connection_is_closed_after_an_error(database: KeptConnection) -> None
         assert threads.submit(use, database).result() not in failed
 
 
-def test_concurrent_uses_have_a_connection_each_and_one_is_kept(database: KeptConnection) -> None:
+def test_concurrent_uses_have_a_connection_each_and_one_is_kept(database: ReusedConnection) -> None:
     def meet() -> int:
         with database.use():
             both.wait()

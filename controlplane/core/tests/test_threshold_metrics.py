@@ -8,8 +8,8 @@ from controlplane.core.threshold_metrics import (
     COMPARISONS,
     THRESHOLD_METRICS,
     MetricQuery,
-    find,
-    percent,
+    find_metric,
+    format_percent,
 )
 
 
@@ -38,7 +38,7 @@ def test_what_binary_fractions_can_not_tell_apart_is_told_apart():
 
 
 def test_what_is_allowed_is_said_in_words():
-    said = {sign: MetricQuery("", sign, 0.05).allowed(percent) for sign in COMPARISONS}
+    said = {sign: MetricQuery("", sign, 0.05).allowed(format_percent) for sign in COMPARISONS}
 
     assert said == {
         ">": "5 % at most",
@@ -49,13 +49,13 @@ def test_what_is_allowed_is_said_in_words():
 
 
 def test_a_measure_is_found_by_its_name_and_a_part_only_where_it_has_parts():
-    found = find("latency_ms:e2e")
+    found = find_metric("latency_ms:e2e")
 
     assert found is not None
     assert (found[0].name, found[1]) == ("latency_ms", "e2e")
-    assert find("timeout_rate:e2e") is None
-    assert find("latency_ms:") is None
-    assert find("nobody") is None
+    assert find_metric("timeout_rate:e2e") is None
+    assert find_metric("latency_ms:") is None
+    assert find_metric("nobody") is None
 
 
 def test_every_measure_says_what_may_be_asked_of_it():

@@ -15,7 +15,7 @@ from controlplane.core.models import Tick
 @pytest.fixture
 def given(monkeypatch):
     """A tick of the test's own: `given(function)` registers it."""
-    registry = dict(ticks.registered())
+    registry = dict(ticks.list_ticks())
     monkeypatch.setattr(ticks, "_registered", registry)
 
     def register(function, seconds=1):
@@ -25,7 +25,7 @@ def given(monkeypatch):
 
 
 def standing(name="test.tick"):
-    (turn,) = [turn for turn in ticks.turns() if turn.tick.name == name]
+    (turn,) = [turn for turn in ticks.list_statuses() if turn.tick.name == name]
     return turn
 
 
@@ -37,7 +37,7 @@ def fail(error):
 
 
 def test_every_app_has_its_ticks_registered():
-    paces = {name: tick.seconds for name, tick in ticks.registered().items()}
+    paces = {name: tick.seconds for name, tick in ticks.list_ticks().items()}
 
     assert paces["outbox.sweep"] == 1
     assert paces["switches.expire"] == 1
@@ -47,10 +47,10 @@ def test_every_app_has_its_ticks_registered():
 
 @pytest.mark.django_db
 def test_every_tick_runs_on_an_empty_installation():
-    for name in ticks.registered():
+    for name in ticks.list_ticks():
         assert ticks.run(name, "worker") == 0
 
-    assert Tick.objects.count() == len(ticks.registered())
+    assert Tick.objects.count() == len(ticks.list_ticks())
 
 
 @pytest.mark.django_db

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from controlplane.core.actors import Actor, system
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, signed_in
@@ -185,6 +185,8 @@ def test_others_are_shown_the_command_instead(role):
 
 def test_row_of_the_system_is_shown_too():
     with transaction.atomic():
-        audit.record(actor=system("expiry"), action="episode.overdue", target="x", now=db_now())
+        audit.record(
+            actor=system_actor("expiry"), action="episode.overdue", target="x", now=db_now()
+        )
 
     assert "expiry" in trail()

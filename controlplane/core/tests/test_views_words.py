@@ -8,10 +8,10 @@ from django.utils import timezone
 from controlplane.core.templatetags.screen import (
     age,
     at_minute,
+    local_and_utc,
     moment,
     on_axis,
     time_left,
-    told_twice,
 )
 
 NOW = datetime(2026, 11, 21, 2, 11, tzinfo=UTC)
@@ -51,13 +51,13 @@ def test_age_is_one_number(elapsed, said):
 
 def test_moment_is_told_in_the_persons_zone_and_in_utc():
     with timezone.override("Asia/Seoul"):
-        assert told_twice(NOW) == "2026-11-21 11:11:00 KST · 2026-11-21 02:11:00 UTC"
+        assert local_and_utc(NOW) == "2026-11-21 11:11:00 KST · 2026-11-21 02:11:00 UTC"
         assert ">21 Nov 2024 11:11<" in moment(NOW.replace(year=2024))
 
 
 def test_utc_is_told_once():
     with timezone.override("UTC"):
-        assert told_twice(NOW) == "2026-11-21 02:11:00 UTC"
+        assert local_and_utc(NOW) == "2026-11-21 02:11:00 UTC"
 
 
 def test_no_moment_is_no_text():

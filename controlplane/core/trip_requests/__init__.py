@@ -1,1 +1,1 @@
-"""Requests of other apps to trip or clear a switch; the app that owns switches decides on them."""
+"""Requests of other apps to trip a switch, or to end its cause; the switches app decides them."""

@@ -1,12 +1,12 @@
-"""The table of requests."""
+"""The table of trip requests."""
 
 from django.db import models
 
 
 class TripRequest(models.Model):
-    """A request of another app to trip a switch, or the end of its cause; one for each `key`.
+    """A request of another app to trip a switch, or the end of its cause; unique by `key`.
 
-    `tripped` and `why` are the answer, given at `decided_at`.
+    `tripped` and `why` are the decision, made at `decided_at`.
     """
 
     key = models.CharField(max_length=200, unique=True)

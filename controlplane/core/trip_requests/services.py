@@ -1,4 +1,4 @@
-"""Asking, and answering."""
+"""Makes and decides trip requests."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -19,10 +19,10 @@ UNDECIDED = "It could not be decided because of an error of ours, which is in th
 log = structlog.get_logger(__name__)
 
 Decide = Callable[[TripRequest, datetime], tuple[bool, str]]
-"""Returns whether the switch was tripped, and the reason."""
+"""Function that decides a request: True if it tripped the switch, and the reason."""
 
 
-def ask(
+def request_trip(
     *,
     key: str,
     switch: str,
@@ -33,9 +33,9 @@ def ask(
     expires_in: str,
     now: datetime,
 ) -> bool:
-    """Request a trip of `switch`, in the caller's transaction; False if `key` was used before.
+    """Request a trip of `switch` in the caller's transaction; return False if `key` is used.
 
-    It is decided within seconds, by the policies for machines; a refusal is an answer, too.
+    The request is decided within seconds, by the policies for machines.
     """
     request = TripRequest(
         key=key,
@@ -47,13 +47,16 @@ def ask(
         expires_in=expires_in,
         requested_at=now,
     )
-    return _keep(request)
+    return _create(request)
 
 
-def say_over(*, key: str, switch: str, source: str, fingerprint: str, now: datetime) -> bool:
-    """Record that the cause behind `fingerprint` is over, so that the next one may request anew.
+def report_cause_over(
+    *, key: str, switch: str, source: str, fingerprint: str, now: datetime
+) -> bool:
+    """Record that the cause behind `fingerprint` is over, so that a new cause may request a trip.
 
-    Releases nothing. Runs in the caller's transaction; returns False if `key` was recorded before.
+    This releases no switch. Runs in the caller's transaction; returns False if `key` was used
+    before.
     """
     request = TripRequest(
         key=key,
@@ -63,39 +66,38 @@ def say_over(*, key: str, switch: str, source: str, fingerprint: str, now: datet
         is_over=True,
         requested_at=now,
     )
-    return _keep(request)
+    return _create(request)
 
 
-def _keep(request: TripRequest) -> bool:
+def _create(request: TripRequest) -> bool:
     if TripRequest.objects.filter(key=request.key).exists():
         return False
     TripRequest.objects.bulk_create([request], ignore_conflicts=True)
     return True
 
 
-def answer_open(decide: Decide, now: datetime) -> int:
+def decide_open(decide: Decide, now: datetime) -> int:
     """Decide each open request, oldest first, in its own transaction; return their number.
 
-    A request that can't be decided is answered with the reason and blocks no other. Requests of one
-    fingerprint keep their order, so the end of a cause isn't decided before its request.
+    A request that can't be decided gets the reason and blocks no other. Requests of one fingerprint
+    keep their order, so that the end of a cause isn't decided before its request.
     """
-    oldest_first = undecided().order_by("requested_at", "pk")
-    wanted = list(oldest_first.values_list("pk", flat=True)[:MAX_AT_ONCE])
-    return sum(_answered(pk, decide, now) for pk in wanted)
+    oldest_first = select_undecided().order_by("requested_at", "pk")
+    ids = list(oldest_first.values_list("pk", flat=True)[:MAX_AT_ONCE])
+    return sum(_decide_one(pk, decide, now) for pk in ids)
 
 
-def undecided() -> QuerySet[TripRequest]:
-    """Return the undecided requests."""
+def select_undecided() -> QuerySet[TripRequest]:
     return TripRequest.objects.filter(decided_at__isnull=True)
 
 
 def purge(now: datetime, *, most: int) -> int:
-    """Delete requests answered long ago; return their number."""
+    """Delete old decided requests; return their number."""
     return retention.purge([TRIP_REQUESTS], now, at_once=most, most=most)
 
 
 @transaction.atomic
-def _answered(pk: int, decide: Decide, now: datetime) -> bool:
+def _decide_one(pk: int, decide: Decide, now: datetime) -> bool:
     rows = TripRequest.objects.select_for_update(skip_locked=True)
     request = rows.filter(pk=pk, decided_at__isnull=True).first()
     if request is None or _has_to_wait(request):
@@ -104,7 +106,7 @@ def _answered(pk: int, decide: Decide, now: datetime) -> bool:
         with transaction.atomic():
             request.tripped, request.why = decide(request, now)
     except (OperationalError, InterfaceError) as error:
-        # Such as a deadlock: another time it may go through.
+        # For example a deadlock; the next attempt may succeed.
         log.warning("trip_request.postponed", key=request.key, error=str(error).strip())
         return False
     except DomainError as error:
@@ -119,9 +121,6 @@ def _answered(pk: int, decide: Decide, now: datetime) -> bool:
 
 
 def _has_to_wait(request: TripRequest) -> bool:
-    """Return True if an earlier request of this fingerprint is open.
-
-    Another worker may be deciding it.
-    """
+    # Another worker may be deciding an earlier request of this fingerprint.
     same = TripRequest.objects.filter(source=request.source, fingerprint=request.fingerprint)
     return same.filter(decided_at__isnull=True, pk__lt=request.pk).exists()

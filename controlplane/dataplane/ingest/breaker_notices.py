@@ -13,7 +13,7 @@ import structlog
 
 from controlplane.core.async_redis import make_client
 from controlplane.core.protocol import LIVE_CHANNEL, MISSED_NOTE
-from controlplane.core.timeouts import within
+from controlplane.core.timeouts import wait_at_most
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -66,7 +66,7 @@ class BreakerNotices:
                     await self._publish(client, names)
                 await asyncio.sleep(PAUSE_SECONDS if self._failing else REST_SECONDS)
         finally:
-            await within(TIMEOUT_SECONDS, client.aclose())
+            await wait_at_most(TIMEOUT_SECONDS, client.aclose())
 
     async def _pause(self) -> None:
         try:
@@ -94,7 +94,7 @@ class BreakerNotices:
             some = names[start : start + NAMES_AT_ONCE]
             pipeline.publish(LIVE_CHANNEL, orjson.dumps({"topic": TOPIC, "ids": some}))
         try:
-            await within(2 * TIMEOUT_SECONDS, pipeline.execute())
+            await wait_at_most(2 * TIMEOUT_SECONDS, pipeline.execute())
         except Exception as error:  # Any error: the next message may succeed.
             if not self._failing:
                 kind = type(error).__name__

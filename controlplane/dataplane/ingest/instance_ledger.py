@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 
 from controlplane.core.histograms import Histogram
-from controlplane.core.timeouts import within
+from controlplane.core.timeouts import wait_at_most
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.postgres import database
@@ -173,12 +173,12 @@ class InstanceLedger:
             if self._woken.is_set():
                 break
             await self._pause()
-        connection = await within(self._timing.write, database.connect(config))
+        connection = await wait_at_most(self._timing.write, database.connect(config))
         work: list[asyncio.Task[Any]] = []
 
         async def write(job: Coroutine[Any, Any, Any]) -> Any:
             work[:] = [task := asyncio.create_task(job)]
-            return await within(self._timing.write, task)
+            return await wait_at_most(self._timing.write, task)
 
         try:
             self._away = False

@@ -188,7 +188,7 @@ def _counted(
         allowed_before, blocked_before = before.get(switch, (0, 0))
         more = max(0, allowed - allowed_before), max(0, blocked - blocked_before)
         if any(more) or switch not in result:
-            entry = rates.counted(result.pop(switch, None), *more, at, since)
+            entry = rates.add_calls(result.pop(switch, None), *more, at, since)
             result[switch] = entry
     if len(result) > MAX_SWITCHES:
         kept = sorted(result, key=lambda switch: result[switch]["seen"], reverse=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from controlplane.core.content_encoding import MIN_BYTES, accepts_gzip, compress, gzip_etag
+from controlplane.core.content_encoding import MIN_BYTES, accepts_gzip, compress_gzip, gzip_etag
 
 from .credentials import Headers
 
@@ -33,10 +33,10 @@ class GzipForm:
         if self._compressed is not None:
             return self._compressed
         if len(self._body) <= MAX_INLINE_BYTES:
-            return self._store(compress(self._body, LEVEL))
+            return self._store(compress_gzip(self._body, LEVEL))
         loop = asyncio.get_running_loop()
         if self._compressing is None or not self._is_compressing(loop):
-            self._compressing = loop.run_in_executor(None, compress, self._body, LEVEL)
+            self._compressing = loop.run_in_executor(None, compress_gzip, self._body, LEVEL)
         # Shielded: a caller that disconnects must not cancel it for the others.
         return self._store(await asyncio.shield(self._compressing))
 

@@ -64,7 +64,7 @@ class ServicePolicies:
 
         A newer one comes from a replica that is ahead of this one; the caller keeps it.
         """
-        if protocol.names(if_none_match.decode("latin-1"), self.etag.decode()):
+        if protocol.matches_etag(if_none_match.decode("latin-1"), self.etag.decode()):
             return True
         tags = _TAG.findall(if_none_match)
         return any(epoch == self._epoch and int(version) > self.version for epoch, version in tags)

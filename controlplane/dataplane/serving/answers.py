@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from controlplane.core import problem, protocol
-from controlplane.core.degradation_levels import picture
+from controlplane.core.degradation_levels import build_document
 from controlplane.core.errors import DomainError, Unavailable
 from controlplane.dataplane.memory import version_marks
 from controlplane.dataplane.memory.compression import Header
@@ -140,7 +140,7 @@ def ready(state: State) -> Answer:
 
 def present_picture(state: State) -> dict[str, Any]:
     """Return the degradation level and causes, including this process's own stores."""
-    return picture(state.database_reachable, state.redis_reachable, state.known_causes())
+    return build_document(state.database_reachable, state.redis_reachable, state.known_causes())
 
 
 def degradation(state: State) -> Answer:
@@ -150,9 +150,11 @@ def degradation(state: State) -> Answer:
 
 def refusal(error: DomainError, *headers: Header) -> Answer:
     """Return a domain error with its headers."""
-    said = problem.headers(error).items()
+    said = problem.problem_headers(error).items()
     called_for = [(name.lower().encode(), value.encode()) for name, value in said]
-    return written(error.status, PROBLEM_JSON, problem.document(error), *called_for, *headers)
+    return written(
+        error.status, PROBLEM_JSON, problem.problem_document(error), *called_for, *headers
+    )
 
 
 def moved(path: str, query: bytes) -> Answer:
@@ -174,7 +176,7 @@ def page(status: int, html: str, *, retry_after: int) -> Answer:
 
 
 def _has(if_none_match: bytes, copy: Copy) -> bool:
-    names_it = protocol.names(if_none_match.decode("latin-1"), copy.etag.decode())
+    names_it = protocol.matches_etag(if_none_match.decode("latin-1"), copy.etag.decode())
     return names_it or version_marks.name(version_marks.parse_tags(if_none_match), copy)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Seque
 from typing import Any
 
 from controlplane.core.errors import DomainError, TooSlow
-from controlplane.core.protocol import REQUEST_ID, largest_body, too_large
+from controlplane.core.protocol import REQUEST_ID, max_body_bytes, too_large
 from controlplane.dataplane.memory.compression import Header
 from controlplane.dataplane.memory.credentials import Credential, Headers
 from controlplane.dataplane.memory.served_copy import JSON
@@ -117,7 +117,7 @@ class Call:
             raise TooSlow(f"The body did not arrive within {READ_SECONDS:g} seconds.") from None
 
     async def _read(self) -> None:
-        largest = largest_body(self.scope["path"])
+        largest = max_body_bytes(self.scope["path"])
         while True:
             message = await self.receive()
             if message["type"] == "http.disconnect":

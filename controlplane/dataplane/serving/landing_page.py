@@ -2,7 +2,7 @@
 
 from html import escape
 
-from controlplane.core.degradation_levels import picture
+from controlplane.core.degradation_levels import build_document
 from controlplane.dataplane.state import State
 
 from .answers import Answer, present_picture
@@ -68,7 +68,7 @@ def page(state: State) -> Answer:
 
 def _causes(state: State) -> str:
     """Return HTML for the causes of our own stores with their effects, and a count of others."""
-    own = picture(state.database_reachable, state.redis_reachable, state.own_causes())
+    own = build_document(state.database_reachable, state.redis_reachable, state.own_causes())
     others = len(state.causes)
     parts = []
     for text, effect in zip(own["causes"], own["effects"], strict=True):

@@ -165,7 +165,7 @@ def is_behind(state: State, query: bytes) -> bool:
 def refusal(error: DomainError, *headers: Header) -> Answer:
     """Return a domain error in the protocol's format, with its headers."""
     code = error.code if isinstance(error, BadRequest) else GENERAL
-    said = problem.headers(error).items()
+    said = problem.problem_headers(error).items()
     called_for = [(name.lower().encode(), value.encode()) for name, value in said]
     return json(error.status, _error(code, error.detail), *called_for, *headers)
 
@@ -228,7 +228,7 @@ def _has(
     if known is None:
         return False
     said = known.decode("latin-1")
-    if protocol.names(said, etag):
+    if protocol.matches_etag(said, etag):
         return told in (None, str(present))
     found, theirs = _MARK.search(said), _read(said)
     if found is None or theirs is None:

@@ -9,7 +9,7 @@ from uuid import UUID
 import orjson
 
 from controlplane.core.canonical import timestamp
-from controlplane.core.degradation_levels import Cause, plain
+from controlplane.core.degradation_levels import Cause, to_json
 from controlplane.dataplane.memory.degradation_causes import cause
 from controlplane.dataplane.memory.policies import Policies, Policy
 
@@ -78,7 +78,7 @@ def _stamp(saved: SavedPolicies) -> tuple[int, datetime]:
 def _text(saved: SavedPolicies) -> bytes:
     policies = saved.policies
     document = {
-        "causes": plain(saved.causes),
+        "causes": to_json(saved.causes),
         "changed_at": None if policies.changed_at is None else timestamp(policies.changed_at),
         "dependencies": [_element(one) for one in policies.every()],
         "epoch": str(policies.epoch),

@@ -9,7 +9,7 @@ from time import perf_counter
 
 import structlog
 
-from controlplane.core.timeouts import within
+from controlplane.core.timeouts import wait_at_most
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.memory.head import DatabaseHead
 from controlplane.dataplane.memory.policies import Policies, Policy
@@ -68,7 +68,7 @@ class ConfigFollower:
             self._news.clear()
             began = perf_counter()
             try:
-                await within(DEADLINE_SECONDS, self._read())
+                await wait_at_most(DEADLINE_SECONDS, self._read())
             except Exception as error:
                 rest = self._failed(error)
             else:

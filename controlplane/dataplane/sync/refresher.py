@@ -12,7 +12,7 @@ from time import perf_counter
 
 import structlog
 
-from controlplane.core.timeouts import within
+from controlplane.core.timeouts import wait_at_most
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.memory.head import DatabaseHead
 from controlplane.dataplane.memory.served_copy import Copy
@@ -67,14 +67,14 @@ class Refresher:
 
     async def _session(self) -> None:
         deadline = self._config.deadline_seconds
-        connection = await within(deadline, database.connect(self._config))
+        connection = await wait_at_most(deadline, database.connect(self._config))
         self._follower.begin()
         refresh: asyncio.Task[None] | None = None
         try:
             while True:
                 self._woken.clear()
                 refresh = asyncio.create_task(self._refresh(connection))
-                await within(deadline, refresh)
+                await wait_at_most(deadline, refresh)
                 await self._pause()
         finally:
             # A refresh that timed out may still use the socket: close it afterwards, because its

@@ -3,17 +3,17 @@
 from collections.abc import Callable
 
 from controlplane.core.protocol import WAKE_CHANNEL
-from controlplane.core.redis_subscriber import Ear, Pace
+from controlplane.core.redis_subscriber import RedisSubscriber, SubscriberTiming
 
-PACE = Pace(connect_seconds=2.0, silence_seconds=5.0, longest_pause_seconds=5.0)
+PACE = SubscriberTiming(connect_seconds=2.0, silence_seconds=5.0, longest_pause_seconds=5.0)
 
 
 def listener(
     redis_url: str,
     on_wake: Callable[[], None],
     on_state: Callable[[bool], None] = lambda _reachable: None,
-    pace: Pace = PACE,
-) -> Ear:
+    pace: SubscriberTiming = PACE,
+) -> RedisSubscriber:
     """Return a subscriber that calls `on_wake` per message, and once per connection.
 
     The call per connection covers messages missed before it. `on_state` gets True or False whenever
@@ -24,7 +24,7 @@ def listener(
         on_state(True)
         on_wake()
 
-    return Ear(
+    return RedisSubscriber(
         redis_url,
         WAKE_CHANNEL,
         pace,

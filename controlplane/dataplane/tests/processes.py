@@ -96,7 +96,7 @@ def web(
     environment: Mapping[str, str], port: int, said: Path, *, ready_within: float = 20
 ) -> Iterator[Server]:
     """The web process of an installation, started by the test on its port."""
-    arguments = asgi_server.arguments(
+    arguments = asgi_server.server_arguments(
         "controlplane.asgi:application", host="127.0.0.1", port=port, workers=1
     )
     server = Server(arguments, environment, said, port)

@@ -8,7 +8,7 @@ import pytest
 from breakers.models import Transition
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http.tests.callers import person
-from controlplane.core.protocol import MAX_REPORT_BODY_BYTES, largest_body
+from controlplane.core.protocol import MAX_REPORT_BODY_BYTES, max_body_bytes
 from controlplane.dataplane.ingest.report_merge import parse
 from controlplane.dataplane.ingest.transition_limits import MAX_PER_SOURCE, MAX_TOTAL
 from controlplane.dataplane.tests.conftest import Following
@@ -119,4 +119,4 @@ def test_a_report_of_hundreds_of_breakers_has_room() -> None:
 
 @pytest.mark.parametrize("path", ["/api/v1/check", "/api/v1/reports/weekly/", "/api/v1/report/x"])
 def test_other_bodies_have_no_more_room_than_before(path: str) -> None:
-    assert largest_body(path) == 64 * 1024
+    assert max_body_bytes(path) == 64 * 1024

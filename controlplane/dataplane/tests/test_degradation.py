@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 
 from controlplane.core.degradation.models import Degradation
-from controlplane.core.degradation_levels import READ_ONLY, Cause, judge, plain
+from controlplane.core.degradation_levels import READ_ONLY, Cause, assess, to_json
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.serving import answers, landing_page
 from controlplane.dataplane.sync import snapshot_keeper
@@ -23,7 +23,7 @@ from controlplane.dataplane.tests.served import BEARER, REPORTER, ask, credentia
 def test_level_is_that_of_the_worst_cause(
     database: bool, redis: bool, level: int, causes: int
 ) -> None:
-    found, said = judge(database, redis)
+    found, said = assess(database, redis)
 
     assert (found, len(said)) == (level, causes)
 
@@ -140,7 +140,7 @@ def test_causes_arrive_with_their_revision_and_survive_a_restart_without_databas
     idle.config = replace(idle.config, folder=tmp_path, signing_key=b"key")
     idle.start()
     # A newer release may add fields.
-    told = [{**one, "severity": "odd"} for one in plain([ORACLE])]
+    told = [{**one, "severity": "odd"} for one in to_json([ORACLE])]
     Degradation.objects.update(revision=5, level=2, causes=told)
     until(lambda: idle.state.causes == (ORACLE,), 3)
     until(lambda: b"Dashboards" in kept(tmp_path), 5)

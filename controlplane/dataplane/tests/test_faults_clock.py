@@ -10,7 +10,7 @@ import httpx
 import pytest
 from django.utils import timezone
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.processes import Server, data_plane, kept_version
 from controlplane.dataplane.tests.test_alone import variables
@@ -73,7 +73,7 @@ def engage_until(key: str, expires_in: str) -> int:
         reason="Payment provider returns wrong totals, INC-7",
         expires_in=expires_in,
         on_expiry="release",
-        actor=system("test"),
+        actor=system_actor("test"),
         now=timezone.now(),
     )
     return done.switch.version

@@ -12,7 +12,7 @@ from django.db import connection, transaction
 
 from breakers.models import Dependency, Override, Registry
 from controlplane.core.degradation.models import Degradation
-from controlplane.core.degradation_levels import Cause, plain
+from controlplane.core.degradation_levels import Cause, to_json
 from controlplane.dataplane.tests.conftest import POLL_SECONDS, Following
 from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.test_config_following import NOW, change, override, version
@@ -58,7 +58,7 @@ def tell_causes(revision: int, causes: object) -> None:
 def test_causes_that_cannot_be_read_leave_the_old_ones_and_switches_go_on(
     idle: Following, causes: object, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tell_causes(5, plain([ORACLE]))
+    tell_causes(5, to_json([ORACLE]))
     idle.start()
     until(lambda: idle.state.causes == (ORACLE,), 3)
 

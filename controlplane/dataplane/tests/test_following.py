@@ -17,7 +17,7 @@ from controlplane.accounts.models.people import User
 from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.tokens import services as tokens
 from controlplane.core import wakeups
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.protocol import WAKE_CHANNEL
 from controlplane.core.roles import Role
 from controlplane.dataplane.config import Config
@@ -42,7 +42,7 @@ def engage(key: str) -> int:
         key=key,
         reason=REASON,
         expires_in="24h",
-        actor=system("test"),
+        actor=system_actor("test"),
         now=timezone.now(),
     )
     return done.switch.version
@@ -142,7 +142,7 @@ def test_redis_back_after_a_while_wakes_again(idle: Following) -> None:
 def test_release_and_undo_leave_the_document(following: Following) -> None:
     until(has(following, engage("finance")), 3)
 
-    services.undo(scope="segment", key="finance", actor=system("test"), now=timezone.now())
+    services.undo(scope="segment", key="finance", actor=system_actor("test"), now=timezone.now())
 
     until(lambda: following.state.copy is not None and not following.state.copy.entries, 3)
 
@@ -233,7 +233,7 @@ def test_new_epoch_counts_afresh_and_the_old_one_stays_left(following: Following
 @pytest.mark.parametrize(
     "end",
     [
-        lambda token: tokens.revoke(token=token, actor=system("test"), now=timezone.now()),
+        lambda token: tokens.revoke(token=token, actor=system_actor("test"), now=timezone.now()),
         lambda token: User.objects.filter(pk=token.owner_id).update(is_active=False),
         lambda token: token.delete(),
     ],

@@ -268,7 +268,7 @@ def test_calls_of_check_are_counted_by_caller_and_switch(idle: Following) -> Non
     with writing(idle, ledger):
         until(lambda: row("core/a1") is not None, 10)
 
-    found, total = queries.callers("segment:a", NOW)
+    found, total = queries.list_callers("segment:a", NOW)
     assert total == 2
     assert (found[0].id, found[0].service) == ("token:billing", "token:billing")
     assert found[0].calls_per_second == pytest.approx(1)

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.instances.models import Instance
 from controlplane.core.jobs import engine
@@ -17,7 +17,7 @@ from switches.drills import services
 from switches.models import Drill, Publication
 from switches.snapshot import SnapshotVersion as Published
 
-SHELL = system("test")
+SHELL = system_actor("test")
 MARKED, OTHER = b"core/canary-1", b"core/canary-2"
 
 pytestmark = pytest.mark.django_db(transaction=True)

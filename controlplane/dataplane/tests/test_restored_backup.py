@@ -4,7 +4,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from controlplane.accounts.models.tokens import Token
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.dataplane.tests.conftest import POLL_SECONDS, Following
 from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.test_following import engage, has, known, make_token
@@ -41,7 +41,7 @@ def restore_another_past(version: int, registrations: int, revision: int) -> Non
 
 def begin_epoch() -> Publication:
     return services.begin_epoch(
-        reason="backup of 02:00 UTC restored", actor=system("test"), now=timezone.now()
+        reason="backup of 02:00 UTC restored", actor=system_actor("test"), now=timezone.now()
     )
 
 

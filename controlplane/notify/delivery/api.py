@@ -17,7 +17,7 @@ from controlplane.core.http.fields import Filters, MutationBody, Text
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.message_templates import SEVERITIES
-from controlplane.core.outbox import rendering
+from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from controlplane.notify.targets import naming
 from controlplane.notify.targets.naming import HIDDEN, Named
@@ -180,7 +180,7 @@ def resource(message: OutboxMessage, name: Named, actor: Actor) -> dict[str, Any
         "event": message.event,
         "severity": message.severity,
         "subject": message.subject,
-        "title": rendering.render(message.event, message.payload).title,
+        "title": renderer.render(message.event, message.payload).title,
         "destination": told(message.destination),
         "destination_name": name.label,
         "state": message.state,

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from django.db.models import Count, Max, Min, QuerySet
 
-from controlplane.core.durations import readable
+from controlplane.core.durations import format_readable
 from controlplane.core.escalations import summaries
 from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
@@ -52,7 +52,7 @@ def failed(now: datetime) -> Sequence[AttentionItem]:
             kind="delivery_failed",
             severity="critical" if row["destination"] in loud else "warning",
             title=f"{_messages(row['count'])} to {names[row['destination']].label} failed",
-            detail=f"The last one {readable(now - row['last'])} ago. "
+            detail=f"The last one {format_readable(now - row['last'])} ago. "
             "Remove the cause and retry them, or discard them.",
             path=_path("failed", names[row["destination"]]),
             since=row["since"],
@@ -101,7 +101,7 @@ def backlogged(now: datetime) -> Sequence[AttentionItem]:
     said = (
         f"Acknowledged by {alarm.acknowledged_by}"
         if known
-        else f"Told so far: {summaries.told_before(alarm)}"
+        else f"Told so far: {summaries.format_notified(alarm)}"
     )
     return [
         AttentionItem(
@@ -123,7 +123,7 @@ def _messages(count: int) -> str:
 def _why(until: datetime | None, now: datetime) -> str:
     if until is None:
         return "Each is tried again, with longer and longer pauses."
-    return f"It asked to be left alone for another {readable(until - now)}."
+    return f"It asked to be left alone for another {format_readable(until - now)}."
 
 
 def _path(state: str, to: Named) -> str:

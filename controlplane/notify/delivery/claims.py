@@ -15,7 +15,7 @@ from django.db.models.expressions import Combinable
 from controlplane.core.clock import db_now
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, events_where
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
-from controlplane.core.scopes import everything_id
+from controlplane.core.scopes import global_switch_id
 from controlplane.notify.transports import pacing, registry
 
 from . import digests, superseding
@@ -252,7 +252,7 @@ def _urgent() -> Q:
     During an incident every engagement is critical; these must not queue behind thousands of them.
     """
     called = events_where(lambda template: template.is_urgent)
-    return Q(event__in=called) | Q(payload__switch=everything_id())
+    return Q(event__in=called) | Q(payload__switch=global_switch_id())
 
 
 def _lease(message: OutboxMessage, now: datetime) -> Claim:

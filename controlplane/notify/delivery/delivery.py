@@ -14,7 +14,7 @@ import structlog
 from django.db import InterfaceError, OperationalError
 
 from controlplane.core import threads
-from controlplane.core.outbox import rendering
+from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.transports import registry
 from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
@@ -80,7 +80,7 @@ def _attempt(claimed: Claim) -> Outcome:
     except TransientFailure as failure:
         return _again(claimed, failure)
     except (OperationalError, InterfaceError):
-        threads.forget_connection()
+        threads.close_connection()
         lost = "the database could not be asked while sending; it may have arrived"
         return _again(claimed, TransientFailure(lost, in_doubt=True))
     except Exception as error:
@@ -104,7 +104,7 @@ def _send(claimed: Claim) -> Outcome:
             note = "sent again without a way to look: it may be a repeat"
             message.payload = {
                 **message.payload,
-                rendering.REPEAT: True,
+                renderer.REPEAT: True,
             }  # Not saved.
     registry.send(message)
     return Outcome(note=note)
@@ -138,7 +138,7 @@ def _record(claimed: Claim, outcome: Outcome) -> None:
         try:
             recorded = claims.record(claimed, outcome)
         except (OperationalError, InterfaceError):
-            threads.forget_connection()
+            threads.close_connection()
             if time.monotonic() > ends:
                 raise
             time.sleep(RECORD_AGAIN_SECONDS)

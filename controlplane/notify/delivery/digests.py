@@ -11,7 +11,7 @@ from itertools import islice
 from django.db.models import Exists, F, Min, OuterRef, Q, QuerySet
 
 from controlplane.core.message_templates import events_where
-from controlplane.core.outbox import rendering
+from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from controlplane.notify.transports import registry
 
@@ -123,7 +123,7 @@ def _worst(members: Sequence[OutboxMessage]) -> str:
 
 
 def _facts(members: Sequence[OutboxMessage]) -> dict[str, object]:
-    notices = [rendering.render(one.event, one.payload) for one in members[: rendering.MAX_LISTED]]
+    notices = [renderer.render(one.event, one.payload) for one in members[: renderer.MAX_LISTED]]
     listed = {
         f"told_{number}": f"{notice.icon} {notice.title}" for number, notice in enumerate(notices)
     }

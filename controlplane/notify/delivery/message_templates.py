@@ -1,7 +1,7 @@
 """Message templates of the outbox: its backlog, and digests of many messages."""
 
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
-from controlplane.core.outbox.rendering import MAX_LISTED
+from controlplane.core.outbox.renderer import MAX_LISTED
 
 MESSAGE_TEMPLATES.register(
     MessageTemplate(

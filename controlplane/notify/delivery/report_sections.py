@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from django.db.models import Count, F, Max, Q
 
-from controlplane.core.durations import readable
+from controlplane.core.durations import format_readable
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
 from controlplane.notify.targets import naming
@@ -63,7 +63,7 @@ def _row(row: dict[str, Any], to: Named) -> ReportRow:
             "Sent": row["sent"],
             "Failed": row["failed"],
             "Pending": row["pending"],
-            "Slowest": readable(slowest) if slowest is not None else "",
+            "Slowest": format_readable(slowest) if slowest is not None else "",
         },
         path=f"/deliveries/?{urlencode(narrowed)}" if narrowed else "/deliveries/",
     )

@@ -85,7 +85,7 @@ class Senders:
         try:
             has_more = self._turn(destination)
         except Exception as error:
-            threads.forget_connection()
+            threads.close_connection()
             if is_away(error):
                 log.warning("outbox.postponed", destination=destination, error=str(error).strip())
             else:

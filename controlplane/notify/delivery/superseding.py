@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from django.db.models import Exists, F, OuterRef
 
 from controlplane.core.message_templates import MESSAGE_TEMPLATES
-from controlplane.core.outbox import rendering
+from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from controlplane.notify.transports import registry
 
@@ -47,8 +47,8 @@ def supersede(message: OutboxMessage, now: datetime) -> bool:
             fence=F("fence") + 1,
             last_error=f"left out: message {newer.pk} tells the newer state",
         )
-        earlier = [one.payload.get(rendering.LEFT_OUT, 0) for one in (newer, *left_out)]
-        newer.payload = {**newer.payload, rendering.LEFT_OUT: len(left_out) + sum(earlier)}
+        earlier = [one.payload.get(renderer.LEFT_OUT, 0) for one in (newer, *left_out)]
+        newer.payload = {**newer.payload, renderer.LEFT_OUT: len(left_out) + sum(earlier)}
         newer.save(update_fields=["payload"])
     return any(message in left_out for left_out in found.values())
 

@@ -15,10 +15,10 @@ from controlplane.core.console_urls import local_path
 from controlplane.core.errors import DomainError
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, SEVERITIES
-from controlplane.core.outbox import rendering
+from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
-from controlplane.core.outbox.rendering import RenderedMessage
-from controlplane.core.page_responses import PersonRequest, done, show, signed_in
+from controlplane.core.outbox.renderer import RenderedMessage
+from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
 from controlplane.notify.targets import naming
 from controlplane.notify.targets.naming import Named
 
@@ -120,7 +120,7 @@ def retry(request: PersonRequest, delivery_id: int) -> HttpResponse:
         retries.retry(message_id=delivery_id, actor=actor_of(request), now=db_now())
     except DomainError as error:
         return _refused(request, "Not sent again", error)
-    return done(request, "It is sent again.", f"/deliveries/{delivery_id}/")
+    return respond_done(request, "It is sent again.", f"/deliveries/{delivery_id}/")
 
 
 @signed_in
@@ -138,7 +138,7 @@ def discard(request: PersonRequest, delivery_id: int) -> HttpResponse:
         )
     except DomainError as error:
         return _refused(request, "Not discarded", error)
-    return done(request, "It is discarded.", f"/deliveries/{delivery_id}/")
+    return respond_done(request, "It is discarded.", f"/deliveries/{delivery_id}/")
 
 
 @signed_in
@@ -153,7 +153,7 @@ def retry_all(request: PersonRequest) -> HttpResponse:
     except DomainError as error:
         return _refused(request, "Not sent again", error)
     said = f"{retried} sent again." + (f" {left} more failed there; press again." if left else "")
-    return done(request, said, "/deliveries/")
+    return respond_done(request, said, "/deliveries/")
 
 
 def _refused(request: PersonRequest, heading: str, error: DomainError) -> HttpResponse:
@@ -168,7 +168,7 @@ def _rows(messages: Iterable[OutboxMessage]) -> list[Row]:
         Row(
             row,
             names[row.destination],
-            rendering.render(row.event, row.payload),
+            renderer.render(row.event, row.payload),
             [Tried(one, _took(one)) for one in in_order(row)],
         )
         for row in rows

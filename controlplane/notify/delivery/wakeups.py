@@ -36,10 +36,10 @@ def _run() -> None:
             _follow()
         except (redis.RedisError, OperationalError, InterfaceError):
             # Ticks keep sweeping meanwhile, and the readiness check reports the outage.
-            threads.forget_connection()
+            threads.close_connection()
         except Exception:
             log.exception("outbox.wakeups_failed")
-            threads.forget_connection()
+            threads.close_connection()
         time.sleep(PAUSE_SECONDS)
 
 

@@ -34,8 +34,8 @@ def unacknowledged(now: datetime) -> list[AttentionItem]:
         AttentionItem(
             kind="escalation",
             severity=one.severity,
-            title=summaries.title(one),
-            detail=f"Told so far: {summaries.told_before(one)}.",
+            title=summaries.format_title(one),
+            detail=f"Told so far: {summaries.format_notified(one)}.",
             path=one.facts.get("path") or summaries.ANY_PAGE,
             since=one.opened_at,
             due_at=nexts[one.pk].at if nexts[one.pk].is_heard else None,

@@ -181,7 +181,7 @@ def standing(escalation: Escalation) -> schedule.Standing:
         severity=escalation.severity,
         opened_at=escalation.opened_at,
         step=escalation.step,
-        reached=bool(escalation.facts.get(summaries.TOLD)),
+        reached=bool(escalation.facts.get(summaries.NOTIFIED)),
         notified_at=escalation.notified_at,
         acknowledged_at=escalation.acknowledged_at,
     )

@@ -22,15 +22,15 @@ def facts(
 ) -> dict[str, Any]:
     """Return the facts of a message: those of the escalation, and how far it has escalated."""
     told = [rung.name for index, rung in enumerate(ladder) if index in verdict.told]
-    own = {key: value for key, value in escalation.facts.items() if key != summaries.TOLD}
+    own = {key: value for key, value in escalation.facts.items() if key != summaries.NOTIFIED}
     return {
         **own,
         "path": own.get("path") or summaries.ANY_PAGE,
         "escalation": escalation.pk,
-        "title": summaries.title(escalation),
-        "about": summaries.about(escalation),
+        "title": summaries.format_title(escalation),
+        "about": summaries.format_details(escalation),
         "now_told": ", ".join(dict.fromkeys(told)) or "whoever the routes lead to",
-        "told_before": summaries.told_before(escalation),
+        "told_before": summaries.format_notified(escalation),
         "not_reached": not_reached(ladder[: verdict.step]),
         "acknowledged": _acknowledged(escalation),
         "opened_at": timestamp(escalation.opened_at),
@@ -41,7 +41,7 @@ def facts(
 def listing(escalations: Sequence[Escalation]) -> dict[str, Any]:
     """Return the facts of a message that lists escalations, longest open first."""
     oldest = sorted(escalations, key=lambda one: (one.opened_at, one.pk))
-    titles = [_clipped(summaries.title(one)) for one in oldest[:LISTED]]
+    titles = [_clipped(summaries.format_title(one)) for one in oldest[:LISTED]]
     rest = len(oldest) - LISTED
     return {
         "count": len(oldest),
@@ -58,8 +58,8 @@ def remember(
     """Return the escalation's facts, with those notified now added to the last `TOLD_KEPT`."""
     who = [rung.name for index, rung in enumerate(ladder) if index in verdict.told]
     entry = {"at": timestamp(now), "who": list(dict.fromkeys(who))}
-    kept = [*escalation.facts.get(summaries.TOLD, []), entry][-TOLD_KEPT:] if who else None
-    return escalation.facts if kept is None else {**escalation.facts, summaries.TOLD: kept}
+    kept = [*escalation.facts.get(summaries.NOTIFIED, []), entry][-TOLD_KEPT:] if who else None
+    return escalation.facts if kept is None else {**escalation.facts, summaries.NOTIFIED: kept}
 
 
 def not_reached(rungs: Sequence[Rung]) -> str:

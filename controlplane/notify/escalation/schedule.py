@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from controlplane.core.escalations.services import QUIET
+from controlplane.core.escalations.services import QUIET_PERIOD
 
 # Info may wait for the next working day.
 REPEAT = {
@@ -86,7 +86,7 @@ def along(standing: Standing, now: datetime, next_at: datetime) -> bool:
         return False
     if standing.acknowledged_at is None:
         return next_at - now <= TAKEN_ALONG
-    was_reminded = standing.notified_at >= standing.acknowledged_at + QUIET
+    was_reminded = standing.notified_at >= standing.acknowledged_at + QUIET_PERIOD
     return was_reminded and next_at - now <= REMINDER_TAKEN_ALONG
 
 
@@ -102,13 +102,13 @@ def repeat_now(standing: Standing, steps: Sequence[Step], now: datetime) -> Verd
     """Return the verdict of a repeat or reminder sent now."""
     told = _audience(steps, min(standing.step, len(steps)))
     if standing.acknowledged_at is not None:
-        return Verdict("reminder", told, standing.step, now + QUIET)
+        return Verdict("reminder", told, standing.step, now + QUIET_PERIOD)
     return Verdict("repeat", told, standing.step, now + REPEAT[standing.severity])
 
 
 def _reminder(standing: Standing, steps: Sequence[Step], now: datetime) -> Verdict:
     acknowledged_at = standing.acknowledged_at or standing.opened_at
-    due_at = max(acknowledged_at, standing.notified_at or acknowledged_at) + QUIET
+    due_at = max(acknowledged_at, standing.notified_at or acknowledged_at) + QUIET_PERIOD
     if due_at > now:
         return Verdict(None, (), standing.step, due_at)
     return repeat_now(standing, steps, now)

@@ -18,7 +18,7 @@ def end_by(ends: float) -> Iterator[None]:
 
     Raises :class:`Unavailable`, or the database error of a canceled statement.
     """
-    with deadline.until(ends), connection.execute_wrapper(_Hurried(ends)):
+    with deadline.limit_writes(ends), connection.execute_wrapper(_Hurried(ends)):
         yield
 
 

@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from controlplane.accounts.models.people import known_time_zone
-from controlplane.core import sealing
+from controlplane.core import encryption
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - what a secret begins with
 
@@ -33,10 +33,16 @@ class Target(models.Model):
     email = models.EmailField(blank=True)
     slack_user_id = models.CharField(max_length=40, blank=True)
     address = models.CharField(max_length=200, blank=True)
-    webhook_url = sealing.SealedField(max_length=4000, blank=True, purpose=sealing.WEBHOOK_URLS)
+    webhook_url = encryption.SealedField(
+        max_length=4000, blank=True, purpose=encryption.WEBHOOK_URLS
+    )
     webhook_secret = models.CharField(max_length=200, blank=True)
-    transport_settings = sealing.SealedField(
-        max_length=4000, blank=True, default="", db_default="", purpose=sealing.TRANSPORT_SETTINGS
+    transport_settings = encryption.SealedField(
+        max_length=4000,
+        blank=True,
+        default="",
+        db_default="",
+        purpose=encryption.TRANSPORT_SETTINGS,
     )
     rotation_days = models.PositiveSmallIntegerField(null=True, blank=True)
     rotation_starts_at = models.DateTimeField(null=True, blank=True)
@@ -61,12 +67,12 @@ class Target(models.Model):
         if not self.webhook_secret or self.webhook_secret.startswith(SECRET_PREFIX):
             return self.webhook_secret  # Stored in plain text by an earlier release.
         try:
-            return sealing.opened(self.webhook_secret, sealing.WEBHOOKS)
-        except sealing.InvalidToken:
+            return encryption.decrypt(self.webhook_secret, encryption.WEBHOOKS)
+        except encryption.InvalidToken:
             return ""
 
     def sign_with(self, secret: str) -> None:
-        self.webhook_secret = sealing.sealed(secret, sealing.WEBHOOKS)
+        self.webhook_secret = encryption.encrypt(secret, encryption.WEBHOOKS)
 
 
 class OnCallMember(models.Model):

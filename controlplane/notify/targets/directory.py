@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from controlplane.core.clock import zone
+from controlplane.core.clock import load_time_zone
 from controlplane.notify.models.targets import EscalationStep, OnCallMember, Target
 from controlplane.notify.transports import registry
 from controlplane.notify.transports.base import TRANSPORTS
@@ -80,7 +80,7 @@ def read(targets: Iterable[Target]) -> Directory:
 
 
 def zone_of(rotation: Target) -> ZoneInfo:
-    return zone(rotation.time_zone)
+    return load_time_zone(rotation.time_zone)
 
 
 def _steps(escalations: Sequence[int]) -> dict[int, list[EscalationStep]]:

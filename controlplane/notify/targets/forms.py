@@ -243,7 +243,9 @@ def initial(target: Target) -> dict[str, Any]:
         ],
     }
     if target.rotation_starts_at is not None:
-        local = timezone.localtime(target.rotation_starts_at, clock.zone(target.time_zone))
+        local = timezone.localtime(
+            target.rotation_starts_at, clock.load_time_zone(target.time_zone)
+        )
         known["rotation_starts_at"] = f"{local:%Y-%m-%dT%H:%M}"
     return known
 
@@ -277,4 +279,4 @@ def _local(text: str, zone: str) -> datetime | None:
         naive = datetime.fromisoformat(text)
     except ValueError as error:
         raise forms.ValidationError("A day and a time, as 2026-11-23T09:00.") from error
-    return naive.replace(tzinfo=clock.zone(zone)) if naive.tzinfo is None else naive
+    return naive.replace(tzinfo=clock.load_time_zone(zone)) if naive.tzinfo is None else naive

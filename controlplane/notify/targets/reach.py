@@ -33,7 +33,7 @@ class Rung:
     def after(self) -> str:
         """The delay of the step, as `5 min` or `2 h`; empty if it has none."""
         minutes = self.step.after_minutes
-        return durations.readable(timedelta(minutes=minutes)) if minutes else ""
+        return durations.format_readable(timedelta(minutes=minutes)) if minutes else ""
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 
-from controlplane.core import sealing
+from controlplane.core import encryption
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
@@ -263,13 +263,13 @@ def _note(action: str, target: Target, actor: Actor, now: datetime, **changed: A
 def seal_webhook_urls(now: datetime) -> int:
     """Seal URLs that an earlier release or backup stored in plain text; return their number.
 
-    Does nothing in the first hour after the upgrade that introduced sealing.
+    Does nothing in the first hour after the upgrade that introduced encryption.
     """
     migration = MigrationRecorder.Migration.objects.filter(app="core", name=SEALED_SINCE)
     if not migration.filter(applied__lte=now - SEALING_DELAY).exists():
         return 0
     with_url = Target.objects.select_for_update(no_key=True).exclude(webhook_url="").order_by("pk")
-    plain = with_url.exclude(webhook_url__startswith=sealing.SEALED_PREFIX)
+    plain = with_url.exclude(webhook_url__startswith=encryption.SEALED_PREFIX)
     for target in plain:
         target.save(update_fields=["webhook_url"])
     return len(plain)

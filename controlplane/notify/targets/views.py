@@ -9,7 +9,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import PersonRequest, done, show, signed_in
+from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
 from controlplane.core.roles import Power
 from controlplane.notify.models.targets import Route, Target
 from controlplane.notify.transports import registry
@@ -106,7 +106,7 @@ def remove(request: PersonRequest, target_id: int) -> HttpResponse:
             services.remove(target_id=target_id, actor=actor, now=db_now())
         except Conflict as conflict:
             return _refused(request, "Not removed", conflict)
-        return done(request, f"{target.name} is removed.", PAGE)
+        return respond_done(request, f"{target.name} is removed.", PAGE)
     context = {"target": target, "users": services.used_by(target)}
     return show(request, "core/targets_remove.html", context)
 
@@ -119,7 +119,7 @@ def test(request: PersonRequest, target_id: int) -> HttpResponse:
     except Conflict as conflict:
         return _refused(request, "Nothing was sent", conflict)
     to = ", ".join(registry.describe(reached.to))
-    return done(request, f"A test for {target.name} is on its way to {to}.", PAGE)
+    return respond_done(request, f"A test for {target.name} is on its way to {to}.", PAGE)
 
 
 @signed_in
@@ -143,7 +143,7 @@ def new_route(request: PersonRequest) -> HttpResponse:
         except Conflict as conflict:
             form.add_service_errors({"target": [conflict.detail]})
         else:
-            return done(request, f"{route.event} now goes to {route.target.name}.", PAGE)
+            return respond_done(request, f"{route.event} now goes to {route.target.name}.", PAGE)
     status = 422 if form.is_bound else 200
     return show(request, "core/targets_route.html", {"form": form}, status=status)
 
@@ -158,7 +158,7 @@ def remove_route(request: PersonRequest, route_id: int) -> HttpResponse:
         raise Http404
     if request.method == "POST":
         services.remove_route(route_id=route_id, actor=actor, now=db_now())
-        return done(request, f"{route.event} no longer goes to {route.target.name}.", PAGE)
+        return respond_done(request, f"{route.event} no longer goes to {route.target.name}.", PAGE)
     return show(request, "core/targets_remove.html", {"route": route, "target": route.target})
 
 
@@ -167,7 +167,7 @@ def _saved(
 ) -> HttpResponse:
     """Show a new secret in this response, the only time, or redirect if there is none."""
     if secret is None:
-        return done(request, message, PAGE)
+        return respond_done(request, message, PAGE)
     return show(request, "core/targets_secret.html", {"target": target, "secret": secret})
 
 

@@ -32,4 +32,4 @@ def let_go() -> None:
     Does nothing in other threads.
     """
     if getattr(_of_thread, "is_sender", False):
-        threads.forget_connection()
+        threads.close_connection()

@@ -12,7 +12,7 @@ from django.conf import settings
 from controlplane.core.egress_guard.allowed_networks import WEBHOOKS
 from controlplane.core.egress_guard.guard import GuardedTransport
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.outbox.rendering import RenderedMessage
+from controlplane.core.outbox.renderer import RenderedMessage
 
 from .failures import PermanentFailure, TransientFailure
 from .identity import stable_id

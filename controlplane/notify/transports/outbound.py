@@ -11,7 +11,8 @@ from typing import Any
 
 import httpx
 
-from controlplane.core.egress_guard.failures import Refused, Unresolved
+from controlplane.core.egress_guard.allowed_networks import UrlRefused
+from controlplane.core.egress_guard.name_resolution import Unresolved
 
 from . import connections
 from .failures import PermanentFailure, TransientFailure
@@ -72,7 +73,7 @@ def _ask(
     connections.let_go()
     try:
         return asyncio.run(_post(url, headers, body, transport, seconds, largest))
-    except Refused as error:
+    except UrlRefused as error:
         raise PermanentFailure(str(error)) from error
     except Unresolved as error:
         raise TransientFailure(str(error)) from error

@@ -22,7 +22,7 @@ def open_folder() -> Iterator[Path]:
 @pytest.fixture
 def data(open_folder: Path) -> Path:
     """A data directory as the supervisor makes one."""
-    return layout.prepare(open_folder / "data").data
+    return layout.create_layout(open_folder / "data").data
 
 
 @pytest.fixture

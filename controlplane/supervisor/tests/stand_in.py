@@ -13,8 +13,8 @@ from pathlib import Path
 
 from controlplane.environment import Environment
 from controlplane.processes import command_lines
-from controlplane.supervisor.__main__ import explained
-from controlplane.supervisor.application import Application, child_environment
+from controlplane.supervisor.__main__ import run_reporting_errors
+from controlplane.supervisor.application import RunPlan, child_environment
 from controlplane.supervisor.child import ChildSpec
 from controlplane.supervisor.layout import Layout
 from controlplane.supervisor.output import Terminal
@@ -44,7 +44,7 @@ LATER = "later-"
 ACCOUNT = '{"user": "admin", "password": "first-password", "note": null}'
 
 
-def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) -> Application:
+def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) -> RunPlan:
     environment = child_environment(place, addresses)
     sources = {"web": READY_WEB, **json.loads(os.environ.get("STAND_INS", "{}"))}
 
@@ -59,7 +59,7 @@ def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) ->
     url = f"http://127.0.0.1:{settings.port}/health/ready"
     static = python("static", "-c", sources.pop("static", ""))
     lasting = [python(name, "-c", source) for name, source in sources.items()]
-    return Application(
+    return RunPlan(
         beside=static,
         steps=tuple(steps),
         processes=tuple(one for one in lasting if not one.name.startswith(LATER)),
@@ -79,4 +79,4 @@ def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) ->
 
 if __name__ == "__main__":
     stop_seconds = float(os.environ.get("STOP_SECONDS", APPLICATION_STOP_SECONDS))
-    sys.exit(explained(lambda: run(Terminal(1), build, stop_seconds)))
+    sys.exit(run_reporting_errors(lambda: run(Terminal(1), build, stop_seconds)))

@@ -10,7 +10,7 @@ import pytest
 
 from controlplane.supervisor import layout
 from controlplane.supervisor.failure import CannotRun
-from controlplane.supervisor.file_lock import Busy, Lock, remove_abandoned
+from controlplane.supervisor.file_lock import Lock, LockHeld, remove_abandoned
 
 
 def _mode(path: Path) -> int:
@@ -18,7 +18,7 @@ def _mode(path: Path) -> int:
 
 
 def test_folders_are_private(tmp_path: Path) -> None:
-    place = layout.prepare(tmp_path / "new" / "data")
+    place = layout.create_layout(tmp_path / "new" / "data")
 
     assert _mode(place.data) == (0o711 if os.geteuid() == 0 else 0o700)
     for folder in (place.run, place.secrets, place.log, place.redis):
@@ -28,13 +28,13 @@ def test_folders_are_private(tmp_path: Path) -> None:
 def test_an_existing_folder_keeps_its_mode(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir(mode=0o700)
 
-    layout.prepare(tmp_path / "data")
+    layout.create_layout(tmp_path / "data")
 
     assert _mode(tmp_path / "data") == 0o700
 
 
 def test_a_secret_is_made_once_and_nobody_else_reads_it(tmp_path: Path) -> None:
-    place = layout.prepare(tmp_path / "data")
+    place = layout.create_layout(tmp_path / "data")
 
     first = place.secret_or_new("redis")
 
@@ -48,7 +48,7 @@ def test_a_data_directory_that_is_a_file_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("")
 
     with pytest.raises(CannotRun, match=r"^SWITCHGEAR_DATA_DIR: .*data") as refused:
-        layout.prepare(tmp_path / "data")
+        layout.create_layout(tmp_path / "data")
 
     assert refused.value.exit_code == 2
 
@@ -56,7 +56,7 @@ def test_a_data_directory_that_is_a_file_is_one_line(tmp_path: Path) -> None:
 def test_a_held_lock_names_its_holder(tmp_path: Path) -> None:
     lock = Lock(tmp_path / "lock")
 
-    with pytest.raises(Busy, match=f"process {os.getpid()} holds"):
+    with pytest.raises(LockHeld, match=f"process {os.getpid()} holds"):
         Lock(tmp_path / "lock")
 
     lock.release()

@@ -11,7 +11,7 @@ from django.urls import resolve
 
 from controlplane import environment
 from controlplane.supervisor import application, demo, layout
-from controlplane.supervisor.application import Application
+from controlplane.supervisor.application import RunPlan
 from controlplane.supervisor.tests.harness import (
     OUTSIDE_SERVICES,
     assert_nothing_left,
@@ -27,11 +27,13 @@ ADDRESSES = {
 }
 
 
-def built(folder: Path, monkeypatch: pytest.MonkeyPatch, **given: str) -> Application:
+def built(folder: Path, monkeypatch: pytest.MonkeyPatch, **given: str) -> RunPlan:
     variables: Mapping[str, str] = {"PORT": "8123", "SECRET_KEY": "x" * 60, **given}
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    return demo.build(environment.read(), layout.prepare(folder / "data"), ADDRESSES)
+    return demo.build_demo_plan(
+        environment.read_environment(), layout.create_layout(folder / "data"), ADDRESSES
+    )
 
 
 SECRETS = (
@@ -142,9 +144,9 @@ def test_a_run_without_the_demo_says_and_starts_nothing_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET_KEY", "x" * 60)
-    place = layout.prepare(tmp_path / "data")
+    place = layout.create_layout(tmp_path / "data")
 
-    app = application.build(environment.read(), place, ADDRESSES)
+    app = application.build_plan(environment.read_environment(), place, ADDRESSES)
 
     assert (app.later, app.says) == ((), "")
 

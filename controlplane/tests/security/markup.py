@@ -7,7 +7,7 @@ from uuid import uuid4
 from breakers.dead_letters.tests.heaps import Heap
 from breakers.tests.house import dependency, reports
 from controlplane.accounts.models.people import User
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.core.instances.models import Instance
@@ -114,6 +114,6 @@ def _slos() -> None:
         key="shell",
         reason=REASON,
         expires_in="1h",
-        actor=system(SHORT),
+        actor=system_actor(SHORT),
         now=now,
     )

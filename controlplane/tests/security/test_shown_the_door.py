@@ -13,7 +13,7 @@ from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.people import leaving, sessions
 from controlplane.accounts.people import services as people
 from controlplane.accounts.tokens import services as tokens
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Forbidden
@@ -31,7 +31,7 @@ from switches import publication
 from switches.models import Episode
 
 pytestmark = pytest.mark.django_db(transaction=True)
-HOUSE = system("test")
+HOUSE = system_actor("test")
 OLD, GIVEN, THEIRS = "the one they knew", "given by an admin", "chosen by a thief"
 AT_ONCE = {
     "justification": "vendor says it is mended, queue empty",

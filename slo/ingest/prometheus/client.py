@@ -12,9 +12,9 @@ from datetime import datetime
 import httpx
 
 from controlplane.core.egress_guard import name_resolution
-from controlplane.core.egress_guard.allowed_networks import PROMETHEUS
-from controlplane.core.egress_guard.failures import Refused, Unresolved
+from controlplane.core.egress_guard.allowed_networks import PROMETHEUS, UrlRefused
 from controlplane.core.egress_guard.guard import GuardedTransport
+from controlplane.core.egress_guard.name_resolution import Unresolved
 
 from . import responses
 from .responses import InvalidResponse
@@ -180,7 +180,7 @@ async def _send_query(
     try:
         async with asyncio.timeout(RESPONSE_TIMEOUT_SECONDS):
             status, body = await _fetch(server.client, f"{question.url}/api/v1/query", parameters)
-    except Refused as refused:
+    except UrlRefused as refused:
         raise QueryFailed(str(refused), of_server=True) from refused
     except Unresolved as unknown:
         raise QueryFailed(str(unknown), of_server=True) from unknown

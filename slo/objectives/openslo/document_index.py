@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from controlplane.core.json_values import Errors, put, sayable
+from controlplane.core.json_values import Errors, add_error, escape_surrogates
 
 VERSION = "openslo/v1"
 SLO, SLI, SOURCE = "SLO", "SLI", "DataSource"
@@ -44,11 +44,11 @@ class DocumentIndex:
     remarks: list[str] = field(default_factory=list)
 
     def wrong(self, place: str, said: str) -> None:
-        put(self.errors, place, said)
+        add_error(self.errors, place, said)
 
     def remark(self, place: str, said: str) -> None:
         """Add a remark, once."""
-        if (text := sayable(f"{place}: {said}")) not in self.remarks:
+        if (text := escape_surrogates(f"{place}: {said}")) not in self.remarks:
             self.remarks.append(text)
 
     def meant(self, kind: str, given: Any, reference: str, place: str) -> OpenSloEntry | None:

@@ -54,7 +54,7 @@ def import_slos(
 def parse_text(text: str) -> list[Any]:
     """Return the documents of a YAML or JSON text. Raise :class:`InvalidInput`."""
     errors: dict[str, list[str]] = {}
-    found = files.parse_all("text", text, errors)
+    found = files.parse_documents("text", text, errors)
     if errors:
         raise InvalidInput(errors)
     return found

@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
-from controlplane.core.outbox import rendering
+from controlplane.core.outbox import renderer
 from controlplane.core.outbox.escalation import Escalation
 from slo.alerts import lifecycle
 from slo.arithmetic.hysteresis import FiringRule
@@ -58,7 +58,7 @@ def test_a_page_is_told_as_critical_with_what_was_counted_and_what_is_left():
 
     (message,) = list_messages("slo.alert")
     assert (message.severity, message.subject) == ("critical", f"alert:{alert().pk}")
-    notice = rendering.render(message.event, message.payload)
+    notice = renderer.render(message.event, message.payload)
     assert notice.title == (
         "core-availability burns its error budget 16.9 times as fast as it may over 1h,"
         " 200 times over 5m (more than 14)"
@@ -92,7 +92,7 @@ def test_whoever_is_on_call_is_called_until_it_is_over():
     assert Escalation.objects.get().closed_at is not None
     (message,) = list_messages("slo.alert_over")
     assert message.subject == f"alert:{alert().pk}"
-    notice = rendering.render(message.event, message.payload)
+    notice = renderer.render(message.event, message.payload)
     assert notice.title.startswith("Over: core-availability burns")
     assert alert().over_told_at == due_at(NOON + 8)
 

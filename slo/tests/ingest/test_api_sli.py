@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from controlplane.accounts.tokens import services as tokens
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.gates.models import EventCount
@@ -44,7 +44,7 @@ def limited_to(*services: str) -> Api:
         owner=person("operator", "olga"),
         scopes=["report:write"],
         limit_to=services,
-        actor=system("test"),
+        actor=system_actor("test"),
         now=db_now(),
     )
     return Api(x_api_key=text)

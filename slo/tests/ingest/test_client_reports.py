@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from controlplane.accounts.tokens.services import create as create_token
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.gates.models import EventCount
 from controlplane.core.http.tests.callers import person
 from controlplane.core.models import Instance
@@ -39,7 +39,7 @@ def report(
 
 
 def accept(batch_id: str, *told: Delta) -> dict[str, Any]:
-    return deltas.accept_batch(batch_id=batch_id, deltas=told, actor=system("test"), now=NOW)
+    return deltas.accept_batch(batch_id=batch_id, deltas=told, actor=system_actor("test"), now=NOW)
 
 
 def token_limited_to(*services: str) -> int:
@@ -48,7 +48,7 @@ def token_limited_to(*services: str) -> int:
         owner=person("operator", "olga"),
         scopes=["report:write"],
         limit_to=services,
-        actor=system("test"),
+        actor=system_actor("test"),
         now=NOW,
     )
     return token.pk

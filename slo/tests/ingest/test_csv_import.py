@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import transaction
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.errors import InvalidInput
 from controlplane.core.gates.models import EventCount
 from controlplane.core.models import AuditEntry
@@ -17,7 +17,7 @@ from .sample_helpers import MINUTE, NOW, counted, objective
 
 pytestmark = pytest.mark.django_db
 
-SHELL = system("shell:root")
+SHELL = system_actor("shell:root")
 LAST_YEAR = datetime(2025, 1, 1, tzinfo=UTC)
 YEAR_MINUTE = int(LAST_YEAR.timestamp()) // 60
 

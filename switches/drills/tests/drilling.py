@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from controlplane.core.actors import Actor, system
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.instances.models import Acknowledgement, Instance
 from controlplane.core.jobs import engine
@@ -12,7 +12,7 @@ from switches.drills import services
 from switches.models import Drill, Publication
 from switches.tests.instances import report_version
 
-SHELL = system("test")
+SHELL = system_actor("test")
 WHY = "Before the sale weekend"
 CANARY = "core/canary-1"
 

@@ -9,7 +9,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.outbox import rendering
+from controlplane.core.outbox import renderer
 from switches import publication, services
 from switches.drills import services as drills
 from switches.drills.job import APPLIED_WITHIN
@@ -417,7 +417,7 @@ class TestCancelling:
 
 class TestWords:
     def test_messages_say_what_came_of_it(self):
-        told = rendering.render(
+        told = renderer.render(
             "drill.failed", {"switch": "segment:finance", "said": "1 of 2", "reason": WHY}
         )
 

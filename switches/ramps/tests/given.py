@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controlplane.accounts.models.people import User
-from controlplane.core.actors import Actor, system
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.gates import external
 from controlplane.core.http.tests.callers import person
@@ -14,7 +14,7 @@ from switches import services
 from switches.models import Episode, Ramp, Switch
 from switches.ramps import live_ramps
 
-SHELL = system("shell")
+SHELL = system_actor("shell")
 REASON = "OpenAI 5xx on completions since 02:10, INC-4411"
 SAFE = "5xx below 0.1 % for twenty minutes"
 SMOKE = {"type": "external", "gate": "smoke"}

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.gates import external
 from controlplane.core.jobs import engine
@@ -20,7 +20,7 @@ from switches.tests import messages
 
 pytestmark = pytest.mark.django_db
 
-SHELL = system("shell")
+SHELL = system_actor("shell")
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 WHY = "provider confirmed the fix 2.14.1"
 SMOKE = {"type": "external", "gate": "smoke"}

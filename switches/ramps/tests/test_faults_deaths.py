@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 import pytest
 from django.db import connection
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
@@ -33,7 +33,7 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
 ]
 
-SHELL = system("shell")
+SHELL = system_actor("shell")
 PERCENTS = (5, 25, 100)
 DWELL = 2
 HOLD = 4

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.gates.models import ExternalVerdict
@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
 ]
 
-SHELL = system("shell")
+SHELL = system_actor("shell")
 SMOKE = {"type": "external", "gate": "smoke"}
 CALLED = "job.compensation_failed"
 

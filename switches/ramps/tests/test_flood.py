@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.gates import external
 from controlplane.core.jobs import engine
@@ -18,7 +18,7 @@ from switches.tests import messages
 
 pytestmark = pytest.mark.django_db
 
-SHELL = system("shell")
+SHELL = system_actor("shell")
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 LOUDEST_HOUR = 20
 STREAM = 24

@@ -271,7 +271,7 @@ def _why(episode: Any, often: Mapping[str, int], now: datetime) -> list[str]:
     if extends := often.get(episode.switch_id):
         why.append(f"extended {extends} times")
     if not episode.permanent and now - episode.looked_at >= neglected_episodes.NEGLECT_AFTER:
-        alone = durations.readable(now - episode.looked_at)
+        alone = durations.format_readable(now - episode.looked_at)
         why.append(f"{neglected_episodes.LEFT_ALONE} for {alone}")
     return why
 

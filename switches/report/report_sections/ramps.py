@@ -98,7 +98,7 @@ def _in_words(begun: int, counts: Mapping[str, int], longest: timedelta) -> str:
     if not counts:
         return "No ramp was under way."
     told = ", ".join(f"{counts[name]:,} {name}" for name in WORST_FIRST[::-1] if counts.get(name))
-    held = f" The longest hold: {durations.readable(longest)}." if longest else ""
+    held = f" The longest hold: {durations.format_readable(longest)}." if longest else ""
     return f"{pluralize(begun, 'ramp')} began; {told}.{held}"
 
 

@@ -163,7 +163,7 @@ def _flow_in_words(told: dict[str, Any]) -> str:
     said = f"{pluralize(began, 'episode')} began and {told['count']:,} ended"
     if not told["count"]:
         return f"{said}."
-    median, longest = (durations.readable(told[name]) for name in ("median", "longest"))
+    median, longest = (durations.format_readable(told[name]) for name in ("median", "longest"))
     return f"{said}; half of those lasted up to {median}, the longest {longest}."
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.db import transaction
 
 from controlplane.accounts.models.people import User
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs import engine
@@ -21,7 +21,7 @@ WEEK = Week(2026, 47)
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
 NEXT_MONDAY = MONDAY + timedelta(days=7)
 DUE = NEXT_MONDAY + timedelta(hours=9)
-SHELL = system("shell")
+SHELL = system_actor("shell")
 
 # Discover them before a test replaces them.
 len(REPORT_SECTIONS)

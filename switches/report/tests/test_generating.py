@@ -14,7 +14,7 @@ from controlplane.core.errors import NotFound
 from controlplane.core.http.tests.callers import at_once, person
 from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.outbox.rendering import render
+from controlplane.core.outbox.renderer import render
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportSection
 from controlplane.core.registry import RegisteredFunction
 from controlplane.notify.delivery.tests.conftest import by_bot, slack  # noqa: F401 - fixtures

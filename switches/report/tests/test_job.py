@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import as_role
 from controlplane.core.jobs import control, engine
@@ -156,7 +156,7 @@ def test_one_that_somebody_cancelled_is_not_begun_again():
     began(MONDAY)
     services.run_due(DUE)
     control.intervene(
-        job_id=the_job().pk, verb="cancel", reason="not this week", actor=system("t"), now=DUE
+        job_id=the_job().pk, verb="cancel", reason="not this week", actor=system_actor("t"), now=DUE
     )
 
     assert [services.run_due(DUE + n * HOUR) for n in range(3)] == [0, 0, 0]
@@ -166,8 +166,8 @@ def test_one_that_somebody_cancelled_is_not_begun_again():
 
 def test_one_that_was_told_by_hand_is_told_no_second_time():
     began(MONDAY)
-    services.generate(week=WEEK, actor=system("shell"), now=DUE)
-    services.send(week=WEEK, actor=system("shell"), now=DUE)
+    services.generate(week=WEEK, actor=system_actor("shell"), now=DUE)
+    services.send(week=WEEK, actor=system_actor("shell"), now=DUE)
 
     beat(DUE + SECOND)
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 from django.core.management import call_command
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, signed_in, with_token
@@ -90,7 +90,7 @@ def test_trip_is_refused_like_everybody(operator):
     with pytest.raises(SafetyRefused) as refused:
         engage_authorized(
             EngageRequest("segment", "b", "p95 above 8 s since 02:10", expires_in="1h"),
-            actor=system("monitor"),
+            actor=system_actor("monitor"),
             now=db_now(),
         )
 

@@ -26,11 +26,11 @@ def ask(key="outage:core->oracle:1", now=NOON, **fields):
         "expires_in": "1h",
         **fields,
     }
-    return trip_requests.ask(key=key, now=now, **given)
+    return trip_requests.request_trip(key=key, now=now, **given)
 
 
 def over(key, now, switch=ORACLE):
-    return trip_requests.say_over(
+    return trip_requests.report_cause_over(
         key=f"{key}:over",
         switch=switch,
         source="provider-outage",
@@ -83,7 +83,7 @@ def test_an_error_of_ours_is_an_answer_and_stands_in_nobodys_way():
             raise ZeroDivisionError
         return True, "stopped"
 
-    assert trip_requests.answer_open(decide, NOON) == 2
+    assert trip_requests.decide_open(decide, NOON) == 2
 
     first = TripRequest.objects.get(key="first")
     assert (first.tripped, first.decided_at) == (False, NOON)
@@ -104,8 +104,8 @@ def test_what_the_database_refuses_for_now_is_asked_again_and_keeps_its_turn():
         decided.append(request.key)
         return True, "stopped"
 
-    assert trip_requests.answer_open(decide, NOON) == 1
-    assert trip_requests.answer_open(decide, NOON) == 2
+    assert trip_requests.decide_open(decide, NOON) == 1
+    assert trip_requests.decide_open(decide, NOON) == 2
     assert decided == ["-", "other", "one", "one:over"]
 
 
@@ -124,11 +124,11 @@ def test_what_is_over_is_not_decided_while_another_decides_what_was_asked():
 
     def meanwhile():
         try:
-            return trip_requests.answer_open(lambda *_: (True, "too early"), NOON)
+            return trip_requests.decide_open(lambda *_: (True, "too early"), NOON)
         finally:
             connection.close()
 
-    assert trip_requests.answer_open(decide, NOON) == 2
+    assert trip_requests.decide_open(decide, NOON) == 2
     assert seen == [0]
 
 

@@ -6,10 +6,10 @@ from django.utils import timezone
 
 from controlplane.accounts.authentication import factors
 from controlplane.accounts.models.people import User
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 
 PASSWORD = "correct-horse-9"
-WORLD = system("test")
+WORLD = system_actor("test")
 
 
 def kim(role: str = "operator", **more: str) -> User:

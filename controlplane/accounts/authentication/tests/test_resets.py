@@ -11,7 +11,7 @@ from django.test import Client
 from controlplane.accounts.authentication import resets
 from controlplane.accounts.authentication.views import resetting
 from controlplane.accounts.models.people import User
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
@@ -189,7 +189,7 @@ def test_no_link_is_made_for_who_is_deactivated():
     user.is_active = False
 
     with pytest.raises(Conflict):
-        resets.issue(user, system("test"), db_now())
+        resets.issue(user, system_actor("test"), db_now())
 
 
 def test_without_a_mail_server_nothing_is_offered(settings):

@@ -10,7 +10,7 @@ from django.test import Client
 from controlplane.accounts.authentication import socket_sessions as sessions
 from controlplane.accounts.models.people import BrowserSession
 from controlplane.accounts.people import services as people
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Forbidden, Unauthenticated
 from controlplane.core.http.tests.callers import MODEL_BACKEND, person
@@ -108,7 +108,7 @@ def test_session_ends_by_deactivation():
     _, key = signed_in(user)
 
     def deactivate():
-        people.change_user(user=user, actor=system("test"), now=db_now(), is_active=False)
+        people.change_user(user=user, actor=system_actor("test"), now=db_now(), is_active=False)
 
     assert is_over(key, deactivate)
 
@@ -118,7 +118,7 @@ def test_session_ends_by_another_password():
     _, key = signed_in(user)
 
     def set_password():
-        actor, now = system("test"), db_now()
+        actor, now = system_actor("test"), db_now()
         people.set_password(user=user, password="another long one", actor=actor, now=now)
 
     assert is_over(key, set_password)
@@ -129,7 +129,7 @@ def test_session_ends_by_another_role():
     _, key = signed_in(user)
 
     def demote():
-        people.change_user(user=user, actor=system("test"), now=db_now(), role="viewer")
+        people.change_user(user=user, actor=system_actor("test"), now=db_now(), role="viewer")
 
     assert is_over(key, demote)
 

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from controlplane.accounts.authentication import codes, factors, links, passkeys, trail
 from controlplane.accounts.authentication.adapters import SecondFactorAdapter
 from controlplane.accounts.requests import UserRequest
-from controlplane.core import sealing
+from controlplane.core import encryption
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http import confirmation
@@ -49,7 +49,7 @@ def add_app(request: UserRequest) -> HttpResponse:
     if factors.of(request.user).totp_since:
         return redirect(PAGE)
     kept = request.session.get(PENDING) if request.method == "POST" else None
-    secret = sealing.opened(kept, sealing.SECOND_FACTORS) if kept else generate_totp_secret()
+    secret = encryption.decrypt(kept, encryption.SECOND_FACTORS) if kept else generate_totp_secret()
     wrong = ""
     typed, at = request.POST.get("code", ""), timezone.now()
     if kept and codes.is_code_of(secret, typed, at):
@@ -59,7 +59,7 @@ def add_app(request: UserRequest) -> HttpResponse:
         return _added(request, "The authenticator app is added.", made)
     if request.method == "POST":
         wrong = "That code does not fit. Check the clock of your phone, and try the next one."
-    request.session[PENDING] = sealing.sealed(secret, sealing.SECOND_FACTORS)
+    request.session[PENDING] = encryption.encrypt(secret, encryption.SECOND_FACTORS)
     adapter = SecondFactorAdapter()
     picture = adapter.build_totp_svg(adapter.build_totp_url(request.user, secret))
     context = {

@@ -1,7 +1,7 @@
 """`manage.py createsuperuser`: refused, because Django's bypasses the audit trail."""
 
-from controlplane.core.shell import Instead
+from controlplane.core.shell import ReplacedCommand
 
 
-class Command(Instead):
+class Command(ReplacedCommand):
     help = "Making an admin is audited here: use `manage.py person create NAME --role admin`."

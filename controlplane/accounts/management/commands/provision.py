@@ -32,5 +32,5 @@ class Command(ShellCommand):
                 " are one login), then try again."
             ) from error
         admin = ensure_admin(os.environ.get("SWITCHGEAR_ADMIN_PASSWORD", ""), db_now())
-        provision.begin(db_now())
+        provision.run_first_steps(db_now())
         self.line(json.dumps(asdict(admin)))

@@ -12,14 +12,14 @@ from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.people import leaving
 from controlplane.accounts.people import services as people
 from controlplane.accounts.tokens import services as tokens
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.tests.callers import MODEL_BACKEND, Api, at_once, person, token_text
 
 pytestmark = pytest.mark.django_db
-ACTOR = system("test")
+ACTOR = system_actor("test")
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ from django.db import connection, transaction
 from controlplane.accounts.authentication import factors, resets
 from controlplane.accounts.models.people import BrowserSession
 from controlplane.accounts.people import services as people
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from controlplane.core.http.tests.sessions import until_waiting
 
-ACTOR = system("test")
+ACTOR = system_actor("test")
 NEW = "a new and long enough password"
 
 

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from controlplane.accounts.models.people import BrowserSession, User
 from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.people import services as people
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
@@ -44,7 +44,7 @@ def test_people_are_found_by_name_address_role_and_state(root, kim):
     kim.email = "kim@b.example"
     kim.save()
     people.change_user(
-        user=person("viewer", "gone"), actor=system("t"), now=db_now(), is_active=False
+        user=person("viewer", "gone"), actor=system_actor("t"), now=db_now(), is_active=False
     )
 
     def names(query):
@@ -125,7 +125,7 @@ def test_change_is_kept_and_noted(root, kim):
 def test_form_that_was_opened_before_gives_back_no_role_that_was_taken_meanwhile(root, kim):
     html = root.get(f"/people/{kim.pk}/change/").content.decode()
     opened = dict(re.findall(r'<input type="hidden" name="(initial-\w+)" value="([^"]*)">', html))
-    people.change_user(user=kim, actor=system("t"), now=db_now(), role="viewer")
+    people.change_user(user=kim, actor=system_actor("t"), now=db_now(), role="viewer")
     form = {"display_name": "Kim", "role": "operator", "time_zone": "UTC", **opened}
 
     answer = root.post(f"/people/{kim.pk}/change/", form)
@@ -172,7 +172,11 @@ def test_what_stops_is_said_before(root, kim):
 
 def test_targets_that_lead_to_a_leaver_without_being_theirs_are_named_before(root, kim):
     people.change_user(
-        user=kim, actor=system("test"), now=db_now(), email="kim@b.example", slack_user_id="U123"
+        user=kim,
+        actor=system_actor("test"),
+        now=db_now(),
+        email="kim@b.example",
+        slack_user_id="U123",
     )
     for name, row in {
         "theirs": {"kind": "person", "user": kim, "email": "kim@b.example"},

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.db import transaction
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.approvals import attention, reviews, services
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
@@ -102,7 +102,7 @@ def test_who_may_not_approve_does_not_sign(review, role):
 
 
 def test_what_the_servers_shell_broke_anybody_signs_who_approves():
-    review = broken_by(system("shell"))
+    review = broken_by(system_actor("shell"))
 
     assert as_role("approver").post(f"/reviews/{review.pk}/sign", {}).status_code == 200
 

@@ -163,20 +163,20 @@ def test_nothing_starts_in_a_database_that_is_being_restored(monkeypatch):
     with connection.cursor() as cursor:
         cursor.execute("CREATE TABLE core_restoring (sha256 text NOT NULL)")
         try:
-            meanwhile = health.started()
+            meanwhile = health.report_startup()
         finally:
             cursor.execute("DROP TABLE core_restoring")
 
     assert meanwhile.http_status == 503
     assert meanwhile.document["checks"]["migrations"] == "pending"
-    assert health.started().document["checks"]["migrations"] == "applied"
+    assert health.report_startup().document["checks"]["migrations"] == "applied"
 
 
 def test_what_the_address_leaves_open_is_as_for_any_connection(monkeypatch):
     monkeypatch.setenv("PGPASSFILE", "/etc/switchgear/pgpass")
     monkeypatch.setenv("PGUSER", "somebody")
 
-    found = pg_programs.environment(
+    found = pg_programs.build_environment(
         "postgresql://owner@db.example.com/switchgear?sslmode=verify-full"
     )
 

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
 
 def dumped(path, *arguments):
     """Return `pg_restore`'s text output for the dump in a backup."""
-    with file.opened(path) as (_, dump):
+    with file.open_backup(path) as (_, dump):
         done = subprocess.run(
             [pg_programs.find("pg_restore", at_least=18), *arguments, "--file", "-"],
             input=dump.read(),
@@ -99,8 +99,8 @@ def test_sessions_carry_the_name_of_the_owner_that_is_never_ended(tmp_path, monk
     path = places.program(tmp_path / "bin", "pg_dump", f'echo "$PGAPPNAME" > {said}; exit 3')
     monkeypatch.setenv("PATH", path)
 
-    with database.connected(places.source_url()) as session:
-        own = database.asked(session, "SELECT current_setting('application_name')")
+    with database.connect(places.source_url()) as session:
+        own = database.fetch_value(session, "SELECT current_setting('application_name')")
     with pytest.raises(Unavailable):
         creation.create(tmp_path / "one", places.source_url())
 

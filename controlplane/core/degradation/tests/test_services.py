@@ -11,7 +11,7 @@ from controlplane.core import degradation_levels as levels
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
 from controlplane.core.degradation import context, services
-from controlplane.core.degradation.hysteresis import HELD
+from controlplane.core.degradation.hysteresis import HOLD_TIME
 from controlplane.core.degradation.models import Degradation
 from controlplane.core.degradation_levels import Cause
 from controlplane.core.http.tests.callers import as_role, person, with_token
@@ -43,7 +43,7 @@ def test_a_cause_keeps_the_time_since_when_it_is_known():
     services.report([ORACLE], NOW)
     services.report([REDIS, ORACLE], LATER)
 
-    since = {one.what: one.since for one in services.known()}
+    since = {one.what: one.since for one in services.load_causes()}
 
     assert since == {"core->oracle": timestamp(NOW), "redis-cache": timestamp(LATER)}
 
@@ -57,9 +57,9 @@ def test_the_order_in_which_causes_come_is_no_change():
 
 def test_the_worst_cause_is_the_level_and_its_end_is_audited():
     services.report([ORACLE, REDIS], NOW)
-    for at, reported in ((LATER, [ORACLE]), (LATER + 2 * HELD, [])):
+    for at, reported in ((LATER, [ORACLE]), (LATER + 2 * HOLD_TIME, [])):
         services.report(reported, at)
-        services.report(reported, at + HELD)
+        services.report(reported, at + HOLD_TIME)
 
     levels = [
         entry.after
@@ -76,8 +76,8 @@ def test_a_read_only_database_is_an_emergency():
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL default_transaction_read_only = on")
 
-    assert services.current(redis_reachable=True).causes == (levels.READ_ONLY,)
-    assert services.picture()["level"] == levels.EMERGENCY
+    assert services.load_degradation(redis_reachable=True).causes == (levels.READ_ONLY,)
+    assert services.load_document()["level"] == levels.EMERGENCY
 
 
 def test_a_cause_that_comes_and_goes_is_told_of_once(settings):
@@ -96,12 +96,12 @@ def test_a_cause_that_is_gone_stands_for_a_minute_and_one_that_gets_lighter_as_w
     lighter = Cause(1, REDIS.what, "The cache answers again, slowly.")
 
     services.report([lighter], LATER)
-    services.report([lighter], LATER + HELD - SECOND)
-    held = services.known()
-    services.report([lighter], LATER + HELD)
+    services.report([lighter], LATER + HOLD_TIME - SECOND)
+    held = services.load_causes()
+    services.report([lighter], LATER + HOLD_TIME)
 
     assert [one.level for one in held] == [2, 1]
-    (left,) = services.known()
+    (left,) = services.load_causes()
     assert (left.level, left.text) == (1, lighter.text)
     assert row().falling == {}
 
@@ -109,18 +109,18 @@ def test_a_cause_that_is_gone_stands_for_a_minute_and_one_that_gets_lighter_as_w
 def test_a_cause_that_comes_back_in_time_keeps_its_beginning():
     services.report([ORACLE], NOW)
     services.report([], LATER)
-    services.report([ORACLE], LATER + HELD - SECOND)
+    services.report([ORACLE], LATER + HOLD_TIME - SECOND)
 
-    services.report([], LATER + HELD + SECOND)
+    services.report([], LATER + HOLD_TIME + SECOND)
 
-    (stands,) = services.known()
+    (stands,) = services.load_causes()
     assert stands.since == timestamp(NOW)
 
 
 def test_our_own_redis_counts_beside_what_was_reported():
     services.report([ORACLE], NOW)
 
-    found = services.current(redis_reachable=False)
+    found = services.load_degradation(redis_reachable=False)
 
     assert (found.level, found.name) == (2, "critical")
     assert [one.what for one in found.causes] == ["redis", "core->oracle"]

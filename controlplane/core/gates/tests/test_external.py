@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from controlplane.core import canonical
-from controlplane.core.actors import Actor, system
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Forbidden, InvalidInput, NotFound
 from controlplane.core.gates import external, services
@@ -22,7 +22,7 @@ from controlplane.core.tasks import purge_gates
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 A_TICK = timedelta(microseconds=1)
-CI = system("ci")
+CI = system_actor("ci")
 SMOKE = GateQuestion("ramp:12:1:0", {"type": "external", "gate": "smoke"}, NOW - 30 * SECOND)
 
 
@@ -149,7 +149,7 @@ def test_long_evidence_is_kept_whole_but_not_carried_into_every_look() -> None:
 
 @pytest.mark.django_db
 def test_only_a_change_is_on_record_but_every_report_keeps_who_it_was_by() -> None:
-    other = system("nightly")
+    other = system_actor("nightly")
     for number, verdict in enumerate(["ok", "ok", "fail", "fail", "ok"]):
         report(verdict, NOW + number * SECOND)
     report("ok", NOW + 5 * SECOND, actor=other)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.gates import external, services
 from controlplane.core.gates.models import ExternalVerdict
@@ -20,7 +20,7 @@ SINCE = NOW - 30 * SECOND
 
 
 def report(verdict: str, now: datetime = NOW, **more: Any) -> external.RecordedVerdict:
-    fields = {"name": "smoke", "evidence": {"build": 412}, "actor": system("ci"), **more}
+    fields = {"name": "smoke", "evidence": {"build": 412}, "actor": system_actor("ci"), **more}
     return external.record_verdict(verdict=verdict, now=now, **fields)
 
 

@@ -16,7 +16,7 @@ from django.utils import timezone
 from controlplane.accounts.models.people import User
 from controlplane.accounts.people.session_store import SessionStore
 from controlplane.accounts.tokens import services as tokens
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.http import confirmation
 from controlplane.core.roles import Role
 
@@ -119,7 +119,7 @@ def token_text(
         name=name,
         owner=owner,
         scopes=scopes,
-        actor=system("test"),
+        actor=system_actor("test"),
         now=timezone.now(),
         lifetime=lifetime,
     )

@@ -17,8 +17,8 @@ LONG_AGO = NOW - timedelta(hours=24, minutes=1)
 
 
 def test_instances_silent_for_a_day_are_forgotten_and_others_kept() -> None:
-    old = rates.counted(None, 1, 0, LONG_AGO)
-    recent = rates.counted(None, 1, 0, LATELY)
+    old = rates.add_calls(None, 1, 0, LONG_AGO)
+    recent = rates.add_calls(None, 1, 0, LATELY)
     made = {
         "gone/1": {"heard_at": LONG_AGO, "reported_at": LONG_AGO, "checks": {"segment:a": old}},
         "gone/2": {},
@@ -55,5 +55,5 @@ def test_no_more_than_asked_are_forgotten_at_once() -> None:
     for number in range(5):
         Instance.objects.create(id=f"gone/{number}", service="gone")
 
-    assert services.forget(NOW, most=3) == 3
+    assert services.purge_inactive(NOW, most=3) == 3
     assert Instance.objects.count() == 2

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.core.instances import queries, rates
-from controlplane.core.instances.queries import Change, Delays, Head
+from controlplane.core.instances.queries import Delays, Head, PublishedChange
 from controlplane.core.models import Acknowledgement, Instance
 
 pytestmark = pytest.mark.django_db
@@ -66,7 +66,7 @@ def acknowledge(instance: str, version: int, after_ms: float, epoch: object = EP
 
 
 def delays_of(version: int) -> Delays:
-    return queries.delays(EPOCH, [Change("segment:a", version, NOW)])["segment:a"]
+    return queries.load_delays(EPOCH, [PublishedChange("segment:a", version, NOW)])["segment:a"]
 
 
 def nearest_rank(values: list[int], part: float) -> int:
@@ -88,7 +88,7 @@ def test_those_of_the_last_half_minute_and_of_five_minutes_are_counted_apart() -
         said(f"a/{number}", 7, ago).save()
     Instance.objects.create(id="token:x", service="token:x")
 
-    there, silent = queries.tally(HEAD, NOW)
+    there, silent = queries.count_versions(HEAD, NOW)
 
     assert (there.total, silent.total) == (3, 3)
 
@@ -102,12 +102,12 @@ def test_number_of_those_that_lag_has_no_limit_and_the_named_ones_have() -> None
         one.save()
         multiply(one, count)
 
-    there, silent = queries.tally(HEAD, NOW)
-    named = queries.behind(7, HEAD, NOW, most=20)
+    there, silent = queries.count_versions(HEAD, NOW)
+    named = queries.list_lagging_instances(7, HEAD, NOW, most=20)
 
     assert (there.total, there.below(7), silent.below(7)) == (10_080, 30, 10_020)
     assert [one.id for one in named] == [f"z/{number:05}" for number in range(20)]
-    assert len(queries.fallen_silent(7, HEAD, NOW, most=4)) == 4
+    assert len(queries.list_silent_instances(7, HEAD, NOW, most=4)) == 4
 
 
 @settings(max_examples=25)
@@ -129,11 +129,11 @@ def test_counts_and_names_agree_with_asking_each_instance(
     for number, (applied, epoch, ago) in enumerate(instances):
         said(f"a/{number:02}", applied, ago, epoch).save()
 
-    there, silent = queries.tally(HEAD, NOW)
+    there, silent = queries.count_versions(HEAD, NOW)
 
     for counted, named, ago in (
-        (there, queries.behind(version, HEAD, NOW, most=99), 0),
-        (silent, queries.fallen_silent(version, HEAD, NOW, most=99), 31),
+        (there, queries.list_lagging_instances(version, HEAD, NOW, most=99), 0),
+        (silent, queries.list_silent_instances(version, HEAD, NOW, most=99), 31),
     ):
         lagging = {
             f"a/{number:02}"
@@ -218,11 +218,11 @@ def test_an_acknowledgement_of_what_was_never_published_counts_for_nothing() -> 
 
 
 def test_no_changes_are_no_question() -> None:
-    assert queries.delays(EPOCH, []) == {}
+    assert queries.load_delays(EPOCH, []) == {}
 
 
 def entry(calls: int, blocked: int, ago: timedelta = timedelta(0)) -> dict[str, object]:
-    return rates.counted(None, calls - blocked, blocked, NOW - ago)
+    return rates.add_calls(None, calls - blocked, blocked, NOW - ago)
 
 
 def test_callers_are_the_busiest_first_and_all_are_counted() -> None:
@@ -232,7 +232,7 @@ def test_callers_are_the_busiest_first_and_all_are_counted() -> None:
         )
     Instance.objects.create(id="c/1", service="c", checks={"segment:y": entry(60, 0)})
 
-    found, total = queries.callers("segment:x", NOW, most=2)
+    found, total = queries.list_callers("segment:x", NOW, most=2)
 
     assert [one.id for one in found] == ["a/2", "a/1"]
     assert total == 3
@@ -245,7 +245,7 @@ def test_callers_of_any_switch_are_one_row_per_instance() -> None:
     Instance.objects.create(id="a/1", service="a", checks=checks)
     Instance.objects.create(id="a/2", service="a")
 
-    found, total = queries.callers(None, NOW)
+    found, total = queries.list_callers(None, NOW)
 
     assert total == 1
     assert found[0].calls_per_second == 3
@@ -258,8 +258,8 @@ def test_callers_silent_for_longer_than_asked_are_left_out() -> None:
         id="a/1", service="a", checks={"segment:x": entry(60, 0, timedelta(minutes=61))}
     )
 
-    assert queries.callers("segment:x", NOW) == ([], 0)
-    found, total = queries.callers("segment:x", NOW, within=timedelta(hours=2))
+    assert queries.list_callers("segment:x", NOW) == ([], 0)
+    found, total = queries.list_callers("segment:x", NOW, within=timedelta(hours=2))
     assert (total, found[0].calls_per_second) == (1, 0)
 
 
@@ -267,7 +267,7 @@ def test_callers_silent_for_longer_than_asked_are_left_out() -> None:
 def test_a_switch_that_nobody_checks_has_no_callers(switch: str) -> None:
     Instance.objects.create(id="a/1", service="a", checks={"segment:x": entry(60, 0)})
 
-    assert queries.callers(switch, NOW) == ([], 0)
+    assert queries.list_callers(switch, NOW) == ([], 0)
 
 
 @pytest.mark.slow
@@ -282,13 +282,13 @@ def test_ten_thousand_instances_are_answered_in_reasonable_time() -> None:
             " FROM generate_series(5, 7) v, generate_series(0, 9999) n",
             [EPOCH, NOW],
         )
-    changes = [Change(f"segment:s{number}", 5, NOW) for number in range(20)]
+    changes = [PublishedChange(f"segment:s{number}", 5, NOW) for number in range(20)]
     began = time.monotonic()
 
-    there, _ = queries.tally(HEAD, NOW)
-    one, one_total = queries.callers("segment:s3", NOW)
-    any_, any_total = queries.callers(None, NOW)
-    delays = queries.delays(EPOCH, changes)
+    there, _ = queries.count_versions(HEAD, NOW)
+    one, one_total = queries.list_callers("segment:s3", NOW)
+    any_, any_total = queries.list_callers(None, NOW)
+    delays = queries.load_delays(EPOCH, changes)
 
     took = time.monotonic() - began
     print(f"10,000 instances: {took:.2f} s for counts, callers, all callers and 20 changes")

@@ -18,7 +18,7 @@ calls = st.tuples(moments, st.integers(0, 50), st.integers(0, 50))
 def entry_of(events: list[tuple[datetime, int, int]]) -> dict[str, object]:
     entry = None
     for at, allowed, blocked in events:
-        entry = rates.counted(entry, allowed, blocked, at)
+        entry = rates.add_calls(entry, allowed, blocked, at)
     assert entry is not None
     return json.loads(json.dumps(entry))
 
@@ -58,7 +58,7 @@ def test_calls_in_any_order_add_up(
 
     assert entry["allowed"] == sum(a for _, a, _ in events)
     assert entry["blocked"] == sum(b for _, _, b in events)
-    assert rates.seen(entry) == max(at for at, _, _ in events)
+    assert rates.last_seen(entry) == max(at for at, _, _ in events)
     assert entry["minute"] == max(int(at.timestamp() // 60) for at, _, _ in events)
 
 
@@ -68,7 +68,7 @@ def test_calls_over_a_time_never_seem_faster_than_they_were(
 ) -> None:
     since = at - timedelta(seconds=seconds)
 
-    entry = rates.counted(None, allowed, blocked, at, since)
+    entry = rates.add_calls(None, allowed, blocked, at, since)
 
     true = (allowed + blocked) / max(seconds, 60)
     assert rates.per_second(entry, at) <= true + 2 / 60
@@ -76,30 +76,30 @@ def test_calls_over_a_time_never_seem_faster_than_they_were(
 
 
 def test_an_hour_of_calls_told_at_once_is_their_even_rate() -> None:
-    entry = rates.counted(None, 36_000, 3_600, NOON, NOON - timedelta(hours=1))
+    entry = rates.add_calls(None, 36_000, 3_600, NOON, NOON - timedelta(hours=1))
 
     assert rates.per_second(entry, NOON) == pytest.approx(11, abs=0.1)
     assert rates.blocked_per_second(entry, NOON) == pytest.approx(1, abs=0.1)
 
 
 def test_two_silent_minutes_are_a_rate_of_zero() -> None:
-    entry = rates.counted(None, 600, 0, NOON)
+    entry = rates.add_calls(None, 600, 0, NOON)
 
     assert rates.per_second(entry, NOON + timedelta(seconds=119.9)) > 0
     assert rates.per_second(entry, NOON + timedelta(seconds=120)) == 0
 
 
 def test_counts_stop_where_json_readers_do() -> None:
-    entry = rates.counted(None, rates.MAX_CALLS, rates.MAX_CALLS, NOON)
-    entry = rates.counted(entry, rates.MAX_CALLS, 1, NOON)
+    entry = rates.add_calls(None, rates.MAX_CALLS, rates.MAX_CALLS, NOON)
+    entry = rates.add_calls(entry, rates.MAX_CALLS, 1, NOON)
 
     assert {entry["allowed"], entry["blocked"], entry["now"]} == {rates.MAX_CALLS}
 
 
 def test_counting_leaves_the_entry_it_was_given_alone() -> None:
-    first = rates.counted(None, 1, 1, NOON)
+    first = rates.add_calls(None, 1, 1, NOON)
     kept = dict(first)
 
-    rates.counted(first, 5, 5, NOON + timedelta(minutes=1))
+    rates.add_calls(first, 5, 5, NOON + timedelta(minutes=1))
 
     assert first == kept

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from controlplane.core.actors import Actor, system
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.jobs import control, engine, kinds
 from controlplane.core.jobs.claims import LEASE
@@ -19,7 +19,7 @@ MINUTE = timedelta(minutes=1)
 DAY = timedelta(days=1)
 LEASE_OVER = LEASE + SECOND
 KIND, TICK = "test", "test.turn"
-ACTOR = system("test")
+ACTOR = system_actor("test")
 
 
 class Died(BaseException):

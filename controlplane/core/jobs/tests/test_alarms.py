@@ -7,7 +7,7 @@ from controlplane.core.jobs import alarms, figures
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.jobs.stepwise import StepKind, StepPassed
 from controlplane.core.jobs.tests.house import DAY, NOW, SECOND, begin, ended, list_messages
-from controlplane.core.outbox import rendering
+from controlplane.core.outbox import renderer
 from controlplane.core.outbox.escalation import Escalation
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("somewhere")]
@@ -46,7 +46,7 @@ def test_a_step_that_fails_more_than_three_times_in_ten_is_told():
 
     (call,) = Escalation.objects.all()
     assert (call.subject, call.severity) == ("jobs:failures:test:make", "warning")
-    notice = rendering.render(call.event, call.facts)
+    notice = renderer.render(call.event, call.facts)
     assert notice.title == ("The step make of Test job failed 4 of 11 times in 24 h (30 % at most)")
     assert notice.path == "/jobs/?kind=test"
     assert alarms.update_alarms(NOW) == 0
@@ -80,7 +80,7 @@ def test_it_is_over_well_below_the_limit_and_not_just_below():
     assert ringing() == set()
     (message,) = list_messages("jobs.alarm_over")
     assert message.subject == "jobs:failures:test:make"
-    assert rendering.render(message.event, message.payload).title.startswith("Over: The step make")
+    assert renderer.render(message.event, message.payload).title.startswith("Over: The step make")
 
 
 def test_it_is_over_when_nothing_ended_for_a_day():
@@ -183,9 +183,9 @@ def test_a_checkpoint_above_ten_kilobytes_is_told_while_its_job_lives():
 
 
 def test_the_tick_is_registered():
-    assert ticks.registered()["jobs.alarms"].seconds == 60
-    assert ticks.registered()["jobs.watch"].seconds == 15
-    assert (ticks.registered()["jobs.turn"].seconds, ticks.registered()["jobs.turn"].queue) == (
+    assert ticks.list_ticks()["jobs.alarms"].seconds == 60
+    assert ticks.list_ticks()["jobs.watch"].seconds == 15
+    assert (ticks.list_ticks()["jobs.turn"].seconds, ticks.list_ticks()["jobs.turn"].queue) == (
         1,
         "jobs",
     )

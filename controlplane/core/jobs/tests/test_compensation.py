@@ -18,7 +18,7 @@ from controlplane.core.jobs.tests.house import (
     list_messages,
     turn,
 )
-from controlplane.core.outbox import rendering
+from controlplane.core.outbox import renderer
 from controlplane.core.outbox.escalation import Escalation
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("somewhere")]
@@ -64,7 +64,7 @@ def test_a_job_that_fails_takes_back_what_it_did_the_last_first(given, undone):
     assert (job.state, job.compensated_at, job.next_at) == ("failed", NOW, None)
     assert audited() == ["job.failed"]
     (message,) = list_messages("job.failed")
-    notice = rendering.render(message.event, message.payload)
+    notice = renderer.render(message.event, message.payload)
     assert notice.title == f"Test job {job.pk} has failed; what it did is taken back"
     assert ("Why", "ValueError: three went wrong") in notice.lines
     assert turn(NOW + MINUTE) == 0

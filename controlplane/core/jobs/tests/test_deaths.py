@@ -6,7 +6,7 @@ The worker dies in the probe of each point in turn, by something that no handler
 import pytest
 from django.db import transaction
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.jobs import effects
@@ -31,7 +31,9 @@ def inside(turn, step, now, probe):
             effects.record_effect(turn.job, "publish", now=now)
             probe("inside.had")
             target = f"job:{turn.job.pk}"
-            audit.record(actor=system("test"), action="test.published", target=target, now=now)
+            audit.record(
+                actor=system_actor("test"), action="test.published", target=target, now=now
+            )
         probe("inside.written")
     probe("inside.committed")
     return StepPassed()

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import MODEL_BACKEND, person
 from controlplane.core.jobs import control, kinds
@@ -45,7 +45,7 @@ def begun(subject="segment:finance", **changes):
         subject=subject,
         steps=[control.PlannedStep("copy")],
         reason=WHY,
-        actor=system("tests"),
+        actor=system_actor("tests"),
         now=now,
         total=200,
     )

@@ -25,7 +25,7 @@ from controlplane.core.jobs.tests.house import (
     turn,
 )
 from controlplane.core.models import Tick
-from controlplane.core.outbox import rendering
+from controlplane.core.outbox import renderer
 from controlplane.core.outbox.escalation import Escalation
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("somewhere")]
@@ -60,7 +60,7 @@ def test_it_is_told_once_with_where_it_stood():
         stuck_jobs.escalate_stuck_jobs(LATER + count * 15 * SECOND)
 
     (message,) = list_messages("job.stuck")
-    notice = rendering.render(message.event, message.payload)
+    notice = renderer.render(message.event, message.payload)
     assert (message.severity, message.subject) == ("critical", f"job:{job.pk}")
     assert notice.title == f"Test job {job.pk} is stuck: nobody works on it"
     assert ("Last sign of life", "2026-11-21 02:11:00 UTC") in notice.lines

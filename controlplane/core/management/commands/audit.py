@@ -1,4 +1,4 @@
-"""`manage.py audit`: verify, export and anchor the audit trail, here or offline from an export."""
+"""`manage.py audit`: verify, export and anchor the audit trail, or verify an export offline."""
 
 import csv
 import json
@@ -32,13 +32,15 @@ class Command(ShellCommand):
         getattr(self, options["command"])(options)
 
     def verify(self, options: dict[str, Any]) -> None:
-        given = _anchors(options["anchor"])
+        anchors_given = _parse_anchors(options["anchor"])
         file: Path | None = options["file"]
         known = {} if file else services.find_recorded_heads()
-        if contradicted := sorted(id for id in given.keys() & known if given[id] != known[id]):
+        if contradicted := sorted(
+            id for id in anchors_given.keys() & known if anchors_given[id] != known[id]
+        ):
             self.fail(f"row {contradicted[0]}: the given anchor differs from the recorded hash")
-        anchors = {**known, **given}
-        verdict = chain.verify(_read(file) if file else services.read_trail(), anchors)
+        anchors = {**known, **anchors_given}
+        verdict = chain.verify(_read_export(file) if file else services.read_trail(), anchors)
         if not verdict.intact:
             self.fail(f"row {verdict.bad_id}: {verdict.problem}")
         self.line(f"intact: {verdict.rows} rows, head {verdict.head_id}:{verdict.head_hash}")
@@ -63,9 +65,9 @@ class Command(ShellCommand):
         self.line(f"{entry.id}:{entry.hash}")
 
 
-def _anchors(given: list[str]) -> dict[int, str]:
+def _parse_anchors(anchors_given: list[str]) -> dict[int, str]:
     anchors = {}
-    for text in given:
+    for text in anchors_given:
         number, _, digest = text.partition(":")
         if not (number.isascii() and number.isdigit() and len(digest) == 64):
             raise InvalidInput({"--anchor": [f"{text!r} is not ID:HASH."]})
@@ -73,7 +75,7 @@ def _anchors(given: list[str]) -> dict[int, str]:
     return anchors
 
 
-def _read(path: Path) -> Iterator[dict[str, Any]]:
+def _read_export(path: Path) -> Iterator[dict[str, Any]]:
     try:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, 1):

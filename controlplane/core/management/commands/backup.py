@@ -14,7 +14,7 @@ from controlplane.core.backup.restore import restore
 from controlplane.core.clock import db_now
 from controlplane.core.shell import ShellCommand, shell_actor
 
-LOST = (
+OTHER_KEY = (
     "SECRET_KEY is another than when this backup was made. What it had encrypted or signed is lost:"
     " second factors (people set up new ones), single sign-on under way, links in e-mails, and the"
     " signed copies on the data planes' disks. Put the old SECRET_KEY back if you still have it."
@@ -46,44 +46,49 @@ class Command(ShellCommand):
             getattr(self, f"_{options['command']}")(options["file"])
 
     def _create(self, path: Path) -> None:
-        said = creation.create(path.absolute(), settings.ENV.database.owner_url)
+        manifest = creation.create(path.absolute(), settings.ENV.database.owner_url)
         with transaction.atomic():
             audit.record(
                 actor=shell_actor(),
                 action="backup.created",
                 target="backup",
-                after={"sha256": said.sha256, "size": said.size, "audit_head": said.audit_head},
+                after={
+                    "sha256": manifest.sha256,
+                    "size": manifest.size,
+                    "audit_head": manifest.audit_head,
+                },
                 now=db_now(),
             )
-        self._show(said)
+        self._show(manifest)
         self.stderr.write("Keep SECRET_KEY, in another place than this file: it is not in it.")
 
     def _check(self, path: Path) -> None:
-        said = file.read_manifest(path)
-        self._show(said)
-        if unknown := said.unknown_here():
-            self.stderr.write(f"Made by a later release: it has {', '.join(unknown[:3])}.")
-        self._tell_of_key(said)
+        manifest = file.read_manifest(path)
+        self._show(manifest)
+        if missing := manifest.missing_migrations():
+            self.stderr.write(f"Made by a later release: it has {', '.join(missing[:3])}.")
+        self._warn_if_key_differs(manifest)
 
     def _restore(self, path: Path, *, over_fresh: bool) -> None:
         url = settings.ENV.database.owner_url
-        said = restore(
+        manifest = restore(
             path.absolute(),
             url,
             actor=shell_actor(),
             say=self.stderr.write,
             over_fresh=over_fresh,
         )
-        self._show(said)
-        self._tell_of_key(said)
+        self._show(manifest)
+        self._warn_if_key_differs(manifest)
 
-    def _show(self, said: Manifest) -> None:
-        self.line(f"taken     {said.taken_at}, {said.installation or 'without a name'}")
-        self.line(f"release   {said.product}, {len(said.migrations)} migrations")
-        self.line(f"published epoch {said.epoch}, version {said.version}")
-        self.line(f"audit     {said.audit_rows} rows, head {said.audit_head}:{said.audit_hash}")
-        self.line(f"dump      {said.size} bytes, SHA-256 {said.sha256}")
+    def _show(self, manifest: Manifest) -> None:
+        self.line(f"taken     {manifest.taken_at}, {manifest.installation or 'without a name'}")
+        self.line(f"release   {manifest.product}, {len(manifest.migrations)} migrations")
+        self.line(f"published epoch {manifest.epoch}, version {manifest.version}")
+        head = f"{manifest.audit_head}:{manifest.audit_hash}"
+        self.line(f"audit     {manifest.audit_rows} rows, head {head}")
+        self.line(f"dump      {manifest.size} bytes, SHA-256 {manifest.sha256}")
 
-    def _tell_of_key(self, said: Manifest) -> None:
-        if not said.is_of_this_key:
-            self.stderr.write(LOST)
+    def _warn_if_key_differs(self, manifest: Manifest) -> None:
+        if not manifest.matches_secret_key:
+            self.stderr.write(OTHER_KEY)

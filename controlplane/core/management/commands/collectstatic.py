@@ -11,7 +11,7 @@ from controlplane.core.http import document
 
 class Command(collectstatic.Command):
     def handle(self, **options: Any) -> str | None:
-        said = super().handle(**options)
+        summary = super().handle(**options)
         if not options["dry_run"]:
             document.write(Path(settings.STATIC_ROOT))
-        return said
+        return summary

@@ -1,4 +1,4 @@
-"""`manage.py config load DIR`: services, dependencies, channels and objectives from files."""
+"""`manage.py config load DIR`: load services, dependencies, channels and objectives from files."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -38,8 +38,8 @@ class Command(ShellCommand):
                 now=db_now(),
             )
         except InvalidInput as error:
-            for place, said in error.errors.items():
-                self.stderr.write(f"{place}: {' '.join(said)}")
+            for place, problems in error.errors.items():
+                self.stderr.write(f"{place}: {' '.join(problems)}")
             self.fail("Nothing was changed.")
             return
         except Conflict as error:

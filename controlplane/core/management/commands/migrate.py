@@ -1,7 +1,7 @@
-"""`manage.py migrate`, with a lock.
+"""`manage.py migrate`, under an advisory lock.
 
-It runs once at a time, refuses a database that a backup is being restored into, and reports a lock
-timeout in one line.
+Migrations run one process at a time and never during the restore of a backup. A lock timeout is
+reported in one line.
 """
 
 import time
@@ -29,10 +29,10 @@ WHERE pid <> pg_backend_pid() AND pid IN (
 )
 ORDER BY xact_start NULLS LAST LIMIT 3
 """
-"""The age is null without the right to see another login's sessions."""
+"""Query for sessions that hold table locks; the age is null without the right to see it."""
 MIGRATING_ALONE = 0x5317C8
-"""The advisory lock of the one process that migrates."""
-LOOK_SECONDS = 0.5
+"""Key of the advisory lock of the one process that migrates."""
+RETRY_SECONDS = 0.5
 
 
 class Command(ShellCommand, migrate.Command):
@@ -40,60 +40,61 @@ class Command(ShellCommand, migrate.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            with _exclusively(self.stderr.write):
+            with _hold_locks(self.stderr.write):
                 super().handle(*args, **options)
         except OperationalError as error:
             if not isinstance(error.__cause__, LockNotAvailable):
                 raise
-            raise CommandError(_gave_up()) from error
+            raise CommandError(_lock_timeout_advice()) from error
 
 
 @contextmanager
-def _exclusively(say: Callable[[str], None]) -> Iterator[None]:
-    """Keep other migrations and restores of a backup from beginning within.
+def _hold_locks(say: Callable[[str], None]) -> Iterator[None]:
+    """Hold the locks against other migrations and against restores of a backup.
 
-    Waits while another process migrates: Django would let both apply the same migration. Raises
-    CommandError while the tables of a backup are being restored.
+    Waits while another process migrates, because Django would let both apply the same migration.
+    Raises CommandError while a backup is being restored.
     """
     # A separate connection: after a failure, the migrating one can't be queried.
-    beside = threads.unpooled_connection()
+    lock_connection = threads.unpooled_connection()
     try:
-        if not _locked(beside, "pg_try_advisory_lock_shared", MIGRATING):
+        if not _try_lock(lock_connection, "pg_try_advisory_lock_shared", MIGRATING):
             raise CommandError(
                 "A backup is being restored into this database. Wait until that is done, then try"
                 " again."
             )
-        if not _locked(beside, "pg_try_advisory_lock", MIGRATING_ALONE):
+        if not _try_lock(lock_connection, "pg_try_advisory_lock", MIGRATING_ALONE):
             say("Another process is migrating this database. Waiting until it is done…")
-            # No statement that waits: an index is built concurrently once none is older than it.
-            while not _locked(beside, "pg_try_advisory_lock", MIGRATING_ALONE):
-                time.sleep(LOOK_SECONDS)
+            # Polls, because the snapshot of a waiting statement would block the other process's
+            # concurrent index builds.
+            while not _try_lock(lock_connection, "pg_try_advisory_lock", MIGRATING_ALONE):
+                time.sleep(RETRY_SECONDS)
         yield
     finally:
-        beside.close()
+        lock_connection.close()
 
 
-def _locked(beside: BaseDatabaseWrapper, function: str, lock: int) -> bool:
-    with beside.cursor() as cursor:
+def _try_lock(lock_connection: BaseDatabaseWrapper, function: str, lock: int) -> bool:
+    with lock_connection.cursor() as cursor:
         cursor.execute(f"SELECT {function}(%s)", [lock])
         return bool(cursor.fetchone()[0])
 
 
-def _gave_up() -> str:
-    """Return advice for a lock timeout, with the current lock holders."""
-    # Beside the one that failed, which may still be in its transaction.
+def _lock_timeout_advice() -> str:
+    """Return advice after a lock timeout, with the current lock holders."""
+    # On a new connection: the failed one may still be in its transaction.
     with threads.own_connection(), connection.cursor() as cursor:
         cursor.execute("SELECT current_setting('lock_timeout')")
-        (patience,) = cursor.fetchone()
+        (timeout,) = cursor.fetchone()
         cursor.execute(HOLDERS)
-        found = [_named(*row) for row in cursor.fetchall()]
-    who = f" Just now tables are held by {', '.join(found)}." if found else ""
+        holders = [_describe_holder(*row) for row in cursor.fetchall()]
+    who = f" Just now tables are held by {', '.join(holders)}." if holders else ""
     return (
-        f"The last migration named above gave up: others held a table of it for {patience}, and"
+        f"The last migration named above gave up: others held a table of it for {timeout}, and"
         f" nobody is to wait behind it. It is undone, those before it stay.{who} Run it again."
     )
 
 
-def _named(pid: int, application: str, seconds: int | None) -> str:
+def _describe_holder(pid: int, application: str, seconds: int | None) -> str:
     since = "" if seconds is None else f", for {seconds} s"
     return f"process {pid} ({application or 'unnamed'}{since})"

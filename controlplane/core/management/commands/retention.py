@@ -1,4 +1,4 @@
-"""`manage.py retention`: retention periods, row counts, and rows due for deletion."""
+"""`manage.py retention`: show retention periods, row counts and rows due for deletion."""
 
 from argparse import ArgumentParser
 from datetime import datetime, timedelta
@@ -10,62 +10,62 @@ from django.db import transaction
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
 from controlplane.core.retention import RETENTION_RULES, RetentionRule, table_sizes
-from controlplane.core.retention.rules import PERMANENT_TABLES, period_errors
+from controlplane.core.retention.rules import PERMANENT_TABLES, find_period_errors
 from controlplane.core.shell import ShellCommand
-from controlplane.core.ticks import registered
+from controlplane.core.ticks import list_ticks
 
 
 class Command(ShellCommand):
     help = "Show what is kept for how long. Ticks delete what is due; KEPT_DAYS changes how long."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        doing = parser.add_mutually_exclusive_group()
-        doing.add_argument("--dry-run", action="store_true", help="only what would go now")
-        doing.add_argument("--now", action="store_true", help="have the ticks delete it now")
+        actions = parser.add_mutually_exclusive_group()
+        actions.add_argument("--dry-run", action="store_true", help="only what would go now")
+        actions.add_argument("--now", action="store_true", help="have the ticks delete it now")
         parser.add_argument("--only", metavar="NAME", help="one rule")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if found := period_errors(settings.KEPT_DAYS):
-            raise InvalidInput({"KEPT_DAYS": found})
-        chosen = _chosen(options["only"])
+        if result := find_period_errors(settings.KEPT_DAYS):
+            raise InvalidInput({"KEPT_DAYS": result})
+        rules = _select_rules(options["only"])
         now = db_now()
         if options["now"]:
-            for tick in sorted({rule.tick for rule in chosen}):
-                self.line(f"{tick}: {registered()[tick].function(now)} deleted")
+            for tick in sorted({rule.tick for rule in rules}):
+                self.line(f"{tick}: {list_ticks()[tick].function(now)} deleted")
             return
-        due = sum(self._show(rule, now, only_due=options["dry_run"]) for rule in chosen)
+        due = sum(self._show(rule, now, only_due=options["dry_run"]) for rule in rules)
         if options["dry_run"]:
             self.line(f"{due} rows would go now.")
         elif not options["only"]:
-            self._show_lasting()
+            self._show_permanent()
 
     def _show(self, rule: RetentionRule, now: datetime, *, only_due: bool) -> int:
         with transaction.atomic():
             table_sizes.allow_slow_counts()
-            found = table_sizes.measure(rule, now)
-        if only_due and not found.due:
+            result = table_sizes.measure_table(rule, now)
+        if only_due and not result.due:
             return 0
-        oldest = f"{found.oldest:%Y-%m-%d}" if found.oldest else "-"
+        oldest = f"{result.oldest:%Y-%m-%d}" if result.oldest else "-"
         self.line(
-            f"{rule.name:26} {_span(rule.effective_period):>9} {found.rows:>9} rows"
-            f"  oldest {oldest:10} {found.due:>8} due  {rule.table}"
+            f"{rule.name:26} {_format_period(rule.effective_period):>9} {result.rows:>9} rows"
+            f"  oldest {oldest:10} {result.due:>8} due  {rule.table}"
         )
-        return found.due
+        return result.due
 
-    def _show_lasting(self) -> None:
+    def _show_permanent(self) -> None:
         for _, table in sorted(PERMANENT_TABLES.items()):
             self.line(
                 f"{table.model:36} lasting {table_sizes.count_rows(table):>9} rows  {table.why}"
             )
 
 
-def _chosen(name: str | None) -> list[RetentionRule]:
+def _select_rules(name: str | None) -> list[RetentionRule]:
     if name is not None and name not in RETENTION_RULES:
         raise InvalidInput({"--only": [f"There is no rule {name}."]})
     return [RETENTION_RULES[key] for key in ([name] if name else sorted(RETENTION_RULES))]
 
 
-def _span(kept: timedelta) -> str:
-    if kept.seconds or not kept:
-        return f"{round(kept.total_seconds() / 3600)} h"
-    return f"{kept.days} d"
+def _format_period(period: timedelta) -> str:
+    if period.seconds or not period:
+        return f"{round(period.total_seconds() / 3600)} h"
+    return f"{period.days} d"

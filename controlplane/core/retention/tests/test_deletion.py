@@ -90,7 +90,7 @@ def test_no_more_than_asked_goes_and_the_rest_is_counted_as_due():
 
     assert retention.purge([ESCALATIONS], NOW, at_once=2, most=3) == 3
 
-    found = table_sizes.measure(ESCALATIONS, NOW)
+    found = table_sizes.measure_table(ESCALATIONS, NOW)
     assert (found.rows, found.due) == (2, 2)
     assert found.oldest == Escalation.objects.earliest("opened_at").opened_at
 

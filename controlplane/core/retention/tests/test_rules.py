@@ -7,7 +7,7 @@ from django.apps import apps
 from django.core.management import CommandError, call_command
 
 from controlplane.core import ticks
-from controlplane.core.checks import kept_days_are_within_bounds
+from controlplane.core.checks import check_retention_periods
 from controlplane.core.retention.rules import PERMANENT_TABLES, RETENTION_RULES, ruled_models
 from controlplane.core.retention.table_sizes import models_without_rule
 
@@ -34,7 +34,7 @@ def test_no_model_has_both_and_each_exists():
 
 def test_each_rule_names_a_tick_that_runs():
     for rule in RETENTION_RULES.values():
-        assert rule.tick in ticks.registered(), rule.name
+        assert rule.tick in ticks.list_ticks(), rule.name
 
 
 def test_proof_is_never_ruled():
@@ -70,7 +70,7 @@ def test_chosen_days_count_within_the_bounds_only(settings):
 def test_wrong_days_are_an_error_of_check_and_of_the_command(settings, chosen, said):
     settings.KEPT_DAYS = chosen
 
-    (error,) = kept_days_are_within_bounds()
+    (error,) = check_retention_periods()
 
     assert said in error.msg
     with pytest.raises(CommandError, match="KEPT_DAYS"):
@@ -80,4 +80,4 @@ def test_wrong_days_are_an_error_of_check_and_of_the_command(settings, chosen, s
 def test_right_days_are_none(settings):
     settings.KEPT_DAYS = {"messages": 8}
 
-    assert kept_days_are_within_bounds() == []
+    assert check_retention_periods() == []

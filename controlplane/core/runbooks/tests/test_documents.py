@@ -9,7 +9,7 @@ PLAIN = "---\ntitle: A title\n---\n## At once\n"
 
 
 def read(front, slug="it"):
-    return documents.read(slug, f"---\n{front}\n---\n## At once\n")
+    return documents.parse_runbook(slug, f"---\n{front}\n---\n## At once\n")
 
 
 def test_front_matter_and_text_are_taken_apart():
@@ -40,21 +40,21 @@ def test_front_matter_and_text_are_taken_apart():
 )
 def test_what_is_no_runbook_is_refused_and_named(text):
     with pytest.raises(documents.InvalidRunbook, match=r"^it: "):
-        documents.read("it", text)
+        documents.parse_runbook("it", text)
 
 
 @pytest.mark.parametrize("slug", ["", "Upper", "a_b", "../etc", "a--b"])
 def test_name_of_a_file_must_do_as_an_address(slug):
     with pytest.raises(documents.InvalidRunbook):
-        documents.read(slug, PLAIN)
+        documents.parse_runbook(slug, PLAIN)
 
 
 def test_every_field_of_a_pattern_must_fit():
     one = read("title: x\nalerts: [{service: core, name: 'api-*'}]")
 
-    assert documents.best([one], asked(service="core", name="api-availability")) is one
-    assert documents.best([one], asked(service="core", name="batch")) is None
-    assert documents.best([one], asked(service="oracle", name="api-availability")) is None
+    assert documents.find_best([one], asked(service="core", name="api-availability")) is one
+    assert documents.find_best([one], asked(service="core", name="batch")) is None
+    assert documents.find_best([one], asked(service="oracle", name="api-availability")) is None
 
 
 def test_pattern_that_says_more_wins_and_a_word_wins_over_a_star():
@@ -62,12 +62,14 @@ def test_pattern_that_says_more_wins_and_a_word_wins_over_a_star():
     some = read("title: b\nalerts: [{subject: '*->openai'}]")
     this = read("title: c\nalerts: [{subject: 'oracle->openai'}]")
 
-    found = documents.best([anything, some, this], asked("oracle", subject="oracle->openai"))
-    other = documents.best([anything, some, this], asked("vision", subject="vision->openai"))
+    found = documents.find_best([anything, some, this], asked("oracle", subject="oracle->openai"))
+    other = documents.find_best([anything, some, this], asked("vision", subject="vision->openai"))
 
     assert found is this
     assert other is some
-    assert documents.best([anything, some, this], asked("oracle", subject="oracle")) is anything
+    assert (
+        documents.find_best([anything, some, this], asked("oracle", subject="oracle")) is anything
+    )
 
 
 def asked(service="", kind="", name="", subject=""):
@@ -75,7 +77,7 @@ def asked(service="", kind="", name="", subject=""):
 
 
 def test_the_ten_scenarios_are_there_in_order():
-    assert [one.number for one in library.every()][:10] == list(range(1, 11))
+    assert [one.number for one in library.list_runbooks()][:10] == list(range(1, 11))
 
 
 @pytest.mark.parametrize(
@@ -108,12 +110,12 @@ def test_the_ten_scenarios_are_there_in_order():
     ],
 )
 def test_an_alert_leads_to_its_runbook(alert, slug):
-    assert runbooks.about(**alert) == slug
+    assert runbooks.find_slug(**alert) == slug
 
 
 def test_no_runbook_has_no_address():
-    assert runbooks.path("") == ""
-    assert runbooks.path("redis-down") == "/runbooks/redis-down/"
+    assert runbooks.page_path("") == ""
+    assert runbooks.page_path("redis-down") == "/runbooks/redis-down/"
 
 
 @pytest.mark.parametrize(
@@ -123,5 +125,5 @@ def test_no_runbook_has_no_address():
 def test_messages_lead_to_the_console_if_it_is_known_where_that_is(settings, console, address):
     settings.PUBLIC_URL = console
 
-    assert runbooks.address("redis-down") == f"{address}/runbooks/redis-down/"
-    assert runbooks.address("") == ""
+    assert runbooks.link_address("redis-down") == f"{address}/runbooks/redis-down/"
+    assert runbooks.link_address("") == ""

@@ -30,12 +30,12 @@ def shown(viewer):
 def test_every_runbook_is_listed_with_its_symptoms(shown):
     html = shown("/runbooks/")
 
-    for one in library.every():
+    for one in library.list_runbooks():
         assert f'href="/runbooks/{one.slug}/"' in html
     assert "OutboxBacklog" in html
 
 
-@pytest.mark.parametrize("slug", [one.slug for one in library.every()])
+@pytest.mark.parametrize("slug", [one.slug for one in library.list_runbooks()])
 def test_every_runbook_has_a_page_whose_links_lead_somewhere(shown, slug):
     html = shown(f"/runbooks/{slug}/")
 

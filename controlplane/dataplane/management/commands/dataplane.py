@@ -7,7 +7,7 @@ from django.conf import settings
 
 from controlplane.core.shell import ShellCommand
 from controlplane.processes import command_lines, login
-from controlplane.processes.exec_command import become, free_address, number
+from controlplane.processes.exec_command import free_address, replace_process, whole_number
 
 
 class Command(ShellCommand):
@@ -18,10 +18,10 @@ class Command(ShellCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="the address to listen on")
-        parser.add_argument("--port", type=number(1, 65535), default=8001)
+        parser.add_argument("--port", type=whole_number(1, 65535), default=8001)
         parser.add_argument(
             "--workers",
-            type=number(1, 64),
+            type=whole_number(1, 64),
             default=1,
             help="processes on the port, each following the database by itself",
         )
@@ -30,4 +30,4 @@ class Command(ShellCommand):
         port, workers = options["port"], options["workers"]
         host = free_address(options["host"], port)
         login.check(settings.ENV)
-        become(command_lines.dataplane(host=host, port=port, workers=workers))
+        replace_process(command_lines.dataplane(host=host, port=port, workers=workers))

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from controlplane.core import ticks
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.attention import services as overview
 from controlplane.core.escalations import services as escalation
-from controlplane.core.outbox import rendering
+from controlplane.core.outbox import renderer
 from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage, Pace
 from controlplane.notify.delivery import attention, backlog, report_sections
@@ -50,7 +50,7 @@ def test_a_thousand_is_not_too_many_and_one_more_is():
 
     alarm = Escalation.objects.get()
     assert (alarm.severity, alarm.event) == ("critical", "outbox.backlog")
-    notice = rendering.render(alarm.event, alarm.facts)
+    notice = renderer.render(alarm.event, alarm.facts)
     assert "1001 messages" in notice.title
     assert notice.path == "/deliveries/?state=pending"
     assert any("2026-11-21 02:10:00 UTC" in text for _, text in notice.lines)
@@ -96,7 +96,7 @@ def test_a_backlog_is_critical_until_somebody_knows_of_it_and_then_still_waits()
     assert [(one.severity, one.since) for one in shown] == [("critical", NOW)]
     assert "Told so far: nobody" in shown[0].detail
 
-    escalation.acknowledge(subject="outbox:backlog", actor=system("test"), now=NOW)
+    escalation.acknowledge(subject="outbox:backlog", actor=system_actor("test"), now=NOW)
 
     (one,) = attention.backlogged(NOW)
     assert "1,001" in one.title
@@ -185,5 +185,5 @@ def test_a_quiet_week_is_a_good_one():
 
 
 def test_the_tick_is_registered():
-    assert ticks.registered()["outbox.backlog"].seconds == 60
+    assert ticks.list_ticks()["outbox.backlog"].seconds == 60
     assert ticks.run("outbox.backlog", "test") == OutboxMessage.objects.count() == 0

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection, transaction
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from controlplane.notify.delivery import claims, digests, retries
@@ -148,7 +148,7 @@ def test_a_digest_that_is_given_up_fails_its_members_and_its_retry_saves_them(by
     assert f"message {digest.pk}" in member.last_error
     by_bot.always = "ok"
 
-    retries.retry(message_id=digest.pk, actor=system("test"), now=db_now())
+    retries.retry(message_id=digest.pk, actor=system_actor("test"), now=db_now())
     deliver()
 
     assert set(states()) == {"sent"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.core.actors import Actor, system
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, NotFound
@@ -18,7 +18,7 @@ pytestmark = [
 
 
 def retry(message_id, actor=None):
-    return retries.retry(message_id=message_id, actor=actor or system("test"), now=db_now())
+    return retries.retry(message_id=message_id, actor=actor or system_actor("test"), now=db_now())
 
 
 def test_a_failed_message_has_all_its_attempts_again_and_its_numbers_go_on(by_bot):

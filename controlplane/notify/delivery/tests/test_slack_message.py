@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from controlplane.core.message_templates import MESSAGE_TEMPLATES
-from controlplane.core.outbox import rendering
+from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.transports.slack import transport as slack
 from controlplane.notify.transports.slack.blocks import head, reply
@@ -149,7 +149,7 @@ def test_what_is_cut_off_is_no_half_of_an_escaped_letter():
 def test_a_fact_is_taken_for_a_time_by_its_name_only():
     facts = {"format": "20261121", "chat": "2026-11-21", "since_at": "2026-11-21T02:11:00Z"}
 
-    lines = dict(rendering.render("an.event_of_tomorrow", facts).lines)
+    lines = dict(renderer.render("an.event_of_tomorrow", facts).lines)
 
     assert lines["format"] == "20261121"
     assert lines["chat"] == "2026-11-21"

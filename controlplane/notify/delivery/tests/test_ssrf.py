@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from controlplane.core.egress_guard import guard, name_resolution
-from controlplane.core.egress_guard.allowed_networks import WEBHOOKS, is_public
-from controlplane.core.egress_guard.failures import Refused, Unresolved
+from controlplane.core.egress_guard.allowed_networks import WEBHOOKS, UrlRefused, is_public
+from controlplane.core.egress_guard.name_resolution import Unresolved
 from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
 from controlplane.notify.transports.outbound import post
 
@@ -227,7 +227,7 @@ def test_the_guard_stands_in_the_transport_itself():
     """The guard also applies to requests built by another client."""
     with (
         httpx.Client(transport=_Sync(GuardedTransport())) as client,
-        pytest.raises(Refused),
+        pytest.raises(UrlRefused),
     ):
         client.get("https://169.254.169.254/latest/")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from controlplane.core.clock import db_now
-from controlplane.core.outbox import rendering
+from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.delivery import claims, selection, superseding
 
@@ -58,8 +58,8 @@ def test_updates_that_waited_long_are_superseded_by_the_newest():
 
 
 def test_message_says_how_many_updates_were_left_out():
-    one = rendering.render("ramp.advanced", {"left_out": 1}).lines
-    many = rendering.render("switch.released", {"left_out": 1200}).lines
+    one = renderer.render("ramp.advanced", {"left_out": 1}).lines
+    many = renderer.render("switch.released", {"left_out": 1200}).lines
 
     assert one == (("Note", "1 earlier update left out"),)
     assert many == (("Note", "1,200 earlier updates left out"),)

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.escalations import services
 from controlplane.core.http.tests.callers import at_once
@@ -115,7 +115,7 @@ def test_acknowledging_while_the_tick_runs_loses_neither():
     now = db_now()
     fill("on-call", "kim@example.org")
     opened(now)
-    actor = system("test")
+    actor = system_actor("test")
 
     at_once(
         lambda: engine.advance(now),
@@ -174,7 +174,7 @@ def test_clock_stood_still_for_a_day_and_everybody_is_told_once(now, matrix):
 def test_acknowledged_is_quiet_for_24_hours_then_daily_until_closed(now, matrix):
     opened(now)
     engine.advance(now)
-    services.acknowledge(subject="episode:1", actor=system("test"), now=now + minutes(3))
+    services.acknowledge(subject="episode:1", actor=system_actor("test"), now=now + minutes(3))
     day = timedelta(days=1)
 
     for later in (minutes(5), minutes(60), day, day + minutes(2)):
@@ -262,7 +262,7 @@ def test_reminders_of_many_fall_into_one_a_day(now, matrix):
     engine.advance(now)
     for number in range(40):
         services.acknowledge(
-            subject=f"episode:{number}", actor=system("test"), now=now + minutes(10 * number)
+            subject=f"episode:{number}", actor=system_actor("test"), now=now + minutes(10 * number)
         )
     OutboxMessage.objects.all().delete()
 

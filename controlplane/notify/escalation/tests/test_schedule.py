@@ -42,7 +42,7 @@ def run(ladder, until, *, severity="critical", acknowledged=None, every=TURN, aw
     while now <= START + until:
         if acknowledged is not None and now >= START + acknowledged and not _known(standing):
             standing = replace(standing, acknowledged_at=now)
-            next_at = now + schedule.QUIET
+            next_at = now + schedule.QUIET_PERIOD
         present = any(begin <= now - START < end for begin, end in away)
         if next_at <= now and not present:
             verdict = schedule.judge(standing, ladder, now)

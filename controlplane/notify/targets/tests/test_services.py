@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from controlplane.accounts.models.people import User
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
@@ -60,7 +60,7 @@ def test_only_an_admin_changes_anything(role, now):
         with pytest.raises(Forbidden):
             call()
     with pytest.raises(Forbidden):
-        services.create(asked=Asked("x", "person"), actor=system("x"), now=now)
+        services.create(asked=Asked("x", "person"), actor=system_actor("x"), now=now)
 
 
 def test_names_of_any_script_are_kept_and_are_one_however_typed(now):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from controlplane.core.environment_variables import WrongVariable, checked_url
+from controlplane.core.environment_variables import WrongVariable, check_url
 
 VARIABLES = ("EMAIL_URL",)
 
@@ -36,7 +36,7 @@ def _mail_server(variables: Mapping[str, str]) -> EmailSettings:
     given = variables.get("EMAIL_URL", "")
     if not given:
         return EmailSettings("", 0, "", "", "", "")
-    parts = urlsplit(checked_url(given, "EMAIL_URL", {"smtp", "smtps"}))
+    parts = urlsplit(check_url(given, "EMAIL_URL", {"smtp", "smtps"}))
     host, options = parts.hostname or "", dict(parse_qsl(parts.query))
     if not host:
         raise WrongVariable("EMAIL_URL", "names no host")

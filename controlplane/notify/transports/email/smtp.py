@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from controlplane.core.egress_guard import name_resolution
-from controlplane.core.egress_guard.failures import Unresolved
+from controlplane.core.egress_guard.name_resolution import Unresolved
 from controlplane.notify.transports import connections
 from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
 

@@ -18,9 +18,9 @@ from django.core.validators import validate_email
 from django.utils.html import format_html, format_html_join
 
 from controlplane.core.console_urls import console_url
-from controlplane.core.outbox import late, rendering
+from controlplane.core.outbox import late, renderer
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.outbox.rendering import RenderedMessage
+from controlplane.core.outbox.renderer import RenderedMessage
 from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
 from controlplane.notify.transports.failures import PermanentFailure
 from controlplane.notify.transports.identity import stable_id, subject_id
@@ -74,7 +74,7 @@ def as_bytes(message: OutboxMessage, envelope: smtp.Envelope) -> bytes:
 
 def written(message: OutboxMessage, recipient: str) -> EmailMessage:
     """Return the mail: plain text, and the same as simple HTML."""
-    notice = rendering.render(message.event, late.facts(message))
+    notice = renderer.render(message.event, late.load_facts(message))
     name, sender = parseaddr(settings.EMAIL.sender)
     host = _idna(sender).rpartition("@")[2]
     mail = EmailMessage(policy=policy.SMTP)
@@ -128,7 +128,7 @@ def _who(name: str, address: str) -> Address:
 
 
 def _link(message: OutboxMessage, notice: RenderedMessage) -> tuple[str, str]:
-    buttons = rendering.buttons_for(message.event, message.payload)
+    buttons = renderer.buttons_for(message.event, message.payload)
     decides = not {"approve", "sign"}.isdisjoint(buttons)
     return TO_DECIDE if decides else TO_OPEN, console_url(notice.path)
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from controlplane.core.environment_variables import checked_url
+from controlplane.core.environment_variables import check_url
 
 VARIABLES = ("OPSGENIE_API_URL",)
 
@@ -11,4 +11,4 @@ VARIABLES = ("OPSGENIE_API_URL",)
 def read(variables: Mapping[str, str]) -> dict[str, Any]:
     """Return the setting `OPSGENIE_API_URL`: empty for Opsgenie's own addresses by region."""
     url = variables.get("OPSGENIE_API_URL", "").rstrip("/")
-    return {"OPSGENIE_API_URL": url and checked_url(url, "OPSGENIE_API_URL", {"http", "https"})}
+    return {"OPSGENIE_API_URL": url and check_url(url, "OPSGENIE_API_URL", {"http", "https"})}

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from controlplane.core.console_urls import console_url
 from controlplane.core.message_templates import incident_action_of
-from controlplane.core.outbox import rendering
+from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.models.targets import Target
 from controlplane.notify.transports import incidents
@@ -75,7 +75,7 @@ def request_of(message: OutboxMessage) -> tuple[str, Mapping[str, Any]]:
     """Return the path and the body of the request for a message."""
     action = incident_action_of(message.event)
     alias = incidents.incident_key(message)
-    rendered = rendering.render(message.event, message.payload)
+    rendered = renderer.render(message.event, message.payload)
     source = incidents.source()[:MAX_SOURCE_LENGTH]
     if action != "trigger":
         path = f"{PATH}/{quote(alias, safe='')}/{ACTIONS[action]}?identifierType=alias"

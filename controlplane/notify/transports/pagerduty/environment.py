@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from controlplane.core.environment_variables import checked_url
+from controlplane.core.environment_variables import check_url
 
 VARIABLES = ("PAGERDUTY_API_URL",)
 
@@ -11,4 +11,4 @@ VARIABLES = ("PAGERDUTY_API_URL",)
 def read(variables: Mapping[str, str]) -> dict[str, Any]:
     """Return the setting `PAGERDUTY_API_URL`: empty for PagerDuty's own addresses by region."""
     url = variables.get("PAGERDUTY_API_URL", "").rstrip("/")
-    return {"PAGERDUTY_API_URL": url and checked_url(url, "PAGERDUTY_API_URL", {"http", "https"})}
+    return {"PAGERDUTY_API_URL": url and check_url(url, "PAGERDUTY_API_URL", {"http", "https"})}

@@ -11,7 +11,7 @@ from django.conf import settings
 from controlplane.core.canonical import timestamp
 from controlplane.core.console_urls import console_url
 from controlplane.core.message_templates import incident_action_of
-from controlplane.core.outbox import rendering
+from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.models.targets import Target
 from controlplane.notify.transports import incidents
@@ -77,7 +77,7 @@ def event_of(message: OutboxMessage) -> dict[str, Any]:
     }
     if action != "trigger":
         return event
-    rendered = rendering.render(message.event, message.payload)
+    rendered = renderer.render(message.event, message.payload)
     if url := console_url(rendered.path):
         event["client_url"] = url
     event["payload"] = {

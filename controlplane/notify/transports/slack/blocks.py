@@ -7,9 +7,9 @@ from typing import Any
 
 from django.conf import settings
 
-from controlplane.core.outbox import rendering
+from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.outbox.rendering import RenderedMessage
+from controlplane.core.outbox.renderer import RenderedMessage
 
 MAX_HEADER_LENGTH = 150
 MAX_TEXT_LENGTH = 3000
@@ -55,7 +55,7 @@ BUTTONS = {
 
 def render(message: OutboxMessage) -> dict[str, Any]:
     """Return a message with all its lines, without buttons."""
-    notice = rendering.render(message.event, message.payload)
+    notice = renderer.render(message.event, message.payload)
     title = f"{notice.icon} [{_environment()}] {notice.title}"
     lines = _lines(notice)
     blocks: list[dict[str, Any]] = [{"type": "header", "text": _plain_text(title)}]
@@ -72,7 +72,7 @@ def head(message: OutboxMessage, latest: OutboxMessage) -> dict[str, Any]:
     """
     said = render(message)
     if latest is not message:
-        notice = rendering.render(latest.event, latest.payload)
+        notice = renderer.render(latest.event, latest.payload)
         line = escape(f"{notice.icon} {notice.title}")
         said["blocks"].insert(-1, {"type": "context", "elements": [_marked(line)]})
     if buttons := _buttons(message):
@@ -83,7 +83,7 @@ def head(message: OutboxMessage, latest: OutboxMessage) -> dict[str, Any]:
 
 def reply(message: OutboxMessage) -> dict[str, Any]:
     """Return a reply in a thread, shorter than the head above it."""
-    notice = rendering.render(message.event, message.payload)
+    notice = renderer.render(message.event, message.payload)
     text = "\n".join([f"*{escape(f'{notice.icon} {notice.title}')}*", *_lines(notice)])
     small = _small(message, notice.path)
     return {
@@ -92,7 +92,7 @@ def reply(message: OutboxMessage) -> dict[str, Any]:
             {"type": "section", "text": _marked(text)},
             {"type": "context", "elements": [_marked(small)]},
         ],
-        "reply_broadcast": rendering.is_broadcast(message.event, message.severity),
+        "reply_broadcast": renderer.is_broadcast(message.event, message.severity),
     }
 
 
@@ -129,7 +129,7 @@ def _buttons(message: OutboxMessage) -> list[dict[str, Any]]:
     """Return the buttons that have their facts; none if clicks can't be verified."""
     if not settings.SLACK.signing_secret:
         return []
-    names = rendering.buttons_for(message.event, message.payload)
+    names = renderer.buttons_for(message.event, message.payload)
     known = [name for name in names if name in BUTTONS]
     shown = [_button(name, message) for name in known if _is_whole(BUTTONS[name], message)]
     return [button for button in shown if len(button["value"]) <= MAX_VALUE_LENGTH]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controlplane.core.environment_variables import WrongVariable, checked_url
+from controlplane.core.environment_variables import WrongVariable, check_url
 
 VARIABLES = (
     "SLACK_BOT_TOKEN",
@@ -35,13 +35,13 @@ def read(variables: Mapping[str, str]) -> dict[str, Any]:
             "SLACK_CHANNEL", "SLACK_BOT_TOKEN is set, so name the channel to post to"
         )
     if webhook:
-        checked_url(webhook, "SLACK_WEBHOOK_URL", {"http", "https"})
+        check_url(webhook, "SLACK_WEBHOOK_URL", {"http", "https"})
     api_url = variables.get("SLACK_API_URL") or "https://slack.com/api"
     slack = SlackSettings(
         bot_token=token,
         channel=channel,
         webhook_url=webhook,
         signing_secret=variables.get("SLACK_SIGNING_SECRET", ""),
-        api_url=checked_url(api_url, "SLACK_API_URL", {"http", "https"}),
+        api_url=check_url(api_url, "SLACK_API_URL", {"http", "https"}),
     )
     return {"SLACK": slack}

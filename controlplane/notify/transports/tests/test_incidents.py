@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.escalations import services as escalation
 from controlplane.core.outbox import services
@@ -70,7 +70,7 @@ def test_escalation_is_acknowledged_and_closed_where_it_was_sent(pager):
     open_one()
     engine.advance(db_now())
 
-    escalation.acknowledge(subject=SUBJECT, actor=system("test"), now=db_now())
+    escalation.acknowledge(subject=SUBJECT, actor=system_actor("test"), now=db_now())
     escalation.close(subject=SUBJECT, now=db_now())
     escalation.close(subject=SUBJECT, now=db_now())
 

@@ -9,11 +9,11 @@ from django.core.management import call_command
 from django.db import connection
 
 from controlplane.core.clock import db_now
+from controlplane.core.encryption import SEALED_PREFIX
 from controlplane.core.http import document
 from controlplane.core.http.tests.callers import as_role, with_token
 from controlplane.core.outbox import services
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.sealing import SEALED_PREFIX
 from controlplane.notify.delivery import delivery
 from controlplane.notify.models.targets import Target
 from controlplane.notify.targets import naming

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from controlplane.core.environment_variables import networks
+from controlplane.core.environment_variables import read_networks
 
 VARIABLES = ("WEBHOOK_ALLOW",)
 
 
 def read(variables: Mapping[str, str]) -> dict[str, Any]:
     """Return the setting `WEBHOOK_ALLOW`: private networks that webhooks may call."""
-    return {"WEBHOOK_ALLOW": networks(variables, "WEBHOOK_ALLOW")}
+    return {"WEBHOOK_ALLOW": read_networks(variables, "WEBHOOK_ALLOW")}

@@ -19,7 +19,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.console_urls import console_url
 from controlplane.core.egress_guard.allowed_networks import WEBHOOKS
 from controlplane.core.egress_guard.guard import GuardedTransport
-from controlplane.core.outbox import rendering
+from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.models.targets import SECRET_PREFIX, Target
 from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
@@ -56,7 +56,7 @@ def send(message: OutboxMessage, *, transport: httpx.AsyncBaseTransport | None =
 
 def content(message: OutboxMessage) -> dict[str, Any]:
     """Return the body: the rendered message, and its facts."""
-    notice = rendering.render(message.event, message.payload)
+    notice = renderer.render(message.event, message.payload)
     return {
         "id": stable_id(message),
         "event": message.event,

@@ -1,4 +1,4 @@
-"""`manage.py serve …`: one process of the installation, as a container runs it."""
+"""`manage.py serve …`: run one process of the installation, as in a container."""
 
 import os
 from argparse import ArgumentParser
@@ -9,7 +9,7 @@ from django.conf import settings
 from controlplane import environment
 from controlplane.core.shell import ShellCommand
 from controlplane.processes import command_lines, login
-from controlplane.processes.exec_command import become, free_address, number
+from controlplane.processes.exec_command import free_address, replace_process, whole_number
 
 SERVERS = {"web": command_lines.web, "dataplane": command_lines.dataplane}
 PORT = 8000
@@ -26,12 +26,12 @@ class Command(ShellCommand):
         for role in SERVERS:
             server = roles.add_parser(role)
             server.add_argument("--host", default="0.0.0.0")  # noqa: S104 - a container's own
-            server.add_argument("--port", type=number(1, 65535), default=PORT)
-            server.add_argument("--workers", type=number(1, 64), default=1, help="processes")
+            server.add_argument("--port", type=whole_number(1, 65535), default=PORT)
+            server.add_argument("--workers", type=whole_number(1, 64), default=1, help="processes")
         for role in ("worker", "beat", "watchdog"):
             other = roles.add_parser(role)
             other.add_argument(
-                "--health-port", type=number(0, 65535), default=PORT, help="0: no probes"
+                "--health-port", type=whole_number(0, 65535), default=PORT, help="0: no probes"
             )
             if role == "worker":
                 other.add_argument("--queues", default="", help="only these, with commas between")
@@ -42,11 +42,11 @@ class Command(ShellCommand):
         if role in SERVERS:
             host = free_address(options["host"], options["port"])
             workers = options["workers"]
-            become(SERVERS[role](host=host, port=options["port"], workers=workers))
+            replace_process(SERVERS[role](host=host, port=options["port"], workers=workers))
         os.environ["HEALTH_PORT"] = str(options["health_port"])
         if role == "worker":
-            become(command_lines.worker(options["queues"]))
+            replace_process(command_lines.worker(options["queues"]))
         if role == "beat":
-            become(command_lines.beat())
+            replace_process(command_lines.beat())
         os.chdir(environment.ROOT)
-        become(command_lines.watchdog())
+        replace_process(command_lines.watchdog())

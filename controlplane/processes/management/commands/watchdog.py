@@ -1,4 +1,4 @@
-"""`manage.py watchdog`: the supervised process that runs late ticks itself."""
+"""`manage.py watchdog`: run the watchdog."""
 
 import signal
 import threading
@@ -11,7 +11,7 @@ from controlplane.core.shell import ShellCommand
 from controlplane.core.watchdog import Watchdog
 from controlplane.notify.delivery import delivery
 
-ENDING = {signal.SIGTERM, signal.SIGINT}
+STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 LAST_SENDS_SECONDS = 0.7
 
 
@@ -21,11 +21,11 @@ class Command(ShellCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         stop = threading.Event()
-        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         watchdog = Watchdog(stop)
-        health_server.begin(settings.HEALTH_PORT, loop=watchdog.loop, needs_redis=False)
-        # The main thread only waits, so that a database that hangs can't hold up the end.
+        health_server.serve_probes(settings.HEALTH_PORT, loop=watchdog.loop, needs_redis=False)
+        # The main thread only waits, so that a hanging database can't delay the end.
         threading.Thread(target=watchdog.run, daemon=True, name="watchdog").start()
-        signal.sigwait(ENDING)
+        signal.sigwait(STOP_SIGNALS)
         stop.set()
         delivery.finish(LAST_SENDS_SECONDS)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from controlplane.accounts.models.people import User
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
@@ -130,7 +130,7 @@ class House:
                 verdict=verdict,
                 evidence={},
                 observed_at=to_time(seen),
-                actor=system("pipeline"),
+                actor=system_actor("pipeline"),
                 now=to_time(self.world.now),
             ),
         )

@@ -2,11 +2,11 @@
 
 import pytest
 
-from controlplane.core.runbooks import rendering
+from controlplane.core.runbooks import markdown
 
 
 @pytest.mark.parametrize(
-    "markdown",
+    "text",
     [
         "<script>alert(1)</script>",
         "a <img src=x onerror=alert(1)> b",
@@ -21,8 +21,8 @@ from controlplane.core.runbooks import rendering
         '```"><script>alert(1)</script>\ncode\n```',
     ],
 )
-def test_nothing_of_it_runs_hides_or_loads(markdown):
-    html = str(rendering.html(markdown)).lower()
+def test_nothing_of_it_runs_hides_or_loads(text):
+    html = str(markdown.render_html(text)).lower()
 
     assert "<script" not in html
     assert "<img" not in html
@@ -34,7 +34,7 @@ def test_nothing_of_it_runs_hides_or_loads(markdown):
 
 
 def test_headings_lists_tables_and_code_are_there():
-    html = rendering.html(
+    html = markdown.render_html(
         "## At once\n\n1. do\n\n| a | b |\n|---|---|\n| `c` | **d** |\n\n```\ne\n```\n"
     )
 
@@ -43,7 +43,7 @@ def test_headings_lists_tables_and_code_are_there():
 
 
 def test_links_elsewhere_say_nothing_of_us_and_own_ones_are_plain():
-    html = rendering.html("[a](https://example.org/) [b](/breakers/)")
+    html = markdown.render_html("[a](https://example.org/) [b](/breakers/)")
 
     assert '<a href="https://example.org/" rel="noopener noreferrer">' in html
     assert '<a href="/breakers/">' in html

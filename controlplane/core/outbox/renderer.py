@@ -1,6 +1,6 @@
-"""Rendering of messages: an event and its facts become a title, lines and a link.
+"""Renders an event and its facts as a message: a title, lines and a link.
 
-Each transport lays out and escapes the result in its own way.
+Each transport lays out and escapes the message in its own way.
 """
 
 from collections.abc import Mapping
@@ -17,17 +17,17 @@ from controlplane.core.message_templates import (
 MAX_LINE_LENGTH = 500
 MAX_LINES = 10
 MAX_LISTED = 20
-"""Maximum number of items listed by name; the rest is a count."""
+"""Maximum number of items listed by name; messages count the rest."""
 
 LEFT_OUT = "left_out"
-"""Key of the fact that counts the superseded updates a message stands for."""
+"""Key of the fact that counts the superseded messages replaced by this one."""
 REPEAT = "may_be_repeat"
-"""Key of the fact that an earlier attempt may have been delivered, which can't be checked."""
+"""Key of the fact that an earlier attempt may have delivered the message."""
 
 
 @dataclass(frozen=True)
 class RenderedMessage:
-    """A title, (label, text) lines, and the path of the console page about it."""
+    """The title, (label, text) lines and console path of a message."""
 
     icon: str
     title: str
@@ -36,7 +36,7 @@ class RenderedMessage:
 
 
 def render(event: str, facts: Facts) -> RenderedMessage:
-    """Return the message of an event; without a template, it lists the facts."""
+    """Return the message of an event; an event without a template lists its facts."""
     template = MESSAGE_TEMPLATES.get(event) or _default_template(event, facts)
     lines = [
         (label, _clip(fact(facts)) if callable(fact) else _text(fact, facts))
@@ -49,33 +49,33 @@ def render(event: str, facts: Facts) -> RenderedMessage:
         lines.append(("Note", "may be a repeat: nobody knows whether it arrived before"))
     return RenderedMessage(
         icon=template.icon,
-        title=_clip(template.title.format_map(_KnownFacts(_whole_numbers(facts)))),
+        title=_clip(
+            template.title.format_map(_FactsOrQuestionMark(_integral_floats_as_int(facts)))
+        ),
         lines=tuple((label, text) for label, text in lines if text),
         path=str(facts.get("path") or "/"),
     )
 
 
 def buttons_for(event: str, facts: Facts) -> tuple[str, ...]:
-    """Return the names of an event's buttons."""
     template = MESSAGE_TEMPLATES.get(event)
     return template.buttons_for(facts) if template else ()
 
 
 def is_broadcast(event: str, severity: str) -> bool:
-    """Return whether a message in a thread is also shown in the channel."""
+    """Return True if a message in a thread is also shown in the channel."""
     template = MESSAGE_TEMPLATES.get(event)
     if template is not None and template.is_broadcast:
         return True
     return severity == "critical" and not (template is not None and template.starts_thread)
 
 
-class _KnownFacts(dict[str, Any]):
+class _FactsOrQuestionMark(dict[str, Any]):
     def __missing__(self, key: str) -> str:
         return "?"
 
 
-def _whole_numbers(facts: Facts) -> Mapping[str, Any]:
-    """Return the facts with integral floats as integers: 25 %, but 12.5 %."""
+def _integral_floats_as_int(facts: Facts) -> Mapping[str, Any]:
     return {
         key: int(fact) if isinstance(fact, float) and fact.is_integer() else fact
         for key, fact in facts.items()
@@ -83,12 +83,12 @@ def _whole_numbers(facts: Facts) -> Mapping[str, Any]:
 
 
 def _default_template(event: str, facts: Facts) -> MessageTemplate:
-    shown = [
+    keys = [
         key
         for key, value in facts.items()
         if key != REPEAT and isinstance(value, str | int | float)
     ]
-    fields = tuple((key.replace("_", " "), key) for key in shown[:MAX_LINES])
+    fields = tuple((key.replace("_", " "), key) for key in keys[:MAX_LINES])
     return MessageTemplate(event, "ℹ️", event.replace("{", "{{").replace("}", "}}"), fields)
 
 

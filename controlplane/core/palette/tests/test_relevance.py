@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.core.palette.matching import weight
+from controlplane.core.palette.relevance import score_text
 
 
 @pytest.mark.parametrize(
@@ -17,12 +17,12 @@ from controlplane.core.palette.matching import weight
 def test_closer_title_weighs_more(better, worse):
     words = {"segment:finance": ["fin"], "feature:mail": ["mail"]}.get(better, [better[:4]])
 
-    assert weight(words, better) > weight(words, worse) > 0
+    assert score_text(words, better) > score_text(words, worse) > 0
 
 
 def test_word_that_is_nowhere_leaves_nothing():
-    assert weight(["weekly", "zebra"], "Weekly report", "sign off") == 0.0
+    assert score_text(["weekly", "zebra"], "Weekly report", "sign off") == 0.0
 
 
 def test_word_of_the_second_text_counts_less_than_of_the_title():
-    assert 0 < weight(["sign"], "Weekly report", "sign off") < weight(["sign"], "Sign off")
+    assert 0 < score_text(["sign"], "Weekly report", "sign off") < score_text(["sign"], "Sign off")

@@ -1,8 +1,9 @@
-"""Markdown to HTML that the strict content security policy allows.
+"""Markdown: rendering to HTML that the strict content security policy allows, and escaping.
 
 Raw HTML, images and script links are not rendered.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,11 +12,13 @@ from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
-LANGUAGE = "language-"
+MAX_ESCAPED_LENGTH = 500
+_MARKUP = re.compile(r"([\\`*_\[\]<>&|~])")
+_MARKUP_AT_START = re.compile(r"^([-+#=]|\d+(?=[.)]))")
 
 
-def html(markdown: str) -> SafeString:
-    """Render Markdown with GitHub's tables; raw HTML is shown as text."""
+def render_html(markdown: str) -> SafeString:
+    """Render Markdown with tables; raw HTML is shown as text."""
     rendered: str = _markdown().render(markdown)
     return SafeString(rendered)  # The renderer has escaped everything.
 
@@ -24,7 +27,7 @@ class _Renderer(RendererHTML):
     def fence(
         self, tokens: Sequence[Token], index: int, options: Any, environment: Mapping[str, Any]
     ) -> str:
-        """Make code blocks scrollable by keyboard."""
+        # Code blocks must be focusable to be scrolled by keyboard.
         code = super().fence(tokens, index, options, environment)  # type: ignore[arg-type]
         return code.replace("<pre>", '<pre tabindex="0" role="group" aria-label="Commands">', 1)
 
@@ -41,7 +44,7 @@ class _Renderer(RendererHTML):
     def link_open(
         self, tokens: Sequence[Token], index: int, options: Any, environment: Mapping[str, Any]
     ) -> str:
-        """Withhold the referrer from pages elsewhere."""
+
         token = tokens[index]
         if "://" in str(token.attrGet("href") or ""):
             token.attrSet("rel", "noopener noreferrer")
@@ -52,3 +55,16 @@ def _markdown() -> MarkdownIt:
     options = {"html": False, "linkify": False, "typographer": False}
     markdown = MarkdownIt("commonmark", options, renderer_cls=_Renderer)
     return markdown.enable("table").disable("image")
+
+
+def escape_markdown(value: object, longest: int = MAX_ESCAPED_LENGTH) -> str:
+    """Return the value's text on one line, escaped and cut to `longest` characters."""
+    text = " ".join("".join(one if one.isprintable() else " " for one in str(value)).split())
+    if len(text) > longest:
+        text = f"{text[: longest - 1]}…"
+    return _MARKUP_AT_START.sub(_escape_at_start, _MARKUP.sub(r"\\\1", text))
+
+
+def _escape_at_start(match: re.Match[str]) -> str:
+    start = match[1]  # The sign of a list or heading, or the number of a list item.
+    return f"{start}\\" if start.isdigit() else f"\\{start}"

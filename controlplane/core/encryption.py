@@ -1,6 +1,6 @@
-"""Encrypts secrets stored in the database, with keys derived from `SECRET_KEY`.
+"""Encryption of secrets stored in the database, with keys derived from `SECRET_KEY`.
 
-Texts sealed with a replaced key stay readable while it is in `SECRET_KEY_FALLBACKS`.
+Texts encrypted with a replaced key stay readable while the key is in `SECRET_KEY_FALLBACKS`.
 """
 
 import base64
@@ -19,7 +19,7 @@ WEBHOOKS = "webhooks"
 WEBHOOK_URLS = "webhooks' URLs"
 TRANSPORT_SETTINGS = "transports' settings"
 SEALED_PREFIX = "gAAAAA"
-"""Prefix of all sealed texts: Fernet's version and a timestamp before the year 4000."""
+"""Prefix of all encrypted texts: Fernet's version and a timestamp before the year 4000."""
 
 __all__ = [
     "SEALED_PREFIX",
@@ -29,37 +29,37 @@ __all__ = [
     "WEBHOOK_URLS",
     "InvalidToken",
     "SealedField",
-    "opened",
-    "sealed",
+    "decrypt",
+    "encrypt",
 ]
 
 
-def sealed(text: str, purpose: str) -> str:
-    return _keys(purpose).encrypt(text.encode()).decode()
+def encrypt(text: str, purpose: str) -> str:
+    return _load_keys(purpose).encrypt(text.encode()).decode()
 
 
-def opened(text: str, purpose: str) -> str:
-    """Decrypt a text sealed for `purpose`; raise `InvalidToken` if the key is another one."""
-    return _keys(purpose).decrypt(text.encode()).decode()
+def decrypt(text: str, purpose: str) -> str:
+    """Decrypt a text encrypted for `purpose`; raise `InvalidToken` if no known key fits."""
+    return _load_keys(purpose).decrypt(text.encode()).decode()
 
 
-class Unreadable(str):
-    """An empty text in place of one sealed with another key; saving it keeps the stored text."""
+class UnreadableSecret(str):
+    """An empty text in place of one encrypted with another key; saving it keeps the stored text."""
 
-    sealed: str
+    stored: str
 
     @classmethod
-    def of(cls, text: str) -> Self:
-        made = cls()
-        made.sealed = text
-        return made
+    def from_stored(cls, text: str) -> Self:
+        secret = cls()
+        secret.stored = text
+        return secret
 
 
 class SealedField(models.CharField):  # type: ignore[type-arg]
-    """A text that is sealed in the database and plain in Python; an empty one is not sealed.
+    """A text that is encrypted in the database and plain in Python; empty texts stay as they are.
 
-    Values stored before sealing are read unchanged. Queries can filter only for an empty text.
-    Migrations see a `CharField` of sealed texts.
+    Values stored before encryption was introduced are read unchanged. Queries can filter only for
+    an empty text. Migrations see a `CharField`.
     """
 
     def __init__(self, *args: Any, purpose: str = "", **kwargs: Any) -> None:
@@ -78,27 +78,27 @@ class SealedField(models.CharField):  # type: ignore[type-arg]
         if not value or not value.startswith(SEALED_PREFIX):
             return value
         try:
-            return opened(value, self._purpose)
+            return decrypt(value, self._purpose)
         except InvalidToken:
-            return Unreadable.of(value)
+            return UnreadableSecret.from_stored(value)
 
     def get_db_prep_save(self, value: Any, connection: Any) -> Any:
-        if isinstance(value, Unreadable):
-            value = value.sealed
+        if isinstance(value, UnreadableSecret):
+            value = value.stored
         elif isinstance(value, str) and value:
-            value = sealed(value, self._purpose)
+            value = encrypt(value, self._purpose)
         return super().get_db_prep_save(value, connection)
 
 
-def _keys(purpose: str) -> MultiFernet:
-    return _derived(purpose, (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS))
+def _load_keys(purpose: str) -> MultiFernet:
+    return _derive_keys(purpose, (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS))
 
 
 @lru_cache(maxsize=16)
-def _derived(purpose: str, secrets: tuple[str | bytes, ...]) -> MultiFernet:
-    return MultiFernet([_key(secret, purpose) for secret in secrets])
+def _derive_keys(purpose: str, secrets: tuple[str | bytes, ...]) -> MultiFernet:
+    return MultiFernet([_derive_key(secret, purpose) for secret in secrets])
 
 
-def _key(secret: str | bytes, purpose: str) -> Fernet:
+def _derive_key(secret: str | bytes, purpose: str) -> Fernet:
     derived = salted_hmac(SALT, purpose, secret=secret, algorithm="sha256")
     return Fernet(base64.urlsafe_b64encode(derived.digest()))
