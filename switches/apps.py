@@ -7,5 +7,13 @@ class SwitchesConfig(AppConfig):
     name = "switches"
 
     def ready(self) -> None:
+        from controlplane.core import registered_sql
+
         # Registers the handlers of approved requests.
         import_module("switches.services")
+        registered_sql.register_published_head(
+            "SELECT epoch, version, began_version FROM switches_publication WHERE id = 1"
+        )
+        registered_sql.USE_QUERIES["switches_episode"] = (
+            "SELECT EXISTS (SELECT FROM switches_episode)"
+        )

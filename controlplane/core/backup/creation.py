@@ -7,14 +7,13 @@ import psycopg
 
 from controlplane.core.errors import InvalidInput, Unavailable
 from controlplane.core.health import RESTORE_MARK
+from controlplane.core.registered_sql import TABLES_WITHOUT_ROWS
 
 from . import file, manifest, pg_programs
 from .database import connect
 from .manifest import Manifest
 
 LOCK_WAIT = "30s"
-# Sessions prove nothing about the data, and a restore must not sign anybody in again.
-TABLES_WITHOUT_ROWS = ("core_browsersession", "django_session")
 
 
 def create(path: Path, url: str) -> Manifest:
@@ -54,6 +53,6 @@ def _run_dump(url: str, snapshot: str, major: int, take: Callable[[bytes], None]
         *("--format=custom", "--no-owner", "--no-privileges", f"--snapshot={snapshot}"),
         *("--no-password", f"--lock-wait-timeout={LOCK_WAIT}"),
         f"--exclude-table=*.{RESTORE_MARK}",
-        *(f"--exclude-table-data=*.{table}" for table in TABLES_WITHOUT_ROWS),
+        *(f"--exclude-table-data=*.{table}" for table in sorted(TABLES_WITHOUT_ROWS)),
     ]
     pg_programs.read_from(command, pg_programs.build_environment(url), take)

@@ -11,6 +11,7 @@ from psycopg import sql
 from controlplane.core.backup.manifest import Manifest
 from controlplane.core.errors import Conflict, Unavailable
 from controlplane.core.health import RESTORE_MARK
+from controlplane.core.registered_sql import USE_QUERIES
 from controlplane.core.threads import OWNER_NAME
 
 CONNECT_SECONDS = 10
@@ -31,11 +32,6 @@ WHERE pronamespace = current_schema()::regnamespace AND proname ~ '^(core|switch
 AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_proc'::regclass
                 AND objid = pg_proc.oid AND deptype = 'e')
 """
-_QUERIES_OF_USE = {
-    "core_user": "SELECT EXISTS (SELECT FROM core_user WHERE last_login IS NOT NULL)",
-    "core_token": "SELECT EXISTS (SELECT FROM core_token)",
-    "switches_episode": "SELECT EXISTS (SELECT FROM switches_episode)",
-}
 
 Database: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
@@ -98,7 +94,7 @@ def drop_fresh_tables(database: Database) -> None:
     """
     present = list_tables(database)
     used = any(
-        fetch_value(database, query) for table, query in _QUERIES_OF_USE.items() if table in present
+        fetch_value(database, query) for table, query in USE_QUERIES.items() if table in present
     )
     if not present:
         return

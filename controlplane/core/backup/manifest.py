@@ -12,10 +12,10 @@ from django.utils.crypto import salted_hmac
 from psycopg import Cursor
 
 from controlplane.core.errors import InvalidInput
+from controlplane.core.registered_sql import published_head
 
 FORMAT = 1
 MAX_BYTES = 1024 * 1024
-_PUBLISHED = "SELECT epoch::text, version FROM switches_publication"
 _AUDIT = """
 SELECT count(*), coalesce(max(id), 0),
        coalesce((SELECT hash FROM core_auditentry ORDER BY id DESC LIMIT 1), '')
@@ -84,7 +84,10 @@ def describe_database(cursor: "Cursor[Any]") -> Manifest:
     taken_at, postgres = _fetch_row(
         cursor, "SELECT now(), current_setting('server_version_num')::int / 10000"
     )
-    epoch, number = _fetch_row(cursor, _PUBLISHED)
+    epoch, number = _fetch_row(
+        cursor,
+        f"SELECT epoch::text, version FROM ({published_head()}) head",  # noqa: S608
+    )
     rows, head, digest = _fetch_row(cursor, _AUDIT)
     cursor.execute("SELECT app || '.' || name FROM django_migrations ORDER BY 1")
     return Manifest(

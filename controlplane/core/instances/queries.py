@@ -16,6 +16,7 @@ import orjson
 from django.db import connection
 
 from controlplane.core.instances import rates
+from controlplane.core.registered_sql import published_head
 from controlplane.core.scopes import global_switch_id
 
 HEARD_WITHIN = timedelta(seconds=30)
@@ -33,7 +34,7 @@ TALLY_AT_HEAD = """
     SELECT head.now, head.epoch, head.version, head.began_version, said.there, said.applied,
            count(said.there)
     FROM (SELECT clock_timestamp() AS now, epoch, version, began_version
-          FROM switches_publication WHERE id = 1 OFFSET 0) head
+          FROM ({published_head}) published OFFSET 0) head
     LEFT JOIN LATERAL (
         SELECT heard_at >= head.now - %s AS there,
                CASE WHEN applied_epoch = head.epoch AND applied_version <= head.version
@@ -62,7 +63,7 @@ DELAYS = """
         FROM (
             SELECT a.instance, min(a.acknowledged_at) AS at
             FROM core_acknowledgement a
-            JOIN switches_publication p ON p.epoch = a.epoch AND p.version >= a.version
+            JOIN ({published_head}) p ON p.epoch = a.epoch AND p.version >= a.version
             WHERE a.epoch = %(epoch)s AND a.version >= c.version
               AND a.acknowledged_at >= c.committed_at - interval '5 seconds'
               AND a.acknowledged_at <= c.committed_at + interval '10 minutes'
@@ -165,7 +166,7 @@ def count_versions_at_head() -> tuple[datetime, Head, int, VersionCounts, Versio
     """
     parameters: list[Any] = [HEARD_WITHIN, GONE_AFTER]
     with connection.cursor() as cursor:
-        cursor.execute(TALLY_AT_HEAD, parameters)
+        cursor.execute(TALLY_AT_HEAD.format(published_head=published_head()), parameters)
         rows = cursor.fetchall()
     now, epoch, version, began_version = rows[0][:4]
     return now, Head(epoch, version), began_version, *_split_counts([row[4:] for row in rows])
@@ -231,7 +232,7 @@ def load_delays(epoch: UUID, changes: Sequence[PublishedChange]) -> dict[str, De
     if not changes:
         return {}
     with connection.cursor() as cursor:
-        cursor.execute(DELAYS, parameters)
+        cursor.execute(DELAYS.format(published_head=published_head()), parameters)
         return {row[0]: Delays(*row[1:]) for row in cursor.fetchall()}
 
 
