@@ -11,7 +11,7 @@ class SwitchesConfig(AppConfig):
 
         # Registers the handlers of approved requests.
         import_module("switches.services")
-        registered_sql.register_published_head(
+        registered_sql.PUBLISHED_HEAD.register(
             "SELECT epoch, version, began_version FROM switches_publication WHERE id = 1"
         )
         registered_sql.USE_QUERIES["switches_episode"] = (

@@ -6,9 +6,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from django.core.exceptions import ImproperlyConfigured
-
 from controlplane.core.actors import Actor
+from controlplane.core.registry import Port
 
 
 class Authority(Protocol):
@@ -19,11 +18,8 @@ class Authority(Protocol):
     def names_with_permission(self, refused: Mapping[str, Any]) -> list[str]: ...
 
 
-_registered: list[Authority] = []
-
-
-def register(authority: Authority) -> None:
-    _registered[:] = [authority]
+_port = Port[Authority]("No accounts are registered; install controlplane.accounts.")
+register = _port.register
 
 
 def require_still(actors: Iterable[Actor]) -> None:
@@ -33,20 +29,14 @@ def require_still(actors: Iterable[Actor]) -> None:
     audit row too, so a revocation commits either before this check or after the caller's
     transaction.
     """
-    _authority().require_still(actors)
+    _port.get().require_still(actors)
 
 
 def holders_of(power: str) -> list[str]:
     """Return the user names of a few active people who have the power."""
-    return _authority().holders_of(power)
+    return _port.get().holders_of(power)
 
 
 def names_with_permission(refused: Mapping[str, Any]) -> list[str]:
     """Return the names of people who have the `power` or `scope` missing in a refusal's `extra`."""
-    return _authority().names_with_permission(refused)
-
-
-def _authority() -> Authority:
-    if not _registered:
-        raise ImproperlyConfigured("No accounts are registered; install controlplane.accounts.")
-    return _registered[0]
+    return _port.get().names_with_permission(refused)

@@ -145,6 +145,25 @@ class FunctionRegistry(KindRegistry[RegisteredFunction[F]], Generic[F]):
         return [item.function for item in self.values()]
 
 
+class Port(Generic[T]):
+    """An interface that another app implements and registers once, at startup."""
+
+    def __init__(self, missing: str) -> None:
+        self._missing = missing
+        self._implementation: T | None = None
+
+    def register(self, implementation: T) -> None:
+        self._implementation = implementation
+
+    def get(self) -> T:
+        """Return the implementation; raise ImproperlyConfigured if none is registered."""
+        if self._implementation is None:
+            from django.core.exceptions import ImproperlyConfigured
+
+            raise ImproperlyConfigured(self._missing)
+        return self._implementation
+
+
 class RegisteredNames(Sequence[str]):
     """A live view of the names in a registry."""
 

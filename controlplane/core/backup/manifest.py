@@ -12,7 +12,7 @@ from django.utils.crypto import salted_hmac
 from psycopg import Cursor
 
 from controlplane.core.errors import InvalidInput
-from controlplane.core.registered_sql import published_head
+from controlplane.core.registered_sql import PUBLISHED_HEAD
 
 FORMAT = 1
 MAX_BYTES = 1024 * 1024
@@ -86,7 +86,7 @@ def describe_database(cursor: "Cursor[Any]") -> Manifest:
     )
     epoch, number = _fetch_row(
         cursor,
-        f"SELECT epoch::text, version FROM ({published_head()}) head",  # noqa: S608
+        f"SELECT epoch::text, version FROM ({PUBLISHED_HEAD.get()}) head",  # noqa: S608
     )
     rows, head, digest = _fetch_row(cursor, _AUDIT)
     cursor.execute("SELECT app || '.' || name FROM django_migrations ORDER BY 1")

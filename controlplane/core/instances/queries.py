@@ -16,7 +16,7 @@ import orjson
 from django.db import connection
 
 from controlplane.core.instances import rates
-from controlplane.core.registered_sql import published_head
+from controlplane.core.registered_sql import PUBLISHED_HEAD
 from controlplane.core.scopes import global_switch_id
 
 HEARD_WITHIN = timedelta(seconds=30)
@@ -166,7 +166,7 @@ def count_versions_at_head() -> tuple[datetime, Head, int, VersionCounts, Versio
     """
     parameters: list[Any] = [HEARD_WITHIN, GONE_AFTER]
     with connection.cursor() as cursor:
-        cursor.execute(TALLY_AT_HEAD.format(published_head=published_head()), parameters)
+        cursor.execute(TALLY_AT_HEAD.format(published_head=PUBLISHED_HEAD.get()), parameters)
         rows = cursor.fetchall()
     now, epoch, version, began_version = rows[0][:4]
     return now, Head(epoch, version), began_version, *_split_counts([row[4:] for row in rows])
@@ -232,7 +232,7 @@ def load_delays(epoch: UUID, changes: Sequence[PublishedChange]) -> dict[str, De
     if not changes:
         return {}
     with connection.cursor() as cursor:
-        cursor.execute(DELAYS.format(published_head=published_head()), parameters)
+        cursor.execute(DELAYS.format(published_head=PUBLISHED_HEAD.get()), parameters)
         return {row[0]: Delays(*row[1:]) for row in cursor.fetchall()}
 
 

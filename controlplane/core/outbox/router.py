@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from django.core.exceptions import ImproperlyConfigured
+from controlplane.core.registry import Port
 
 from .escalation import Escalation
 
@@ -36,14 +36,5 @@ class Router(Protocol):
     ) -> Mapping[int, Any]: ...
 
 
-_registered: list[Router] = []
-
-
-def register(router: Router) -> None:
-    _registered[:] = [router]
-
-
-def get() -> Router:
-    if not _registered:
-        raise ImproperlyConfigured("No router is registered; install controlplane.notify.")
-    return _registered[0]
+_port = Port[Router]("No router is registered; install controlplane.notify.")
+register, get = _port.register, _port.get
