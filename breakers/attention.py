@@ -9,7 +9,7 @@ from breakers.models import Alarm, BreakerState, Override, Probe
 from breakers.models.registry import Criticality
 from breakers.probes.services import GRAVE_LEVEL
 from breakers.services.overrides import OverrideAcknowledgement
-from controlplane.core.durations import readable
+from controlplane.core.durations import format_readable
 from controlplane.core.page_registry import AttentionItem, attention_source
 
 from . import message_facts, names
@@ -144,7 +144,7 @@ def _override_remarks(one: Override, by: OverrideAcknowledgement, now: datetime)
     if one.expires_at - now <= SOON < one.expires_at - one.set_at:
         remarks.append("It ends soon.")
     if now - one.set_at > LONG:
-        remarks.append(f"It has stood for {readable(now - one.set_at)}.")
+        remarks.append(f"It has stood for {format_readable(now - one.set_at)}.")
     return remarks
 
 

@@ -39,10 +39,10 @@ def page_path(dependency: Dependency) -> str:
 def dependency_facts(dependency: Dependency) -> dict[str, Any]:
     """Return the facts that a message shows about a dependency: owner, runbook and page."""
     name = dependency.name
-    own = runbooks.about(kind="breaker", service=dependency.caller, subject=name)
+    own = runbooks.find_slug(kind="breaker", service=dependency.caller, subject=name)
     return {
         "dependency": name,
         "owner": dependency.owner or None,
-        "runbook": dependency.runbook_url or runbooks.address(own) or None,
+        "runbook": dependency.runbook_url or runbooks.link_address(own) or None,
         "path": page_path(dependency),
     }

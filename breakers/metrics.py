@@ -93,10 +93,10 @@ def collect_alarms(now: datetime) -> Iterator[Metric]:
 
 @DATABASE_METRICS.add()
 def collect_degradation(now: datetime) -> Iterator[Metric]:
-    yield exposition.gauge(
+    yield exposition.make_gauge(
         "switchgear_degradation_level",
         "0 normal, 1 degraded, 2 critical, 3 emergency.",
-        degradation.current().level,
+        degradation.load_degradation().level,
     )
     up = {slug: int(not is_away) for slug, is_away in fetch_rows(_list_probes)}
     yield _labeled_gauge(

@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from breakers.sql import fetch_all
 from controlplane.core.canonical import timestamp
-from controlplane.core.durations import readable
+from controlplane.core.durations import format_readable
 from controlplane.core.instances.exports import INSTANCES
 from controlplane.core.instances.openings import TRIPPED
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
@@ -139,7 +139,7 @@ def _trips_in_words(
     several = "1 dependency" if total == 1 else f"{total:,} dependencies"
     return (
         f"Breakers of {several} opened {times}; the longest, of {longest_of}, "
-        f"for {readable(max(longest, timedelta()))}."
+        f"for {format_readable(max(longest, timedelta()))}."
     )
 
 

@@ -29,7 +29,7 @@ from controlplane.core.errors import Busy, DomainError, Unavailable  # noqa: E40
 from controlplane.core.live import consumer  # noqa: E402
 from controlplane.dataplane import metrics as dataplane_metrics  # noqa: E402
 from controlplane.dataplane.application import Application  # noqa: E402
-from controlplane.gate import Gate  # noqa: E402
+from controlplane.gate import RequestGate  # noqa: E402
 from controlplane.token_reads import TokenReads  # noqa: E402
 
 from .accounts.tokens import lookup  # noqa: E402
@@ -108,7 +108,9 @@ async def _send_refusal(call: Call, error: DomainError) -> None:
         await call.answer(answers.refusal(error))
 
 
-_gate = Gate(TokenReads(_django), _state, _send_refusal, sockets=consumer.build_application(_hub))
+_gate = RequestGate(
+    TokenReads(_django), _state, _send_refusal, sockets=consumer.build_application(_hub)
+)
 metrics.PROCESS_METRICS.add()(_gate.metrics)
 metrics.PROCESS_METRICS.add()(lambda: dataplane_metrics.process_metrics(_state))
 application = Application(_plane, behind=_gate)

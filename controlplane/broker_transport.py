@@ -19,7 +19,7 @@ UNREADABLE = (
 log = structlog.get_logger(__name__)
 
 
-class Channel(redis.Channel):
+class LenientChannel(redis.Channel):
     """A channel that drops items that can't be decoded, which would end kombu's worker."""
 
     def _brpop_read(self, **options: Any) -> Any:
@@ -30,10 +30,10 @@ class Channel(redis.Channel):
             raise Empty from error
 
 
-class Transport(redis.Transport):
+class LenientTransport(redis.Transport):
     """A transport that drops items that are JSON but not a Celery message."""
 
-    Channel = Channel
+    Channel = LenientChannel
 
     def _deliver(self, message: Any, queue: str | None) -> None:
         if _is_message(message):

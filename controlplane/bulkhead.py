@@ -22,7 +22,7 @@ MAX_WAITING_STRANGERS = 300
 RETRY_AFTER_SECONDS = (1, 5)
 
 
-class Caller(NamedTuple):
+class RequestCaller(NamedTuple):
     """The token, person or address that a request counts for; `known` if it was verified."""
 
     key: Hashable
@@ -46,11 +46,11 @@ class Limits:
 class Permit(NamedTuple):
     """The right to run one request, with its caller and thread."""
 
-    caller: Caller
+    caller: RequestCaller
     executor: ThreadPoolExecutor
 
 
-class Bulkhead:
+class RequestBulkhead:
     """Threads for one kind of request, with a queue; used from one event loop.
 
     `may_start` gets the number of running requests before each start; `on_free` is called after
@@ -71,8 +71,8 @@ class Bulkhead:
             ThreadPoolExecutor(1, thread_name_prefix=f"{name}-{number}")
             for number in range(limits.threads)
         ]
-        self._running: Counter[Caller] = Counter()
-        self._queues: OrderedDict[Caller, deque[asyncio.Future[Permit]]] = OrderedDict()
+        self._running: Counter[RequestCaller] = Counter()
+        self._queues: OrderedDict[RequestCaller, deque[asyncio.Future[Permit]]] = OrderedDict()
         self._waiting: Counter[bool] = Counter()
         """Number of queued requests of known (True) and unknown (False) callers."""
         self.name = name
@@ -89,7 +89,7 @@ class Bulkhead:
         """Number of requests that wait for a thread."""
         return self._waiting.total()
 
-    async def acquire(self, caller: Caller) -> Permit:
+    async def acquire(self, caller: RequestCaller) -> Permit:
         """Wait for a thread.
 
         Raises :class:`TooManyRequests` if this caller has too many requests waiting, and
@@ -101,7 +101,7 @@ class Bulkhead:
             self.refused += 1
             raise
 
-    async def _acquire(self, caller: Caller) -> Permit:
+    async def _acquire(self, caller: RequestCaller) -> Permit:
         queue = self._queues.get(caller, ())
         if len(queue) >= MAX_WAITING_EACH:
             message = "Too many of your requests are waiting; send fewer at a time."
@@ -146,7 +146,7 @@ class Bulkhead:
             self._running[caller] += 1
             future.set_result(Permit(caller, self._idle.pop()))
 
-    def _next_caller(self) -> Caller | None:
+    def _next_caller(self) -> RequestCaller | None:
         limits = self._limits
         strangers = sum(count for caller, count in self._running.items() if not caller.known)
         stranger = None
@@ -159,7 +159,7 @@ class Bulkhead:
                 stranger = caller
         return stranger
 
-    def _remove_from_queue(self, caller: Caller, future: "asyncio.Future[Permit]") -> None:
+    def _remove_from_queue(self, caller: RequestCaller, future: "asyncio.Future[Permit]") -> None:
         queue = self._queues[caller]
         queue.remove(future)
         self._waiting[caller.known] -= 1

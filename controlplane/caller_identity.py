@@ -16,7 +16,7 @@ from controlplane.core.errors import DomainError
 from controlplane.core.http.requests import client_address, network_of, session_digest
 from controlplane.dataplane.state import State
 
-from .bulkhead import Caller
+from .bulkhead import RequestCaller
 from .dataplane.memory.credentials import Headers, identify, read_token
 from .dataplane.serving.call import Scope
 from .notify.interactions import signatures
@@ -36,23 +36,23 @@ class Callers:
             rb"(?:^|;)\s*" + re.escape(settings.SESSION_COOKIE_NAME.encode()) + rb"=([a-z0-9]{32})"
         )
 
-    def caller_of(self, scope: Scope, headers: Headers, body: bytes) -> Caller:
+    def caller_of(self, scope: Scope, headers: Headers, body: bytes) -> RequestCaller:
         """Return the caller that a request counts for."""
         if read_token(headers) is not None:
             try:
                 token = identify(self._state.tokens, headers, clock=self._state.unix)
             except DomainError:
                 return self._unknown_caller(scope, "token")
-            return Caller(("token", token.token_id), known=True)
+            return RequestCaller(("token", token.token_id), known=True)
         if scope["path"].startswith(SLACK) and _is_slack(headers, body):
-            return Caller("slack", known=True)
+            return RequestCaller("slack", known=True)
         cookie = self._cookie.search(headers.get(b"cookie", b""))
         if cookie is None:
             return self._unknown_caller(scope, "")
         user, until = self._people.get(session_digest(cookie[1].decode()), ("", 0.0))
         if time.monotonic() >= until:
             return self._unknown_caller(scope, "cookie")
-        return Caller(("user", user), known=True)
+        return RequestCaller(("user", user), known=True)
 
     def note(self, signed_in: Mapping[str, Any]) -> None:
         """Record the user id of each session key that Django checked; None if signed out."""
@@ -66,7 +66,7 @@ class Callers:
             if len(self._people) > MAX_SESSIONS:
                 self._people.popitem(last=False)
 
-    def _unknown_caller(self, scope: Scope, kind: str) -> Caller:
+    def _unknown_caller(self, scope: Scope, kind: str) -> RequestCaller:
         """Return a caller identified by address and kind of credential.
 
         Unknown credentials count apart from requests without any, because after a restart they may
@@ -75,7 +75,7 @@ class Callers:
         peer = (scope.get("client") or ("",))[0]
         forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
         address = client_address(peer, b",".join(forwarded).decode("latin-1"))
-        return Caller((network_of(address), kind), known=False)
+        return RequestCaller((network_of(address), kind), known=False)
 
 
 def _is_slack(headers: Headers, body: bytes) -> bool:

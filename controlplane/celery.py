@@ -83,7 +83,7 @@ def _report_progress_hook(others: Callable[[], Any] | None) -> Callable[[], None
 
     def report_progress() -> None:
         if threading.current_thread() is threading.main_thread():
-            _loop.turned()
+            _loop.record_turn()
         if others is not None:
             others()
 
@@ -127,7 +127,7 @@ class Scheduler(beat.Scheduler):
         self._idle.start()
 
     def tick(self, *args: Any, **options: Any) -> float:
-        _loop.turned()
+        _loop.record_turn()
         return float(super().tick(*args, **options))
 
     def apply_entry(self, entry: beat.ScheduleEntry, producer: Any = None) -> None:
@@ -140,7 +140,7 @@ class Scheduler(beat.Scheduler):
                 log.warning("beat.cut_off", error=str(error))
             self._reaches_broker = False
         if self._reaches_broker:
-            self._pulse.turned()
+            self._pulse.record_turn()
 
     def _send(self, batch: Batch, producer: Any) -> None:
         # Without workers, even expired messages would pile up.
@@ -166,8 +166,8 @@ class ConsumerPulse(bootsteps.StartStopStep):
         self._timer = consumer.timer.call_repeatedly(1.0, self._record_turn)
 
     def _record_turn(self) -> None:
-        self._pulse.turned()
-        _loop.turned()
+        self._pulse.record_turn()
+        _loop.record_turn()
 
     def stop(self, consumer: Any) -> None:
         timer, self._timer = getattr(self, "_timer", None), None
@@ -182,7 +182,7 @@ app.set_default()  # Otherwise tasks found in another thread belong to an app wi
 app.steps["consumer"].add(ConsumerPulse)
 app.conf.update(
     broker_url=broker_url(settings.REDIS_URL),
-    broker_transport="controlplane.broker_transport:Transport",
+    broker_transport="controlplane.broker_transport:LenientTransport",
     broker_use_ssl=CHECK_CERTIFICATE if settings.REDIS_URL.startswith("rediss:") else None,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,

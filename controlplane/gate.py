@@ -18,7 +18,7 @@ import structlog
 from asgiref.sync import ThreadSensitiveContext
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from controlplane.bulkhead import Bulkhead, Caller, Limits, Permit
+from controlplane.bulkhead import Limits, Permit, RequestBulkhead, RequestCaller
 from controlplane.core import histograms
 from controlplane.core.deadline import IN_SCOPE
 from controlplane.core.errors import (
@@ -71,7 +71,7 @@ Refuse = Callable[[Call, DomainError], Awaitable[None]]
 log = structlog.get_logger(__name__)
 
 
-class Gate:
+class RequestGate:
     """An ASGI application around another one; `refuse` sends the response to an error.
 
     `sockets` serves WebSockets; without it each WebSocket is closed.
@@ -93,10 +93,10 @@ class Gate:
         self._callers = Callers(state)
         # By (is known caller, is kill): a flood of large bodies only uses the memory of its class.
         self._bodies = defaultdict[tuple[bool, bool], Bodies](lambda: Bodies(MAX_BYTES // 4))
-        self._open = Bulkhead("open", OPEN)
-        self._kills = Bulkhead("kill", KILLS, on_free=lambda: self._ordinary.dispatch())
-        self._ordinary = Bulkhead("ordinary", ORDINARY, self._may_start)
-        self._exporting: set[Caller] = set()
+        self._open = RequestBulkhead("open", OPEN)
+        self._kills = RequestBulkhead("kill", KILLS, on_free=lambda: self._ordinary.dispatch())
+        self._ordinary = RequestBulkhead("ordinary", ORDINARY, self._may_start)
+        self._exporting: set[RequestCaller] = set()
         self._seconds: dict[tuple[str, str, str], Histogram] = {}
 
     def metrics(self) -> Iterator[Metric]:
@@ -157,7 +157,7 @@ class Gate:
         labels = kind, f"{status // 100}xx", str(os.getpid())
         self._seconds.setdefault(labels, Histogram(REQUEST_SECONDS)).observe(seconds)
 
-    async def _admit(self, call: Call, caller: Caller, body: bytes, is_kill: bool) -> None:
+    async def _admit(self, call: Call, caller: RequestCaller, body: bytes, is_kill: bool) -> None:
         needs_no_database = call.scope["path"].startswith(PASSES)
         ends = None if needs_no_database else time.monotonic() + self._deadline_seconds
         bulkhead = self._ordinary
@@ -183,7 +183,7 @@ class Gate:
             task.add_done_callback(lambda _task: self._exporting.discard(caller))
         await self._wait_for_response(call, task, exchange, ends)
 
-    def _export_refusal(self, caller: Caller) -> DomainError | None:
+    def _export_refusal(self, caller: RequestCaller) -> DomainError | None:
         """Return the error for an export that may not begin now, or None."""
         if caller in self._exporting:
             message = "You already have an export running; try again when it is done."

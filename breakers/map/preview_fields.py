@@ -7,9 +7,9 @@ from typing import Any
 
 from breakers import names
 from breakers.models import Dependency
-from controlplane.core.instances.queries import callers
+from controlplane.core.instances.queries import list_callers
 from controlplane.core.page_registry import PREVIEW_FIELDS
-from controlplane.core.scopes import everything_id
+from controlplane.core.scopes import global_switch_id
 
 MAX_SERVICES = 50
 MAX_CALLERS = 50
@@ -20,7 +20,7 @@ WORST_FIRST = ("critical", "high", "medium", "low")
 @PREVIEW_FIELDS.add(10)
 def find_dependents(switch_id: str, now: datetime) -> Mapping[str, Any]:
     """Return the services that checked the switch within the last hour, with their callers."""
-    found, _ = callers(None if switch_id == everything_id() else switch_id, now, most=None)
+    found, _ = list_callers(None if switch_id == global_switch_id() else switch_id, now, most=None)
     checking = {one.service for one in found if not one.id.startswith(TOKEN)}
     services = sorted(one for one in checking if names.is_slug(one))[:MAX_SERVICES]
     calling: dict[str, list[Dependency]] = defaultdict(list)

@@ -12,7 +12,7 @@ from django.db import transaction
 from breakers import message_facts
 from breakers.models import Alarm, Dependency, Override
 from breakers.services import overrides
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import DomainError
@@ -21,7 +21,7 @@ from controlplane.core.trip_requests import services as trip_requests
 
 from .decision import TRIP, ObservedBreakers, OutageMove, OutagePolicy
 
-POLICY = system("outage-policy")
+POLICY = system_actor("outage-policy")
 SOURCE = "provider-outage"
 ACTED, OVER = "outage.acted", "outage.over"
 END_WORDS = {
@@ -63,7 +63,7 @@ def end_outage(dependency: Dependency, alarm: Alarm, how: OutageMove, now: datet
         return
     action, switch = alarm.evidence.get("action"), alarm.evidence.get("switch")
     if action == TRIP:
-        trip_requests.say_over(
+        trip_requests.report_cause_over(
             key=f"{_request_key(alarm)}:over",
             switch=str(switch),
             source=SOURCE,
@@ -102,7 +102,7 @@ def _request_trip(
     description: str,
     now: datetime,
 ) -> tuple[str, str]:
-    trip_requests.ask(
+    trip_requests.request_trip(
         key=_request_key(alarm),
         switch=policy.switch,
         source=SOURCE,

@@ -18,7 +18,7 @@ from breakers.policies.parameters import (
 )
 from controlplane.core import durations, json_values
 from controlplane.core.errors import InvalidInput
-from controlplane.core.json_values import Errors, put
+from controlplane.core.json_values import Errors, add_error
 from controlplane.core.scopes import is_trippable
 
 MAX_ROUTES = 200
@@ -41,7 +41,7 @@ def validate_policy(fields: Mapping[str, Any]) -> dict[str, Any]:
     for section in SECTIONS:
         given = fields.get(section)
         if given is not None and not isinstance(given, Mapping):
-            put(errors, section, "Must be an object, or null.")
+            add_error(errors, section, "Must be an object, or null.")
             given = None
         document[section] = None if given is None else _SECTIONS[section](given, errors)
     _check_address(document["runbook_url"], errors)
@@ -70,13 +70,15 @@ def validate_outage(value: Any) -> dict[str, Any]:
         raise InvalidInput({"on_outage": ["Must be an object, or null."]})
     errors: Errors = {}
     json_values.refuse_unknown("on_outage", value, OUTAGE_FIELDS, errors)
-    action = json_values.choice("on_outage.action", value.get("action"), OUTAGE_ACTIONS, errors)
+    action = json_values.read_choice(
+        "on_outage.action", value.get("action"), OUTAGE_ACTIONS, errors
+    )
     document = {
         "action": action,
-        "open_share": json_values.number(
+        "open_share": json_values.read_number(
             "on_outage.open_share", value.get("open_share", 0.5), 0.01, 1, errors
         ),
-        "for_seconds": json_values.number(
+        "for_seconds": json_values.read_number(
             "on_outage.for_seconds", value.get("for_seconds", 30), 0, 3600, errors
         ),
         "expires_in": _validate_duration(
@@ -87,9 +89,9 @@ def validate_outage(value: Any) -> dict[str, Any]:
     }
     switch = value.get("switch")
     if action == "trip" and not (isinstance(switch, str) and is_trippable(switch)):
-        put(errors, "on_outage.switch", "Name the switch to stop, such as segment:finance.")
+        add_error(errors, "on_outage.switch", "Name the switch to stop, such as segment:finance.")
     elif action == "fallback" and switch:
-        put(errors, "on_outage.switch", "Only trip takes a switch.")
+        add_error(errors, "on_outage.switch", "Only trip takes a switch.")
     if errors:
         raise InvalidInput(errors)
     return {**document, "switch": switch} if action == "trip" else document
@@ -128,7 +130,7 @@ def _validate_breaker(given: Mapping[str, Any], errors: Errors) -> dict[str, Any
     open_seconds, longest = found["open_seconds"], found["open_max_seconds"]
     if values.are_numbers(open_seconds, longest) and open_seconds > longest:
         if given.get("open_max_seconds") is not None:
-            put(
+            add_error(
                 errors,
                 "breaker.open_max_seconds",
                 f"Must be at least open_seconds, {open_seconds}.",
@@ -148,13 +150,13 @@ def _refuse_ineffective(found: Mapping[str, Any], errors: Errors) -> None:
         value, most = found[name], found[bound]
         wrong_already = errors.keys() & {f"breaker.{name}", f"breaker.{bound}"}
         if values.are_numbers(value, most) and value > most and not wrong_already:
-            put(errors, f"breaker.{name}", message.format(most))
+            add_error(errors, f"breaker.{name}", message.format(most))
 
 
 def _apply_alias(name: str, plain: dict[str, Any], value: Any, errors: Errors) -> None:
     """Set the parameter of an alias; refuse a different value given for the parameter itself."""
     if plain.get(name) not in (None, value):
-        put(errors, f"breaker.{name}", f"Says {plain[name]!r}, and its other word {value!r}.")
+        add_error(errors, f"breaker.{name}", f"Says {plain[name]!r}, and its other word {value!r}.")
     plain[name] = value
 
 
@@ -163,10 +165,10 @@ def _validate_retry(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
     base, cap = found["base_seconds"], found["cap_seconds"]
     if values.are_numbers(base, cap) and base > cap:
         if given.get("cap_seconds") is not None:
-            put(errors, "retry.cap_seconds", f"Must be at least base_seconds, {base}.")
+            add_error(errors, "retry.cap_seconds", f"Must be at least base_seconds, {base}.")
         found["cap_seconds"] = base
     if both := [str(one) for one in found["never"] if one in found["retry_on"]]:
-        put(errors, "retry.never", f"Retried and never retried: {', '.join(both)}.")
+        add_error(errors, "retry.never", f"Retried and never retried: {', '.join(both)}.")
     return found
 
 
@@ -178,12 +180,12 @@ def _validate_bulkhead(given: Mapping[str, Any], errors: Errors) -> dict[str, An
     if found["queue_seconds"] is None:
         found["queue_seconds"] = QUEUE_SECONDS if found["queue"] else 0
     if found["limit"] is None and "bulkhead.limit" not in errors and "bulkhead.tier" not in errors:
-        put(errors, "bulkhead.limit", f"Give a limit, or a tier: {', '.join(TIERS)}.")
+        add_error(errors, "bulkhead.limit", f"Give a limit, or a tier: {', '.join(TIERS)}.")
     low, limit, high = found["min_limit"], found["limit"], found["max_limit"]
     if values.are_numbers(low, limit) and low > limit:
-        put(errors, "bulkhead.min_limit", f"Must be at most limit, {limit}.")
+        add_error(errors, "bulkhead.min_limit", f"Must be at most limit, {limit}.")
     if values.are_numbers(high, limit) and high < limit:
-        put(errors, "bulkhead.max_limit", f"Must be at least limit, {limit}.")
+        add_error(errors, "bulkhead.max_limit", f"Must be at least limit, {limit}.")
     return found
 
 
@@ -195,7 +197,7 @@ def _validate_budget(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]
     found = _read_section("budget", given, errors)
     has_limit = any(given.get(name) is not None for name in ("tokens", "per_key_tokens"))
     if not has_limit:
-        put(errors, "budget.tokens", "Set tokens or per_key_tokens.")
+        add_error(errors, "budget.tokens", "Set tokens or per_key_tokens.")
     return found
 
 
@@ -212,21 +214,21 @@ def _validate_routes(given: Any, errors: Errors) -> list[dict[str, Any]]:
     if given is None:
         return []
     if not isinstance(given, list) or len(given) > MAX_ROUTES:
-        put(errors, "routes", f"Must be a list of at most {MAX_ROUTES}.")
+        add_error(errors, "routes", f"Must be a list of at most {MAX_ROUTES}.")
         return []
     found, patterns = [], set()
     for place, route in enumerate(given):
         at = f"routes.{place}"
         if not isinstance(route, Mapping):
-            put(errors, at, "Must be an object with pattern and timeout_ms.")
+            add_error(errors, at, "Must be an object with pattern and timeout_ms.")
             continue
         json_values.refuse_unknown(at, route, ROUTE_FIELDS, errors)
-        pattern = json_values.text(f"{at}.pattern", route.get("pattern"), 200, errors)
+        pattern = json_values.read_text(f"{at}.pattern", route.get("pattern"), 200, errors)
         if not pattern.startswith("/") or pattern in patterns:
-            put(errors, f"{at}.pattern", "Must begin with / and be there once.")
+            add_error(errors, f"{at}.pattern", "Must begin with / and be there once.")
         patterns.add(pattern)
-        reason = json_values.text(f"{at}.reason", route.get("reason"), 300, errors)
-        timeout_ms = json_values.whole(
+        reason = json_values.read_text(f"{at}.reason", route.get("reason"), 300, errors)
+        timeout_ms = json_values.read_integer(
             f"{at}.timeout_ms", route.get("timeout_ms"), 1, 86_400_000, errors
         )
         one = {"pattern": pattern, "timeout_ms": timeout_ms}
@@ -236,7 +238,7 @@ def _validate_routes(given: Any, errors: Errors) -> list[dict[str, Any]]:
 
 def _check_address(url: str, errors: Errors) -> None:
     if url and (message := find_web_problem(url)):
-        put(errors, "runbook_url", message)
+        add_error(errors, "runbook_url", message)
 
 
 def _validate_duration(given: Any, longest: timedelta | None, errors: Errors) -> str:
@@ -244,7 +246,7 @@ def _validate_duration(given: Any, longest: timedelta | None, errors: Errors) ->
         lasts = durations.parse(given if isinstance(given, str) else "")
         if longest is not None and lasts > longest:
             raise ValueError(f"At most {longest.days} days: nobody remembers longer.")
-        return durations.canonical(lasts)
+        return durations.format_canonical(lasts)
     except ValueError as error:
-        put(errors, "on_outage.expires_in", str(error))
+        add_error(errors, "on_outage.expires_in", str(error))
         return ""

@@ -7,12 +7,12 @@ from breakers.policies.parameters import Parameter
 from controlplane.core.json_values import (
     MAX_WORD_LENGTH,
     Errors,
-    choice,
+    add_error,
     is_finite,
-    number,
-    put,
-    text,
-    whole,
+    read_choice,
+    read_integer,
+    read_number,
+    read_text,
 )
 
 MAX_HOP_LENGTH = 300
@@ -27,17 +27,17 @@ def read_parameter(parameter: Parameter, value: Any, errors: Errors) -> Any:
         return list(default) if isinstance(default, tuple) else default
     match parameter.kind:
         case "whole":
-            return whole(path, value, least, most, errors)
+            return read_integer(path, value, least, most, errors)
         case "number":
-            return number(path, value, least, most, errors)
+            return read_number(path, value, least, most, errors)
         case "choice":
-            return choice(path, value, parameter.choices, errors)
+            return read_choice(path, value, parameter.choices, errors)
         case "words":
             return read_words(path, value, int(most or 0), errors)
         case "chain":
             return read_chain(path, value, int(most or 0), errors)
         case _:
-            return text(path, value, int(most or 0), errors)
+            return read_text(path, value, int(most or 0), errors)
 
 
 def number_text(value: float) -> str:
@@ -52,7 +52,7 @@ def are_numbers(*found: Any) -> bool:
 def read_words(path: str, value: Any, most: int, errors: Errors) -> list[str | int]:
     """Return HTTP statuses and error names; "503" becomes 503."""
     if not isinstance(value, list) or len(value) > most:
-        put(errors, path, f"Must be a list of at most {most}.")
+        add_error(errors, path, f"Must be a list of at most {most}.")
         return []
     found: list[str | int] = []
     for place, one in enumerate(value):
@@ -64,7 +64,7 @@ def read_words(path: str, value: Any, most: int, errors: Errors) -> list[str | i
             and candidate.isprintable()
         )
         if not (is_status or is_name):
-            put(errors, f"{path}.{place}", "Must be an HTTP status or the name of an error.")
+            add_error(errors, f"{path}.{place}", "Must be an HTTP status or the name of an error.")
         elif (word := int(candidate) if is_status else candidate) not in found:
             found.append(word)
     return found
@@ -73,11 +73,13 @@ def read_words(path: str, value: Any, most: int, errors: Errors) -> list[str | i
 def read_chain(path: str, value: Any, most: int, errors: Errors) -> list[Any]:
     """Return the hops of a fallback chain: texts, or flat objects (`provider`, `model`, …)."""
     if not isinstance(value, list) or len(value) > most:
-        put(errors, path, f"Must be a list of at most {most}.")
+        add_error(errors, path, f"Must be a list of at most {most}.")
         return []
     for place, hop in enumerate(value):
         if not (_is_hop_text(hop) or _is_hop_object(hop)):
-            put(errors, f"{path}.{place}", "Must be a text, or an object of texts and numbers.")
+            add_error(
+                errors, f"{path}.{place}", "Must be a text, or an object of texts and numbers."
+            )
     return list(value)
 
 

@@ -14,8 +14,8 @@ import httpx
 
 from breakers.policies.addresses import DEFAULT_PORTS, ProbeTarget, parse_target
 from controlplane.core.egress_guard import allowed_networks, name_resolution
-from controlplane.core.egress_guard.allowed_networks import PROBES, Address
-from controlplane.core.egress_guard.failures import Refused, Unresolved
+from controlplane.core.egress_guard.allowed_networks import PROBES, Address, UrlRefused
+from controlplane.core.egress_guard.name_resolution import Unresolved
 
 TIMEOUT_SECONDS = 2.0
 LOOK_UP_SECONDS = 1.8
@@ -73,7 +73,7 @@ async def _probe(url: str, look_up: LookUp) -> ProbeResult:
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):
             error = await _find_fault(target, look_up)
-    except Refused as refused:
+    except UrlRefused as refused:
         return ProbeResult(None, 0.0, str(refused))
     except Unresolved as failure:
         error = str(failure)
@@ -87,7 +87,7 @@ async def _probe(url: str, look_up: LookUp) -> ProbeResult:
 
 async def _find_fault(target: ProbeTarget, look_up: LookUp) -> str:
     """Return a description of the failure, or an empty text if the target answers well."""
-    address = allowed_networks.literal(target.host)
+    address = allowed_networks.parse_ip(target.host)
     if address is None:
         address = await look_up(target)
     else:
@@ -137,9 +137,9 @@ def resolve_address(
 ) -> Address:
     """Return an IP address of the target's host.
 
-    Raise :class:`Refused` if one of the host's addresses may not be probed, and :class:`Unresolved`
-    if the name can't be resolved in time. The connection must use this address: a second look-up
-    could return another one that was not checked.
+    Raise :class:`UrlRefused` if one of the host's addresses may not be probed, and
+    :class:`Unresolved` if the name can't be resolved in time. The connection must use this address:
+    a second look-up could return another one that was not checked.
     """
     texts = name_resolution.look_up(target.host, target.port, resolver=resolver, seconds=seconds)
     found = [ipaddress.ip_address(text) for text in texts]

@@ -11,7 +11,7 @@ from breakers import message_facts
 from breakers.models import Probe, Service
 from breakers.sql import fetch_all
 from controlplane.core import runbooks
-from controlplane.core.actors import system
+from controlplane.core.actors import system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import services as outbox
@@ -24,7 +24,7 @@ EARLY_TOLERANCE = timedelta(seconds=2)
 """Tolerance for ticks that run a little early."""
 LEASE = timedelta(seconds=30)
 MAX_AT_ONCE = 64
-PROBES = system("probes")
+PROBES = system_actor("probes")
 AWAY, BACK = "probe.away", "probe.back"
 GRAVE_LEVEL = 2
 MAX_FAILURES = 1_000_000
@@ -128,7 +128,7 @@ def _announce(probe: Probe, before: ProbeState, now: datetime) -> None:
 
 def _message_facts(probe: Probe, before: ProbeState) -> Mapping[str, object]:
     service = probe.service
-    own = runbooks.about(kind="away", service=service.pk, subject=service.pk)
+    own = runbooks.find_slug(kind="away", service=service.pk, subject=service.pk)
     return {
         "service": service.pk,
         "name": service.name,
@@ -136,7 +136,7 @@ def _message_facts(probe: Probe, before: ProbeState) -> Mapping[str, object]:
         "fails": "; ".join(service.loses) or None,
         "works": "; ".join(service.keeps) or None,
         "owner": service.owner or None,
-        "runbook": service.runbook_url or runbooks.address(own) or None,
+        "runbook": service.runbook_url or runbooks.link_address(own) or None,
         "since_at": timestamp(before.since) if before.since else None,
         "path": "/breakers/infrastructure/",
     }

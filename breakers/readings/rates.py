@@ -7,15 +7,15 @@ from typing import Any
 
 from breakers import message_facts, names
 from breakers.sql import fetch_all
-from controlplane.core.durations import readable
+from controlplane.core.durations import format_readable
 from controlplane.core.instances.exports import INSTANCES
 from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.threshold_metrics import (
     COMPARISONS,
     MetricQuery,
     MetricReading,
-    count,
-    percent,
+    format_count,
+    format_percent,
 )
 
 # Only dependencies beyond the limit, or with an open alert, are returned: few of many thousands.
@@ -83,8 +83,9 @@ class RateMeasure:
             value=some / whole,
             beyond=query.beyond(some, whole),
             samples=whole,
-            said=f"{percent(some / whole)} of the calls of {name} {self.did} in "
-            f"{readable(query.window)} ({query.allowed(percent)}; {count(whole)} calls)",
+            said=f"{format_percent(some / whole)} of the calls of {name} {self.did} in "
+            f"{format_readable(query.window)} ({query.allowed(format_percent)};"
+            f" {format_count(whole)} calls)",
             path=message_facts.dependency_path(*pair),
             service=pair[0],
             evidence={
@@ -145,8 +146,8 @@ def read_concurrency(query: MetricQuery, now: datetime) -> Iterator[MetricReadin
             value=in_flight / limit,
             beyond=query.beyond(in_flight, limit),
             samples=instances,
-            said=f"The bulkhead {subject} is {percent(in_flight / limit)} full "
-            f"({query.allowed(percent)}; {count(instances)} instances)",
+            said=f"The bulkhead {subject} is {format_percent(in_flight / limit)} full "
+            f"({query.allowed(format_percent)}; {format_count(instances)} instances)",
             path=message_facts.BOARD_PATH,
             service=service,
             evidence={"in_flight": in_flight, "limit": limit, "instances": instances},

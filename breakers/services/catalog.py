@@ -131,10 +131,10 @@ def validate_service(slug: str, fields: Mapping[str, Any]) -> State:
     for field in SERVICE_LISTS:
         found[field] = _read_list(field, fields.get(field), errors)
     if wrong := [one for one in found["used_by"] if not names.is_slug(one)]:
-        json_values.put(errors, "used_by", f"{wrong[0][:80]!r} is no service's slug.")
+        json_values.add_error(errors, "used_by", f"{wrong[0][:80]!r} is no service's slug.")
     kind = fields.get("kind") or Service.Kind.SERVICE.value
-    found["kind"] = json_values.choice("kind", kind, tuple(Service.Kind.values), errors)
-    found["level"] = json_values.whole("level", fields.get("level", 1), 1, 3, errors)
+    found["kind"] = json_values.read_choice("kind", kind, tuple(Service.Kind.values), errors)
+    found["level"] = json_values.read_integer("level", fields.get("level", 1), 1, 3, errors)
     found["retry"] = _read_retry(fields.get("retry"), errors)
     _check_address(errors, "runbook_url", found["runbook_url"], find_web_problem)
     _check_address(errors, "probe_url", found["probe_url"], find_probe_problem)
@@ -147,11 +147,11 @@ def validate_channel(name: str, fields: Mapping[str, Any]) -> State:
     """Return all fields of a channel, with defaults filled in. Raise :class:`InvalidInput`."""
     errors: json_values.Errors = {}
     json_values.refuse_unknown("", fields, CHANNEL_FIELDS, errors)
-    if not json_values.text("name", name, 200, errors):
-        json_values.put(errors, "name", "Give it a name.")
+    if not json_values.read_text("name", name, 200, errors):
+        json_values.add_error(errors, "name", "Give it a name.")
     found = _read_texts(fields, CHANNEL_TEXTS, errors)
     kind = fields.get("kind")
-    found["kind"] = json_values.choice("kind", kind, tuple(Channel.Kind.values), errors)
+    found["kind"] = json_values.read_choice("kind", kind, tuple(Channel.Kind.values), errors)
     if errors:
         raise InvalidInput(errors)
     return found
@@ -161,7 +161,7 @@ def _read_texts(
     fields: Mapping[str, Any], keys: tuple[str, ...], errors: json_values.Errors
 ) -> dict[str, Any]:
     return {
-        field: json_values.text(field, fields.get(field), MAX_LENGTHS[field], errors)
+        field: json_values.read_text(field, fields.get(field), MAX_LENGTHS[field], errors)
         for field in keys
     }
 
@@ -170,10 +170,11 @@ def _read_list(field: str, given: Any, errors: json_values.Errors) -> list[str]:
     if given is None:
         return []
     if not isinstance(given, list) or len(given) > MAX_LISTED:
-        json_values.put(errors, field, f"Must be a list of at most {MAX_LISTED}.")
+        json_values.add_error(errors, field, f"Must be a list of at most {MAX_LISTED}.")
         return []
     found = [
-        json_values.text(f"{field}.{place}", one, 300, errors) for place, one in enumerate(given)
+        json_values.read_text(f"{field}.{place}", one, 300, errors)
+        for place, one in enumerate(given)
     ]
     return [one for one in dict.fromkeys(found) if one]
 
@@ -182,27 +183,29 @@ def _read_retry(given: Any, errors: json_values.Errors) -> dict[str, Any]:
     if not given:
         return {}
     if not isinstance(given, Mapping):
-        json_values.put(errors, "retry", "Must be an object, or null.")
+        json_values.add_error(errors, "retry", "Must be an object, or null.")
         return {}
     known = ("max_retries", "delays_seconds", "retry_on", "never", *RETRY_TEXTS)
     json_values.refuse_unknown("retry", given, known, errors)
     found: dict[str, Any] = {
-        "max_retries": json_values.whole(
+        "max_retries": json_values.read_integer(
             "retry.max_retries", given.get("max_retries"), 0, 100, errors
         )
     }
     delays = given.get("delays_seconds") or []
     if not isinstance(delays, list) or len(delays) > MAX_LISTED:
-        json_values.put(errors, "retry.delays_seconds", f"Must be a list of at most {MAX_LISTED}.")
+        json_values.add_error(
+            errors, "retry.delays_seconds", f"Must be a list of at most {MAX_LISTED}."
+        )
     else:
         found["delays_seconds"] = [
-            json_values.number(f"retry.delays_seconds.{place}", one, 0, 86_400, errors)
+            json_values.read_number(f"retry.delays_seconds.{place}", one, 0, 86_400, errors)
             for place, one in enumerate(delays)
         ]
     for field in ("retry_on", "never"):
         found[field] = _read_list(f"retry.{field}", given.get(field), errors)
     for field, longest in RETRY_TEXTS.items():
-        found[field] = json_values.text(f"retry.{field}", given.get(field), longest, errors)
+        found[field] = json_values.read_text(f"retry.{field}", given.get(field), longest, errors)
     return found
 
 
@@ -210,4 +213,4 @@ def _check_address(
     errors: json_values.Errors, field: str, address: str, problem: Callable[[str], str]
 ) -> None:
     if address and (message := problem(address)):
-        json_values.put(errors, field, message)
+        json_values.add_error(errors, field, message)

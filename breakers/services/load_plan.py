@@ -8,7 +8,14 @@ from breakers.models import Dependency
 from breakers.policies import configuration
 from breakers.policies.configuration import ConfigurationFolder, locate_field
 from breakers.policies.documents import list_differences
-from controlplane.core.configuration.plans import CHANGED, KEPT, NEW, SAME, Change, edited_by_hand
+from controlplane.core.configuration.plans import (
+    CHANGED,
+    KEPT,
+    NEW,
+    SAME,
+    EntryChange,
+    find_manual_edits,
+)
 from controlplane.core.errors import InvalidInput
 
 from . import catalog, registry
@@ -34,7 +41,7 @@ class PlannedWrite:
 
 @dataclass(frozen=True)
 class LoadPlan:
-    changes: tuple[Change, ...]
+    changes: tuple[EntryChange, ...]
     writes: tuple[PlannedWrite, ...]
     remarks: tuple[str, ...]
     elsewhere: tuple[str, ...]
@@ -46,7 +53,7 @@ class LoadPlan:
 
 def build_plan(folder: ConfigurationFolder, *, keep_edited: bool = False) -> LoadPlan:
     """Return the changes that loading would make. Raise :class:`InvalidInput` with all errors."""
-    run = _Comparison(folder, keep_edited, edited_by_hand(ACTIONS))
+    run = _Comparison(folder, keep_edited, find_manual_edits(ACTIONS))
     registered_states = {
         row.name: registry.registered_state(row) for row in Dependency.objects.registered()
     }
@@ -70,7 +77,7 @@ class _Comparison:
     keep_edited: bool
     edited: Mapping[str, str]
     errors: dict[str, list[str]] = field(default_factory=dict)
-    changes: list[Change] = field(default_factory=list)
+    changes: list[EntryChange] = field(default_factory=list)
     writes: list[PlannedWrite] = field(default_factory=list)
 
     def compare(
@@ -84,7 +91,7 @@ class _Comparison:
         """Record the change of one entry, or its errors under their file and key."""
         by_hand = self.edited.get(f"{kind}:{name}", "")
         if by_hand and self.keep_edited:
-            self.changes.append(Change(kind, name, KEPT, edited=by_hand))
+            self.changes.append(EntryChange(kind, name, KEPT, edited=by_hand))
             return
         try:
             after = check()
@@ -94,7 +101,7 @@ class _Comparison:
         found = list_differences(before, after)
         outcome = NEW if before is None else CHANGED if found else SAME
         by_hand = by_hand if outcome != SAME else ""
-        self.changes.append(Change(kind, name, outcome, tuple(map(str, found)), by_hand))
+        self.changes.append(EntryChange(kind, name, outcome, tuple(map(str, found)), by_hand))
         if before != after:
             self.writes.append(PlannedWrite(kind, name, before, after))
 

@@ -12,7 +12,7 @@ from breakers import publication
 from breakers.models import Override
 from breakers.sql import fetch_all
 from controlplane.core import durations
-from controlplane.core.actors import Actor, system
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import InvalidInput, NotFound
@@ -28,7 +28,7 @@ from .permissions import SCOPE
 MIN_DURATION, MAX_DURATION = timedelta(seconds=1), timedelta(days=30)
 RESET_DURATION = "5m"
 """Time for which a reset is published; each instance applies it once."""
-EXPIRY = system("overrides")
+EXPIRY = system_actor("overrides")
 STRAGGLERS_SHOWN = 20
 MAX_AT_ONCE = 200
 WARNING_MODES = (Override.Mode.FORCED_OPEN, Override.Mode.FORCED_CLOSED)
@@ -217,7 +217,7 @@ def _record_set(override: Override, replaced: Override | None, actor: Actor, now
         subject=registry.audit_target(dependency),
         facts={
             **override_endings.override_facts(override, dependency),
-            "lasts": durations.readable(override.expires_at - override.set_at),
+            "lasts": durations.format_readable(override.expires_at - override.set_at),
             "replaces": replaced.mode if replaced else "",
         },
         now=now,

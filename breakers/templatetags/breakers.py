@@ -142,13 +142,15 @@ def milliseconds(value: Any) -> str:
     if value < 1000 or value % 1000:
         return f"{value:g} ms"
     seconds = int(value // 1000)
-    return durations.readable(timedelta(seconds=seconds)) if seconds > 300 else f"{seconds} s"
+    return (
+        durations.format_readable(timedelta(seconds=seconds)) if seconds > 300 else f"{seconds} s"
+    )
 
 
 @register.filter
 def minutes_long(count: int) -> str:
     """Return minutes as `5 min` or `2 h 10 min`."""
-    return durations.readable(timedelta(minutes=count))
+    return durations.format_readable(timedelta(minutes=count))
 
 
 @register.filter

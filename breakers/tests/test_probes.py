@@ -17,9 +17,9 @@ from breakers.probes import prober, services
 from breakers.probes.services import probe_due_services
 from breakers.tests.fleet import NOW, SECOND, reachable, service, told
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.egress_guard.failures import Refused
+from controlplane.core.egress_guard.allowed_networks import UrlRefused
 from controlplane.core.http.tests.callers import at_once
-from controlplane.core.outbox import rendering
+from controlplane.core.outbox import renderer
 
 LOCAL = ("127.0.0.0/8",)
 TURN = 10 * SECOND
@@ -101,7 +101,7 @@ def test_the_inside_of_the_house_is_not_asked_unless_it_was_allowed(settings, ad
     settings.WEBHOOK_ALLOW = ("0.0.0.0/0", "::/0")
     target = ProbeTarget("tcp", "inside.example", 80)
 
-    with pytest.raises(Refused, match="PROBE_ALLOW"):
+    with pytest.raises(UrlRefused, match="PROBE_ALLOW"):
         prober.resolve_address(target, seconds=1, resolver=lambda *_: ["93.184.215.14", address])
 
 
@@ -227,7 +227,7 @@ def test_a_service_that_falls_silent_is_told_once_and_when_it_is_back(settings):
     assert changes == [0, 0, 1, 0, 0, 1]
     (away,) = told("probe.away")
     assert away.severity == "critical"
-    assert rendering.render(away.event, away.payload).title == "Redis does not answer"
+    assert renderer.render(away.event, away.payload).title == "Redis does not answer"
     assert len(told("probe.back")) == 1
     probe = Probe.objects.get()
     assert (probe.is_away, probe.failures, probe.error) == (False, 0, "")

@@ -12,7 +12,7 @@ from breakers.policies.parameters import PARAMETERS, SECTIONS, Parameter
 from breakers.policies.policy import OUTAGE_ACTIONS, OUTAGE_FIELDS
 from breakers.policies.values import number_text
 from controlplane.core.change_views import ServiceForm
-from controlplane.core.json_values import Errors, put
+from controlplane.core.json_values import Errors, add_error
 from controlplane.core.reasons import MAX_CHARACTERS
 
 HOW_LONG = {"15m": "15 minutes", "1h": "1 hour", "4h": "4 hours", "24h": "24 hours"}
@@ -200,7 +200,7 @@ def _parse_value(parameter: Parameter, text: str, errors: Errors) -> Any:
             "number": "Write a number.",
             "chain": "A line that begins with { has to be JSON.",
         }
-        put(errors, parameter.path, messages[parameter.kind])
+        add_error(errors, parameter.path, messages[parameter.kind])
         return None
 
 
@@ -210,7 +210,7 @@ def _parse_routes(text: str, errors: Errors) -> Iterator[dict[str, Any]]:
         pattern, _, rest = line.partition(" ")
         milliseconds, _, reason = rest.strip().partition(" ")
         if not milliseconds.isdecimal():
-            put(errors, "routes", f"Line {number}: write the pattern, then milliseconds.")
+            add_error(errors, "routes", f"Line {number}: write the pattern, then milliseconds.")
             continue
         route = {"pattern": pattern, "timeout_ms": int(milliseconds)}
         yield {**route, "reason": reason.strip()} if reason.strip() else route
@@ -226,7 +226,7 @@ def _parse_outage(texts: Mapping[str, str], errors: Errors) -> dict[str, Any]:
             try:
                 found[name] = float(given[name])
             except ValueError:
-                put(errors, f"on_outage.{name}", "Write a number.")
+                add_error(errors, f"on_outage.{name}", "Write a number.")
     if given["expires_in"]:
         found["expires_in"] = given["expires_in"]
     if given["switch"] and given["action"] == "trip":

@@ -47,13 +47,13 @@ class Pulse:
         self._turned_at = time.monotonic()
         self._thread: threading.Thread | None = None
 
-    def turned(self) -> None:
+    def record_turn(self) -> None:
         """Record an iteration of the main loop."""
         self._turned_at = time.monotonic()
 
     def start(self) -> None:
         """Start the thread, unless it runs."""
-        self.turned()
+        self.record_turn()
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, daemon=True, name="pulse")
             self._thread.start()

@@ -11,7 +11,7 @@ class Loop:
         self._may_rest = may_rest_seconds
         self._turned_at = time.monotonic()
 
-    def turned(self) -> None:
+    def record_turn(self) -> None:
         """Record an iteration of the main loop; cheap enough for every iteration."""
         self._turned_at = time.monotonic()
 

@@ -43,7 +43,7 @@ def signed_in(view: View[R, P]) -> Guarded[P]:
     """
 
     @wraps(view)
-    def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+    def guarded_view(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         if request.user.is_authenticated:
             return view(request, *args, **kwargs)  # type: ignore[arg-type]
         if request.htmx:  # type: ignore[attr-defined]
@@ -51,10 +51,10 @@ def signed_in(view: View[R, P]) -> Guarded[P]:
         # A POST can't be resumed after signing in, so there is no page to return to.
         return redirect_to_login(request.get_full_path() if request.method == "GET" else "/")
 
-    return cast("Guarded[P]", never_cache(guarded))
+    return cast("Guarded[P]", never_cache(guarded_view))
 
 
-def in_dialog(request: PersonRequest) -> bool:
+def is_in_dialog(request: PersonRequest) -> bool:
     return bool(request.htmx) and request.htmx.target == DIALOG
 
 
@@ -62,7 +62,7 @@ def show(
     request: PersonRequest, template: str, context: dict[str, Any], *, status: int = 200
 ) -> HttpResponse:
     """Render a template that extends `layout`, as a page of its own or inside the dialog."""
-    dialog = in_dialog(request)
+    dialog = is_in_dialog(request)
     layout = "dialog.html" if dialog else "page.html"
     response = render(
         request, template, {**context, "layout": layout, "dialog": dialog}, status=status

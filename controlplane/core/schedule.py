@@ -10,7 +10,7 @@ import structlog
 from django.db import DatabaseError, InterfaceError
 
 from controlplane.core import threads, ticks
-from controlplane.core.ticks import Tick
+from controlplane.core.ticks import RegisteredTick
 
 SENT_BY = "beat"
 SENT_ANYWAY_SECONDS = 60
@@ -38,7 +38,7 @@ class Schedule:
     `find_idle` returns those of the given ticks that have no work.
     """
 
-    def __init__(self, ticks_by_name: Mapping[str, Tick], find_idle: FindIdle) -> None:
+    def __init__(self, ticks_by_name: Mapping[str, RegisteredTick], find_idle: FindIdle) -> None:
         self._ticks = ticks_by_name
         self._find_idle = find_idle
         self._sent_at = dict.fromkeys(ticks_by_name, 0)
@@ -65,7 +65,7 @@ class Schedule:
         return passed_seconds // seconds > self._sent_at[name] // seconds
 
 
-def _make_batches(due: Collection[Tick]) -> list[Batch]:
+def _make_batches(due: Collection[RegisteredTick]) -> list[Batch]:
     groups: dict[tuple[int, str], list[str]] = {}
     for tick in due:
         groups.setdefault((tick.seconds, tick.queue), []).append(tick.name)

@@ -28,7 +28,7 @@ Pending = Callable[[Any], Iterable[QuerySet[Any]]]
 
 
 @dataclass(frozen=True)
-class Tick:
+class RegisteredTick:
     """A function called every `seconds` with the database's time; it returns a count of its work.
 
     `queue` names the queue of the workers that run it. `pending` takes the current time as a query
@@ -46,12 +46,12 @@ class Tick:
 class TickStatus:
     """A tick, the seconds it is late (0 if on time), and the process that last ran it."""
 
-    tick: Tick
+    tick: RegisteredTick
     late_seconds: float
     ran_by: str
 
 
-_registered: dict[str, Tick] = {}
+_registered: dict[str, RegisteredTick] = {}
 
 
 def tick(
@@ -60,13 +60,13 @@ def tick(
     """Return a decorator that registers a function as the tick `name`."""
 
     def register(function: TickFunction) -> TickFunction:
-        _registered[name] = Tick(name, seconds, queue, function, pending)
+        _registered[name] = RegisteredTick(name, seconds, queue, function, pending)
         return function
 
     return register
 
 
-def list_ticks() -> Mapping[str, Tick]:
+def list_ticks() -> Mapping[str, RegisteredTick]:
     """Return the ticks of all installed apps, by name."""
     _discover()
     return _registered
@@ -131,7 +131,7 @@ def _discover() -> None:
     autodiscover_modules("tasks")
 
 
-def _call_tick(tick: Tick) -> int:
+def _call_tick(tick: RegisteredTick) -> int:
     try:
         return tick.function(db_now())
     except Exception as error:
@@ -141,7 +141,7 @@ def _call_tick(tick: Tick) -> int:
         return 0
 
 
-def _tick_status(tick: Tick, row: TickRow | None, now: datetime) -> TickStatus:
+def _tick_status(tick: RegisteredTick, row: TickRow | None, now: datetime) -> TickStatus:
     if row is None:
         return TickStatus(tick, float("inf"), "")
     if row.ran_at > now + timedelta(seconds=tick.seconds):  # The clock was set back since.

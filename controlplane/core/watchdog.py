@@ -41,7 +41,7 @@ class Watchdog:
         """Check until stopped; errors, such as an unreachable database, don't end the loop."""
         settled_at = time.monotonic() + self._settle_seconds
         while not self._stop.is_set():
-            self.loop.turned()
+            self.loop.record_turn()
             try:
                 if time.monotonic() < settled_at:
                     heartbeats.record_heartbeat(NAME)

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from controlplane.notify.transports import environment as transports
-from controlplane.supervisor import embedded, identity, layout
+from controlplane.supervisor import identity, layout, service_processes
 from controlplane.supervisor.child import Child, ChildSpec
-from controlplane.supervisor.embedded import Services
 from controlplane.supervisor.failure import StopRequested
 from controlplane.supervisor.output import Terminal
+from controlplane.supervisor.service_processes import Services
 from controlplane.supervisor.tree import Tree
 
 from .file_lock import Lock, remove_abandoned
@@ -38,13 +38,13 @@ def execute(terminal: Terminal, command: Sequence[str]) -> int:
         place = layout.create_layout(stack.enter_context(_temporary_folder()) / "data")
         services = Services()
         tree = stack.enter_context(Tree(terminal))
-        given = {name: os.environ.get(f"TEST_{name}", "") for name in embedded.VARIABLES}
+        given = {name: os.environ.get(f"TEST_{name}", "") for name in service_processes.VARIABLES}
         home = place.data
         if not given["DATABASE_URL"]:
             home = stack.enter_context(identity.cluster_home(place.data, temporary=True))
         stack.callback(services.stop, tree)
         try:
-            embedded.start_services(tree, services, place, home, given, durable=False)
+            service_processes.start_services(tree, services, place, home, given, durable=False)
             child = tree.launch(_command_spec(command, place.data, services))
             return _wait(tree, child)
         except StopRequested:

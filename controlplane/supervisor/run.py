@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 
 from controlplane import environment
 from controlplane.environment import Environment
-from controlplane.supervisor import application, embedded, identity, layout, ports
+from controlplane.supervisor import application, identity, layout, ports, service_processes
 from controlplane.supervisor.application import RunPlan
 from controlplane.supervisor.child import Child, ChildSpec
-from controlplane.supervisor.embedded import Services
 from controlplane.supervisor.failure import CannotRun, StopRequested
 from controlplane.supervisor.layout import Layout
 from controlplane.supervisor.output import Terminal
+from controlplane.supervisor.service_processes import Services
 from controlplane.supervisor.tree import Tree
 
 from .file_lock import Lock
@@ -44,7 +44,7 @@ def run(
         copy = place.data / "snapshot" / "current"
         # While there is a copy to serve, the data plane continues whatever else fails.
         tree = stack.enter_context(Tree(terminal, may_give_up=lambda: not copy.exists()))
-        given = {name: os.environ.get(name, "") for name in embedded.VARIABLES}
+        given = {name: os.environ.get(name, "") for name in service_processes.VARIABLES}
         home = place.data
         if not given["DATABASE_URL"]:
             home = stack.enter_context(identity.cluster_home(place.data))
@@ -62,11 +62,11 @@ def run(
                 if plan.stand_in is not None and copy.exists():
                     stand_ins.append(tree.supervise(plan.stand_in))
 
-            embedded.start_services(
+            service_processes.start_services(
                 tree, services, place, home, given, durable=True, addressed=build_plan
             )
             stack.callback(_remove_addresses, place)
-            embedded.publish_addresses(tree, place, services)
+            service_processes.publish_addresses(tree, place, services)
             _run_application(tree, settings, plans[0], processes, stand_ins)
         except StopRequested:
             terminal.say("stopping")

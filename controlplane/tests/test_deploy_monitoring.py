@@ -14,7 +14,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.liveness import Loop
 from controlplane.dataplane import metrics as dataplane_metrics
 from controlplane.dataplane.state import State
-from controlplane.gate import Gate
+from controlplane.gate import RequestGate
 from controlplane.tests.deployment import DEPLOY, ROOT, base
 from controlplane.tests.installation import until
 
@@ -48,7 +48,7 @@ def exposed(transactional_db):
         dataplane_metrics.page(State(), "")[2],
     ]
     types = re.findall(r"^# TYPE (\S+) (\S+)$", b"".join(texts).decode(), re.MULTILINE)
-    types += [(one.name, one.type) for one in Gate(None, State(), None).metrics()]
+    types += [(one.name, one.type) for one in RequestGate(None, State(), None).metrics()]
     parts = [name + part for name, kind in types if kind == "histogram" for part in PARTS]
     yield {name for name, _ in types} | set(parts)
     health._snapshot_source = before

@@ -15,7 +15,7 @@ from controlplane.core.message_templates import MESSAGE_TEMPLATES
 from controlplane.core.retention import RETENTION_RULES
 from controlplane.dataplane import metrics as dataplane_metrics
 from controlplane.dataplane.state import State
-from controlplane.gate import Gate
+from controlplane.gate import RequestGate
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
@@ -37,7 +37,7 @@ def test_metrics() -> None:
     )
     told = {found for text in scraped for found in _TYPE.findall(text.decode())}
     told |= {(one.name, one.type) for one in exposition.snapshot_metrics(17, 0.4)}
-    told |= {(one.name, one.type) for one in Gate(nothing, State(), nothing).metrics()}
+    told |= {(one.name, one.type) for one in RequestGate(nothing, State(), nothing).metrics()}
 
     assert _rows(_METRIC, "metrics.md") == {
         (f"{name}_total" if kind == "counter" else name, kind) for name, kind in told

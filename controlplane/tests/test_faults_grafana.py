@@ -20,7 +20,7 @@ from controlplane.core.models import Job
 from controlplane.core.registry import RegisteredFunction
 from controlplane.dataplane import metrics as dataplane_metrics
 from controlplane.dataplane.tests.served import plane
-from controlplane.gate import Gate
+from controlplane.gate import RequestGate
 from controlplane.tests.installation import until
 from controlplane.tests.test_deploy_monitoring import shown
 from slo.models import SloStatus
@@ -185,7 +185,7 @@ def scraped(tmp_path, monkeypatch):
     lay()
     monkeypatch.setattr(health, "_snapshot_source", Status)
     state, scrapes = plane("segment:finance").state, []
-    gate = Gate(nothing, state, nothing)
+    gate = RequestGate(nothing, state, nothing)
 
     def web():
         scrapes.append(1)

@@ -9,7 +9,14 @@ import pytest
 from django.apps import apps
 
 ROOT = Path(__file__).parents[2]
-CHECKED = ("breakers", "slo", "switches", "controlplane/accounts", "controlplane/notify")
+CHECKED = (
+    "breakers",
+    "slo",
+    "switches",
+    "controlplane/accounts",
+    "controlplane/notify",
+    "controlplane/core",
+)
 
 
 def foreign_tables(folder: str) -> re.Pattern[str]:

@@ -10,7 +10,7 @@ from controlplane import gate as gate_module
 from controlplane.core.protocol import MAX_BODY_BYTES
 from controlplane.dataplane.state import State
 from controlplane.dataplane.tests.served import BEARER, plane
-from controlplane.gate import ORDINARY, Gate
+from controlplane.gate import ORDINARY, RequestGate
 
 SCOPE = {"type": "http", "method": "POST", "path": "/api/v1/switches/", "headers": []}
 
@@ -33,7 +33,7 @@ def ask(inner, *, reachable=True, path="/api/v1/switches/", deadline=0.2, pieces
         return {"type": "http.request", "body": waiting.pop(0), "more_body": bool(waiting)}
 
     async def run():
-        gate = Gate(inner, state, refuse, deadline)
+        gate = RequestGate(inner, state, refuse, deadline)
         await gate({**SCOPE, "path": path}, receive, send)
         await asyncio.sleep(0.05)
 
@@ -175,7 +175,7 @@ def test_kill_is_answered_while_a_flood_holds_every_thread_of_ordinary_requests(
         async def send(message):
             sent.append(message)
 
-        gate = Gate(inner, state, refuse, 5)
+        gate = RequestGate(inner, state, refuse, 5)
         flood = [
             asyncio.ensure_future(gate({**SCOPE, "path": "/api/schema/"}, receive, ignore))
             for _ in range(150)
@@ -205,7 +205,7 @@ def ask_with(receive, path="/api/v1/switches/"):
     async def send(message):
         sent.append(message)
 
-    asyncio.run(Gate(break_down, state, refuse, 5)({**SCOPE, "path": path}, receive, send))
+    asyncio.run(RequestGate(break_down, state, refuse, 5)({**SCOPE, "path": path}, receive, send))
     return sent
 
 
@@ -218,7 +218,7 @@ def test_a_websocket_is_closed_and_never_reaches_what_is_behind():
     async def receive():
         return {"type": "websocket.connect"}
 
-    asyncio.run(Gate(break_down, State(), refuse)({"type": "websocket"}, receive, send))
+    asyncio.run(RequestGate(break_down, State(), refuse)({"type": "websocket"}, receive, send))
 
     assert sent == [{"type": "websocket.close"}]
 
@@ -244,7 +244,7 @@ def test_large_hook_of_a_known_token_fits_beside_strangers_whose_bodies_never_en
 
         served = plane()
         served.state.database_reachable = True
-        gate = Gate(answer, served.state, refuse, 5)
+        gate = RequestGate(answer, served.state, refuse, 5)
         flood = [
             asyncio.ensure_future(gate({**SCOPE, "path": path}, receiving(ends=False), ignore))
             for _ in range(140)
@@ -285,7 +285,7 @@ def test_hook_takes_a_thread_of_kills_only_if_it_is_small(size, bulkhead, runnin
     async def run():
         served = plane()
         served.state.database_reachable = True
-        gate = Gate(stuck, served.state, refuse, 5)
+        gate = RequestGate(stuck, served.state, refuse, 5)
         headers = [(b"authorization", BEARER["Authorization"].encode())]
         hook = {**SCOPE, "path": "/api/v1/hooks/alertmanager", "headers": headers}
         hooks = [asyncio.ensure_future(gate(hook, receive, ignore)) for _ in range(5)]
@@ -312,7 +312,7 @@ def test_refused_requests_are_counted(monkeypatch):
     async def run():
         state = State()
         state.database_reachable = True
-        gate = Gate(stuck, state, refuse, 5)
+        gate = RequestGate(stuck, state, refuse, 5)
         flood = [asyncio.ensure_future(gate(SCOPE, receive, ignore)) for _ in range(10)]
         await asyncio.sleep(0.05)
         found = figures_of(gate)
@@ -342,7 +342,7 @@ def test_answers_that_nobody_reads_give_their_threads_back(monkeypatch):
         async def send(message):
             sent.append(message)
 
-        gate = Gate(answer, state, refuse, 5)
+        gate = RequestGate(answer, state, refuse, 5)
         unread = [gate(SCOPE, receive, take_nothing) for _ in range(ORDINARY.strangers)]
         flood = asyncio.gather(*unread)
         await asyncio.sleep(0)
@@ -365,7 +365,7 @@ def test_slow_readers_of_exports_leave_threads_for_others():
         async def send(message):
             sent.append(message)
 
-        gate = Gate(answer, state, refuse, 5)
+        gate = RequestGate(answer, state, refuse, 5)
         path = "/api/v1/audit/export"
         scopes = [{**SCOPE, "path": path, "client": (f"10.0.0.{n}", 1)} for n in (1, 1, 2, 3)]
         slow = [asyncio.ensure_future(gate(one, receive, read_slowly)) for one in scopes]

@@ -10,7 +10,7 @@ from controlplane.core.configuration.plans import (
     NEW,
     REASON,
     SAME,
-    Change,
+    EntryChange,
     Loaded,
     find_manual_edits,
 )
@@ -39,7 +39,7 @@ def load_slo_file(
         before, after = known.get(name), parsed.slos[name]
         by_hand = edited.get(services.audit_target(name), "")
         if by_hand and keep_edited:
-            changes.append(Change("SLO", name, KEPT, edited=by_hand))
+            changes.append(EntryChange("SLO", name, KEPT, edited=by_hand))
             continue
         changes.append(_change(name, before, after, by_hand))
         if before != after and not dry_run:
@@ -54,14 +54,14 @@ def has_no_slos() -> bool:
     return not Slo.objects.exists()
 
 
-def _change(name: str, before: Any, after: documents.Document, by_hand: str) -> Change:
+def _change(name: str, before: Any, after: documents.Document, by_hand: str) -> EntryChange:
     if before == after:
-        return Change("SLO", name, SAME)
+        return EntryChange("SLO", name, SAME)
     lines = tuple(
         f"{one.field}: {_line(one.before)} → {_line(one.after)}"
         for one in descriptions.describe_changes(before, after)
     )
-    return Change("SLO", name, NEW if before is None else CHANGED, lines, by_hand)
+    return EntryChange("SLO", name, NEW if before is None else CHANGED, lines, by_hand)
 
 
 def _line(text: str) -> str:

@@ -19,7 +19,7 @@ from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs.models import Job
 from controlplane.core.page_registry import PREVIEW_FIELDS
-from controlplane.core.page_responses import PersonRequest, in_dialog, show, signed_in
+from controlplane.core.page_responses import PersonRequest, is_in_dialog, show, signed_in
 from controlplane.core.reasons import MIN_COLUMNS
 from switches import engage_suggestions, services
 from switches.blast import blast_radius
@@ -193,7 +193,7 @@ def _show_engaged(request: PersonRequest, done: services.Engagement, now: dateti
 
     Without JavaScript, redirect to the switch's page.
     """
-    if not in_dialog(request):
+    if not is_in_dialog(request):
         if done.approval:
             messages.success(request, "Engaged for 24 hours; permanent waits for approval.")
         if done.review:

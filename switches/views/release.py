@@ -16,7 +16,13 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.gates.kinds import GATE_KINDS
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import PersonRequest, in_dialog, respond_done, show, signed_in
+from controlplane.core.page_responses import (
+    PersonRequest,
+    is_in_dialog,
+    respond_done,
+    show,
+    signed_in,
+)
 from switches import blast, services
 from switches.confirmation import require_confirmation
 from switches.forms import ReleaseForm
@@ -122,7 +128,7 @@ def _edited(
         editor = _checked(editor)
     else:
         editor = plan_editor.press_button(editor, button, request.POST)
-    if request.htmx and not in_dialog(request):
+    if request.htmx and not is_in_dialog(request):
         context = {
             "switch": switch,
             "plan": editor,

@@ -33,7 +33,7 @@ from controlplane.core.change_views import attempt_change, submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError, Unavailable
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import PersonRequest, in_dialog, show, signed_in
+from controlplane.core.page_responses import PersonRequest, is_in_dialog, show, signed_in
 from controlplane.core.problem import problem_headers
 from controlplane.core.roles import Power
 
@@ -202,7 +202,7 @@ def render_refusal(
         "url": letter_page_url(stream, entry_id) if entry_id else links.stream_url(stream),
     }
     # A dialog takes in what conflicts; anything worse would be a toast that doesn't say why.
-    status = 409 if in_dialog(request) else error.status
+    status = 409 if is_in_dialog(request) else error.status
     response = show(request, "breakers/dead_letters/notice.html", context, status=status)
     for name, said in problem_headers(error).items():
         response[name] = said

@@ -13,7 +13,7 @@ REASON = "config load"
 
 
 @dataclass(frozen=True)
-class Change:
+class EntryChange:
     """The outcome of loading one entry, such as a service.
 
     `differences` are lines for people; `edited` gives the author and time of a manual change since
@@ -35,7 +35,7 @@ class Loaded:
     the database that no file mentions; loading leaves them unchanged.
     """
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[EntryChange, ...] = ()
     remarks: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
     audit_rows: Sequence[Mapping[str, Any]] = field(default=(), repr=False)

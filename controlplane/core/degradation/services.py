@@ -55,7 +55,7 @@ def load_causes() -> tuple[Cause, ...]:
     return _causes(Degradation.objects.get(pk=1))
 
 
-def _read() -> tuple[Degradation, tuple[Cause, ...]]:
+def _read_row() -> tuple[Degradation, tuple[Cause, ...]]:
     is_read_only = RawSQL(levels.READ_ONLY_SQL, ())  # noqa: S611 - a constant
     # One query reads both, because every page needs the level.
     row = Degradation.objects.annotate(is_read_only=is_read_only).get(pk=1)
@@ -100,7 +100,7 @@ def report(causes: Sequence[Cause], now: datetime) -> bool:
 
 def load_degradation(*, redis_reachable: bool | None = None) -> Degraded:
     """Return the degradation as this process sees it; raise DatabaseError without the database."""
-    row, known_causes = _read()
+    row, known_causes = _read_row()
     reachable = _redis_answers() if redis_reachable is None else redis_reachable
     level, causes = levels.assess(True, reachable, known_causes)
     return Degraded(level, tuple(causes), row.since if level == row.level else None)
@@ -108,7 +108,7 @@ def load_degradation(*, redis_reachable: bool | None = None) -> Degraded:
 
 def load_document() -> dict[str, Any]:
     """Return the degradation as the API's document."""
-    return levels.build_document(True, _redis_answers(), _read()[1])
+    return levels.build_document(True, _redis_answers(), _read_row()[1])
 
 
 def _causes(row: Degradation) -> tuple[Cause, ...]:

@@ -48,7 +48,7 @@ def test_a_loop_that_rests_too_long_is_not_live_until_it_turns_again():
 
     assert asked(port, "/health/live")[0] == 503
     loop = Loop(may_rest_seconds=60)
-    loop.turned()
+    loop.record_turn()
     assert asked(begun(loop), "/health/live")[0] == 200
 
 

@@ -40,12 +40,12 @@ def test_the_pulse_goes_on_while_the_loop_turns_and_stops_with_it(quick):
     until(lambda: age("test-loop") is not None)
     ends = time.monotonic() + 0.6
     while time.monotonic() < ends:
-        pulse.turned()
+        pulse.record_turn()
         time.sleep(0.02)
     assert age("test-loop") < 0.2
     time.sleep(0.8)
     assert age("test-loop") > 0.3
-    pulse.turned()
+    pulse.record_turn()
     until(lambda: age("test-loop") < 0.1)
     time.sleep(0.4)  # Its thread lives as long as the process; let it come to rest.
 

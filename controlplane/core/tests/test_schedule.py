@@ -9,12 +9,12 @@ from controlplane.core import ticks
 from controlplane.core.clock import db_now
 from controlplane.core.models import Tick as TickRow
 from controlplane.core.schedule import Batch, IdleTicks, Schedule
-from controlplane.core.ticks import Tick
+from controlplane.core.ticks import RegisteredTick
 
 
 def tick(name, seconds=1, queue="a", *, declares=False):
     pending = (lambda _now: []) if declares else None
-    return Tick(name, seconds, queue, lambda _now: 0, pending)
+    return RegisteredTick(name, seconds, queue, lambda _now: 0, pending)
 
 
 def schedule(*given, idle=()):
@@ -83,7 +83,7 @@ def test_database_that_hangs_leaves_no_tick_out(monkeypatch):
         release.wait(10)
         return []
 
-    monkeypatch.setattr(ticks, "_registered", {"stuck": Tick("stuck", 1, "a", len, hang)})
+    monkeypatch.setattr(ticks, "_registered", {"stuck": RegisteredTick("stuck", 1, "a", len, hang)})
     subject = IdleTicks(max_wait_seconds=0.05)
     subject.start()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from controlplane.core.clock import db_now
 from controlplane.core.configuration import services as configuration
-from controlplane.core.configuration.plans import CHANGED, KEPT, NEW, SAME, Change
+from controlplane.core.configuration.plans import CHANGED, KEPT, NEW, SAME, EntryChange
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.shell import ShellCommand, shell_actor
 
@@ -58,7 +58,7 @@ class Command(ShellCommand):
             f" {loaded.count(SAME)} the same{kept}."
         )
 
-    def _show(self, change: Change) -> None:
+    def _show(self, change: EntryChange) -> None:
         if change.outcome == SAME:
             return
         edited = f" ({change.edited})" if change.edited else ""
