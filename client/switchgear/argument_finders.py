@@ -14,8 +14,8 @@ _KEYWORD_ONLY = 2**31
 def make_finder(find: Callable[..., Any], function: Callable[..., Any]) -> KeyFinder:
     """Return a function of `(args, kwargs)` that calls `find` for a call of `function`.
 
-    If all parameters of `find` are parameters of `function`, it gets those, by name, however the
-    call passes them. Otherwise it is called with all arguments.
+    If all parameters of `find` are parameters of `function`, it receives those by name, however the
+    call passes them. Otherwise it receives all arguments.
     """
     wanted, given = _parameters(find), _parameters(function)
     if wanted is None or given is None or any(each.kind not in _NAMED for each in wanted.values()):

@@ -1,7 +1,7 @@
 """The async library that runs the current coroutine: asyncio or trio, also under anyio.
 
-Imports neither, since a program that runs one of them has imported it. Under any other library,
-coroutines get the error that asyncio raises without a running event loop.
+Neither is imported here, since a program that runs one of them has imported it. Under any other
+library, coroutines get the error that asyncio raises without a running event loop.
 """
 
 import math
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def trio_here() -> Any:
-    """Return the module `trio` if this thread runs one of its tasks, else None."""
+    """Return the module `trio` if this thread runs a trio task, else None."""
     trio = sys.modules.get("trio")
     # asyncio goes first: its loop may run within a task of trio.
     if trio is None or _asyncio_task() is not None:
@@ -49,13 +49,13 @@ async def to_thread(function: Callable[..., T], *args: Any) -> T:
 
 
 def require_asyncio(what: str, instead: str) -> None:
-    """Raise :class:`RuntimeError` in a task of trio."""
+    """Raise :class:`RuntimeError` in a trio task."""
     if trio_here() is not None:
         raise RuntimeError(f"{what} needs asyncio and does not work under trio: {instead}")
 
 
 class AsyncBell:
-    """An event that one coroutine waits for, rung from any thread."""
+    """An event that one coroutine waits for, set from any thread."""
 
     def __init__(self) -> None:
         trio = self._trio = trio_here()
@@ -70,14 +70,11 @@ class AsyncBell:
         self._has_rung = False
 
     def ring(self) -> None:
-        """Wake the coroutine. Raises :class:`RuntimeError` if its event loop has ended."""
+        """Wake the coroutine. Raise :class:`RuntimeError` if its event loop has ended."""
         self._call_soon(self._set)
 
     async def wait(self, seconds: float) -> bool:
-        """Wait at most `seconds` until the bell rings; return True if it has.
-
-        May be called again.
-        """
+        """Wait at most `seconds` until the bell rings; return True if it has. May be repeated."""
         if self._trio is None:
             timer = self._loop.call_later(seconds, self._event.set)
             try:
@@ -113,10 +110,7 @@ class AsyncioScope:
             self._task.get_loop().call_soon_threadsafe(self._cancel)
 
     def end(self, error: BaseException | None) -> bool:
-        """Stop cancelling.
-
-        Return True if `error` is this scope's cancellation and there is no other.
-        """
+        """Close the scope; return True if `error` is its cancellation and no other is pending."""
         self._is_over = True
         if not self._has_fired:
             return False
@@ -143,7 +137,7 @@ class TrioScope:
         self._scope.__enter__()
 
     def cancel_soon(self) -> None:
-        """Cancel what runs in the scope, from any thread."""
+        """Cancel the code in the scope, from any thread."""
         with suppress(RuntimeError):  # The run is over.
             self._call_soon(self._scope.cancel)
 
@@ -152,9 +146,9 @@ class TrioScope:
         self._scope.deadline = math.inf if is_resting else self._deadline
 
     def end(self, error: BaseException | None) -> bool:
-        """Close the scope; return True if `error` is its cancellation and there is no other.
+        """Close the scope; return True if `error` is its cancellation and no other is pending.
 
-        If it is a group that contains one, raise the rest of the group.
+        If `error` is a group that contains the cancellation, raise the rest of the group.
         """
         if trio_here() is None:  # The coroutine is closed by the garbage collector.
             return False

@@ -1,8 +1,8 @@
 """Cancellation of calls that have not begun.
 
 A guarded call carries its cancel sources (its switch, the forced breaker of its dependency) in a
-context variable. A wait inside it, in the queue of a bulkhead or the back-off of a retry, is woken
-by the change itself and raises the refusal.
+context variable. A change of a source wakes every wait inside the call, in the queue of a bulkhead
+or the back-off of a retry, and the wait raises the refusal.
 """
 
 import threading
@@ -23,16 +23,16 @@ Clock = Callable[[], float]
 
 
 class CancelSource(Protocol):
-    """Refuses calls that have not begun: a guarded switch, or a forced breaker."""
+    """A source of refusals for calls that have not begun: a guarded switch, or a forced breaker."""
 
     def refusal(self) -> Refused | None:
         """Return the refusal of a call that has not begun, None if it may begin. Never blocks."""
         ...
 
     def subscribe(self, callback: Callback) -> Callback:
-        """Call `callback` after each change that may refuse calls; return a function to stop that.
+        """Call `callback` after changes that may refuse calls; return a function to unsubscribe.
 
-        It is called in the thread that makes the change, and must neither block nor raise.
+        `callback` runs in the thread that makes the change, and must neither block nor raise.
         """
         ...
 
@@ -40,12 +40,12 @@ class CancelSource(Protocol):
 Sources = Sequence[CancelSource]
 
 
-class Scope:
+class SourceScope:
     """A source that applies to everything called in a context, linked to its outer scope."""
 
     __slots__ = ("cancellation", "is_over", "outer", "source")
 
-    def __init__(self, source: CancelSource, outer: "Scope | None" = None) -> None:
+    def __init__(self, source: CancelSource, outer: "SourceScope | None" = None) -> None:
         self.source = source
         self.outer = outer
         self.is_over = False
@@ -53,16 +53,19 @@ class Scope:
         self.cancellation: TaskCancellation | None = None
 
 
-current_scope: ContextVar[Scope | None] = ContextVar("switchgear_cancel_scope", default=None)
+current_scope: ContextVar[SourceScope | None] = ContextVar("switchgear_cancel_scope", default=None)
 
 is_waiting_skipped = False
 """True in tests that must not wait: see `switchgear.testing.no_wait`."""
 
 
 class CancelToken:
-    """Tells a running call whether it would still be allowed to begin; see :func:`cancel_token`."""
+    """Reports to a running call whether it would still be allowed to begin.
 
-    def __init__(self, scope: Scope | None) -> None:
+    See :func:`cancel_token`.
+    """
+
+    def __init__(self, scope: SourceScope | None) -> None:
         self._sources = list(_sources_of(scope))
 
     @property
@@ -90,7 +93,7 @@ class CancelToken:
 def cancel_token() -> CancelToken:
     """Return the token of the guarded calls running here.
 
-    It is for long plain functions that can stop half-way. Without a guard around it is never
+    For long plain functions that can stop half-way. Without a guard around it the token is never
     cancelled.
     """
     return CancelToken(current_scope.get())
@@ -107,10 +110,7 @@ class TaskCancellation:
         self._changed()  # The switch may have been engaged since it was last checked.
 
     def end(self, error: BaseException | None) -> None:
-        """Stop.
-
-        Raise the refusal if `error` is the cancellation requested here and there is no other.
-        """
+        """Stop. Raise the refusal if `error` is the cancellation made here, and no other."""
         self._unsubscribe()
         if self._scope.end(error) and self._refusal is not None:
             raise self._refusal from error
@@ -121,17 +121,17 @@ class TaskCancellation:
             self._scope.cancel_soon()
 
 
-def enter(source: CancelSource) -> Scope:
+def enter(source: CancelSource) -> SourceScope:
     """Apply `source` to this context, until :func:`leave`."""
     outer = current_scope.get()
     while outer is not None and outer.is_over:  # Left in another context.
         outer = outer.outer
-    scope = Scope(source, outer)
+    scope = SourceScope(source, outer)
     current_scope.set(scope)
     return scope
 
 
-def leave(scope: Scope) -> None:
+def leave(scope: SourceScope) -> None:
     """End `scope`. In a context other than the one it was entered in, only mark it as over."""
     scope.is_over = True
     if current_scope.get() is scope:
@@ -228,7 +228,7 @@ async def async_wait(bell: AsyncBell, seconds: float, clock: Clock = time.monoto
             alarm.advance()
 
 
-def _sources_of(scope: Scope | None) -> Iterator[CancelSource]:
+def _sources_of(scope: SourceScope | None) -> Iterator[CancelSource]:
     while scope is not None:
         if not scope.is_over:
             yield scope.source

@@ -1,4 +1,4 @@
-"""The client of the console that a service holds."""
+"""The client of the console that a service creates."""
 
 import logging
 import os
@@ -108,8 +108,7 @@ class Switchgear:
 
         Invalid variables do not keep a service from starting. Each problem is logged as an error
         and listed in :meth:`status`; without a usable URL or token the client is offline. With
-        `strict`, raise :class:`ValueError` with all problems instead, also if there is no URL at
-        all.
+        `strict`, raise :class:`ValueError` with all problems instead, also if there is no URL.
         """
         from switchgear.environment import client_arguments
 
@@ -165,8 +164,8 @@ class Switchgear:
     def check_allowed(self, query: Query) -> tuple[bool, str | None]:
         """Like :meth:`check`, for a query object.
 
-        It has a `segment` with a department, an `intent` and `experiments`; the second value is
-        what a user may be told.
+        The query has a `segment` with a department, an `intent` and `experiments`. The second value
+        returned is a message for the user, None if the query is allowed.
         """
         return check_query(query, self.check)
 
@@ -182,7 +181,7 @@ class Switchgear:
     ) -> Guard:
         """Return a decorator and context manager whose calls begin only while they are allowed.
 
-        Others raise :class:`SwitchEngaged`; see :class:`Guard`. `on_engage`: `"finish"` lets
+        Other calls raise :class:`SwitchEngaged`; see :class:`Guard`. `on_engage`: `"finish"` lets
         running calls finish, `"cancel"` cancels coroutines.
         """
         return Guard(
@@ -239,15 +238,15 @@ class Switchgear:
     def dependencies(self) -> "list[Dependency]":
         """Return the dependencies that are reported to the console.
 
-        Those have a policy, a breaker or a bulkhead here, and a name that the console accepts.
+        These have a policy, a breaker or a bulkhead here, and a name that the console accepts.
         """
         return self._registry.dependencies()
 
     def on_change(self, callback: "ChangeCallback", *switches: str) -> Callable[[], None]:
         """Call `callback(change)` after each change of these switches, or of any.
 
-        Return a function that unsubscribes it. It is called on a thread of its own; a coroutine
-        function runs as a task of the current event loop. Its errors are logged. `global` alone
+        Return a function that unsubscribes it. A plain function runs on a thread of the client, a
+        coroutine function as a task of the current event loop. Errors are logged. `global` alone
         means `global:all`; raise :class:`ValueError` for an invalid switch id.
         """
         return self._change_notifier.add(callback, switches)
@@ -259,7 +258,7 @@ class Switchgear:
     def wait_ready(self, seconds: float = 5.0) -> bool:
         """Wait until the console has answered; return False if it has not within `seconds`.
 
-        This is not required: until then the last good snapshot applies.
+        Waiting is optional: until then the last good snapshot applies.
         """
         heard = self._follower.synced
         return heard.wait(seconds) if self._settings.has_console else heard.is_set()
@@ -294,7 +293,7 @@ class Switchgear:
         )
 
     def close(self, seconds: float = 2.0) -> None:
-        """Send a last report and end the threads, within `seconds`. Answers stay as they are."""
+        """Send a last report and end the threads, within `seconds`. Decisions stay as they are."""
         if self._closed:
             return
         self._closed = True
@@ -328,7 +327,7 @@ class Switchgear:
 
     @staticmethod
     def _make_timings() -> "Timings":
-        """Return the timeouts and intervals, which are shorter in a subclass for tests."""
+        """Return the timeouts and intervals, which a subclass for tests shortens."""
         from switchgear.console.timings import Timings
 
         return Timings()
@@ -367,9 +366,9 @@ class Switchgear:
                 self._policy_followers.follow(caller)
 
     def _after_fork(self) -> None:
-        """Continue in a child, under a new instance name, with new threads, counts and connections.
+        """Continue in a child under a new instance name, with new threads, counts and connections.
 
-        A closed client only goes on answering.
+        A closed client continues to decide, without threads.
         """
         self._store.after_fork()
         self._bootstrap.after_fork()

@@ -1,8 +1,7 @@
-"""The console's time, estimated from its answers and carried on by the local monotonic clock.
+"""The console's time, estimated from its answers and continued by the local monotonic clock.
 
-Expiries are in the console's time. There are two readings of it: :meth:`ConsoleClock.now`, the best
-guess, for reports; and :meth:`ConsoleClock.release_now`, which may end an engagement, and is
-unknown until recent answers agree.
+Expiries are in the console's time. :meth:`ConsoleClock.now` is the best estimate, for reports.
+:meth:`ConsoleClock.release_now` may end an engagement, and is None until recent answers agree.
 """
 
 import re
@@ -16,19 +15,19 @@ from typing import Protocol
 TOLERANCE_SECONDS = 1.0
 """`Date` has whole seconds, so smaller differences are noise."""
 MAX_ANSWERS = 9
-"""Recent answers that the estimate is based on."""
+"""Number of recent answers that the estimate is based on."""
 MIN_AGREEING = 3
-"""Answers that must agree before they may end an engagement."""
+"""Number of answers that must agree before they may end an engagement."""
 AGREEMENT_SECONDS = 60.0
-"""Largest difference between two readings that agree."""
+"""Largest difference between two answers that agree."""
 VERSION_SECONDS = 2.0
 """Allowance for the unmeasured time between publication of a version and its arrival."""
 TIME_HEADER = "switchgear-time"
-"""PostgreSQL's time as the data plane keeps it: UNIX seconds, or `unknown`."""
+"""Header with PostgreSQL's time as received by the data plane: UNIX seconds, or `unknown`."""
 
 
 class Time(Protocol):
-    """A source of time; :class:`switchgear.testing.FakeClock` is another one."""
+    """A source of time, such as :class:`switchgear.testing.FakeClock`."""
 
     def monotonic(self) -> float:
         """Return seconds of a clock that never goes back."""
@@ -55,14 +54,14 @@ class Alarm(Protocol):
     """The longest real wait for that moment."""
 
     def advance(self) -> None:
-        """Advance the clock to that moment, unless it has passed."""
+        """Advance the clock to the time of the alarm, unless that has passed."""
         ...
 
 
 def alarm_setter(
     clock: Callable[[], float],
 ) -> Callable[[float, Callable[[], object]], Alarm] | None:
-    """Return the `set_alarm` of the fake clock that `clock` belongs to; None for a real clock.
+    """Return `set_alarm` of the fake clock that `clock` belongs to; None for a real clock.
 
     See :class:`switchgear.testing.FakeClock`.
     """
@@ -72,7 +71,7 @@ def alarm_setter(
 def parse_date(text: str | None) -> float | None:
     """Return the UNIX seconds of an HTTP date, None if it is invalid.
 
-    HTTP's dates are in UTC, even without saying so.
+    A date without a time zone is UTC.
     """
     from email.utils import parsedate_to_datetime  # HTTP libraries have imported it.
 
@@ -104,10 +103,10 @@ def parse_retry_after_header(text: str | None, now: float) -> float | None:
 
 
 class OffsetEstimator:
-    """Estimates how far the console's clock is ahead of the monotonic one. Pure.
+    """Estimates the offset of the console's clock from the monotonic one. Pure.
 
-    An offset is a `Date` minus the monotonic clock's reading at the same moment, so equal offsets
-    mean that the two clocks run alike.
+    An offset is the console's time in an answer minus the monotonic time at the same moment, so
+    equal offsets mean that both clocks run alike.
     """
 
     def __init__(self) -> None:
@@ -123,9 +122,9 @@ class OffsetEstimator:
     def add(self, offset: float) -> None:
         """Record the offset of one more answer.
 
-        A median that falls is followed at once, since an earlier time ends fewer engagements. One
-        that is ahead of the trusted offset, or at first of the lowest one, by more than
-        `AGREEMENT_SECONDS` is followed once all of the latest `MAX_ANSWERS` agree: until then one
+        A lower median is trusted at once, since an earlier time ends fewer engagements. A median
+        that is ahead of the trusted offset (at first: of the lowest offset) by more than
+        `AGREEMENT_SECONDS` is trusted once all of the latest `MAX_ANSWERS` agree: until then one
         proxy with a wrong clock among several could be the majority.
         """
         self._offsets.append(offset)
@@ -161,15 +160,15 @@ class ConsoleClock:
         self._is_local = False
 
     def now(self) -> float:
-        """Return the best guess: by the median of recent answers, else by the local clock."""
+        """Return the best estimate: by the median of recent answers, else by the local clock."""
         ahead = self._offset
         return self.time.wall() if ahead is None else self.time.monotonic() + ahead
 
     def release_now(self) -> float | None:
         """Return the time that may end an engagement before the console does so.
 
-        None while it is unknown, that is while recent answers disagree, whatever the local clock
-        shows. It may be late, but not early.
+        Return None while recent answers disagree, whatever the local clock shows. The time may be
+        late, but not early.
         """
         ahead = self._release_offset
         if ahead is None:
@@ -181,7 +180,7 @@ class ConsoleClock:
         self._is_local = True
 
     def from_monotonic(self, monotonic: float) -> float:
-        """Return what :meth:`now` was at that moment of the monotonic clock.
+        """Return the console's time at a time of the monotonic clock.
 
         Repeated calls return the same time, unless the console's clock is corrected.
         """
@@ -198,9 +197,9 @@ class ConsoleClock:
         """Record the time in an answer that took `took_seconds` and arrived `ago_seconds` ago.
 
         Names in `headers` are lower case. `Switchgear-Time` is PostgreSQL's time. `Date`, which may
-        be the time of any proxy, counts only until the first `Switchgear-Time`, and never beside
-        one that is `unknown`. A malformed time is ignored. A held answer carries the time at its
-        end.
+        be the time of any proxy, is used only until the first `Switchgear-Time`, and never beside
+        one that is `unknown`. A malformed time is ignored. An answer to a held poll carries the
+        time at its end.
         """
         told = headers.get(TIME_HEADER)
         if told is None:
@@ -223,7 +222,7 @@ class ConsoleClock:
             self._update_release_offset()
 
     def limit_by_version(self, published_at: float, since_seconds: float) -> None:
-        """Limit the time by that of a version published at most `since_seconds` ago.
+        """Limit the time by the publication of a version at most `since_seconds` ago.
 
         `published_at` is by PostgreSQL's clock; the sum is an upper limit. So an engagement that
         had N seconds left when it was published ends N seconds later by the monotonic clock,
@@ -235,7 +234,6 @@ class ConsoleClock:
             self._update_release_offset()
 
     def after_fork(self) -> None:
-        """Reset the lock in a child: a thread of the parent may hold it."""
         self._lock = threading.RLock()
 
     def _update_release_offset(self) -> None:

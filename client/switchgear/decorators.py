@@ -1,4 +1,4 @@
-"""Wraps functions of every kind, and keeps their kind and signature.
+"""Wraps functions of every kind, preserving their kind and signature.
 
 Frameworks inspect both (FastAPI generators, Celery signatures), and so do type checkers.
 """
@@ -19,30 +19,31 @@ from switchgear import async_backend
 from switchgear.refusals import Refused
 
 Wrapper = Callable[[Callable[..., Any]], Callable[..., Any]]
-"""Returns the replacement of a function."""
+"""A function that returns the replacement of a function."""
 
 Around = Callable[[tuple[Any, ...], Mapping[str, Any]], AbstractContextManager[object]]
-"""Returns the context manager around the body of a call, from the call's arguments. An asynchronous
-generator enters it by `async with` if possible."""
+"""A function that returns the context manager around the body of a call, from the call's arguments.
+An asynchronous generator enters it by `async with` if possible."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 MAX_WRAPPED = 100
-"""Limit of `__wrapped__` functions that are followed; a longer chain is a cycle."""
+"""Maximum number of `__wrapped__` functions to follow; a longer chain is a cycle."""
 
 
 class NotAwaited(Refused, TypeError):
-    """A plain function returned a coroutine.
+    """Raised if a plain function returned a coroutine.
 
-    Nothing of it has run yet, and when it runs, what was put around the function no longer applies.
+    None of the coroutine has run yet, and when it runs, the patterns around the function no longer
+    apply.
     """
 
 
 def wrap(function: F, around: Around) -> F:
     """Return `function` with `around` around its body.
 
-    That is from await to return for a coroutine function, and from the first step to the end for a
-    generator. Raise :class:`TypeError` for anything but a function.
+    The body of a coroutine function lasts from await to return, that of a generator from its first
+    step to its end. Raise :class:`TypeError` for anything but a function.
     """
     given: Any = function
     if isinstance(given, classmethod | staticmethod):
@@ -76,8 +77,9 @@ def wrap_by_kind(
 ) -> F:
     """Return the replacement by `plain` or `coroutine`, with the name and signature of `function`.
 
-    A generator is replaced by `generator`, or has `stream` around its body; without either, `what`
-    can't decorate it. Raise :class:`TypeError` for that, and for anything but a function.
+    A generator is replaced by `generator`, or has `stream` around its body. Raise
+    :class:`TypeError` for a generator without either, naming the decorator as `what`, and for
+    anything but a function.
     """
     given: Any = function
     if isinstance(given, classmethod | staticmethod):
@@ -127,7 +129,6 @@ def refuse_coroutine(given: "CoroutineType[Any, Any, Any]") -> NoReturn:
 
 
 def _wraps_coroutine_function(function: object) -> bool:
-    """Return True if this plain function wraps a coroutine function."""
     for _ in range(MAX_WRAPPED):
         function = getattr(function, "__wrapped__", None)
         if function is None:
@@ -140,7 +141,7 @@ def _wraps_coroutine_function(function: object) -> bool:
 def _wrap_ambiguous(
     function: Callable[..., Any], plain: Wrapper, coroutine: Wrapper
 ) -> Callable[..., Any]:
-    """Return a wrapper of a plain function around a coroutine function, which decides at each call.
+    """Return a wrapper of a plain function around a coroutine function, which decides per call.
 
     Such a function either returns the coroutine or runs it in an event loop of its own. The first
     is useful only inside a running loop, the second only outside.
@@ -168,7 +169,6 @@ def _wrap_ambiguous(
 
 
 def is_async_generator_function(function: object) -> bool:
-    """Return True for an asynchronous generator function."""
     return _has_kind(inspect.isasyncgenfunction, function)
 
 

@@ -1,10 +1,9 @@
 """The keys of one guarded call, which are checked before it begins and while it waits."""
 
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import Any
 
-from switchgear.cancellation import CancelSource, Scope, TaskCancellation, enter, leave
+from switchgear.cancellation import CancelSource, SourceScope, TaskCancellation, enter, leave
 from switchgear.evaluation.decisions import Decision
 from switchgear.evaluation.evaluation_view import EvaluationView
 from switchgear.evaluation.snapshot_store import SnapshotStore
@@ -15,11 +14,11 @@ NO_KEY = "a key of this call is not valid, and this guard blocks unknown calls"
 
 
 class SwitchEngaged(Refused):
-    """A switch stops this call: `switch` is its id, and `reason` the reason given.
+    """Raised if a switch stops this call: `switch` is its id, and `reason` its reason.
 
-    `switch` is None if a guard blocks because nothing is known. Retries are useless until somebody
-    releases the switch. It can be pickled and recreated from its `args`, which are plain values, so
-    it survives other processes and Celery's result backends.
+    `switch` is None if a guard blocks because no snapshot is known. Retries are useless until the
+    switch is released. The error can be pickled and recreated from its `args`, which are plain
+    values, so it survives other processes and Celery's result backends.
     """
 
     __module__ = "switchgear.guards"  # Pickles name it so.
@@ -51,7 +50,7 @@ class GuardedKeys:
 
     They are checked before the call begins and again before anything inside it begins. The first
     check is counted, later ones are not. Without a targeting key the first check decides at random:
-    after it a ramping switch refuses nothing, an engaged one does.
+    in later checks a ramping switch refuses nothing, an engaged one does.
     """
 
     __slots__ = (
@@ -76,7 +75,7 @@ class GuardedKeys:
     ) -> None:
         self.guard = guard
         self.cancels = cancels
-        """True if a running call is cancelled, too."""
+        """True if running calls are cancelled, too."""
         self._store = store
         self._asked = asked
         self._blocks_unknown = blocks_unknown
@@ -138,15 +137,15 @@ class GuardedKeys:
 class GuardedSteps:
     """A context manager around each step of one generator.
 
-    It checks at the first step, unless the call `has_begun`, and applies its keys within each. With
-    `on_engage="cancel"` every step checks, and a step that awaits is cancelled.
+    It checks the keys at the first step, unless the call `has_begun`, and applies them within each
+    step. With `on_engage="cancel"` every step checks, and a step that awaits is cancelled.
     """
 
     def __init__(self, keys: GuardedKeys, is_async: bool, *, has_begun: bool) -> None:
         self._keys = keys
         self._cancels, self._is_async = keys.cancels, is_async
         self._has_begun = has_begun
-        self._scope: Scope | None = None
+        self._scope: SourceScope | None = None
 
     def __enter__(self) -> None:
         if not self._has_begun:
@@ -159,12 +158,7 @@ class GuardedSteps:
         self._scope = enter(self._keys)
         self._scope.cancellation = cancellation
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if self._scope is None:
             return
         leave(self._scope)

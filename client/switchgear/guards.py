@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from types import TracebackType
 from typing import Any, Literal, TypeVar
 
 from switchgear.argument_finders import KeyFinder, make_finder
 from switchgear.cancellation import (
     CancelSource,
-    Scope,
+    SourceScope,
     TaskCancellation,
     current_scope,
     enter,
@@ -32,7 +31,7 @@ KeyOf = Key | None | Callable[..., object]
 Unknown = Literal["allow", "block"]
 
 OnEngage = Literal["finish", "cancel"]
-"""The fate of a running call when its switch is engaged."""
+"""The treatment of a running call when its switch is engaged."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -111,7 +110,6 @@ class Guard:
         return self._with_sources((*self._others, *others))
 
     def __call__(self, function: F) -> F:
-        """Return `function`, guarded."""
         find = self._finder(function)
         return wrap_by_kind(
             function,
@@ -130,19 +128,14 @@ class Guard:
     def switches_of(self, function: Callable[..., Any]) -> "Callable[[Any, Any], GuardedKeys]":
         """Return a function of `(args, kwargs)` that finds the switches of a call of `function`.
 
-        `others` are left out: a fallback answers for a forced breaker, but not for a kill.
+        `others` are left out: a fallback answers for a forced breaker, but not for a kill switch.
         """
         return self._with_sources(())._finder(function)
 
     def __enter__(self) -> Decision:
         return self._enter(cancels=False)[0]
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         scope = self._innermost()
         if scope is not None:
             leave(scope)
@@ -150,12 +143,7 @@ class Guard:
     async def __aenter__(self) -> Decision:
         return self._enter(cancels=self.on_engage == "cancel")[0]
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         scope = self._innermost()
         if scope is None:
             return
@@ -183,7 +171,7 @@ class Guard:
             def call_with_found_keys(*args: Any, **kwargs: Any) -> Any:
                 keys = find(args, kwargs)
                 keys.ask()
-                scope = Scope(keys, current_scope.get())
+                scope = SourceScope(keys, current_scope.get())
                 try:  # The handler of a signal may raise from here on.
                     current_scope.set(scope)
                     return function(*args, **kwargs)
@@ -193,13 +181,13 @@ class Guard:
 
             return call_with_found_keys
 
-        outermost = Scope(fixed)
+        outermost = SourceScope(fixed)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             fixed.ask()
             outer = current_scope.get()
             try:
-                current_scope.set(outermost if outer is None else Scope(fixed, outer))
+                current_scope.set(outermost if outer is None else SourceScope(fixed, outer))
                 return function(*args, **kwargs)
             finally:
                 current_scope.set(outer)
@@ -214,7 +202,7 @@ class Guard:
         async def call(*args: Any, **kwargs: Any) -> Any:
             keys = find(args, kwargs)
             keys.ask()
-            scope = Scope(keys, current_scope.get())
+            scope = SourceScope(keys, current_scope.get())
             try:
                 current_scope.set(scope)
                 if cancels:
@@ -248,8 +236,8 @@ class Guard:
 
         return found
 
-    def _enter(self, *, cancels: bool) -> tuple[Decision, Scope]:
-        """Ask for a block, which has no arguments, and enter its scope."""
+    def _enter(self, *, cancels: bool) -> tuple[Decision, SourceScope]:
+        """Check a block, which has no arguments, and enter its scope."""
         keys = self._keys or self._keys_of({name: find() for name, find in self._finders.items()})
         decision = keys.ask()
         cancellation = TaskCancellation(keys) if cancels else None
@@ -269,8 +257,8 @@ class Guard:
             self._others,
         )
 
-    def _innermost(self) -> Scope | None:
-        """The innermost block of this guard that is entered in this context."""
+    def _innermost(self) -> SourceScope | None:
+        """Return the innermost block of this guard that is entered in this context."""
         scope = current_scope.get()
         while scope is not None:
             if not scope.is_over and getattr(scope.source, "guard", None) is self:

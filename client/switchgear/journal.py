@@ -45,8 +45,8 @@ LEVELS: Mapping[str, int] = MappingProxyType(
         "compensation_missing": logging.ERROR,
     }
 )
-"""Log levels. Events of single calls are logged as DEBUG: they are for hooks, metrics and reports.
-"""
+"""Log levels. Events of single calls are logged as DEBUG: they are for hooks, metrics and
+reports."""
 
 log = logging.getLogger("switchgear")
 
@@ -102,7 +102,7 @@ def record(name: str, about: str, **fields: Any) -> None:
 
 
 def log_error(text: str, *args: object) -> None:
-    """Log the current exception of code that was passed in. Never raises."""
+    """Log the current exception of a function supplied by the caller. Never raises."""
     with contextlib.suppress(Exception):
         log.error(f"switchgear: {text}", *args, exc_info=True)  # noqa: LOG014 - of its callers.
 
@@ -110,7 +110,7 @@ def log_error(text: str, *args: object) -> None:
 def escape(value: object, most: int = 300) -> str:
     """Return the text of `value` on one line, without control characters.
 
-    It may come from elsewhere, and must not look like another line of the log.
+    Text from outside must not look like another line of the log.
     """
     text = f"{value!s:.{most}}"
     if text.isprintable():

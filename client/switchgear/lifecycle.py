@@ -24,7 +24,7 @@ log = logging.getLogger("switchgear")
 
 
 class Client(Protocol):
-    """The interface of a client that is used here."""
+    """The interface of a client that this module uses."""
 
     _change_notifier: "ChangeNotifier"
     _policy_followers: "PolicyFollowers"
@@ -61,15 +61,13 @@ class Workers(NamedTuple):
 
 _Ref = weakref.ReferenceType[Client]
 _open: dict[_Ref, Workers] = {}
-"""The open clients and their workers.
-
-Each change is one atomic step without a lock, since a finalizer may run at any moment.
-"""
+"""The open clients and their workers. Each change is one atomic step without a lock, since a
+finalizer may run at any moment."""
 _closed: dict[_Ref, None] = {}
 """Closed clients that are still referenced."""
 _parents_workers: list[object] = []
 """The parent's workers, kept forever: freeing a buffer would wait for a lock whose holder does not
-exist here."""
+exist in the child."""
 
 
 def open_clients() -> list[Client]:

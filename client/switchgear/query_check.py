@@ -1,4 +1,4 @@
-"""Checks a query object, and returns what its user may be told."""
+"""Checks a query object against the switches."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
@@ -11,8 +11,8 @@ from switchgear.evaluation.decisions import Decision
 class Query(Protocol):
     """The query of a service. An attribute that is None or missing is not checked.
 
-    The segment is the one of the `department`. With a `targeting_key` the decision of a ramping
-    switch is stable; without one it is random for each call.
+    The segment checked is the `department`. With a `targeting_key` the decision of a ramping switch
+    is stable; without one it is random for each call.
     """
 
     @property
@@ -51,7 +51,7 @@ def _get_field(query: Query, name: str) -> Any:
 
 
 def _user_message(decision: Decision) -> str:
-    """Return the message; only that of a segment contains the reason."""
+    """Return the message for the user; only a segment's contains the reason."""
     scope, _, key = (decision.switch or "").partition(":")
     messages = {
         "global": "system temporarily disabled",

@@ -1,29 +1,29 @@
-"""Refusals: calls that were rejected here before they began, not failures of the dependency.
+"""Refusals: calls that were rejected here before they began.
 
-No breaker counts them as failures, and no retry repeats them. That includes exceptions raised from
-one, as SDKs do with errors of their transport.
+They are not failures of the dependency: no breaker counts them, and no retry repeats them. The same
+applies to exceptions raised from a refusal, as SDKs do with errors of their transport.
 """
 
 from collections.abc import Iterator
 
 MAX_DEPTH = 10
-"""Limit of causes that are followed; chains may be circular."""
+"""Maximum number of causes to follow; chains may be circular."""
 
 
 class Refused(Exception):
     """Base class of refusals: the call was rejected before it began.
 
-    Each can be pickled and recreated from its `args`, which are plain values, so it survives other
-    processes and Celery's result backends.
+    Refusals can be pickled and recreated from their `args`, which are plain values, so they survive
+    other processes and Celery's result backends.
     """
 
 
 class CircuitOpen(Refused):
     """The breaker of `dependency` is open, or has enough probes running.
 
-    `retry_after` is the minimum number of seconds until it changes: 0.0 if that depends on probes,
-    None if an operator forces it. `last_failure` is the shortened text of its last failure, None
-    without one.
+    `retry_after` is the minimum number of seconds until the breaker changes: 0.0 if that depends on
+    probes, None if an operator forces the mode. `last_failure` is the shortened text of the last
+    failure, None without one.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class BulkheadFull(Refused):
 def refusal_in(error: BaseException, deepest: int = MAX_DEPTH) -> Refused | None:
     """Return the refusal that `error` is or was explicitly raised from, or None.
 
-    Of a group return the first one, if all exceptions in it are refusals.
+    For a group, return the first refusal if all members are refusals.
     """
     found: BaseException | None = error
     for depth in range(deepest, 0, -1):

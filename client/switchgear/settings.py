@@ -23,11 +23,12 @@ log = logging.getLogger("switchgear")
 class Settings:
     """The settings of a client: the console and the identity of this process.
 
-    `url` is the console's base URL, None for a client that has no console; an `offline` client does
-    not contact it, and needs no token. `service` and `instance` are what its screens call this
-    process. `state_dir` is where the last good snapshot is kept, None for nowhere. `forced` are the
-    ids of switches engaged here whatever the console says. Without `stream` and `reports` the
-    console is only polled. Raises :class:`ValueError` or :class:`TypeError`, naming what is wrong.
+    `url` is the console's base URL, None for a client without a console; an `offline` client does
+    not contact it, and needs no token. `service` and `instance` name this process on the console's
+    screens. `state_dir` is the folder for the last good snapshot, None for nowhere. `forced` are
+    the ids of switches engaged in this process whatever the console says. Without `stream` and
+    `reports` the console is only polled. Raise :class:`ValueError` or :class:`TypeError`, naming
+    the invalid field.
     """
 
     url: str | None
@@ -177,7 +178,7 @@ def read_forced(words: str | Iterable[str]) -> tuple[frozenset[str], list[str]]:
     """Return the switch ids in `segment:finance,feature:chat`, and a problem for each other word.
 
     `global` alone means `global:all`. Semicolons and spaces separate, too, and quotes are ignored:
-    it may be written in a hurry, and its valid ids must apply.
+    operators may write the list in a hurry, and its valid ids must apply.
     """
     if isinstance(words, str):
         words = re.split(r"[,;\s]+", words)

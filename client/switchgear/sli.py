@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from operator import index
-from types import TracebackType
 from typing import Any, TypeVar
 
 from switchgear.decorators import wrap
@@ -41,11 +40,9 @@ class SLI:
         self.after_fork()
 
     def good(self) -> None:
-        """Count one good event."""
         self.add(1, 1)
 
     def bad(self) -> None:
-        """Count one bad event."""
         self.add(0, 1)
 
     def add(self, good: int, total: int) -> None:
@@ -82,12 +79,11 @@ class SLI:
             return self._good, self._total
 
     def after_fork(self) -> None:
-        """Reset the counts and the lock in a child."""
         # Reentrant, since a signal handler may count, too.
         self._lock = threading.RLock()
         self._good = self._total = 0
         self.dropped = 0
-        """Events that nobody will hear of."""
+        """Events that are not reported."""
 
     def _warn_invalid(self, good: object, total: object) -> None:
         if not self._is_warned:
@@ -102,7 +98,7 @@ class SLIMeasure(AbstractContextManager[None]):
     """Counts one event for each call or block; a bad one if it raises.
 
     Calls stopped by a switch, cancelled calls, and ended processes or generators do not count. With
-    `within_seconds`, longer ones are bad; then use a new one for each `with`. As a decorator it
+    `within_seconds`, longer ones are bad; then use a new measure for each `with`. As a decorator it
     suits functions, coroutine functions and generators, and keeps their signature.
     """
 
@@ -112,18 +108,12 @@ class SLIMeasure(AbstractContextManager[None]):
         self._began = 0.0
 
     def __call__(self, function: F) -> F:
-        """Return `function`, whose calls are measured."""
         return wrap(function, self._around)
 
     def __enter__(self) -> None:
         self._began = time.monotonic()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if error is not None:
             if is_failure(error):
                 self._sli.bad()
@@ -139,7 +129,7 @@ class SLIMeasure(AbstractContextManager[None]):
 
 
 def is_failure(error: BaseException) -> bool:
-    """Return True if the error counts as a failure; of a group, if any error in it does."""
+    """Return True if the error counts as a failure; for a group, if any member does."""
     if isinstance(error, BaseExceptionGroup):
         return any(is_failure(one) for one in error.exceptions)
     return isinstance(error, Exception) and not isinstance(error, UNCOUNTED_ERRORS)
@@ -158,8 +148,8 @@ class Indicators:
     def get(self, name: str) -> SLI:
         """Return the SLI of that name.
 
-        For an invalid name, or one too many, log a warning and return one that is not reported; its
-        events count as `dropped`.
+        For an invalid name, or one beyond the limit, log a warning and return an SLI that is not
+        reported; its events count as `dropped`.
         """
         found = self._slis.get(name) if isinstance(name, str) else None
         return self._create(name) if found is None else found
@@ -176,7 +166,6 @@ class Indicators:
             return {name: sli.get_counts() for name, sli in self._slis.items()}
 
     def after_fork(self) -> None:
-        """Reset all counts in a child."""
         self._lock = threading.RLock()
         for sli in (self._spare, *self._slis.values()):
             sli.after_fork()

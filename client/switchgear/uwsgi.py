@@ -1,4 +1,4 @@
-"""A warning about uWSGI's options that keep a client's threads from running in its workers."""
+"""A warning about uWSGI options that keep a client's threads from running in its workers."""
 
 import logging
 import sys
@@ -39,7 +39,6 @@ def _has_threads(options: Mapping[Any, Any], version: tuple[int, ...]) -> bool:
 
 
 def _forks_workers(options: Mapping[Any, Any]) -> bool:
-    """Return True if uWSGI forks worker processes."""
     workers = max(_number(options.get(name)) for name in ("processes", "workers", "cheaper"))
     return _is_on(options.get("master")) or workers > 1
 

@@ -22,12 +22,12 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 class Incoming:
     """ASGI middleware around `app`.
 
-    Answers 504 to a request that has no time left on arrival. It cancels nothing itself: deadlines
-    and timeouts inside do that, no later than the caller's limit.
+    It answers 504 to a request that has no time left on arrival, and cancels nothing itself:
+    deadlines and timeouts inside do that, no later than the caller's limit.
 
     `trusted_peers` are addresses and networks of callers whose `X-Retry-Attempt` switches off the
-    retries of this service. They are matched against the connection's address as the server reports
-    it; none by default.
+    retries of this service. They are matched against the connection's address as reported by the
+    server; none by default.
     """
 
     def __init__(self, app: App, *, trusted_peers: Iterable[str] = ()) -> None:

@@ -40,18 +40,18 @@ class PolicyTask(Base):
     """Base class of tasks whose body runs within `policy`, including its kill switch.
 
     The policy's retry sends failed tasks again as later messages: no worker sleeps, and
-    `Retry-After` and the retry budget apply. A refused task comes back after the breaker's delay or
-    `refused_seconds`, as often as necessary and without counting as an attempt; with None it fails.
-    All attempts of a task have one idempotency key. A fallback of the policy answers before a
-    retry; its deadline applies to one attempt. Celery's soft time limit counts as a timeout, and is
-    neither retried nor answered by the fallback.
+    `Retry-After` and the retry budget apply. A refused task is sent again after the breaker's delay
+    or `refused_seconds`, as often as necessary and without counting as an attempt; with None it
+    fails. All attempts of a task have one idempotency key. A fallback of the policy answers before
+    a retry; its deadline applies to one attempt. Celery's soft time limit counts as a timeout, and
+    is neither retried nor answered by the fallback.
 
     Celery's `max_retries` applies to retries that the body or `autoretry_for` requests, not to
     those of the policy or after refusals. Eager tasks are retried without a pause and fail when
     refused.
 
     With `is_awaited` the sender waits for the result: the sender's deadline applies here, too,
-    including the time in the queue, and a retry at the sender switches off those here.
+    including the time in the queue, and a retry at the sender switches off retries here.
     """
 
     abstract = True
@@ -96,10 +96,7 @@ class PolicyTask(Base):
         max_retries: int | None = None,
         **options: Any,
     ) -> Any:
-        """Retry like Celery's method.
-
-        Only retries that the body requests count for `max_retries`.
-        """
+        """Retry like Celery's method, with `max_retries` for the retries that the body requests."""
         if options.get("headers"):
             options["headers"] = {**self._retry_counts(), **options["headers"]}
         most = self.max_retries if max_retries is None else max_retries
@@ -174,7 +171,7 @@ class PolicyTask(Base):
     def _retry_refused(self, refusal: Refused) -> None:
         """Raise Celery's retry, unless a refusal is a failure here.
 
-        An eager task would come back at once and be refused until the stack is full.
+        An eager task would be repeated and refused at once until the stack is full.
         """
         is_late = isinstance(refusal, NoTimeLeft)
         if self.refused_seconds is None or self.request.is_eager or is_late:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import Any, TypeVar
 
 from switchgear.decorators import wrap
@@ -23,23 +22,13 @@ class _Hide(AbstractContextManager[None]):
     def __init__(self, kinds: tuple[type[BaseException], ...]) -> None:
         self._kinds = kinds
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if isinstance(error, self._kinds):
             raise _PassedThrough(error)
 
 
 class _Show(AbstractContextManager[None]):
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if isinstance(error, _PassedThrough):
             raise error.error from error.error.__cause__
 
@@ -49,7 +38,7 @@ def pass_through(
 ) -> F:
     """Return `function` within `pattern`, which sees exceptions of these kinds as cancellations.
 
-    The caller gets them unchanged. Raises the pattern's errors for unsuitable functions.
+    The caller receives them unchanged. Raise the pattern's errors for unsuitable functions.
     """
     hide, show = _Hide(kinds), _Show()
     hidden = wrap(function, lambda args, kwargs: hide)

@@ -28,9 +28,9 @@ REPEATABLE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRAC
 UNSENT_ERRORS = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 PARTS = ("connect", "read", "write", "pool")
 MAX_DRAIN_BYTES = 65_536
-"""Limit of a discarded answer that is read, so that its connection can be reused."""
+"""Maximum size of a discarded answer that is read so that its connection can be reused."""
 MAX_DRAIN_SECONDS = 0.05
-"""Limit of the time for that; a new connection costs less than a longer wait."""
+"""Maximum time for reading a discarded answer; a new connection costs less than a longer wait."""
 MIN_SECONDS = 0.001
 
 _KEY_EXTENSION = "switchgear.idempotency_key"
@@ -75,7 +75,6 @@ class Patterns:
     routes: Mapping[str, float] = field(default_factory=dict)
 
     def route_timeout(self, path: str) -> float | None:
-        """Return the seconds of one attempt for `path`."""
         fit = (
             each for pattern, each in self.routes.items() if path_pattern(pattern).fullmatch(path)
         )
@@ -106,7 +105,6 @@ class BreakerPermit:
             breaker.settle(permit, error, breaker._elapsed(began))
 
     def record_status(self, status: int) -> None:
-        """Record the status of an answer."""
         if self._admitted is None:
             return
         breaker, permit, began = self._admitted
@@ -128,10 +126,10 @@ class _GeneratedKey:
 def prepare_request(request: httpx.Request) -> bool:
     """Give a POST or PATCH without an `Idempotency-Key` one; return True if it may be repeated.
 
-    A request may be repeated if its method is idempotent or the caller gave a key, since only the
+    A request may be repeated if its method is idempotent or the caller set a key, since only the
     caller knows that the server honors keys, and if its body can be sent again. The generated key
-    is the same in all attempts and stays with a request that passes again, as after a redirect or
-    authentication; it is never taken for the caller's.
+    is the same in all attempts and stays with a request that is sent again, as after a redirect or
+    authentication; it is never mistaken for a key of the caller.
     """
     is_callers = KEY_HEADER in request.headers or explicit_key() is not None
     is_replayable = isinstance(request.stream, httpx.ByteStream)
@@ -152,7 +150,7 @@ def _generated_key(request: httpx.Request) -> str | None:
 def make_attempt(request: httpx.Request, http: HttpTimeouts | None) -> httpx.Request:
     """Return a copy of the request for one attempt, with its timeouts and headers.
 
-    The request itself is not changed: it may pass again, under other limits.
+    The request itself is not changed: it may be sent again, under other limits.
     """
     headers = request.headers.copy()
     for name in (ATTEMPT_HEADER, LAST_ATTEMPT_HEADER):

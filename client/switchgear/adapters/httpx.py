@@ -42,7 +42,7 @@ __all__ = ["AsyncTransport", "Patterns", "Transport"]
 class Transport(httpx.BaseTransport):
     """A transport that applies `parts`, a policy or :class:`Patterns`, around `inner`.
 
-    `inner` is a new :class:`httpx.HTTPTransport` by default. Raises the errors of the patterns and
+    `inner` is a new :class:`httpx.HTTPTransport` by default. Raise the errors of the patterns and
     of httpx.
     """
 
@@ -242,7 +242,7 @@ class _Stream(httpx.SyncByteStream):
             self._timer.begin()
 
     def drain(self) -> None:
-        """Read what arrives at once, undecoded."""
+        """Read the bytes that arrive at once, undecoded."""
         limit_drain(self._sent)
         self._timer.shorten(MAX_DRAIN_SECONDS)
         size = 0
@@ -296,10 +296,7 @@ def _timeout_error(request: httpx.Request) -> httpx.ReadTimeout:
 
 
 def _drain(response: httpx.Response) -> None:
-    """Discard an answer.
-
-    Its connection returns to the pool if that is cheap. Never raises.
-    """
+    """Discard an answer, and return its connection to the pool if that is cheap. Never raises."""
     with suppress(Exception):
         try:
             if should_drain(response):

@@ -12,7 +12,7 @@ from opentelemetry import metrics, trace
 from switchgear.journal import Entry, add_hook
 
 MAX_SUBJECTS = 500
-"""Limit of dependencies with series of their own; others are counted as "other"."""
+"""Maximum number of dependencies with series of their own; others are counted as "other"."""
 MAX_ATTRIBUTES = 20
 MAX_TEXT_LENGTH = 200
 
@@ -20,11 +20,12 @@ Attributes = dict[str, str | int | float | bool]
 
 
 def instrument(meter_provider: metrics.MeterProvider | None = None) -> Callable[[], None]:
-    """Record all events from now on; return a function that stops that.
+    """Record all events from now on; return a function that stops the recording.
 
-    Each one is added to the current span, if that is recorded, as `switchgear.call_retried` and so
-    on, with `switchgear.about` and its plain values. The counter `switchgear.events` has the
-    attributes `event` and `about`. `meter_provider` is the global one by default.
+    Each event is added to the current span, if the span is recording, with a name such as
+    `switchgear.call_retried`, and with `switchgear.about` and the event's plain values as
+    attributes. The counter `switchgear.events` has the attributes `event` and `about`.
+    `meter_provider` is the global one by default.
     """
     return add_hook(EventHook(meter_provider))
 

@@ -1,4 +1,4 @@
-"""Retries by other libraries, counted like ours and never multiplied by nesting."""
+"""Retries by other libraries, counted like those of this library and never nested."""
 
 import functools
 from collections.abc import Callable
@@ -20,7 +20,7 @@ class OuterRetry:
     Retries inside it, also in other processes, leave failures to it, and all attempts have one
     idempotency key. Each retry is counted when it begins. `would_retry` returns True for an error
     that the library retries, and `would_retry_result` for a result; without them it is assumed to
-    retry every error and no result. `decorate` must call :func:`may_try_again` itself.
+    retry every error and no result. `decorate` must call :func:`may_retry` itself.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class OuterRetry:
         self._decorate = decorate
 
     def __call__(self, function: F) -> F:
-        """Return `function` with retries. Raises :class:`TypeError` for a generator function."""
+        """Return `function` with retries. Raise :class:`TypeError` for a generator function."""
         return wrap_by_kind(
             function, plain=self._plain, coroutine=self._coroutine, stream=None, what="a retry"
         )
@@ -106,25 +106,23 @@ class OuterRetryCall(RetriedCall):
 
     @property
     def label(self) -> str:
-        """The name in the note on an error that is left to this retry."""
         return f"the retry {self.asked_of.name}"
 
     def would_retry(self, error: BaseException) -> bool:
-        """Return True if the library retries `error`, or if it can't be asked."""
         if is_final(error):
             return False
         return _ask_predicate(self.asked_of.would_retry, error, default=True)
 
     def would_retry_result(self, result: object) -> bool:
-        """Return True if the library retries a call that returns `result`."""
         return _ask_predicate(self.asked_of.would_retry_result, result, default=False)
 
 
 def may_retry(error: BaseException, *, is_outermost: bool = False) -> bool:
     """Return True if `error` may be retried here.
 
-    Refusals, cancellations and catastrophic failures may not, nor what an outer retry would retry;
-    then a note is added to the error. `is_outermost`: the caller is an :class:`OuterRetry`.
+    Refusals, cancellations and catastrophic failures may not. Errors that an outer retry would
+    retry may not either; then a note is added to the error. `is_outermost`: the caller is an
+    :class:`OuterRetry`.
     """
     if is_final(error):
         return False

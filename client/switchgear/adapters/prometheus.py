@@ -1,4 +1,4 @@
-"""Metrics of one client for `prometheus_client`, as this process counts them.
+"""Metrics of one client for `prometheus_client`, as counted in this process.
 
 They are called `switchgear_client_…`. The console's own, such as
 `switchgear_circuit_breaker_state`, cover all instances; separate names keep sums from counting
@@ -56,7 +56,6 @@ class Metrics(Collector):
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics with their current values."""
         found = self._client.dependencies()[:MAX_BREAKERS]
         yield from self._breakers([each for each in found if each.breaker is not None])
         yield from _calls(found)
@@ -120,7 +119,6 @@ class TripCounter:
         return self._counts.get(name, 0)
 
     def after_fork(self) -> None:
-        """Reset the counts in a child."""
         self._lock = threading.RLock()
         self._counts: dict[str, int] = {}
 

@@ -36,9 +36,9 @@ def outermost(
 
 
 def unless_refused(on: Kinds, *, is_outermost: bool = False) -> Callable[[Exception], Any]:
-    """Return a predicate like `on` that rejects what must not be retried here.
+    """Return a predicate like `on` that rejects errors that must not be retried here.
 
-    That is refusals, catastrophic failures, and errors that an outer retry would retry.
+    These are refusals, catastrophic failures, and errors that an outer retry would retry.
     """
 
     def decide(error: Exception) -> Any:
@@ -63,8 +63,8 @@ def count_all(
 ) -> None:
     """Count the retries of functions that stamina decorates, by stamina's names.
 
-    `dependencies` maps these to the dependency and its counters; others are recorded under their
-    own name. Existing hooks are kept.
+    `dependencies` maps these names to the dependency and its counters; others are recorded under
+    their own name. Existing hooks are kept.
     """
 
     def hook(details: RetryDetails) -> None:

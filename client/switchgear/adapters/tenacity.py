@@ -25,8 +25,8 @@ from switchgear.patterns.counters import Counters
 def outermost(name: str, counters: Counters | None = None, **terms: Any) -> OuterRetry:
     """Return `tenacity.retry(**terms)` for calls of the dependency `name`.
 
-    See :class:`OuterRetry`. Refusals are not retried, and the last error is raised as it is, unless
-    `reraise` is False.
+    See :class:`OuterRetry`. Refusals are not retried, and the last error is raised unchanged,
+    unless `reraise` is False.
     """
     given = terms.pop("retry", None) or retry_if_exception_type()
     terms = {"reraise": True, **terms, "retry": unless_refused(given, is_outermost=True)}
@@ -40,9 +40,9 @@ def outermost(name: str, counters: Counters | None = None, **terms: Any) -> Oute
 
 
 class unless_refused(retry_base):
-    """A predicate like `given` that rejects what must not be retried.
+    """A predicate like `given` that rejects outcomes that must not be retried.
 
-    That is refusals, cancellations and catastrophic failures, and outcomes that an outer retry
+    These are refusals, cancellations and catastrophic failures, and outcomes that an outer retry
     would retry. `given` must not be asynchronous.
     """
 

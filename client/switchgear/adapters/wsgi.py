@@ -21,8 +21,8 @@ App = Callable[[Environ, StartResponse], Iterable[bytes]]
 class Incoming:
     """WSGI middleware around `app`.
 
-    Answers 504 to a request that has no time left on arrival; cancels nothing. A streamed response
-    has the same limit.
+    It answers 504 to a request that has no time left on arrival, and cancels nothing. A streamed
+    response has the same limit.
 
     `trusted_peers` are addresses and networks of callers whose `X-Retry-Attempt` switches off the
     retries of this service, matched against `REMOTE_ADDR`; none by default.

@@ -1,4 +1,4 @@
-"""The address of the console, parsed from its URL."""
+"""The network address of the console, parsed from its URL."""
 
 from dataclasses import dataclass
 from typing import Self

@@ -39,7 +39,7 @@ class Bootstrap:
                 f"bootstrap must be a mapping, a path or a URL, not {type(source).__name__}"
             )
         self.problem: str | None = None
-        """The reason why it is not used; None if nothing is wrong."""
+        """The reason why the bootstrap is not used; None without a problem."""
         self._source = source
         self._store = store
         self._url = source if isinstance(source, str) and "://" in source else None
@@ -77,10 +77,7 @@ class Bootstrap:
             self._log_problem(_redact_url(self._url), error)
 
     def wait(self, synced: threading.Event, seconds: float) -> None:
-        """Wait at most `seconds` until a snapshot is in force.
-
-        Return early once the console has answered: `synced`.
-        """
+        """Wait at most `seconds` until a snapshot is in force or `synced` is set by an answer."""
         if self._url is None:
             return
         until = time.monotonic() + seconds

@@ -1,7 +1,7 @@
 """Notifies callbacks of changed switches, on a thread of its own or on their event loop.
 
-A callback is given the difference between the state it was last notified of and the current one. So
-all that happens while it is busy becomes one change per switch, and nothing piles up.
+A callback receives the difference between the state of its last notification and the current state.
+So all changes while it is busy become one change per switch, and nothing piles up.
 """
 
 import contextlib
@@ -21,8 +21,7 @@ from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.lazy import asyncio
 
 CHECK_SECONDS = 1.0
-"""Interval of the checks for engagements that expire; the console's clock may be corrected
-meanwhile."""
+"""Interval of the checks for engagements that expire: the console's clock may be corrected."""
 STOP_SECONDS = 0.2
 
 ChangeState = Literal["released", "ramping", "engaged"]
@@ -34,9 +33,9 @@ log = logging.getLogger("switchgear")
 class Change:
     """One change of `switch`: of its state, its share of allowed calls, or its reason.
 
-    Changes in quick succession are merged into one. `reason` is that of the episode, also of one
-    that has ended. `allow_percent` is the share of calls that are allowed now, from 0 to 100.
-    `version` is that of the snapshot; None for a switch forced here before the first snapshot.
+    Changes in quick succession are merged into one. `reason` is that of the episode, also of an
+    ended one. `allow_percent` is the share of calls that are allowed now, from 0 to 100. `version`
+    is that of the snapshot; None for a switch forced here before the first snapshot.
     """
 
     switch: str
@@ -53,7 +52,7 @@ ChangeCallback = Callable[[Change], object]
 
 @dataclass(eq=False)
 class ChangeListener:
-    """A callback, the switches it subscribes to (none: all), and the entries it was notified of."""
+    """A callback, its switches (none: all), and the entries of its last notification."""
 
     callback: ChangeCallback
     switches: frozenset[str]
@@ -125,7 +124,7 @@ class ChangeNotifier:
         return lambda: self._remove(listener)
 
     def notify(self) -> None:
-        """Wake the thread: something may have changed."""
+        """Wake the thread to check for changes."""
         if self._wakes.empty():
             self._wakes.put(None)
 
@@ -235,7 +234,7 @@ class ChangeNotifier:
                 await _await(listener, change)
 
     def _on_task_done(self, listener: ChangeListener) -> None:
-        """Count what was not delivered, also if the task was cancelled before it began."""
+        """Count undelivered changes, also if the task was cancelled before it began."""
         self.dropped += listener.undelivered
         listener.is_busy, listener.undelivered, listener.task = False, 0, None
         self.notify()

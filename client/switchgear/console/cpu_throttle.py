@@ -1,4 +1,4 @@
-"""Limits the CPU time spent on what the console sends."""
+"""A throttle for the CPU time that a thread spends on messages of the console."""
 
 import time
 

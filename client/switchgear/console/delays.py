@@ -1,7 +1,7 @@
-"""Pure functions for the delays between requests; time and randomness are arguments.
+"""Jittered delays between requests to the console. Pure: time and randomness are arguments.
 
-A thousand clients of a console that was away must not come back at one moment, so every delay is
-drawn from a range.
+Every delay is drawn from a range: a thousand clients must not return at one moment after an outage
+of the console.
 """
 
 from collections.abc import Callable
@@ -9,11 +9,11 @@ from collections.abc import Callable
 from switchgear.clock import parse_retry_after_header
 
 Draw = Callable[[], float]
-"""Returns a fresh number, uniform in [0, 1), at every call."""
+"""A function that returns a random number, uniform in [0, 1)."""
 
 FIRST_SECONDS, MAX_SECONDS = 2.0, 20.0
 REFUSED_FIRST_SECONDS, REFUSED_MAX_SECONDS = 15.0, 60.0
-"""Backoff after 401 and 403, which last until somebody changes the token."""
+"""Backoff after 401 and 403, which last until the token is changed."""
 MAX_RETRY_AFTER_SECONDS = 60.0
 POLL_JITTER = 0.2
 
@@ -38,7 +38,7 @@ def failure_delay(
 ) -> float:
     """Return :func:`backoff_delay`, longer if the request was refused with 401 or 403.
 
-    `retry_after_seconds` is added, since all clients were given the same value. `hint_seconds` is a
+    `retry_after_seconds` is added, since all clients receive the same value. `hint_seconds` is a
     stream's reconnection delay, the lower limit of the range.
     """
     if status in (401, 403):
@@ -56,5 +56,4 @@ def parse_retry_after(text: str | None, now: float) -> float | None:
 
 
 def poll_delay(seconds: float, draw: Draw) -> float:
-    """Return `seconds` with 20 % jitter."""
     return seconds * (1 + POLL_JITTER * (2 * draw() - 1))

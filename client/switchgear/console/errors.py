@@ -7,9 +7,9 @@ import zlib
 
 
 class RequestFailed(Exception):
-    """There was no usable answer.
+    """Raised if a request got no usable answer.
 
-    `why` is short and holds no secret. `status` is that of the answer, if one came, and
+    `why` is short and holds no secret. `status` is that of the answer, if there was one, and
     `retry_after` its header, in seconds if the answer has a `Date`.
     """
 
@@ -21,11 +21,11 @@ class RequestFailed(Exception):
 
 
 class SocketError(OSError):
-    """The connection can't be used; the message is safe to log."""
+    """Raised if the connection can't be used; the message is safe to log."""
 
 
 def describe_error(error: BaseException) -> str:
-    """Return a network error in a few words, none of which come from the other side."""
+    """Return a short description of a network error, without text from the other side."""
     if isinstance(error, SocketError):
         return str(error)
     if isinstance(error, TimeoutError):

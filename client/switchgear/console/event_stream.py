@@ -10,7 +10,7 @@ from switchgear.evaluation.snapshot import MAX_BYTES
 
 MAX_EVENT_BYTES = MAX_BYTES + 2**16
 LINE_OVERHEAD_BYTES = 50
-"""Memory that a line takes besides its content."""
+"""Memory of a line besides its content."""
 MAX_RETRY_AFTER_DIGITS = 9
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -18,7 +18,7 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
 class EventTooLarge(ValueError):
-    """An event exceeds the limit of bytes before its end."""
+    """Raised if an event exceeds the limit of bytes before its end."""
 
 
 @dataclass(frozen=True, slots=True)

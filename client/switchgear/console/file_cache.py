@@ -1,6 +1,6 @@
 """A private file with the console's latest document, for starts without the console.
 
-The first line is a header with a checksum, the rest the document as it came. A damaged, foreign or
+The first line is a header with a checksum, the rest the document as received. A damaged, foreign or
 unreadable file is treated as absent.
 """
 
@@ -38,7 +38,7 @@ log = logging.getLogger("switchgear")
 
 
 class UnusableFile(Exception):
-    """The file can't be trusted or read; the message says why."""
+    """Raised for a file that can't be trusted or read; the message gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,10 @@ class FileCache:
 
     @property
     def is_enabled(self) -> bool:
-        """True if there is a folder."""
         return self._folder is not None
 
     def restore(self, use: Callable[[CachedDocument], object]) -> None:
-        """Pass the cached document to `use`, if there is a sound one.
+        """Pass the cached document to `use`, if there is a valid one.
 
         Errors of `use` that reject the document are logged like all others. Never raises.
         """
@@ -101,7 +100,7 @@ class FileCache:
     def is_missing(self) -> bool:
         """Return True if the last :meth:`save` failed or the file is gone.
 
-        The disk is looked at once per interval.
+        The disk is checked once per interval.
         """
         if self._folder is None or time.monotonic() < self._recheck_at:
             return False
@@ -170,7 +169,6 @@ class FileCache:
             return _parse(file.read(MAX_HEADER_BYTES + MAX_BYTES + 1))
 
     def _has(self, folder: int, is_current: Callable[[CachedDocument], bool]) -> bool:
-        """Return True if the file is valid and `is_current`; a damaged one is not."""
         try:
             return is_current(self._read(folder))
         except (OSError, UnusableFile, ValueError, RecursionError):
@@ -247,7 +245,7 @@ def _parse(content: bytes) -> CachedDocument:
 
 
 def checksum(metadata: Mapping[str, Any], document: bytes) -> str:
-    """Return the SHA-256 of the header without its checksum, and the document."""
+    """Return the SHA-256 of the document and of its header without the checksum."""
     digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode() + b"\n")
     digest.update(document)
     return digest.hexdigest()

@@ -19,8 +19,8 @@ from switchgear.console.errors import SocketError
 
 MAX_PROXY_BYTES = 2**14
 MAX_CPU_SECONDS, MAX_CPU_SECONDS_PER_BYTE = 0.25, 1e-7
-"""CPU time for an answer, and for each of its bytes: many times the need of one that does not come
-in crumbs."""
+"""CPU time for an answer, and for each of its bytes: many times the need of an answer that arrives
+in pieces of normal size."""
 
 
 class LimitedSocket:
@@ -124,7 +124,6 @@ class LimitedSocket:
         """Do nothing: :mod:`http.client` closes before it has read the last answer."""
 
     def close_socket(self) -> None:
-        """Close the connection."""
         opened, self._socket = self._socket, None
         if opened is not None:
             with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Chooses the mode in which the console is followed. Pure: time and randomness are arguments."""
+"""Selects the mode of following the console. Pure: time and randomness are arguments."""
 
 from typing import Literal
 
@@ -16,8 +16,8 @@ MAX_RETRY_DOUBLINGS = 3
 class ModeSelector:
     """Selects a follow mode: the stream, else held polls, else plain polls.
 
-    Steps down when a mode fails although plain requests succeed, and retries `top`, the best mode,
-    after some minutes.
+    It steps down when a mode fails although plain requests succeed, and retries `top`, the best
+    mode, after some minutes.
     """
 
     def __init__(self, draw: Draw, top: FollowMode = "stream") -> None:

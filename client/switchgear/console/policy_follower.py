@@ -1,6 +1,6 @@
 """Keeps policies and overrides of a service's calls up to date, by held polls.
 
-Runs one daemon thread for each service whose policies are used, usually one. Whatever the console
+One daemon thread runs for each service whose policies are used, usually one. Whatever the console
 does, the last valid document stays in force, also on disk.
 """
 
@@ -55,8 +55,8 @@ class PolicyDocument(Protocol):
 class PolicyStore(Protocol):
     """The store that puts policy documents in force.
 
-    `accept` returns True for news and raises :class:`ValueError` for an invalid or outdated
-    document. Otherwise it calls `hear`, before it looks at the time.
+    `accept` returns True for a new document and raises :class:`ValueError` for an invalid or
+    outdated one. It calls `on_valid` for a valid document, before it reads the time.
     """
 
     def accept(
@@ -66,7 +66,7 @@ class PolicyStore(Protocol):
         body: bytes,
         left_epochs: tuple[str, ...] = (),
         *,
-        hear: Callable[[], object],
+        on_valid: Callable[[], object],
     ) -> bool: ...
 
     def get_policies(self, caller: str) -> PolicyDocument: ...
@@ -119,17 +119,16 @@ class PolicyFollower:
         self._connection.abort()
 
     def join(self, seconds: float) -> None:
-        """Wait at most `seconds` for the thread to end."""
         if self._thread.ident is not None and self._thread is not threading.current_thread():
             self._thread.join(max(0.0, seconds))
 
     def close_in_child(self) -> None:
-        """Close the parent's connection in a forked child."""
         self._connection.close_in_child()
 
     def _restore_document(self, found: CachedDocument) -> None:
         self._store.accept(
-            *(self._caller, _epoch(found), found.document, _left_epochs(found)), hear=lambda: None
+            *(self._caller, _epoch(found), found.document, _left_epochs(found)),
+            on_valid=lambda: None,
         )
 
     def _run(self) -> None:
@@ -188,7 +187,7 @@ class PolicyFollower:
             raise RequestFailed("its policies have no version in their ETag")
         try:
             has_news = self._store.accept(
-                *(self._caller, found[1], answer.body), hear=lambda: self._update_clock(answer)
+                *(self._caller, found[1], answer.body), on_valid=lambda: self._update_clock(answer)
             )
         except ValueError as error:
             self._etag = None
@@ -304,6 +303,5 @@ class PolicyFollowers:
             each.join(until - time.monotonic())
 
     def close_in_child(self) -> None:
-        """Close the parent's connections in a forked child."""
         for each in list(self._followers):
             each.close_in_child()

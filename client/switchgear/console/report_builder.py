@@ -14,10 +14,8 @@ from switchgear.sli import Indicators
 MAX_UNIX_SECONDS = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp()
 
 ReportSource = Callable[[], Mapping[str, Any]]
-"""Returns some fields of a report as they stand now.
-
-Counts are cumulative and lists complete, so a lost or repeated report does no harm.
-"""
+"""A function that returns current fields of a report. Counts are cumulative and lists complete, so
+a lost or repeated report does no harm."""
 
 
 class ConfirmedSource(Protocol):

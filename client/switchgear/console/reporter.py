@@ -1,7 +1,7 @@
 """Sends reports and acknowledgements of applied versions to the console.
 
-One thread and one connection, without a queue: counts are cumulative, so a report that fails is
-made up for by the next one. While a snapshot stream is followed, acknowledgements are the only sign
+One thread with one connection sends them without a queue: counts are cumulative, so the next report
+makes up for a failed one. While a snapshot stream is followed, acknowledgements are the only sign
 that its versions are applied.
 """
 
@@ -88,7 +88,7 @@ class Reporter:
         self._wake()
 
     def start(self) -> None:
-        """Start the thread, which :meth:`stop_from_finalizer` needs even if nothing is reported.
+        """Start the thread, which :meth:`stop_from_finalizer` needs even without reports.
 
         If no thread can be started, an error is logged and nothing is reported.
         """
@@ -108,15 +108,11 @@ class Reporter:
         self._wake()
 
     def request_report(self) -> None:
-        """Send a report as soon as possible."""
         self._is_urgent = True
         self._wake()
 
     def begin_stop(self, seconds: float) -> None:
-        """Abort the running request and allow `seconds` for a final report.
-
-        Return at once.
-        """
+        """Abort the running request and allow `seconds` for a final report; return at once."""
         connection = self._connection  # The final report uses a new one.
         if self._until is None:
             self._until = time.monotonic() + seconds
@@ -144,7 +140,6 @@ class Reporter:
         self._wake()
 
     def close_in_child(self) -> None:
-        """Close the parent's connection in a forked child."""
         self._connection.close_in_child()
 
     def _wake(self) -> None:
@@ -224,7 +219,7 @@ class Reporter:
     def _acknowledge(self, seconds: float) -> None:
         """Send a GET whose headers name the applied version.
 
-        `If-None-Match: *` asks for an answer without the document.
+        `If-None-Match: *` requests an answer without the document.
         """
         self._has_applied = False
         self._acknowledged_at = time.monotonic()

@@ -8,7 +8,7 @@ from switchgear.console import delays
 from switchgear.console.errors import RequestFailed
 
 REFUSED_SECONDS = 300.0
-"""Pause after a 403, which only another token can cure."""
+"""Pause after a 403, which lasts until the token is replaced."""
 REFUSAL_STATUSES = (400, 403, 404, 413, 422)
 
 log = logging.getLogger("switchgear")
@@ -16,7 +16,7 @@ log = logging.getLogger("switchgear")
 
 @dataclass
 class SendSchedule:
-    """The schedule of reports or acknowledgements.
+    """The schedule of reports or acknowledgements, with backoff after failures.
 
     `due_at` is the time of the next request, in seconds on the monotonic clock. `scope` is the
     token scope that the request needs.
@@ -31,7 +31,6 @@ class SendSchedule:
     is_refused: bool = False
 
     def record_success(self) -> None:
-        """Schedule the next request after the regular interval."""
         if self.is_refused:
             log.info("switchgear: the console takes %s again", self.name)
         self.failures, self.is_refused = 0, False

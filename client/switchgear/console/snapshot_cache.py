@@ -1,6 +1,6 @@
 """The last good snapshot on disk, for starts without the console.
 
-All processes of a service write one file for each console.
+All processes of a service share one file for each console.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class CachedSnapshot:
 
     @classmethod
     def from_document(cls, found: CachedDocument) -> "CachedSnapshot":
-        """Raise :class:`UnusableFile` if the metadata are incomplete."""
+        """Return the content; raise :class:`UnusableFile` if the metadata are incomplete."""
         try:
             left = tuple(str(one) for one in found.metadata["left_epochs"])[-MAX_EPOCHS:]
             return cls(found.metadata["epoch"], found.metadata["version"], left, found.document)

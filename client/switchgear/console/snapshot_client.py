@@ -1,4 +1,4 @@
-"""Fetches snapshots from the console and applies those that are valid and newer."""
+"""Fetches snapshots from the console and applies valid and newer ones."""
 
 import contextlib
 import time
@@ -29,7 +29,7 @@ TRANSIENT_STATUSES = frozenset({401, 403, 408, 429, *range(500, 600)} - {501, 50
 
 
 class ModeUnavailable(RequestFailed):
-    """A follow mode does not work here, such as streams behind a buffering proxy."""
+    """Raised if a follow mode does not work here, such as streams behind a buffering proxy."""
 
 
 class SnapshotClient:
@@ -42,17 +42,17 @@ class SnapshotClient:
         self._timings = timings
         self._etag: tuple[str, Snapshot] | None = None
         self._confirmed_at: float | None = None
-        """Time of the last answer that had nothing newer, on the monotonic clock."""
+        """Time of the last answer without a newer snapshot, on the monotonic clock."""
         self.abort = self._connection.abort
         self.close = self._connection.close
         self.close_in_child = self._connection.close_in_child
         self.hint_seconds: float | None = None
-        """The reconnection delay that the latest stream asked for, if any."""
+        """The reconnection delay that the latest stream requested, if any."""
 
     def fetch(self, hold_seconds: int = 0) -> bool:
         """Fetch the current snapshot and return True if it differs from the one in force.
 
-        The console may hold the request for `hold_seconds` until there is news. Raise
+        The console may hold the request for `hold_seconds` until there is a newer snapshot. Raise
         :class:`RequestFailed`.
         """
         headers = self._headers()
@@ -73,7 +73,7 @@ class SnapshotClient:
         return news
 
     def stream(self) -> Iterator[bool]:
-        """Follow a stream; yield at each sign of life whether a new snapshot was applied.
+        """Follow a stream; yield for each received piece whether a new snapshot was applied.
 
         Always end by raising :class:`RequestFailed`, or :class:`ModeUnavailable` if streams do not
         get through.
@@ -136,7 +136,7 @@ class SnapshotClient:
     def _read_first_piece(self, stream: Stream) -> bytes:
         """Return the first piece, which a stream sends at once.
 
-        Raise :class:`ModeUnavailable` if it does not come: a proxy is buffering the response.
+        Raise :class:`ModeUnavailable` if it does not arrive: a proxy is buffering the response.
         """
         began = time.monotonic()
         try:
@@ -179,7 +179,7 @@ class SnapshotClient:
     def _update_clock_by_version(
         self, before: Snapshot | None, after: Snapshot, is_pushed: bool
     ) -> None:
-        """Record when a version that follows one in force was published at the earliest.
+        """Record when a version that follows the one in force was published at the earliest.
 
         That is when the version in force was last confirmed, or just now for a pushed one.
         """
@@ -198,7 +198,7 @@ class SnapshotClient:
 
 
 def _age_seconds(response: Response) -> float:
-    """Return the seconds since the database confirmed the answer; 0 if it does not say."""
+    """Return the seconds since the database confirmed the answer; 0 without a header."""
     with contextlib.suppress(ValueError):
         return max(0.0, min(float(response.headers.get("switchgear-age", "")), 1e9))
     return 0.0

@@ -42,7 +42,7 @@ class SnapshotFollower:
         timings: Timings,
     ) -> None:
         self.synced = threading.Event()
-        """Set once the console has answered with, or confirmed, a snapshot."""
+        """Set once the console has sent or confirmed a snapshot."""
         self.way: FollowState = "starting" if settings.has_console else "offline"
         self.error: str | None = None
         """Description of the last failure; None after a success."""
@@ -101,7 +101,6 @@ class SnapshotFollower:
             self._client.abort()
 
     def join(self, seconds: float) -> None:
-        """Wait at most `seconds` for the thread to end."""
         if self._thread.ident is not None and self._thread is not threading.current_thread():
             self._thread.join(max(0.0, seconds))
 
@@ -209,7 +208,7 @@ class SnapshotFollower:
         self._pause_after(error, self._modes.failures, hint_seconds)
 
     def _record_failure(self, error: RequestFailed) -> None:
-        """Record that a plain request error, and pause."""
+        """Record that a plain request failed, and pause."""
         if self._stopped.is_set():
             return
         self._failures += 1

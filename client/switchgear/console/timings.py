@@ -12,13 +12,13 @@ class Timings:
 
     answer: float = 10.0
     hold: int = 25
-    """Time that the console is asked to hold a poll."""
+    """Time for which the console may hold a poll."""
     silence: float = 20.0
     """Longest silence of a stream."""
     event: float = 30.0
     """Longest time from the first byte of an event on a stream to its last."""
     max_poll: float = 300.0
-    """Longest pause between two plain polls, whatever the console asks for."""
+    """Longest pause between two plain polls, whatever the console requests."""
     report: float = 10.0
     """Interval of reports, and of acknowledgements while a stream is followed."""
     report_answer: float = 5.0

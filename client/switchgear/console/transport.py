@@ -1,6 +1,6 @@
-"""HTTP to the console, by the standard library.
+"""HTTP requests to the console, by the standard library.
 
-Time and memory of every answer are limited, even if it comes a byte at a time, never ends, or
+Time and memory of every answer are limited, even if it arrives a byte at a time, never ends, or
 expands without bounds when decompressed. Redirects are not followed. gzip is the only content
 coding, and not used on streams. Every error is a :class:`RequestFailed`, whose text holds no
 secret.
@@ -13,8 +13,7 @@ import time
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from switchgear.clock import parse_date, parse_retry_after_header
 from switchgear.console.address import Address
@@ -31,7 +30,7 @@ MAX_HEADER_BYTES = 2**18
 
 @dataclass(frozen=True)
 class Response:
-    """An answer. Header names are lower case.
+    """An HTTP answer. Header names are lower case.
 
     `sent_at` and `answered_at` are seconds on the monotonic clock: before the request was sent, and
     when the headers had arrived.
@@ -211,7 +210,7 @@ class Stream:
     answered_at: float
 
     def read(self, seconds: float) -> bytes:
-        """Return what is available, 1 byte to 64 KiB; wait at most `seconds` for it.
+        """Return the available bytes, 1 byte to 64 KiB; wait at most `seconds` for the first.
 
         Return an empty value at the end. Raise :class:`RequestFailed`.
         """
@@ -234,12 +233,7 @@ class Stream:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         self.close()
 
 
@@ -249,12 +243,7 @@ class _translate_errors(contextlib.AbstractContextManager[None]):
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if error is None:
             return
         self._connection.close()
@@ -270,8 +259,8 @@ class _translate_errors(contextlib.AbstractContextManager[None]):
 def _read_body(response: http.client.HTTPResponse, max_bytes: int) -> bytes:
     """Return the decompressed body.
 
-    Raises :class:`Failed` if it is too large in either form, too short, damaged, or in a coding
-    that was not sent_at for.
+    Raise :class:`RequestFailed` if it is too large in either form, too short, damaged, or in a
+    coding that was not requested.
     """
     declared = response.length
     if declared is not None and declared > max_bytes:

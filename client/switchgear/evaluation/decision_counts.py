@@ -31,10 +31,7 @@ class DecisionTally:
         self._taken = 0
 
     def take_new(self) -> int:
-        """Return the calls counted since the last reading. Not safe for two threads at once.
-
-        Reading increments the iterator, which is subtracted again.
-        """
+        """Return the number of calls since the last :meth:`take_new`. Not thread-safe."""
         ticks = self.count_call() - self._reads
         self._reads += 1
         new, self._taken = ticks - self._taken, ticks
@@ -47,8 +44,8 @@ _EMPTY: dict[str | None, DecisionTally] = {}
 class CachedQuery:
     """A query evaluated against one view, with the number of each of its decisions.
 
-    `decision` and `answer` are None where they depend on the targeting key, on chance or on the
-    time; else `count_call` counts one more of them. A query that is not `is_cached` is evaluated
+    `decision` and `answer` are None if they depend on the targeting key, on chance or on the time;
+    otherwise `count_call` counts one more of them. A query that is not `is_cached` is evaluated
     once, and counted elsewhere.
     """
 
@@ -74,9 +71,9 @@ class CachedQuery:
 
 
 class SwitchCounts:
-    """Totals since the process began: they only grow, but for switches dropped for lack of room.
+    """Numbers of calls by switch since the process began. Safe to use from any thread.
 
-    Safe to use from any thread.
+    They only grow, except for switches dropped for lack of room.
     """
 
     def __init__(self) -> None:
@@ -90,7 +87,7 @@ class SwitchCounts:
         """Calls without a snapshot, or with keys that no switch can have."""
 
     def add(self, query: SwitchQuery, decision: Decision, calls: int = 1) -> None:
-        """Count `calls` of `query` that got `decision`; only the deciding switch blocked them."""
+        """Count `calls` of `query` with this `decision`; only the deciding switch blocked them."""
         if not calls:
             return
         with self._lock:
@@ -108,7 +105,7 @@ class SwitchCounts:
                 counted[switch == decision.switch] += calls
 
     def add_new(self, cached: CachedQuery) -> None:
-        """Add the calls counted in `cached` since its last reading."""
+        """Add the calls counted in `cached` since the last :meth:`add_new`."""
         for tally in cached.tallies():
             self.add(cached.query, tally.decision, tally.take_new())
 

@@ -1,7 +1,7 @@
-"""The decision order over the switches that are not released. Pure.
+"""The order in which switches decide on a call. Pure.
 
 Global before segment before feature before experiment, and within a scope in the order of the
-query; the first switch that blocks decides, and is named with its reason.
+query. The first switch that blocks decides, and is named with its reason.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,11 +39,11 @@ class SwitchQuery:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The decision on a call. It counts as a truth value: `if gear.check(feature="chat"): …`.
+    """The decision on a call. It is a truth value: `if gear.check(feature="chat"): …`.
 
-    `switch` and `reason` name the switch that blocks, and are None when none does. `version` is
-    that of the snapshot that decided. `known` is False without any snapshot, received or from disk,
-    and for keys that no switch can have. Such a call is allowed.
+    `switch` and `reason` name the switch that blocks, and are None if none does. `version` is that
+    of the snapshot. `known` is False without any snapshot, and for keys that no switch can have;
+    such a call is allowed.
     """
 
     allowed: bool

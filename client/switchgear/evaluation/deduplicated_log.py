@@ -10,9 +10,9 @@ from switchgear.evaluation.keys import KEY_TYPES
 from switchgear.evaluation.scopes import ORDER
 
 MAX_LINES = 20
-"""Log lines of each kind."""
+"""Maximum number of log lines of each kind."""
 MAX_SHOWN_SWITCHES = 5
-"""Switches named in one line."""
+"""Maximum number of switches named in one line."""
 
 Kind = Literal["key", "type", "epoch"]
 
@@ -20,7 +20,10 @@ log = logging.getLogger("switchgear")
 
 
 class DeduplicatedLog:
-    """The log lines of one client. Safe to use from any thread: at worst a line is logged twice."""
+    """The log lines of one client.
+
+    Safe to use from any thread: at worst a line is logged twice.
+    """
 
     def __init__(self) -> None:
         self._logged: defaultdict[Kind, set[str]] = defaultdict(set)

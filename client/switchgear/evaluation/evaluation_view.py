@@ -29,7 +29,7 @@ class EvaluationView:
         return None if self.snapshot is None else self.snapshot.version
 
     def stopped_switches(self, now: float | None) -> set[str]:
-        """Return the switches that are engaged or ramping at `now`, as :func:`evaluate` has it."""
+        """Return the switches that are engaged or ramping at `now`; see :func:`evaluate`."""
         return {
             switch
             for switch, entry in self.entries.items()
@@ -37,11 +37,10 @@ class EvaluationView:
         }
 
     def count_stopped(self, now: float | None) -> int:
-        """Return the number of stopped switches."""
         return len(self.stopped_switches(now))
 
     def cached_query(self, key: CacheKey) -> CachedQuery | None:
-        """Return the cached query of these keys, which need not be text yet; None without one."""
+        """Return the cached query for `key`, whose parts need not be text; None without one."""
         try:
             if type(key[2]) is list:
                 key = (*key[:2], tuple(key[2]))
@@ -54,7 +53,7 @@ class EvaluationView:
 
     @cached_property
     def allowed_decision(self) -> Decision:
-        """Return the decision on a call that no switch blocks."""
+        """The decision on a call that no switch blocks."""
         return Decision(True, version=self.version, known=self.snapshot is not None)
 
     def constant_decision(self, query: SwitchQuery) -> Decision | None:
@@ -69,7 +68,7 @@ class EvaluationView:
         return self.decide(query, None)
 
     def decide(self, query: SwitchQuery, blocking: SwitchEntry | None) -> Decision:
-        """Return the decision on a call that the switch `blocking` blocks, or none does."""
+        """Return the decision on a call blocked by the switch `blocking`, or by none."""
         if blocking is not None:
             return Decision(False, blocking.id, blocking.reason, self.version)
         allowed = self.allowed_decision
@@ -77,7 +76,5 @@ class EvaluationView:
 
 
 ViewListener = Callable[[EvaluationView, EvaluationView], None]
-"""A function called with the view before and after a change.
-
-It runs in the thread that makes the change, and must neither raise nor wait.
-"""
+"""A function called with the view before and after a change. It runs in the thread that makes the
+change, and must neither raise nor wait."""

@@ -1,4 +1,4 @@
-"""The text of a key: callers also identify tenants and users by numbers, UUIDs and enum members."""
+"""Conversion of keys to text: callers also pass numbers, UUIDs and enum members."""
 
 import sys
 from enum import Enum
@@ -27,9 +27,9 @@ CacheKey = tuple[object, object, object]
 def key_text(value: object) -> str | None:
     """Return the text of `value`, or None if a key can't be of its type.
 
-    Text stays as it is, an integer (of any library) is written in decimal, a UUID with its hyphens,
-    an enum member as its value. A bool is refused, although Python counts it among the integers.
-    Errors of the methods of `value` are passed on.
+    Text stays unchanged, an integer (of any library) is written in decimal, a UUID with its
+    hyphens, an enum member as its value. A bool is refused, although Python counts it among the
+    integers. Errors of the methods of `value` are raised.
     """
     if isinstance(value, str):
         return str.__str__(value)  # `str(value)` of an enum member may be its name.
@@ -56,7 +56,7 @@ def require_key_text(value: object) -> str | None:
 def cache_key(query: CacheKey) -> CacheKey | None:
     """Return `query` with all keys as text, for use as a cache key.
 
-    None for a query that is evaluated anew each time. 1, True and 1.0 are equal and have the same
+    Return None for a query that is evaluated each time. 1, True and 1.0 are equal and have the same
     hash, but only the first is a key; text keeps them from sharing a decision.
     """
     parts = tuple(map(_cacheable, query))

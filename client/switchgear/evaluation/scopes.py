@@ -4,7 +4,11 @@ from typing import Literal, NamedTuple
 
 
 class Scope(NamedTuple):
-    """A prefix of switch ids. Callers name its keys in `parameter`; `only_key` is its one key."""
+    """A scope: a prefix of switch ids.
+
+    `parameter` is the argument with its keys; `only_key` is the one key of a scope that has no
+    other.
+    """
 
     name: str
     parameter: str

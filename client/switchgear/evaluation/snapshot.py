@@ -1,6 +1,6 @@
 """The document that lists the switches that are not released, validated as a whole.
 
-A document from the wire may be garbage, and one from disk may be damaged. Either is refused as a
+A document from the network may be malformed, and one from disk damaged. Either is refused as a
 whole, so that the last good snapshot stays in force.
 """
 
@@ -24,18 +24,17 @@ MAX_SWITCHES = 50_000
 MAX_BYTES = 16 * 2**20
 POLL_SECONDS = 5.0
 GRACE_SECONDS = 5.0
-"""Time past its expiry that an engagement with `on_expiry=release` goes on. Source: contract."""
+"""Seconds that an engagement with `on_expiry=release` continues past its expiry. Source:
+contract."""
 
 _MAX_TOKENS = {b"{": 4 * MAX_SWITCHES, b"[": 4 * MAX_SWITCHES, b",": 16 * MAX_SWITCHES}
-"""Maximum number of each sign in a document, reasons included.
-
-A few bytes of JSON make an object of a hundred, before any object can be checked.
-"""
+"""Maximum number of each sign in a document, reasons included: a few bytes of JSON make an object
+of a hundred, before any object can be checked."""
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,120}", re.ASCII)
 
 
 class InvalidSnapshot(ValueError):
-    """A document that is no snapshot. The message says why, without any secret."""
+    """Raised for a document that is not a snapshot. The message holds no secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class SwitchEntry:
 
     @property
     def lapses_at(self) -> float | None:
-        """Return the time at which it ends by itself, without the console; None for never."""
+        """The time at which the engagement ends without the console; None for never."""
         if self.state != "engaged" or self.on_expiry != "release" or self.expires_at is None:
             return None
         return self.expires_at + GRACE_SECONDS
@@ -76,11 +75,11 @@ class Snapshot:
     document: bytes
     """The received JSON."""
     published_at: float | None = None
-    """UNIX seconds by the console's clock; None if the document does not say."""
+    """UNIX seconds by the console's clock; None if the document has none."""
 
     @property
     def mark(self) -> str:
-        """Return the mark that acknowledgements name: `<epoch>.<version>`."""
+        """The identifier in acknowledgements: `<epoch>.<version>`."""
         return f"{self.epoch}.{self.version}"
 
 
@@ -137,7 +136,7 @@ def is_switch_id(text: str) -> bool:
 def resolve_switch_id(name: str) -> str:
     """Return the id of the switch called `name`; `global` alone means `global:all`.
 
-    Raises :class:`ValueError` for a string that is not a valid id, and :class:`TypeError` for a
+    Raise :class:`ValueError` for a string that is not a valid id, and :class:`TypeError` for a
     value that is neither a string nor an enum member with one.
     """
     text = key_text(name) if isinstance(name, str | Enum) else None
@@ -152,7 +151,7 @@ def resolve_switch_id(name: str) -> str:
 def _entry_hook(
     before: Mapping[str, SwitchEntry],
 ) -> Callable[[dict[str, Any]], "dict[str, Any] | SwitchEntry"]:
-    """Return a hook for the JSON parser that turns each row into an entry once it is parsed.
+    """Return a hook for the JSON parser that converts each row to an entry once it is parsed.
 
     Without such calls into Python the parser holds the GIL for the whole document, and the rows of
     a large document take several times the memory of their entries.
@@ -172,7 +171,7 @@ def _entry_hook(
 
 
 def _limited_decimal() -> Callable[[str], Decimal]:
-    """Return a parser of decimals that refuses more than each switch and the hint may have."""
+    """Return a parser of decimals that limits their number."""
     seen = itertools.count()
 
     def number(text: str) -> Decimal:
@@ -211,7 +210,7 @@ def _number(value: object) -> Decimal | None:
 
 
 def _poll_seconds(value: object) -> float:
-    """Return the poll interval. It is a hint, so an invalid one is ignored."""
+    """Return the poll interval, or the default for an invalid one."""
     number = _number(value)
     return POLL_SECONDS if number is None or not 1 <= number <= 300 else float(number)
 
@@ -273,7 +272,7 @@ def _timestamp(row: Mapping[str, Any], name: str) -> float | None:
 
 
 def _published_at(content: Mapping[str, Any]) -> float | None:
-    """Return the publication time. It decides nothing, so an invalid one is ignored."""
+    """Return the publication time, or None for an invalid one."""
     try:
         return _timestamp(content, "published_at")
     except InvalidSnapshot:

@@ -1,7 +1,7 @@
 """The current snapshot of a client, and the decisions cached for it.
 
 A snapshot is replaced as a whole together with its cached decisions. Nothing here does I/O. The
-follower's writes and the reads of all threads meet in :attr:`SnapshotStore.cache`.
+follower writes :attr:`SnapshotStore.cache`, and all threads read it.
 """
 
 import random
@@ -28,7 +28,7 @@ FORCED_REASON = "SWITCHGEAR_FORCE_ENGAGED"
 
 
 class SnapshotStore:
-    """The current view. Every method may be called from any thread."""
+    """The current view of the switches. Every method may be called from any thread."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class SnapshotStore:
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """Return the snapshot in force."""
+        """The snapshot in force."""
         return self.view.snapshot
 
     @property
@@ -127,7 +127,7 @@ class SnapshotStore:
         return True
 
     def force(self, switch_id: str, reason: str) -> None:
-        """Engage a switch in this process, whatever the snapshot says."""
+        """Engage a switch in this process, whatever the snapshot contains."""
         with self._lock:
             self._forced[switch_id] = forced_entry(switch_id, reason)
             self._replace_view(self.view.snapshot)
@@ -140,7 +140,7 @@ class SnapshotStore:
 
     @property
     def forced(self) -> dict[str, str]:
-        """Return the reasons of the switches forced in this process, by switch id."""
+        """The reasons of the switches forced in this process, by switch id."""
         return {switch: entry.reason for switch, entry in dict(self._forced).items()}
 
     def decide(
@@ -179,7 +179,7 @@ class SnapshotStore:
     ) -> Decision:
         """Decide again for a call that was allowed, without counting it. Never raises.
 
-        Without a targeting key a ramping switch does not block: it was decided at random already.
+        Without a targeting key a ramping switch does not block: it was decided at random before.
         """
         view = self.view
         cached = view.cached_query((segment, feature, experiments))
@@ -209,7 +209,6 @@ class SnapshotStore:
         return self.counts.switches()
 
     def after_fork(self) -> None:
-        """Reset counts and locks in a child process."""
         self._lock = threading.RLock()
         self.clock.after_fork()
         self.counts = SwitchCounts()

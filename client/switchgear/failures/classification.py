@@ -13,15 +13,14 @@ class FailureClass(StrEnum):
     TRANSIENT = "transient"
     """Passes by itself: a network glitch, a rate limit, a timeout."""
     PERSISTENT = "persistent"
-    """Stays until somebody acts: a changed API or schema, an expired credential."""
+    """Stays until it is fixed: a changed API or schema, an expired credential."""
     CASCADING = "cascading"
-    """Spreads: caused by the protection of something else, or by our own retries."""
+    """Spreads: caused by the protection of another service, or by our own retries."""
     CATASTROPHIC = "catastrophic"
     """Must be stopped by a person: a leak, a breach, a violated policy."""
 
 
 CLASSES_BY_SEVERITY = tuple(FailureClass)
-"""The classes from the mildest to the worst."""
 
 
 class Catastrophic(Exception):
@@ -41,7 +40,7 @@ class RetrySummary:
 
 
 ClassificationRule = Callable[[BaseException], FailureClass | None]
-"""A function that returns the class of an error, or None if it has no opinion."""
+"""A function that returns the class of an error, or None if it does not apply."""
 
 TRANSIENT_LABELS: frozenset[str | int] = frozenset(
     {
@@ -96,15 +95,12 @@ def retry_summary(error: BaseException) -> RetrySummary | None:
 
 
 def is_catastrophic(error: BaseException) -> bool:
-    """Return True if `error` must be stopped by a person.
-
-    Also if one of its causes, or a member of a group, is catastrophic.
-    """
+    """Return True if `error`, one of its causes, or a member of its group is catastrophic."""
     return any(isinstance(each, _catastrophic) for each in walk_errors(error, contexts=True))
 
 
 def _is_certificate_error(error: BaseException) -> bool:
-    """Return True if a certificate was rejected. Nothing raises that before ssl is imported."""
+    """Return True if a certificate was rejected; always False before ssl is imported."""
     refused = getattr(sys.modules.get("ssl"), "SSLCertVerificationError", ())
     return any(isinstance(each, refused) for each in walk_errors(error, contexts=True))
 

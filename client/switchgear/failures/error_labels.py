@@ -34,7 +34,7 @@ _ALIASES: Mapping[str | int, str] = MappingProxyType(
         "content_policy": "content_policy_violation",
     }
 )
-"""Names that providers use for the standard labels."""
+"""Standard labels by the names that providers use."""
 
 _STATUS_OF_GRPC: Mapping[str, int] = MappingProxyType(
     {
@@ -173,7 +173,7 @@ def is_timeout(error: object) -> bool:
 
 
 def is_stop_request(error: object) -> bool:
-    """Return True if `error`, or a cause of it, asks the running code to end now.
+    """Return True if `error`, or a cause of it, requests the running code to end now.
 
     It must be neither answered by a fallback nor retried.
     """
@@ -204,7 +204,7 @@ def is_connection_error(error: object) -> bool:
 def _is_connection_lost(error: BaseException, deepest: int = 5) -> bool:
     """Return True if a database error is a lost connection or a passing lock.
 
-    Django and SQLAlchemy wrap the driver's error; one without any code never reached a server.
+    Django and SQLAlchemy wrap the driver's error; an error without any code never reached a server.
     """
     inner = _get(error, "orig") or error.__cause__
     if (

@@ -22,7 +22,7 @@ class FailureResponse:
     """The response to a failure.
 
     `retry`: retry it; `counts`: a breaker counts it; `fallback`: a fallback may answer; `alert`:
-    the people to notify; `advice`: what they should do.
+    the people to notify; `advice`: the action for them.
     """
 
     retry: bool
@@ -79,8 +79,8 @@ def respond(
 ) -> FailureResponse:
     """Return the response to `error`, raised by the dependency `about`.
 
-    Notes failures for people in the journal: a persistent failure at most once a minute for each
-    dependency and class of errors, a catastrophic one every time.
+    Records failures that need people in the journal: a persistent failure at most once a minute for
+    each dependency and class of errors, a catastrophic one every time.
     """
     kind = classify(error, rules)
     response = RESPONSES[kind]

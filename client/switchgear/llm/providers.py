@@ -1,4 +1,4 @@
-"""The chain of LLM providers that the console sets for a dependency, bound to local functions."""
+"""The chain of LLM providers that the console configures for a dependency, as a fallback."""
 
 import functools
 import logging
@@ -19,7 +19,7 @@ Provider = Callable[..., Any]
 """A function called with the arguments of the call, and with `model` if it takes that."""
 
 Conditions = Mapping[str, Callable[[], bool]]
-"""The functions that evaluate an `only_if` of the console, by its text."""
+"""Functions that evaluate an `only_if` of the console, by its text."""
 
 _IS_SET_CONDITION = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,99}) is set")
 REQUEST_FAULTS: frozenset[str | int] = frozenset({400, 413, 422, "content_policy_violation"})
@@ -33,7 +33,7 @@ MAX_WARNINGS = 100
 
 
 class ProviderUnavailable(Exception):
-    """No provider of a chain has answered.
+    """Raised if no provider of a chain has answered.
 
     `code`, `status` (of HTTP) and `message` are those for callers, set in the console. Its cause is
     the first provider's error.
@@ -66,12 +66,11 @@ def chain(
     `model`, perhaps with `only_if`, then `cache` and `error`. `providers` are called by
     "provider/model", or by "provider". An `only_if` of "X is set" reads the `environment`,
     "development only" its `ENVIRONMENT`, others the `conditions`. An entry without a match here is
-    left out, which is logged once. `options` are those of `Fallback`; without an `on` among them no
-    other provider is called for a request that the first refused as such: see
-    `is_covered_by_chain`.
+    left out, which is logged once. `options` are those of `Fallback`; without `on`, a request that
+    the first provider refused as invalid is not sent to others: see `is_covered_by_chain`.
 
-    Each move to another provider is noted as `llm_call_fallback`, and at its end the chain raises
-    :class:`ProviderUnavailable` if it has an `error`, or the call's own.
+    Each move to another provider is recorded as `llm_call_fallback`. After the last provider the
+    chain raises :class:`ProviderUnavailable` if it has an `error`, else the call's own error.
     """
     about = document if isinstance(document, Mapping) else {}
     entries = about.get("chain") if isinstance(document, Mapping) else document
@@ -107,7 +106,6 @@ class _ConditionReader:
         self._environment = environment
 
     def find(self, text: object) -> Callable[[], bool] | None:
-        """Return the condition of an `only_if` text, None for an unknown one."""
         if not isinstance(text, str):
             return None
         if text in self._conditions:
@@ -171,7 +169,7 @@ def _note_fallback(
     after: FallbackTarget,
     error: BaseException,
 ) -> None:
-    """Note the move with the class of the error only: its text may quote a prompt."""
+    """Record the move with the class of the error only: its text may quote a prompt."""
     record(
         "llm_call_fallback",
         name,
@@ -185,7 +183,7 @@ def _note_fallback(
 def is_covered_by_chain(error: BaseException) -> bool:
     """Return True if another provider may succeed.
 
-    Not if the request itself was at fault, unless it was only too long for this model, nor for a
+    Return False for a fault of the request, unless it was only too long for this model, and for a
     bug in the code.
     """
     if not is_covered_by_default(error):

@@ -16,7 +16,7 @@ from switchgear.patterns import forks
 from switchgear.patterns.parameters import SpendParameters
 
 SLOTS = 20
-"""Slots of a window; spent tokens count until their slot has left it."""
+"""Number of slots of a window; spent tokens count until their slot has left the window."""
 
 log = logging.getLogger("switchgear")
 
@@ -37,8 +37,8 @@ class Reservation:
     """Tokens set aside for one call, from :meth:`SpendBudget.reserve`.
 
     Use it with `with` or `async with`. The end of the block spends the tokens counted by
-    :meth:`add`, or the whole reservation if none were; if the block raises, only those that were
-    counted. A :meth:`settle` with the usage that the provider reports takes precedence. May be
+    :meth:`add`, or the whole reservation if none were; if the block raises, only the counted
+    tokens. A :meth:`settle` with the usage that the provider reports takes precedence. May be
     passed between threads.
     """
 
@@ -53,7 +53,7 @@ class Reservation:
     def add(self, tokens: int) -> None:
         """Count tokens as they are streamed.
 
-        Beyond the reservation they are taken from the rest of the budget. Raises
+        Tokens beyond the reservation are taken from the rest of the budget. Raise
         :class:`SpendExceeded` if nothing is left, which cuts the stream off; the tokens streamed so
         far are still spent.
         """
@@ -62,7 +62,7 @@ class Reservation:
     def settle(self, tokens: int | None = None) -> None:
         """Spend `tokens`, even if they exceed the reservation, and return the rest.
 
-        Without a number, spend the tokens that were counted, or else the reservation. Raises
+        Without a number, spend the tokens that were counted, or else the reservation. Raise
         :class:`RuntimeError` if the reservation is settled already.
         """
         spent = (self.counted or self.reserved) if tokens is None else _checked("tokens", tokens)
@@ -134,7 +134,7 @@ class SpendBudget:
     def reserve(self, tokens: int, key: object = None) -> Reservation:
         """Set `tokens` aside for one call: an estimate of its prompt and its longest answer.
 
-        Raises :class:`SpendExceeded`, and :class:`TypeError` for a key of the wrong type.
+        Raise :class:`SpendExceeded`, and :class:`TypeError` for a key of the wrong type.
         """
         _checked("tokens", tokens)
         text = require_key_text(key)
@@ -165,7 +165,7 @@ class SpendBudget:
         """Start empty in a child process: the calls in flight are the parent's."""
         self._lock = threading.RLock()
         self._dropped: deque[tuple[list[SpendLedger], int, int]] = deque()
-        """Reservations that were garbage-collected and must be given back."""
+        """Garbage-collected reservations whose tokens must be returned."""
         self._total = SpendLedger(None)
         self._keys: dict[str, SpendLedger] = {}
         self._other_keys = SpendLedger(self._key_label)
@@ -200,7 +200,7 @@ class SpendBudget:
             raise RuntimeError("this reservation is settled: reserve again for another call")
 
     def _close_dropped(self) -> float:
-        """Give back dropped reservations, and return the time."""
+        """Return the tokens of dropped reservations to the budget; return the time."""
         now = self._clock()
         while self._dropped:
             ledgers, reserved, counted = self._dropped.popleft()

@@ -54,7 +54,7 @@ class SpendLedger:
         self.per = per
         self.spent = self.reserved = self.open_count = 0
         self._parts: deque[tuple[float, int]] = deque()
-        """Spent tokens, each with the end of the slot of the window that they belong to."""
+        """Spent tokens, each with the end of their slot of the window."""
 
     def spend(self, tokens: int, now: float, width: float) -> None:
         if not tokens:

@@ -10,8 +10,8 @@ from switchgear.refusals import Refused
 class Part:
     """A piece of a prompt.
 
-    `is_earlier` is context from before, which may be summarized; `is_optional` may be left out, of
-    the lowest `priority` first.
+    `is_earlier` marks context from before, which may be summarized; `is_optional` marks a part that
+    may be left out, of the lowest `priority` first.
     """
 
     text: str = field(repr=False)
@@ -24,10 +24,8 @@ Request = tuple[Part, ...]
 """The parts of one request, in order."""
 
 Strategy = Callable[[tuple[Request, ...], "TokenBudget"], tuple[Request, ...] | None]
-"""A function that makes requests smaller, or more of them; None if it can do nothing.
-
-It need not suffice: the next one continues with its result. May raise :class:`ContentTooLarge`.
-"""
+"""A function that makes requests smaller, or more of them; None if it can do nothing. The result
+need not fit: the next strategy continues with it. May raise :class:`ContentTooLarge`."""
 
 
 class ContentTooLarge(Refused):
@@ -49,7 +47,7 @@ def estimate(text: str) -> int:
     """Return an estimate of the tokens of `text`, rather too high: one for three bytes of UTF-8.
 
     English has about four bytes to a token, Korean three or more; code and digits may have fewer:
-    pass a tokenizer as `count` where it must be exact.
+    pass a tokenizer as `count` if it must be exact.
     """
     return -(-len(text.encode("utf-8", "surrogatepass")) // 3)
 
@@ -57,7 +55,7 @@ def estimate(text: str) -> int:
 def split_text(text: str, room: int, count: Callable[[str], int]) -> list[str]:
     """Return `text` in pieces of at most `room` tokens.
 
-    They end at a paragraph, a line, a sentence or a word if there is one in the last half. Raises
+    Pieces end at a paragraph, a line, a sentence or a word if there is one in the last half. Raise
     :class:`ContentTooLarge` if a single character has more tokens.
     """
     pieces = []
@@ -74,8 +72,8 @@ def split_text(text: str, room: int, count: Callable[[str], int]) -> list[str]:
 class Summarise:
     """A strategy that replaces earlier context by a summary.
 
-    `call` gets the text and the maximum number of tokens of its summary, one for `ratio`. A longer
-    summary is cut off.
+    `call` receives the text and the maximum number of tokens of its summary, one for `ratio`. A
+    longer summary is cut off.
     """
 
     call: Callable[[str, int], str]
@@ -114,7 +112,7 @@ class Summarise:
 class DropOptional:
     """A strategy that leaves out optional parts until the request fits.
 
-    The lowest priority goes first, and among those the longest part.
+    The lowest priority goes first, and among equal priorities the longest part.
     """
 
     def __call__(
@@ -173,7 +171,10 @@ class Split:
 
 
 def fail_fast(requests: tuple[Request, ...], budget: "TokenBudget") -> tuple[Request, ...] | None:
-    """Raise :class:`ContentTooLarge`, and send nothing. Without it the same happens in the end."""
+    """Raise :class:`ContentTooLarge`, and send nothing.
+
+    Without it :meth:`TokenBudget.fit` raises the same error after all strategies.
+    """
     largest = max(map(budget.tokens, requests))
     raise ContentTooLarge(largest, budget.room)
 
@@ -210,7 +211,6 @@ class TokenBudget:
         return self._count(text)
 
     def tokens(self, parts: Sequence[Part]) -> int:
-        """Return the tokens of a request."""
         return sum(self.count(part.text) for part in parts)
 
     def fits(self, parts: Sequence[Part]) -> bool:
@@ -219,7 +219,7 @@ class TokenBudget:
     def fit(self, parts: Sequence[Part | str]) -> tuple[Request, ...]:
         """Return the requests to send: one, or several; none only for no parts.
 
-        Raises :class:`ContentTooLarge` if no strategy helps, or only by leaving everything out.
+        Raise :class:`ContentTooLarge` if no strategy helps, or only by leaving everything out.
         """
         whole = tuple(part if isinstance(part, Part) else Part(part) for part in parts)
         requests: tuple[Request, ...] = (whole,) if whole else ()

@@ -1,14 +1,14 @@
 """An adaptive concurrency limit by additive increase and multiplicative decrease (AIMD). Pure.
 
-Calls are evaluated in windows. The baseline is the tenth percentile of the median durations of the
-last windows. A window in which calls took `tolerance` times as long, or too many of them were
-rejected by the callee, lowers the limit; any other window in which the limit was used raises it, by
-half its square root. As `tolerance` times `backoff` is below 1, each decrease ends below the
-concurrency at which the callee begins to queue: there the baseline is measured anew, so it can't
+Calls are evaluated in windows. The baseline is the tenth percentile of the median durations of
+recent windows. The limit decreases after a window whose calls took `tolerance` times the baseline,
+or of which the callee rejected too many; it increases by half its square root after any other
+window in which it was used. As `tolerance` times `backoff` is below 1, each decrease ends below the
+concurrency at which the callee begins to queue. There the baseline is measured again, so it can't
 creep up under constant load.
 
-The signals (in-flight calls, duration, drops) are those of Netflix' concurrency-limits; so is the
-rule that an unused limit does not grow.
+The signals (in-flight calls, duration, drops), and the rule that an unused limit does not grow, are
+those of Netflix' concurrency-limits.
 """
 
 import math
@@ -17,24 +17,24 @@ from dataclasses import dataclass
 from statistics import median
 
 MIN_CALLS = 20
-"""Calls in a window, or as many as the limit if that is more."""
+"""Minimum number of calls in a window; the current limit if that is higher."""
 MIN_WINDOW_SECONDS = 0.1
 MAX_DURATIONS = 500
-"""Durations kept of one window."""
+"""Maximum number of durations stored for one window."""
 BASELINE_WINDOWS = 100
 NO_BETTER = 0.9
 """A decrease did not help if calls still take more than this share of their previous duration."""
 MAX_IN_VAIN = 2
-"""Decreases in a row that did not help, after which the new duration becomes the baseline: the
-callee itself has become slower."""
+"""Consecutive decreases without effect after which the new duration becomes the baseline, since the
+callee itself is slower."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LimitRange:
-    """The first value of a limit, its bounds, and the thresholds of a decrease.
+    """The initial value and the bounds of an adaptive limit, and the thresholds of a decrease.
 
-    `tolerance` is the factor by which calls are slower than the baseline, `overload_rate` the share
-    of overloaded calls. A decrease multiplies the limit by `backoff`.
+    `tolerance` is the factor by which calls must be slower than the baseline, `overload_rate` the
+    share of overloaded calls. A decrease multiplies the limit by `backoff`.
     """
 
     initial: int
@@ -46,7 +46,7 @@ class LimitRange:
 
 
 class AdaptiveLimit:
-    """The adaptive limit for one callee. Needs a lock if threads share it."""
+    """The adaptive limit of one callee. Not thread-safe."""
 
     def __init__(self, limits: LimitRange, now: float) -> None:
         self.limits = limits
@@ -57,7 +57,7 @@ class AdaptiveLimit:
         self._medians: deque[float] = deque(maxlen=BASELINE_WINDOWS)
         self._decreased_at = -math.inf
         self._before_decrease: float | None = None
-        """Median duration in the last window, if that led to a decrease."""
+        """Median duration of the last window, if that window led to a decrease."""
         self._in_vain = 0
         self._is_searching = True
         """True while the callee is new or has changed: the limit decreases as long as calls get
@@ -67,10 +67,11 @@ class AdaptiveLimit:
     def record(
         self, began: float, now: float, in_flight: int, seconds: float | None, is_overload: bool
     ) -> float:
-        """Record a call that ends `now`, and return the limit.
+        """Record a call that ends `now`, and return the new limit.
 
-        `in_flight` counts the calls at its end, including this one. `seconds` is its duration, None
-        to ignore it. `is_overload`: the callee rejected it, or it timed out.
+        `in_flight` is the number of running calls, including this one. `seconds` is the call's
+        duration; None ignores the duration. `is_overload` is True if the callee rejected the call
+        or the call timed out.
         """
         if began < self._decreased_at:
             return self.limit  # It began under a higher limit: one overload lowers the limit once.
@@ -105,7 +106,7 @@ class AdaptiveLimit:
         self._open_window(now)
 
     def _is_slow(self, typical: float) -> bool:
-        """Compare a window's median with the baseline, and add it to the baseline's windows."""
+        """Compare a window's median with the baseline, and add the median to the baseline."""
         before, self._before_decrease = self._before_decrease, None
         if before is not None:
             self._in_vain = self._in_vain + 1 if typical > NO_BETTER * before else 0

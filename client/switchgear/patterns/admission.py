@@ -1,4 +1,4 @@
-"""The admission of one call to a bulkhead: its permit, and its priority."""
+"""Permits and priorities of single calls to a bulkhead."""
 
 import logging
 import operator
@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 log = logging.getLogger("switchgear")
 HeldPermit = PermitPool | MeasuredPermit
-"""The holder of a permit, which `release` returns."""
+"""A permit in use; its `release` returns the permit to the bulkhead."""
 
 
 class BulkheadPermit:
-    """A permit for a key and with a priority, for one `with` or `async with` at a time."""
+    """A context manager that holds one permit for a key and a priority.
+
+    Enter with `with` or `async with`.
+    """
 
     __slots__ = ("_bulkhead", "_held", "_key", "_priority")
 
@@ -29,16 +32,11 @@ class BulkheadPermit:
         self._key = None if key is None else require_key_text(key)
         self._priority = priority
         self._held: tuple[HeldPermit, Any] | None = None
-        """The permit, and those of the blocks around this one.
-
-        Unlike the call of a method, an assignment can't be interrupted by a signal.
-        """
+        """The current permit, and the permits of the blocks around this one. An assignment, unlike
+        a method call, can't be interrupted by a signal handler."""
 
     def record_outcome(self, outcome: T) -> T:
-        """Report the end of the call to an adaptive limit, and return the outcome.
-
-        The outcome is its error or result. The permit is kept.
-        """
+        """Report the result or error of the call to an adaptive limit, and return it."""
         if self._held is not None and isinstance(self._held[0], MeasuredPermit):
             self._held[0].record(outcome)
         return outcome
@@ -61,10 +59,7 @@ class BulkheadPermit:
 
 
 class StreamPermit(BulkheadPermit):
-    """The permit of a stream.
-
-    Its duration depends on its consumer, so an adaptive limit ignores it.
-    """
+    """A permit for a stream, whose duration an adaptive limit ignores."""
 
     __slots__ = ()
 
@@ -119,14 +114,13 @@ class BulkheadBlock(ABC):
 
 
 class PriorityReader:
-    """A reader of the priorities of single calls, which never fails: invalid ones count as 0."""
+    """A converter of priorities to numbers that never raises: invalid priorities count as 0."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._has_warned = False
 
     def read(self, given: Any) -> int:
-        """Return the priority as a number; 0 for None."""
         if given is None:
             return 0
         try:
@@ -146,7 +140,7 @@ class PriorityReader:
 def validate_priority(given: Any) -> Any:
     """Return a priority for all calls, a number or a function of their arguments; 0 for None.
 
-    Raises :class:`TypeError` for any other value.
+    Raise :class:`TypeError` for any other value.
     """
     if given is None:
         return 0

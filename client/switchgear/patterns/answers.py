@@ -1,4 +1,4 @@
-"""Answers of calls with a fallback, and their labels: the source, and whether they are partial."""
+"""Answers of calls with a fallback, labeled with their source and completeness."""
 
 import reprlib
 from contextvars import ContextVar
@@ -11,18 +11,18 @@ MAX_SHOWN_LENGTH = 100
 
 _repr = reprlib.Repr()
 _repr.maxstring = _repr.maxother = MAX_SHOWN_LENGTH
-"""Prompts and their answers may be long, and should not fill the log."""
+"""Shortens values in the representation of an answer, since prompts may be long."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer(Generic[T]):
     """The value of a call with a fallback, and its label.
 
-    `source` is "call", the name of a target, "cache" or "default". `is_partial` marks an answer
-    that may be stale or incomplete: it comes from a cache, a default or a target marked as partial,
-    or depends on an answer that does. `causes` are the class and the shortened text of each earlier
-    failure, in order. `age_seconds` is the age of a cached answer, None if its cache does not
-    report it. The value of a stream is None, since its items went to the consumer.
+    `source` is "call", the name of a target, "cache" or "default". `is_partial` is True for an
+    answer that may be stale or incomplete: one from a cache, a default or a partial target, or one
+    that depends on such an answer. `causes` are the class and shortened text of each earlier
+    failure, in order. `age_seconds` is the age of a cached answer, None if the cache does not
+    report ages. The value of a stream is None, since the consumer received its items.
     """
 
     value: T
@@ -48,19 +48,20 @@ _partials: ContextVar[int] = ContextVar("partial_answers", default=0)
 def latest_answer() -> Answer[Any] | None:
     """Return the label of the last call with a fallback that ended in this thread or task.
 
-    None if there was none, or it raised. Calls in threads and tasks started from here don't count.
+    Return None if there was no such call, or if it raised. Calls in threads and tasks started from
+    here don't count.
     """
     latest = _latest.get()
     return Answer(latest[0]) if isinstance(latest, tuple) else latest
 
 
 def record_value(value: object) -> None:
-    """Record that a call returned `value` itself."""
+    """Record that the call itself succeeded with `value`."""
     _latest.set((value,))
 
 
 def clear_answer() -> None:
-    """Record that a call raised, and nothing stood in for it."""
+    """Record that the call raised and no fallback answered."""
     _latest.set(None)
 
 
@@ -73,14 +74,14 @@ def record_answer(answer: Answer[T]) -> Answer[T]:
 
 
 def require_latest_answer() -> Answer[Any]:
-    """Return the label of the call with a fallback that ended just now, with a value."""
+    """Return the label of the last call with a fallback, which must have succeeded."""
     answer = latest_answer()
     assert answer is not None  # noqa: S101 - for the types: the call has left it.
     return answer
 
 
 def raise_or_return(outcome: Answer[T] | BaseException) -> Answer[T]:
-    """Return an answer; raise an error, with which no answer was found."""
+    """Return the outcome of a call: raise an error, return an answer."""
     if isinstance(outcome, BaseException):
         clear_answer()
         raise outcome
@@ -88,7 +89,7 @@ def raise_or_return(outcome: Answer[T] | BaseException) -> Answer[T]:
 
 
 class StreamLabel:
-    """A context manager around each step of a stream that sets its label for `latest_answer`."""
+    """A context manager around each step of a stream that records the stream's label."""
 
     def __init__(self) -> None:
         self.answer: Answer[None] = Answer(None)
@@ -114,6 +115,6 @@ class StreamLabel:
 def partial_count() -> int:
     """Return the number of partial answers recorded in this context so far.
 
-    A call depends on a partial answer if the number grew while it ran.
+    A call depends on a partial answer if the number grows while the call runs.
     """
     return _partials.get()

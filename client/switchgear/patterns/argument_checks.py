@@ -1,18 +1,17 @@
-"""Checks of the arguments of patterns, whose errors name the argument."""
+"""Checks of the arguments of patterns; each error names the argument."""
 
 
 def check_type(name: str, given: object, kind: type, *, is_optional: bool = False) -> None:
-    """Raise :class:`TypeError` unless `given` is a `kind`, or None if that `is_optional`."""
+    """Raise :class:`TypeError` unless `given` is a `kind`, or None if `is_optional`."""
     if not isinstance(given, kind) and not (given is None and is_optional):
         expected = "a string" if kind is str else kind.__name__
         raise TypeError(f"{name} must be {expected}, not {given!r:.50}")
 
 
 def check_functions(*, is_optional: bool = True, **arguments: object) -> None:
-    """Raise :class:`TypeError` for an argument that is no function.
+    """Raise :class:`TypeError` for an argument that is not a function.
 
-    None is accepted if it `is_optional`. A class is rejected: as a predicate it would be always
-    true.
+    None is accepted if `is_optional`. A class is rejected: as a predicate it would always be true.
     """
     for name, given in arguments.items():
         if given is None and is_optional:

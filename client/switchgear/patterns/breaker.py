@@ -1,4 +1,4 @@
-"""The circuit breaker."""
+"""A circuit breaker for functions and blocks."""
 
 import random
 import threading
@@ -36,34 +36,32 @@ FAILED_RESULT = "a result that counts as a failure"
 class Breaker(BreakerBlock):
     """A circuit breaker: passes, rejects or probes calls depending on the failure rate.
 
-    It passes calls while the failure rate is below the threshold, rejects them with
-    :class:`CircuitOpen` while open, and probes while half-open (see :class:`BreakerParameters`):
+    While closed, calls pass; at the failure threshold the breaker opens and rejects calls with
+    :class:`CircuitOpen`; after `open_seconds` it is half-open and lets a few probes decide.
 
         breaker = Breaker("core->oracle")
 
         @breaker
         def ask(question: str) -> str: ...
 
-    A decorator for functions, coroutine functions, methods and generators, and a context manager
-    for `with` and `async with`. `@Breaker` without parentheses has all defaults and the function's
-    qualified name. One breaker serves any number of threads and tasks, and is reentrant. A
-    generator's call lasts from its first step to its end; decorate it, since a block that is left
-    in a context other than the one it was entered in is not counted.
+    Use it as a decorator for functions, coroutine functions, methods and generators, or as a
+    context manager with `with` and `async with`. `@Breaker` without parentheses has all defaults
+    and the function's qualified name. One breaker serves any number of threads and tasks, and is
+    reentrant. Decorate a generator, whose call lasts from its first step to its end: a block that
+    is left in a context other than the one it was entered in is not counted.
 
-    A failure is every :class:`Exception` for which `is_failure` returns true; without it, every one
-    but client errors of HTTP, a status of 400 to 499 other than 408 and 429: the callee has
+    A failure is an :class:`Exception` for which `is_failure` returns True. By default that is every
+    exception but HTTP client errors, a status of 400 to 499 other than 408 and 429: the callee has
     answered, so they count as successes. A result of a decorated function for which
-    `is_failed_result` returns true is a failure, too. If one of the two functions raises, that is
-    logged and counts as a failure. Calls that were cancelled or refused inside, errors in `ignore`,
-    and timeouts that were mostly spent in a queue of this process are not counted. An outcome
-    counts only in the generation in which its call began: from one change of state to the next, and
-    from one window to the next.
+    `is_failed_result` returns True is a failure, too. If one of the two functions raises, the error
+    is logged and the call counts as a failure. Cancelled calls, refused calls, errors in `ignore`,
+    and timeouts mostly spent in a queue of this process are not counted. An outcome counts only in
+    the state and the window in which its call began.
 
     `counters` may be shared with other patterns of the same dependency. `clock` is monotonic, in
-    seconds; it is not read while calls succeed, unless a time window or `slow_call_seconds` needs
-    it. `rng` returns numbers from 0 to 1 for the jitter. No lock is held while a call, a listener
-    or a hook runs. Raises :class:`TypeError`, naming the argument, for an argument of the wrong
-    type.
+    seconds. `rng` returns numbers from 0 to 1 for the jitter. No lock is held while a call, a
+    listener or a hook runs. Raise :class:`TypeError`, naming the argument, for an argument of the
+    wrong type.
     """
 
     @overload
@@ -105,7 +103,6 @@ class Breaker(BreakerBlock):
         forks.register(self)
 
     def __call__(self, function: F) -> F:
-        """Return `function` with this breaker around its calls."""
         return wrap_by_kind(
             function,
             plain=partial(around_function, self),
@@ -120,7 +117,7 @@ class Breaker(BreakerBlock):
 
     @property
     def state(self) -> State:
-        """Return the state shown: for a forced breaker, the state it is forced to."""
+        """The current state; for a forced breaker, the state it is forced to."""
         return self.look().state
 
     @property
@@ -130,7 +127,7 @@ class Breaker(BreakerBlock):
     def admit(self) -> CallPermit:
         """Return the permit for one call, or raise :class:`CircuitOpen`.
 
-        `settle`, or one of `succeed`, `fail` and `release`, must follow.
+        The caller must then call `settle`, or one of `succeed`, `fail` and `release`.
         """
         permit = self._shared_permit
         if permit is not None:
@@ -157,7 +154,7 @@ class Breaker(BreakerBlock):
     def fail(
         self, permit: CallPermit, error: BaseException | None, seconds: float | None = None
     ) -> None:
-        """Record a failed call; without `error`, its result counts as a failure."""
+        """Record a failed call; without `error`, the result of the call is the failure."""
         if not permit.generation.is_counted:
             return
         self._last_failure = FAILED_RESULT if error is None else describe_error(error)
@@ -184,9 +181,9 @@ class Breaker(BreakerBlock):
             self.release(permit)
 
     def force(self, mode: Mode) -> None:
-        """Enter `mode` with an empty window, unless it is the current mode; `normal` leaves it.
+        """Enter `mode` with an empty window, unless it is the current mode; `normal` ends a mode.
 
-        Raises :class:`ValueError` for an unknown mode.
+        Raise :class:`ValueError` for an unknown mode.
         """
         if mode not in MODES:
             raise ValueError(f"mode must be one of {', '.join(MODES)}, not {mode!r:.50}")
@@ -194,19 +191,19 @@ class Breaker(BreakerBlock):
             self._listeners.notify_mode()
 
     def unforce(self) -> None:
-        """Leave the mode and go to CLOSED. Without a mode nothing changes."""
+        """End the forced mode and close the breaker. Without a mode nothing changes."""
         self.force("normal")
 
     def reset(self) -> None:
-        """Go to CLOSED, with an empty window and without a mode."""
+        """Close the breaker, with an empty window and without a forced mode."""
         if self._locked(self._machine.reset):
             self._listeners.notify_mode()
 
     def configure(self, parameters: BreakerParameters) -> None:
-        """Apply `parameters` from now on. Raises :class:`TypeError` for a wrong type.
+        """Apply `parameters` from now on. Raise :class:`TypeError` for a wrong type.
 
-        The end of OPEN does not change. The outcomes so far are evaluated again after the next
-        call; a new type or size of window begins empty, without the calls in flight.
+        An open breaker stays open as long as before. The outcomes so far are evaluated again after
+        the next call; a new type or size of window begins empty, without the calls in flight.
         """
         check_type("parameters", parameters, BreakerParameters)
         self._locked(self._machine.configure, parameters)
@@ -216,11 +213,11 @@ class Breaker(BreakerBlock):
         return self._locked(self._machine.status)
 
     def watch(self, watcher: TransitionListener) -> Callable[[], None]:
-        """Call `listener` with each transition, and return a function that removes it.
+        """Call `watcher` with each transition, and return a function that removes it.
 
-        It runs in the thread of the call that caused the transition and must not block; what it
-        raises is logged. Two threads may report transitions at once or out of order: `n` has the
-        right order.
+        `watcher` runs in the thread of the call that caused the transition and must not block; its
+        errors are logged. Two threads may report transitions at once or out of order: sort them by
+        `n`.
         """
         return self._listeners.add(watcher)
 
@@ -233,13 +230,13 @@ class Breaker(BreakerBlock):
     def subscribe(self, callback: Callable[[], object]) -> Callable[[], None]:
         """Call `callback` after each change of the mode, and return a function that removes it.
 
-        It runs in the thread that called `force`, `unforce` or `reset`; what it raises is logged. A
-        child process begins without callbacks. For calls that wait.
+        `callback` runs in the thread that called `force`, `unforce` or `reset`; its errors are
+        logged. Forked children start without callbacks. Waiting calls use it to be woken.
         """
         return self._listeners.add_mode_listener(callback)
 
     def after_fork(self) -> None:
-        """Begin CLOSED, or in the parent's mode, with nothing counted in a child process."""
+        """Start in a forked child: closed, or in the parent's mode, with an empty window."""
         forks.keep_alive(self._lock)
         self.counters.after_fork()
         self._listeners.after_fork()
@@ -255,10 +252,10 @@ class Breaker(BreakerBlock):
         generation, parameters = self._machine.generation, self._machine.parameters
         self._slow_seconds = parameters.slow_call_seconds
         self._shared_permit = generation.permit if generation.state == "closed" else None
-        """The permit that all calls share while closed."""
+        """The permit that all calls share while the breaker is closed."""
         needs_more = self._slow_seconds is not None or not generation.is_counted
         self._fast_permit = None if needs_more else self._shared_permit
-        """The same permit, if neither the time nor the mode of a call matters."""
+        """The shared permit, if neither the duration nor the mode matters to a call."""
 
     def _begin(self) -> tuple[CallPermit, CallTimer | None]:
         """Admit a call that may end in a context other than the one it begins in."""
@@ -271,10 +268,7 @@ class Breaker(BreakerBlock):
         self.settle(permit, error, None if timer is None else timer.stop())
 
     def _start(self) -> tuple[CallPermit, float | None]:
-        """Admit a call that ends in the same context.
-
-        Return its permit, and its start on a clock that stands still in queues.
-        """
+        """Return a permit, and the start time on a clock that excludes time in queues."""
         permit = self._shared_permit or self.admit()
         return permit, None if self._slow_seconds is None else self._clock() - queued_seconds()
 
@@ -282,11 +276,10 @@ class Breaker(BreakerBlock):
         self._locked(self._machine.release_lost_probe)
 
     def _elapsed(self, began: float | None) -> float | None:
-        """Return the seconds of a call admitted by :meth:`_start`, without time in queues."""
+        """Return the seconds since :meth:`_start`, without time in queues."""
         return None if began is None else self._clock() - queued_seconds() - began
 
     def _record_success(self, permit: CallPermit) -> None:
-        """Record a success that was neither slow nor a probe."""
         self.counters.success()
         if permit.is_time_based and self._clock() >= permit.generation.window.ends:
             self._locked(permit.generation.window.tally)
@@ -301,7 +294,6 @@ class Breaker(BreakerBlock):
         return True
 
     def _locked(self, act: Callable[..., T], *args: Any) -> T:
-        """Run an operation of the state machine under the lock, and report transitions after it."""
         machine = self._machine
         with self._lock:
             permit, parameters = machine.generation.permit, machine.parameters

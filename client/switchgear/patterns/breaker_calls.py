@@ -1,4 +1,4 @@
-"""Functions, coroutine functions and blocks with a breaker around them: the hot path."""
+"""Wrappers of functions, coroutine functions and blocks with a breaker: the hot path."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 def around_function(breaker: "Breaker", function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` with `breaker` around its calls."""
     classifies = breaker._classifier.classifies_results
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -39,7 +38,8 @@ def around_function(breaker: "Breaker", function: Callable[..., Any]) -> Callabl
 def around_coroutine(breaker: "Breaker", function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the coroutine function `function` with `breaker` around its calls.
 
-    They are timed by a :class:`CallTimer`, as a task begun inside may wait for them in a queue.
+    Calls are timed by a :class:`CallTimer`, since a task begun inside may wait for the call in a
+    queue.
     """
     classifies = breaker._classifier.classifies_results
 
@@ -70,7 +70,7 @@ def _returned(breaker: "Breaker", permit: "CallPermit", value: Any, seconds: flo
 
 
 class BreakerBlock(ABC):
-    """The `with` and `async with` blocks of a breaker."""
+    """Base class with the `with` and `async with` blocks of a breaker."""
 
     @abstractmethod
     def _begin(self) -> "tuple[CallPermit, CallTimer | None]": ...

@@ -1,13 +1,13 @@
-"""The conditions under which a breaker opens, reopens and closes, and its open times. Pure."""
+"""Rules of a circuit breaker: when it opens, reopens and closes, and for how long. Pure."""
 
 from switchgear.patterns.parameters import BreakerParameters
 from switchgear.patterns.sliding_window import CallCounts
 
 
 def open_cause(parameters: BreakerParameters, tally: CallCounts, consecutive: int) -> str | None:
-    """Return the reason to open with this window, None to stay closed.
+    """Return the reason to open for the counts in `tally`, None to stay closed.
 
-    `consecutive` are the failures since the last success.
+    `consecutive` is the number of failures since the last success.
     """
     count = parameters.failure_count
     if count is not None:
@@ -36,15 +36,14 @@ def reopen_cause(parameters: BreakerParameters, probes: CallCounts) -> str | Non
 
 
 def close_cause(parameters: BreakerParameters, probes: CallCounts) -> str:
-    """Return the reason to close after these probes, for the journal."""
     return f"probes: failure_rate {probes.failure_rate():.2f} < {parameters.failure_rate:.2f}"
 
 
 def draw_open_seconds(parameters: BreakerParameters, reopened: int, drawn: float) -> float:
     """Return the seconds to stay open after reopening `reopened` times in a row.
 
-    `drawn` is uniform in [0, 1). Capped times get jitter, too, so that a fleet doesn't probe at
-    once.
+    `drawn` is uniform in [0, 1). Capped times get jitter, too, so that a fleet doesn't probe at one
+    moment.
     """
     most, jitter = parameters.open_max_seconds, parameters.open_jitter
     try:

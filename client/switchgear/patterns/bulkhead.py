@@ -1,4 +1,4 @@
-"""The bulkhead: limits concurrent calls, so that one slow dependency can't take all threads."""
+"""A bulkhead: limits concurrent calls, so that one slow dependency can't take all threads."""
 
 import threading
 import time
@@ -34,27 +34,27 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Bulkhead(BulkheadBlock):
     """A bulkhead: a limit of concurrent calls, with a queue.
 
-    At most `limit` calls run at once, some more are queued, and the rest are rejected with
-    :class:`BulkheadFull`. Without parameters all calls pass and are counted:
+    At most `limit` calls run at once, up to `queue` more wait, and the rest are rejected with
+    :class:`BulkheadFull`. Without parameters all calls pass and are counted.
 
         bulkhead = Bulkhead("core->oracle", BulkheadParameters(limit=20, queue=40, queue_seconds=2))
 
         with bulkhead.of(key="kim", priority=10):
             ask()
 
-    Threads and tasks wait in one queue: higher `priority` first, then first come, first served. At
-    most `per_key_limit` calls of one `key`, such as a user, run at once; a call that waits for this
-    limit does not hold up others. Keys are compared by their text; one that is not a str, an int, a
-    UUID or an enum member raises :class:`TypeError`. `key` and `priority` may be functions of the
-    call's arguments, which get those arguments that their own parameters name, or all of them. If
-    `priority` returns None the priority is 0; if it returns anything else that is no whole number
-    it is 0 too, which is logged once.
+    Threads and tasks wait in one queue: higher `priority` first, then in order of arrival. At most
+    `per_key_limit` calls of one `key`, such as a user, run at once; a call that waits for this
+    limit does not hold up others. Keys are compared by their text; a key that is not a str, an int,
+    a UUID or an enum member raises :class:`TypeError`. `key` and `priority` may be functions of the
+    call's arguments: they receive the arguments that their own parameters name, or all of them. A
+    priority of None is 0; any other value that is not a whole number is 0 too, which is logged
+    once.
 
-    A waiting call is woken and refused when a switch around it is engaged, or one of `sources`
-    refuses: it does not begin. A decorator, and a context manager (`with` or `async with`), which
-    takes key and priority from `with bulkhead.of(…):` only. Nested in itself it takes two permits.
-    A plain function does not wait inside an event loop, since that would block the tasks that
-    return permits. `clock` is monotonic; that of a :class:`switchgear.testing.FakeClock` ends waits
+    A waiting call is refused as soon as a switch around it is engaged, or one of `sources` refuses
+    it. A bulkhead is a decorator and a context manager (`with` or `async with`); a block has a key
+    and a priority only by `with bulkhead.of(…):`. A bulkhead nested in itself takes two permits. A
+    plain function does not wait inside an event loop, since it would block the tasks that return
+    permits. `clock` is monotonic; the clock of a :class:`switchgear.testing.FakeClock` ends waits
     when it is advanced.
     """
 
@@ -76,7 +76,7 @@ class Bulkhead(BulkheadBlock):
             raise TypeError(f"key must be a function of a call's arguments, not {key!r:.50}")
         self.name = name
         self.sources: cancellation.Sources = ()
-        """Sources that refuse queued calls besides the switches of their context."""
+        """Sources that refuse queued calls, besides the switches of their context."""
         self._clock = clock
         self._key = key
         self._priority = validate_priority(priority)
@@ -102,27 +102,23 @@ class Bulkhead(BulkheadBlock):
         )
 
     def of(self, key: Key | None = None, priority: int | None = 0) -> BulkheadPermit:
-        """Return a permit for one `with` or `async with`, for `key` and with that priority."""
+        """Return a context manager that holds a permit for `key` with this priority."""
         return BulkheadPermit(self, key, priority)
 
     def of_stream(self, key: Key | None = None, priority: int | None = 0) -> BulkheadPermit:
-        """Like :meth:`of`, for a stream.
-
-        Its duration depends on its consumer, so an adaptive limit ignores it.
-        """
+        """Like :meth:`of`, for a stream, whose duration an adaptive limit ignores."""
         return StreamPermit(self, key, priority)
 
     def configure(self, parameters: BulkheadParameters | Tier | None) -> None:
-        """Apply `parameters` from now on. Calls that have a permit keep it."""
+        """Apply `parameters` from now on. Running calls keep their permits."""
         self.parameters = resolve_bulkhead_parameters(parameters)
         self._apply(self.parameters)
 
     def look(self) -> Occupancy:
-        """Return the current occupancy."""
         return self._permits.occupancy()
 
     def acquire(self, key: Key | None = None, priority: int | None = 0) -> HeldPermit:
-        """Acquire a permit, waiting in the queue if needed, and return its holder. For adapters."""
+        """Return a permit, waiting in the queue if needed. For adapters."""
         permits = self._permits
         if key is not None:
             key = require_key_text(key)
@@ -140,10 +136,7 @@ class Bulkhead(BulkheadBlock):
         return permits if self._controller is None else self._measure(permits, key)
 
     def after_fork(self) -> None:
-        """Start with all permits in a child process.
-
-        Permits taken before the fork are returned to the old set.
-        """
+        """Start with all permits in a child process; running calls keep the old pool."""
         self._permits.after_fork()
         self._reset_state()
 
@@ -263,7 +256,6 @@ class Bulkhead(BulkheadBlock):
             raise
 
     def _end_wait(self, permits: PermitPool, waiter: Waiter, is_queued: bool, until: str) -> None:
-        """Raise unless `waiter` is admitted and, if it was queued, still allowed to begin."""
         state = permits.dequeue(waiter)
         if is_queued:
             cancellation.check(self.sources)
@@ -274,7 +266,7 @@ class Bulkhead(BulkheadBlock):
             raise BulkheadFull(self.name, why)
 
     def _max_wait(self) -> tuple[float, str]:
-        """Return the longest wait in seconds, and the words for it."""
+        """Return the longest wait in seconds, and its description for errors."""
         parameters = self.parameters
         seconds = parameters.wait_seconds if parameters is not None and parameters.queue else 0.0
         left = deadline.remaining_seconds()

@@ -1,7 +1,7 @@
-"""The queue of a bulkhead: waiting for a permit, the end of the time, or a refusal.
+"""The queue of a bulkhead: calls wait for a permit, until a timeout or a refusal.
 
-Both `wait` functions return when `waiter` is admitted or displaced, after `seconds` by `clock`, or
-when one of `sources` or of the context refuses the call. `bell` is rung by the waiter's `wake`.
+`wait` and `async_wait` return when `waiter` is admitted or displaced, after `seconds` by `clock`,
+or when a source in `sources` or in the context refuses the call. The waiter's `wake` rings `bell`.
 """
 
 import threading
@@ -15,11 +15,11 @@ from switchgear.patterns.time_limits import Clock
 
 
 class Waiter:
-    """A call in the queue, or about to enter it.
+    """A call in the queue of a bulkhead, or about to enter it.
 
-    `wake`, None for a call that can't wait, is called once `state` is "admitted" or "displaced",
-    from any thread. If it raises, for instance because its event loop is closed, the call is
-    considered gone. `reason` names the limit that "rejected" a call.
+    `wake`, None for a call that can't wait, is called from any thread once `state` is "admitted" or
+    "displaced". If it raises, for instance because its event loop is closed, the call is considered
+    gone. `reason` names the limit that rejected a call.
     """
 
     __slots__ = ("key", "rank", "reason", "state", "wake")
@@ -37,7 +37,6 @@ def rank_of(waiter: Waiter) -> tuple[int, int]:
 
 
 def wake(waiter: Waiter) -> bool:
-    """Wake the call, and return False if it can't go on."""
     try:
         if waiter.wake is not None:
             waiter.wake()
@@ -52,7 +51,6 @@ def wake(waiter: Waiter) -> bool:
 def wait(
     waiter: Waiter, bell: threading.Event, seconds: float, sources: Sources, clock: Clock
 ) -> None:
-    """Block this thread."""
     ends = clock() + seconds
     with cancellation.notify_on_refusal(sources, bell.set):
         while _goes_on(waiter, sources) and (left := ends - clock()) > 0:
@@ -63,7 +61,6 @@ def wait(
 async def async_wait(
     waiter: Waiter, bell: AsyncBell, seconds: float, sources: Sources, clock: Clock
 ) -> None:
-    """Wait in a coroutine."""
     if cancellation.is_waiting_skipped:
         await async_backend.sleep(0)
     ends = clock() + seconds

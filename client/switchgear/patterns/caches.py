@@ -12,7 +12,7 @@ from switchgear.patterns import forks
 
 
 class Missing:
-    """The type of :data:`MISSING`: no cached value, where None could be one."""
+    """The type of :data:`MISSING`, which marks the absence of a cached value."""
 
     def __repr__(self) -> str:
         return "MISSING"
@@ -23,10 +23,10 @@ MISSING = Missing()
 
 @runtime_checkable
 class Cache(Protocol):
-    """A cache of a fallback's good answers.
+    """The interface of a cache for a fallback's good answers.
 
-    Its methods may be coroutine functions, for the calls of coroutine functions. A cache that also
-    has `get_aged`, like :class:`MemoryCache`, reports the age of its answers.
+    Its methods may be coroutine functions, for calls of coroutine functions. A cache with the
+    additional method `get_aged`, like :class:`MemoryCache`, reports the age of its answers.
     """
 
     def get(self, key: Any) -> Any:
@@ -41,8 +41,9 @@ class Cache(Protocol):
 class MemoryCache:
     """A cache in this process: at most `max_entries` answers, each for at most `seconds`.
 
-    The least recently used one is dropped first. Returns the stored objects, not copies. Safe to
-    use from any thread. `clock` is monotonic. Raises :class:`ValueError` for limits out of range.
+    The least recently used answer is dropped first. Stored objects are returned without copying.
+    Safe to use from any thread. `clock` is monotonic. Raise :class:`ValueError` for limits out of
+    range.
     """
 
     def __init__(
@@ -82,7 +83,6 @@ class MemoryCache:
             return found[1], age
 
     def put(self, key: Hashable, value: Any) -> None:
-        """Store `value` under `key`, replacing an earlier one."""
         with self._lock:
             self._kept[key] = (self._clock(), value)
             self._kept.move_to_end(key)
@@ -99,11 +99,11 @@ class MemoryCache:
 def key_finder(function: Callable[..., Any], find: Callable[..., Any] | None) -> KeyFinder:
     """Return a function that computes the cache key of a call of `function` from its arguments.
 
-    The key is the result of `find`; without it, the function itself and all arguments, with their
-    types: 1, 1.0 and True are three keys, also in tuples and frozensets. A function made anew for
-    each call, such as a lambda, has a new key each time, since what it closes over can't be seen.
-    Methods of two objects are different functions, even if the objects are equal. The key keeps
-    both alive, so that no other object can take their identity.
+    The key is the result of `find`. Without `find`, the key consists of the function itself and all
+    arguments with their types: 1, 1.0 and True are three keys, also in tuples and frozensets. A
+    function created for each call, such as a lambda, has a new key each time. Methods of two
+    objects are different functions, even if the objects are equal. The key keeps function and
+    arguments alive, so that no other object can take their identity.
     """
     if find is not None:
         return make_finder(find, function)
@@ -130,10 +130,7 @@ class _Same:
 
 
 def _identity(function: Any) -> Hashable:
-    """Return a hashable that identifies `function` itself, not what it wraps.
-
-    A decorator may have parameters.
-    """
+    """Return a hashable that identifies `function` itself, not the function that it wraps."""
     # Bound methods compare their objects by identity, and functions compare themselves.
     is_itself = type(function) in (FunctionType, MethodType, BuiltinFunctionType)
     return function if is_itself else _Same(function)

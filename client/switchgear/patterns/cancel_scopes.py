@@ -1,7 +1,7 @@
-"""Cancellation of tasks whose time is over.
+"""Cancellation of asyncio and trio tasks at a time limit.
 
-Like :func:`asyncio.timeout`, but with one timer for all tasks of a loop: most calls end in time,
-and a timer for each would cost more than everything else. Under trio, uses cancel scopes.
+For asyncio, like :func:`asyncio.timeout` but with one timer for all tasks of a loop: most calls end
+in time, and a timer for each call would cost more than everything else. For trio, cancel scopes.
 """
 
 import threading
@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 MAX_UNPAUSED_TASKS = 100
 MIN_TIMER_PAUSE_SECONDS = 0.01
-"""Shortest pause between two runs of a timer with many tasks, and so the largest delay."""
+"""Shortest pause between two runs of a timer with many tasks: the largest delay of a
+cancellation."""
 
 
 class TaskCancelScope:
-    """A scope that cancels one asyncio task in `seconds`."""
+    """A scope that cancels one asyncio task after `seconds`."""
 
     __slots__ = ("cancelling", "has_cancelled", "is_absorbed", "task", "timer", "when")
 
@@ -40,7 +41,6 @@ class TaskCancelScope:
             timer.arm(when)
 
     def close(self) -> None:
-        """Stop the timer: the task was in time."""
         self.timer.waiting.pop(self, None)
 
     def cancel(self) -> None:
@@ -48,12 +48,12 @@ class TaskCancelScope:
         self.task.cancel()
 
     def cancel_soon(self) -> None:
-        """Cancel the task before its time is over, from any thread."""
+        """Cancel the task before its time limit, from any thread."""
         with suppress(RuntimeError):  # The event loop is closed.
             self.timer.loop.call_soon_threadsafe(self._cancel_if_waiting)
 
     def absorb(self, error: BaseException | None) -> bool:
-        """Undo the cancellation, once. Return True if `error` is it, and no other is pending."""
+        """Undo the cancellation once. Return True if `error` came from it alone."""
         if not self.has_cancelled or self.is_absorbed:
             return False
         self.is_absorbed = True
@@ -68,15 +68,15 @@ class TaskCancelScope:
 
 
 class TrioCancelScope:
-    """The same for a trio task: a cancel scope that ends with :meth:`absorb`.
+    """A scope that cancels one trio task after `seconds`.
 
-    `outer` is a scope around it, in the same task, that ends at the same moment. It is suspended
-    meanwhile: if both were cancelled at once, the outer one would catch the cancellation, and code
-    between the two would see no timeout.
+    `outer` is a scope around this one, in the same task, with the same end. It is suspended
+    meanwhile: if both were cancelled at once, the outer scope would catch the cancellation, and
+    code between the two would see no timeout.
     """
 
     has_cancelled = True
-    """Known only when the scope is closed."""
+    """Always True, since the outcome is known only when the scope is closed."""
 
     def __init__(self, trio: Any, seconds: float, outer: "TrioCancelScope | None") -> None:
         self._scope = TrioScope(trio, seconds)
@@ -88,14 +88,14 @@ class TrioCancelScope:
             self._outer._scope.rest(is_resting=True)
 
     def close(self) -> None:
-        """Stop the timer: the call was in time, or is absorbed next."""
+        """Stop the timer: the call ended in time, or :meth:`absorb` is called next."""
         self._scope.rest(is_resting=True)
         if self._outer is not None:
             self._outer._inner = None
             self._outer._scope.rest(is_resting=False)
 
     def cancel_soon(self) -> None:
-        """Cancel the scope before its time is over, from any thread."""
+        """Cancel the scope before its time limit, from any thread."""
         if self._inner is None:
             self._scope.cancel_soon()
         else:
@@ -107,10 +107,9 @@ class TrioCancelScope:
 
 
 class _LoopTimer:
-    """The timer of a loop for all its scopes.
+    """The one timer of an event loop, for all its scopes.
 
-    It goes off no later than the first of `waiting` is due, perhaps in vain if that one was in
-    time.
+    It fires no later than the first scope in `waiting` is due, and in vain if that scope has ended.
     """
 
     def __init__(self, loop: "asyncio.AbstractEventLoop") -> None:

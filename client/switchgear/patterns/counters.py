@@ -1,4 +1,4 @@
-"""Call counters of one dependency since the process began. They only grow."""
+"""Counters of a dependency's calls since the process began."""
 
 import itertools
 import threading
@@ -9,10 +9,11 @@ COUNTER_NAMES = ("success", "failure", "timeout", "slow", "rejected", "fallback"
 
 
 class Counters:
-    """Counters for the calls of one dependency. Safe to use from any thread.
+    """Counters for the calls of one dependency. They only grow. Safe to use from any thread.
 
-    Each name is a function that increments its counter, without a lock. A breaker counts the first
-    five, a retry `retry`, a fallback `fallback`; all patterns of one dependency share one object.
+    Each attribute is a function that increments its counter, without a lock. A breaker counts the
+    first five, a retry `retry`, a fallback `fallback`; all patterns of one dependency share one
+    object.
     """
 
     __slots__ = (*COUNTER_NAMES, "_lock", "_reads")
@@ -30,16 +31,12 @@ class Counters:
         self.after_fork()
 
     def counted(self) -> dict[str, int]:
-        """Return all counters by name.
-
-        Reading increments an iterator, which is subtracted again.
-        """
+        """Return all counters by name."""
         with self._lock:
             reads, self._reads = self._reads, self._reads + 1
             return {name: getattr(self, name)() - reads for name in COUNTER_NAMES}
 
     def after_fork(self) -> None:
-        """Reset all counters in a child process."""
         self._lock = threading.RLock()
         self._reads = 0
         for name in COUNTER_NAMES:

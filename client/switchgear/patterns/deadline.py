@@ -1,4 +1,4 @@
-"""The time limit of a whole operation: all attempts, and the pauses between them."""
+"""A time limit of a whole operation: all attempts, and the pauses between them."""
 
 import time
 
@@ -17,22 +17,22 @@ left = remaining_seconds
 
 
 class Deadline(TimeLimited):
-    """A deadline: limits everything inside to `seconds`, or to what an outer limit leaves.
+    """A deadline: limits everything inside to `seconds`, or to the time that an outer limit leaves.
 
         @Deadline(8)
         @Timeout(3)
         async def ask(question: str) -> str: ...
 
-    Coroutines are cut off with :class:`DeadlineExceeded`. Plain functions can't be interrupted: no
-    call or attempt begins after the deadline, none waits longer, and code may check
-    :func:`remaining_seconds`, as all patterns and the transports of this library do; a late result
-    is returned as it is.
+    Coroutines are cancelled with :class:`DeadlineExceeded`. Plain functions can't be interrupted:
+    after the deadline no call or attempt begins and none waits longer, but a late result is
+    returned unchanged. Code may check :func:`remaining_seconds`, as all patterns and transports of
+    this library do.
 
-    A breaker directly inside sees a cancellation when the deadline cuts off, which is not counted:
+    A breaker directly inside sees the deadline's cut-off as a cancellation and does not count it:
     put a `Timeout(None)` innermost, so that a call that hangs is counted. Generators are limited as
     by a `Timeout`.
 
-    Without `cuts` nothing is cancelled, which is cheaper: for use around a `Timeout` that covers
+    Without `cuts` nothing is cancelled, which is cheaper: use it around a `Timeout` that covers
     every wait inside.
     """
 

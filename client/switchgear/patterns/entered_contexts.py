@@ -9,9 +9,9 @@ MAX_DEPTH = 1000
 
 
 class _Entry:
-    """An entered object, the result of its entry, the timer of the call, and the previous entry.
+    """An entered object with its value and timer, linked to the previous entry.
 
-    Copied contexts share it: an entry left in one of them is over in all.
+    Copied contexts share entries: an entry left in one context is over in all.
     """
 
     __slots__ = ("depth", "is_over", "owner", "previous", "timer", "value")
@@ -38,9 +38,10 @@ def push_entry(owner: object, value: Any, timer: Any) -> None:
 
 
 def pop_entry(owner: object) -> tuple[Any, Any] | None:
-    """Return the value and timer of the last entry of `owner`.
+    """Return the value and timer of the last entry of `owner` in this context.
 
-    None if it was in another context: each step of a generator may run in its own.
+    Return None if the entry was made in another context: each step of a generator may run in its
+    own.
     """
     entry = _last.get()
     while entry is not None and (entry.is_over or entry.owner is not owner):
@@ -62,7 +63,7 @@ def _innermost() -> _Entry | None:
 
 
 class CallScope:
-    """A context manager for one call: `end` gets the results of `begin`, and the error."""
+    """A context manager for one call: `end` receives the two results of `begin`, and the error."""
 
     __slots__ = ("_begin", "_begun", "_end")
 

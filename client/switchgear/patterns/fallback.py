@@ -45,32 +45,31 @@ T = TypeVar("T")
 class Fallback:
     """A fallback: answers a failed call from targets, a cache or a default.
 
-    A call that fails is answered from the `targets` in order, then from the `cache` of earlier good
-    answers, then with the `default`. If none has an answer, the call's own error is raised, with a
-    note on the outcome of each:
+    The `targets` are tried in order, then the `cache` of earlier good answers, then the `default`.
+    If none of them answers, the call's own error is raised, with a note on each failed target.
 
         @Fallback("chat->model", ask_small_model, default="Not now.")
         def ask_model(question: str) -> str: ...
 
-    `on` selects the errors that are covered; by default all but `NameError`, `SyntaxError` and
-    `ImportError`, which are bugs. Cancellations and catastrophic failures are never covered, and
-    `SwitchEngaged` only with `on_switch`, since the switch may be there to stop a leak. An answer
-    that `is_good` rejects counts as failed, also that of a target. Only answers of the call itself
-    are cached, under the key that `cache_key` makes of the arguments (see `key_finder`): if an
-    answer depends on anything else, such as the signed-in user, the key must include it. A default
-    that is a list, dict or set is copied for each call (a shallow copy); any other is the same
-    object each time, unless `default_factory` makes one.
+    `on` selects the errors that are covered; the default is all but `NameError`, `SyntaxError` and
+    `ImportError`, which are bugs. Cancellations and catastrophic failures are never covered.
+    `SwitchEngaged` is covered only with `on_switch`, since the switch may be there to stop a leak.
+    An answer that `is_good` rejects counts as failed, whether of the call or of a target. Only
+    answers of the call itself are cached, under the key that `cache_key` makes of the arguments
+    (see `key_finder`): if an answer depends on anything else, such as the signed-in user, the key
+    must include it. A default that is a list, dict or set is copied for each call (a shallow copy);
+    any other default is the same object each time, unless `default_factory` makes one.
 
-    `on_target` is called with the target that failed (None for the call), the next one, and the
-    error. `exhausted` converts the first error, once nothing has answered.
+    `on_target` is called with the target that failed (None for the call), the next target, and the
+    error. `exhausted` converts the first error if no target, cache or default answers.
 
-    Decorates functions, coroutine functions and methods, whose calls still return a value;
-    `latest_answer()`, or `run` and `arun`, return its label. Targets and caches that are coroutine
-    functions can be used only with coroutine functions. For a block: `with fallback.catching(…)`.
+    Use it as a decorator for functions, coroutine functions and methods; `latest_answer()`, or
+    `run` and `arun`, return the label of an answer. Targets and caches that are coroutine functions
+    require a coroutine function. For a block: `with fallback.catching(…)`.
 
     Generators and asynchronous generators are covered until their first item; later errors are
-    raised as they are. The result of a target, and the default, are the items of the stream; a
-    string, a mapping or a value that is not iterable is the only item. The cache is not used.
+    raised unchanged. The result of a target, or the default, becomes the items of the stream; a
+    string, a mapping or a value that is not iterable is the only item. Streams don't use the cache.
     """
 
     def __init__(
@@ -114,8 +113,8 @@ class Fallback:
     def __call__(self, function: F) -> F:
         """Return `function` with this fallback; a generator is covered until its first item.
 
-        Raises :class:`TypeError` for a plain function with a target that must be awaited, and for a
-        generator with an `is_good` or with nothing but a cache.
+        Raise :class:`TypeError` for a plain function with a target that must be awaited, and for a
+        generator with `is_good` or with only a cache.
         """
         return self.around(function, None)
 
@@ -124,8 +123,8 @@ class Fallback:
     ) -> F:
         """Return `function`, a wrapper of `original`, with this fallback.
 
-        Targets get the arguments by the signature of `original`, and answers are cached under it.
-        `guard` is checked again before each target, unless `on_switch` is set.
+        Targets receive the arguments by the signature of `original`, and answers are cached under
+        it. `guard` is checked again before each target, unless `on_switch` is set.
         """
         return wrap_by_kind(
             function,
@@ -137,7 +136,7 @@ class Fallback:
         )
 
     def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
-        """Call `function` with these arguments, and return its labelled answer."""
+        """Call `function` with these arguments, and return its labeled answer."""
         return self.run_for(function, function, None, *args, **kwargs)
 
     async def arun(
@@ -173,14 +172,14 @@ class Fallback:
         return require_latest_answer()
 
     def counted_as(self, name: str, counters: Counters) -> "Fallback":
-        """Return the same fallback, reported as `name` and counted in `counters`, for a policy."""
+        """Return a copy that reports as `name` and counts in `counters`, for a policy."""
         same = copy.copy(self)
         same._plan = replace(self._plan, name=name, counters=counters)
         return same
 
     @property
     def has_any(self) -> bool:
-        """True if it changes the outcome of calls that fail."""
+        """True if this fallback changes the outcome of failed calls."""
         plan = self._plan
         stands_in = plan.targets or plan.cache is not None or plan.make_default is not None
         return bool(stands_in) or plan.exhausted is not None
@@ -193,8 +192,8 @@ class Fallback:
     def followed_by(self, other: "Fallback") -> "Fallback":
         """Return a new fallback that tries the targets of this one, then those of `other`.
 
-        The targets of each are for the errors that it covers. The cache is that of `other` if it
-        has one, and a good answer is one that both accept.
+        Each target applies to the errors that its own fallback covers. The cache is that of `other`
+        if it has one, and a good answer is one that both fallbacks accept.
         """
         same = copy.copy(self)
         same._plan = chain_plans(self._plan, other._plan)
@@ -205,14 +204,14 @@ class Fallback:
         """Return a context manager that supplies a default if its block fails.
 
         After `with fallback.catching(default) as block: block.value = …`, `block.value` is the
-        value set in the block, or the default if it failed. Targets and caches are not used.
+        value set in the block, or the default if the block failed. Targets and caches are not used.
         """
         return FallbackBlock(
             self._plan, make_default_factory(default, None) or self._plan.make_default
         )
 
     def count_answers(self) -> dict[str, int]:
-        """Return the number of calls that each target, "cache" and "default" answered."""
+        """Return the number of calls answered by each target, by "cache" and by "default"."""
         return self._plan.answer_counts.counted()
 
     def _plain(

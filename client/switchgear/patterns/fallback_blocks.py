@@ -10,7 +10,10 @@ from switchgear.patterns.fallback_plan import FallbackPlan
 
 
 class FallbackBlock:
-    """A holder of the value that a block sets. `answer` is its label afterwards."""
+    """A `with` block whose `value` becomes the default if the block fails.
+
+    `answer` is the label of the value, set when the block ends.
+    """
 
     def __init__(self, plan: FallbackPlan, make_default: Callable[[], Any] | None) -> None:
         self._plan = plan

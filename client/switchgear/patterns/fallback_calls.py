@@ -1,6 +1,6 @@
-"""The sequence of a call that has a fallback: the targets in order, the cache, the default.
+"""The steps of a call with a fallback: the targets in order, the cache, the default.
 
-It yields the functions to call instead of calling them, so that threads and event loops share it.
+They are a generator of the functions to call, so that threads and event loops share the logic.
 """
 
 import functools
@@ -24,17 +24,15 @@ from switchgear.patterns.streams import AsyncPrefetchedStream, PrefetchedStream,
 from switchgear.refusals import Refused
 
 CallSteps = Generator[Callable[[], Any], Any, Answer[Any] | BaseException]
-"""A generator that yields the next function to call and receives its result or its error.
-
-It returns the answer, or the error to raise.
-"""
+"""A generator that yields the next function to call and receives its result or its error. It
+returns the answer, or the error to raise."""
 
 
 class FallbackCalls:
     """The calls of one function with a fallback.
 
-    `guard` is that of its policy: it is checked again before each target, and applies while one
-    runs, unless `on_switch` is set.
+    `guard` is the guard of the function's policy: unless `on_switch` is set, it is checked before
+    each target and applies while a target runs.
     """
 
     def __init__(
@@ -117,7 +115,7 @@ class FallbackCalls:
     def _call_target(
         self, call: Callable[[], Any], switches: GuardedKeys | None
     ) -> Generator[Callable[[], Any], Any, Any]:
-        """Call a target while the switches apply, so that waits inside it are woken.
+        """Call a target while the switches apply, so that waits inside the target are woken.
 
         For a stream the switches apply in each step.
         """
@@ -217,7 +215,7 @@ class FallbackCalls:
 
 
 def drive(steps: CallSteps) -> Answer[Any] | BaseException:
-    """Call the functions that `steps` yields; return its answer, or the error to raise."""
+    """Call the functions that `steps` yields; return the answer, or the error to raise."""
     try:
         call = next(steps)
         while True:

@@ -1,4 +1,4 @@
-"""The parameters of a fallback, and the errors that it covers."""
+"""The parameters of a fallback, and the rules for the errors that it covers."""
 
 import concurrent.futures
 import copy
@@ -37,12 +37,12 @@ log = logging.getLogger("switchgear")
 
 
 class NotGood(Exception):
-    """An answer that `is_good` rejected."""
+    """Raised for an answer that `is_good` rejected."""
 
 
 @dataclass(kw_only=True)
 class FallbackPlan:
-    """The parameters of a :class:`~switchgear.patterns.fallback.Fallback`, validated."""
+    """The validated parameters of a :class:`~switchgear.patterns.fallback.Fallback`."""
 
     name: str
     targets: tuple[FallbackTarget, ...]
@@ -86,7 +86,7 @@ class FallbackPlan:
     def may_continue(self, error: BaseException) -> bool:
         """Return True if another source may be tried after `error`, whichever source raised it.
 
-        Persistent and catastrophic failures are noted in the journal.
+        Persistent and catastrophic failures are recorded in the journal.
         """
         if isinstance(error, BaseExceptionGroup):
             return all(self.may_continue(each) for each in error.exceptions)
@@ -102,7 +102,7 @@ class FallbackPlan:
         return self.on_switch and _is_switch_engaged(error)
 
     def selects(self, error: BaseException) -> bool:
-        """Return True if `error` is one of those that this fallback is for."""
+        """Return True if `error` is among the errors that this fallback is configured for."""
         return self.on_switch if _is_switch_engaged(error) else _matches(self.on, error)
 
     def record_fallback(
@@ -121,12 +121,11 @@ class FallbackPlan:
         return record_answer(Answer(value, source, is_partial, causes, age_seconds))
 
     def check(self, value: Any) -> None:
-        """Raise :class:`NotGood` if `is_good` rejects `value`."""
         if self.is_good is not None and not self.is_good(value):
             raise NotGood(f"{self.name}: an answer that is not good")
 
     def check_plain(self, kind: str) -> None:
-        """Raise :class:`TypeError` if a target must be awaited; `kind` could do that."""
+        """Raise :class:`TypeError` if a target must be awaited; the message recommends `kind`."""
         awaited = [target.name for target in self.targets if target.is_async]
         if awaited:
             raise TypeError(f"{', '.join(awaited)} can only be awaited: decorate {kind}")
@@ -139,7 +138,7 @@ class FallbackPlan:
             raise TypeError("a cache keeps no streams: add a target or a default")
 
     def warn_cache_failure(self, error: Exception) -> None:
-        """Log that the cache failed, once until it works again. A call never fails for that."""
+        """Log a failure of the cache, once until the cache works again. The call itself goes on."""
         if not self.has_warned:
             self.has_warned = True
             log.warning(
@@ -148,7 +147,7 @@ class FallbackPlan:
 
 
 class AnswerCounts:
-    """The number of calls that each source answered. Safe to use from any thread."""
+    """Numbers of calls answered by each source. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self.after_fork()
@@ -163,13 +162,12 @@ class AnswerCounts:
             return dict(self._answered)
 
     def after_fork(self) -> None:
-        """Reset the counts in a child process."""
         self._lock = threading.RLock()
         self._answered: Counter[str] = Counter()
 
 
 def is_covered_by_default(error: BaseException) -> bool:
-    """Return True if a fallback without an `on` covers `error`: bugs must not become answers."""
+    """Return True if a fallback without `on` covers `error`: bugs must not become answers."""
     if isinstance(error, BaseExceptionGroup):
         return all(map(is_covered_by_default, error.exceptions))
     return isinstance(error, Exception) and not isinstance(error, MISTAKES)
@@ -180,8 +178,8 @@ def make_default_factory(
 ) -> Callable[[], Any] | None:
     """Return a factory for the default of each call, None without a default.
 
-    Raises :class:`ValueError` if both are given, and :class:`TypeError` for a factory that can't be
-    called.
+    Raise :class:`ValueError` if both arguments are given, and :class:`TypeError` for a factory that
+    can't be called.
     """
     if factory is None:
         if default is MISSING:
@@ -199,8 +197,8 @@ def make_default_factory(
 def chain_plans(first: FallbackPlan, second: FallbackPlan) -> FallbackPlan:
     """Return one plan for two fallbacks in succession.
 
-    The targets of each are for the errors that it covers. The cache and the default are those of
-    the second, if it has them.
+    Each target applies to the errors that its own fallback covers. The cache and the default are
+    those of the second fallback, if it has them.
     """
     of_first = tuple(_limit_to_plan(first, target) for target in first.targets)
     of_second = tuple(_limit_to_plan(second, target) for target in second.targets)

@@ -1,4 +1,4 @@
-"""Targets of a fallback, and the arguments that each is called with."""
+"""Targets of a fallback, and the arguments that each target is called with."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -11,12 +11,12 @@ from switchgear.decorators import is_async_generator_function, is_coroutine_func
 
 @dataclass(frozen=True, kw_only=True)
 class FallbackTarget:
-    """A target of a fallback: a function that is called when those before it failed.
+    """A function that a fallback calls after the call itself and earlier targets have failed.
 
-    `call` gets those arguments of the original call that its own parameters name, or all of them if
-    it names others; if it names them, also `cause`, the last error, and `model`. The target is
-    skipped while `only_if` returns False, and if `suits` returns False for the error of the call.
-    `is_partial`: its answers are less than the call's own.
+    `call` receives the arguments of the original call that its own parameters name, or all of them
+    if it has other parameters. If it has parameters `cause` and `model`, it also receives the last
+    error and the `model`. The target is skipped while `only_if` returns False, and if `suits`
+    returns False for the error of the call. `is_partial` marks its answers as incomplete.
     """
 
     name: str
@@ -28,19 +28,19 @@ class FallbackTarget:
     suits: Callable[[BaseException], bool] | None = None
 
     def applies_to(self, error: BaseException) -> bool:
-        """Return True if it may be called now for a call that failed with `error`."""
+        """Return True if the target may be called now for a call that failed with `error`."""
         if self.only_if is not None and not self.only_if():
             return False
         return self.suits is None or self.suits(error)
 
     @property
     def is_async(self) -> bool:
-        """True if its result must be awaited."""
+        """True if the result must be awaited."""
         return is_coroutine_function(self.call) or is_async_generator_function(self.call)
 
     @property
     def takes_model(self) -> bool:
-        """True if it has a parameter `model`, or takes any keyword."""
+        """True if `call` has a parameter `model`, or takes any keyword."""
         parameters = _parameters(self.call)
         return "model" in parameters or any(
             each.kind is each.VAR_KEYWORD for each in parameters.values()
@@ -69,8 +69,8 @@ class BoundTarget:
 def make_target(given: FallbackTarget | Callable[..., Any]) -> FallbackTarget:
     """Return `given` as a target.
 
-    A plain function becomes one under its own name, with partial answers. Raises :class:`TypeError`
-    for an object that can't be called.
+    A plain function becomes a target under its own name, with partial answers. Raise
+    :class:`TypeError` for an object that can't be called.
     """
     if isinstance(given, FallbackTarget):
         return given

@@ -1,7 +1,4 @@
-"""Reset of patterns in a forked child.
-
-Locks may be held by threads that the child does not have, and the counts are the parent's.
-"""
+"""Reset of patterns in a forked child, where locks may stay locked and counts are the parent's."""
 
 import os
 import weakref
@@ -9,20 +6,18 @@ from typing import Protocol
 
 
 class ForkAware(Protocol):
-    """An object that is reset in a forked child."""
-
     def after_fork(self) -> None:
-        """Start anew in a child process, with new locks and without the parent's waiting calls."""
+        """Reset in a child process: new locks, no waiting calls, no counts of the parent."""
         ...
 
 
 _all: dict[weakref.ReferenceType[ForkAware], None] = {}
-"""Each change of it is a single step, so it takes no lock."""
+"""Registered objects. Each change is a single step, so no lock is needed."""
 _kept_alive: list[object] = []
 
 
 def register(pattern: ForkAware) -> None:
-    """Reset `pattern` in forked children, for as long as it exists."""
+    """Call `pattern.after_fork` in forked children, for as long as `pattern` exists."""
     _all[weakref.ref(pattern, _collected)] = None
 
 

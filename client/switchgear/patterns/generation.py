@@ -1,4 +1,4 @@
-"""Generations and permits of a breaker, and what it reports of its state."""
+"""Generations and permits of a circuit breaker, and its reports of its state."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -19,8 +19,8 @@ class IllegalTransition(RuntimeError):
 class StateTransition:
     """The `n`-th transition of a breaker in this process.
 
-    `at` is monotonic; `failure_rate`, None if unknown, and `calls` are those of the window that
-    caused it.
+    `at` is monotonic. `failure_rate`, None if unknown, and `calls` describe the window that caused
+    it.
     """
 
     n: int
@@ -34,7 +34,7 @@ class StateTransition:
 
 @dataclass(frozen=True, slots=True)
 class WouldOpen:
-    """A breaker in mode `metrics_only` would have opened now."""
+    """Reports that a breaker in mode `metrics_only` would have opened now."""
 
     cause: str
     failure_rate: float | None
@@ -45,8 +45,8 @@ class WouldOpen:
 class BreakerStatus:
     """The state, the mode and the rates of a breaker.
 
-    `since` and `open_until` are monotonic; the rates are None below the minimum number of calls.
-    Unless the breaker is closed they are those of its last evaluation.
+    `since` and `open_until` are monotonic. The rates are None below the minimum number of calls;
+    unless the breaker is closed, they are those of its last evaluation.
     """
 
     state: State
@@ -60,7 +60,7 @@ class BreakerStatus:
 
 
 class Generation:
-    """The time from one change of state to the next.
+    """The period from one change of a breaker's state to the next.
 
     Outcomes of calls that began in another generation are dropped.
     """
@@ -82,24 +82,20 @@ class Generation:
         self.window = window
         self.is_counted = is_counted
         self.consecutive_failures = 0
-        """Failures since the last success."""
         self.probes: WeakKeyDictionary[CallPermit, float] = WeakKeyDictionary()
-        """Probes in flight and their start times, oldest first.
-
-        A garbage-collected permit can't be settled, so its call is gone and makes room for another.
-        """
+        """Probes in flight and their start times, oldest first. A garbage-collected permit can't be
+        settled, so its probe makes room for another."""
         self.probe_counts = CallCounts()
-        """Outcomes of the finished probes."""
         self.permit = CallPermit(self)
-        """The permit of all its calls, while it is closed."""
+        """The permit of all calls of a closed generation."""
 
 
 class CallPermit:
-    """The permit for a call, bound to the generation in which it began.
+    """A permit for calls, bound to the generation in which they begin.
 
-    All calls of a closed generation share one, each probe has its own. `succeed` counts a call that
-    was good and not slow, without a lock; if `needs_evaluation` is true after it, the state machine
-    must evaluate the window.
+    All calls of a closed generation share one permit; each probe has its own. `succeed` counts a
+    fast success without a lock. If `needs_evaluation` is True after that, the state machine must
+    evaluate the window.
     """
 
     __slots__ = (
@@ -117,9 +113,9 @@ class CallPermit:
         self.is_time_based = generation.window.is_time_based
         self.needs_evaluation = False
         self.is_block = False
-        """True if it belongs to a `with` block."""
+        """True if the permit belongs to a `with` block."""
 
 
 def initial_state(mode: Mode) -> State:
-    """Return the state in which a breaker in `mode` begins."""
+    """Return the state in which a breaker in `mode` starts."""
     return "open" if mode == "forced_open" else "closed"

@@ -1,6 +1,6 @@
 """Hedged requests: another attempt of a slow call while the first one is running.
 
-The rules are those of gRPC's hedging policy; Finagle calls such an attempt a backup request.
+The rules are those of gRPC's hedging policy; Finagle has them as backup requests.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 class Hedge:
     """A hedge: calls a slow coroutine function again while the first attempt still runs.
 
-    The first success is the answer. Only for idempotent calls: all attempts may have their effect.
+    The first success is the result. Only for idempotent calls: all attempts may have their effect.
 
         @Hedge("core->search", after_seconds=0.3)
         async def search(question: str) -> list[str]: ...
 
-    After each `after_seconds` without an answer another attempt begins, up to `max_hedges`, if the
+    After each `after_seconds` without a result another attempt begins, up to `max_hedges`, if the
     budget has a retry left and the deadline has not passed; it counts as a retry in `counters`. All
-    attempts have one idempotency key, and each is a task with a copy of the context. The others are
-    cancelled and awaited once one succeeds. A failed attempt does not end the call while another
-    one runs; if all fail, the error of the first is raised. A catastrophic failure or a
-    cancellation ends the call at once.
+    attempts have one idempotency key, and each is a task with a copy of the context. After a
+    success the other attempts are cancelled and awaited. A failed attempt does not end the call
+    while another one runs; if all fail, the error of the first is raised. A catastrophic failure or
+    a cancellation ends the call at once.
 
-    `budget` and `counters` are those of the dependency; without a budget it has its own. Raises
-    :class:`TypeError` or :class:`ValueError`, naming the argument.
+    `budget` and `counters` are shared by the dependency; by default the hedge has its own budget.
+    Raise :class:`TypeError` or :class:`ValueError`, naming the argument.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Hedge:
         self.counters = counters
 
     def __call__(self, function: F) -> F:
-        """Return `function` with hedges. Raises :class:`TypeError` for any but a coroutine one."""
+        """Return the coroutine function with hedges. Raise :class:`TypeError` for other kinds."""
         return wrap_by_kind(
             function, plain=_refuse, coroutine=self._coroutine, stream=None, what="a hedge"
         )

@@ -1,7 +1,4 @@
-"""Idempotency keys: one for all attempts of a logical call.
-
-A receiver recognizes a repetition by its key.
-"""
+"""Idempotency keys: one key for all attempts of a logical call, by which receivers deduplicate."""
 
 import hashlib
 import uuid
@@ -21,8 +18,8 @@ _explicit: ContextVar[str | None] = ContextVar("switchgear_idempotency_key", def
 def idempotency_key() -> str | None:
     """Return the idempotency key, the same in all attempts of one logical call.
 
-    It is the key of :func:`idempotency_key_of`, else a random one of the outermost active retry of
-    this process. None without either.
+    That is the key set by :func:`idempotency_key_of`, else a random key of the outermost active
+    retry in this process, else None.
     """
     explicit = _explicit.get()
     if explicit is not None:
@@ -37,9 +34,9 @@ def idempotency_key() -> str | None:
 
 @contextmanager
 def idempotency_key_of(key: str) -> Iterator[str]:
-    """Use `key` for everything inside the block; put it around one request.
+    """Use `key` for everything inside the block; put the block around one request.
 
-    Raises :class:`ValueError` unless it is 1 to 255 visible ASCII characters.
+    Raise :class:`ValueError` unless the key is 1 to 255 visible ASCII characters.
     """
     if not 0 < len(key) <= MAX_KEY_LENGTH or not all("!" <= each <= "~" for each in key):
         raise ValueError(f"an idempotency key has 1 to {MAX_KEY_LENGTH} visible ASCII characters")
@@ -52,16 +49,16 @@ def idempotency_key_of(key: str) -> Iterator[str]:
 
 
 def explicit_key() -> str | None:
-    """Return the key of :func:`idempotency_key_of`, None outside."""
+    """Return the key set by :func:`idempotency_key_of`, None outside such a block."""
     return _explicit.get()
 
 
 def request_key(*parts: bytes) -> str:
-    """Return a key for one request of a logical call, the same in all of its attempts.
+    """Return a key for one request of a logical call, the same in all attempts of the call.
 
-    It is derived from the call's own key, the `parts` of the request, and the number of equal
-    requests that this attempt made before: two requests meant as two stay two. Random outside of a
-    retry.
+    The key is derived from the call's own key, the `parts` of the request, and the number of equal
+    requests that this attempt made before, so that two intended requests have two keys. Outside of
+    a retry the key is random.
     """
     explicit = _explicit.get()
     if explicit is not None:
@@ -90,7 +87,7 @@ def _logical_call() -> RetriedCall | None:
 def _request_number(attempt: RetriedCall, digest: str) -> int:
     """Return the number, from 1, of another such request in the logical call.
 
-    The requests of a repeated attempt get the same numbers as in the previous one.
+    The requests of a repeated attempt get the same numbers as in the previous attempt.
     """
     counts = attempt.request_counts = (
         Counter() if attempt.request_counts is None else attempt.request_counts

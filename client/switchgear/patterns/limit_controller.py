@@ -17,9 +17,9 @@ CANCELLATIONS = concurrent.futures.CancelledError
 
 
 class LimitController:
-    """A controller that measures the calls with a permit of `permits`, and changes their limit.
+    """Measures the calls with a permit of `permits`, and changes the limit of the pool.
 
-    Safe to use from any thread: a call that ends while another one is recorded is left out.
+    Safe to use from any thread: a call that ends while another one is recorded is ignored.
     """
 
     def __init__(
@@ -31,7 +31,6 @@ class LimitController:
         self._adaptive = AdaptiveLimit(limits, clock())
 
     def begin_call(self, permits: PermitPool) -> "MeasuredPermit":
-        """Return the permit of a call that begins now."""
         return MeasuredPermit(self, permits, self._clock())
 
     def record(self, began: float, is_timed: bool, outcome: object) -> None:
@@ -56,7 +55,7 @@ class LimitController:
 
 
 class MeasuredPermit:
-    """A permit whose call is recorded once: when it ends, or when the permit is released."""
+    """A permit whose call is recorded once: when the call ends, or when the permit is released."""
 
     __slots__ = ("_began", "_controller", "_is_recorded", "_permits", "is_timed")
 
@@ -66,13 +65,13 @@ class MeasuredPermit:
         self._is_recorded = False
 
     def record(self, outcome: object) -> None:
-        """Record the end of the call, unless that is done."""
+        """Record the end of the call, unless it was recorded before."""
         if not self._is_recorded:
             self._is_recorded = True
             self._controller.record(self._began, self.is_timed, outcome)
 
     def release(self, key: Key | None = None, outcome: object = None) -> None:
-        """Release the permit, and record the call if that is not done."""
+        """Release the permit, and record the call unless it was recorded before."""
         try:
             self.record(outcome)
         finally:

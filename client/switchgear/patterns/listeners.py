@@ -1,4 +1,4 @@
-"""Notification of the journal and of listeners about the transitions of a breaker."""
+"""Notifications about the transitions of a circuit breaker, to the journal and to listeners."""
 
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -38,16 +38,16 @@ class BreakerListeners:
         return _register(self._mode_listeners, listener)
 
     def after_fork(self) -> None:
-        """Drop the listeners of calls that wait in the parent."""
+        """Drop the mode listeners: they belong to calls that wait in the parent."""
         self._mode_listeners = {}
 
     def notify_mode(self) -> None:
-        """Notify of a change of the mode. Holds no lock. Never raises."""
+        """Call the mode listeners, without holding a lock. Never raises."""
         for listener in list(self._mode_listeners.values()):
             self._call(listener)
 
     def notify(self, events: deque[StateTransition | WouldOpen]) -> None:
-        """Record and report all `events`. Holds no lock. Never raises."""
+        """Record and report all `events`, without holding a lock. Never raises."""
         while events:
             try:
                 each = events.popleft()

@@ -1,4 +1,4 @@
-"""Classification of the outcomes of calls, for a breaker."""
+"""Classification of the outcomes of calls, for a circuit breaker."""
 
 import concurrent.futures
 from collections.abc import Callable
@@ -42,7 +42,7 @@ class OutcomeClassifier:
         )
 
     def _is_ignored(self, error: BaseException) -> bool:
-        """Return True for an outcome that is not counted; for a group, if no member is."""
+        """Return True for an outcome that is not counted; for a group, if no member is counted."""
         if isinstance(error, self._ignored) or refusal_in(error) is not None:
             return True
         if isinstance(error, BaseExceptionGroup):

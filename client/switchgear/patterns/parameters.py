@@ -1,7 +1,4 @@
-"""The parameters of each pattern, with the same defaults as the console.
-
-They are frozen: a pattern gets new ones by its `configure`.
-"""
+"""The immutable parameters of each pattern, with the same defaults as the console."""
 
 import math
 from collections.abc import Mapping
@@ -35,15 +32,15 @@ DEFAULT_NEVER: tuple[str | int, ...] = (
 class BreakerParameters:
     """The conditions under which a breaker opens, the time it stays open, and its probes.
 
-    `window_size` is in calls or in seconds, None for the default of its type. `failure_count`, once
+    `window_size` is in calls or in seconds, None for the default of its type. `failure_count`, if
     set, decides alone and needs no `minimum_calls`. All other conditions, including
     `consecutive_failures`, apply only once the window holds `minimum_calls` calls: with
     `consecutive_failures=5` also set `minimum_calls=5`, or use `failure_count`.
 
-    `half_open_max_seconds` limits each probe in flight: a longer one reopens the breaker, without
-    increasing `open_seconds`. 0 waits for the probes; then a probe that never ends keeps the
-    breaker half-open until it is reset. Raises :class:`ValueError` or :class:`TypeError`, naming
-    the parameter.
+    `half_open_max_seconds` limits each probe in flight: a longer probe reopens the breaker, without
+    increasing `open_seconds`. With 0 there is no limit: a probe that never ends keeps the breaker
+    half-open until it is reset. Raise :class:`ValueError` or :class:`TypeError`, naming the
+    parameter.
     """
 
     window_type: WindowType = "count"
@@ -85,12 +82,12 @@ class BreakerParameters:
 
     @property
     def size(self) -> int:
-        """Return the size of the window, in calls or seconds."""
+        """The size of the window, in calls or seconds."""
         return self.window_size or WINDOW_SIZES[self.window_type]
 
     @property
     def needed_calls(self) -> int:
-        """Return the calls below which a rate is unknown; at most the size of a window of calls."""
+        """Minimum number of calls for a rate; at most the size of a window of calls."""
         if self.window_type == "count":
             return min(self.minimum_calls, self.size)
         return self.minimum_calls
@@ -102,9 +99,9 @@ class RetryParameters:
 
     Pauses have full jitter: U(0, min(cap, base·2ⁿ)), or base·(n+1) with a `linear` backoff, n
     counting retries from 0. `retry_on` and `never` are HTTP statuses and names of errors; `never`
-    wins. A `Retry-After` is honored up to `retry_after_max_seconds`; beyond it the call fails at
-    once. `budget_rate` retries for each call and `budget_per_second` more are allowed, over 10 s.
-    Raises :class:`ValueError` or :class:`TypeError`, naming the parameter.
+    wins. A `Retry-After` is honored up to `retry_after_max_seconds`; beyond that the call fails at
+    once. Over 10 seconds, `budget_rate` retries per call and `budget_per_second` retries per second
+    are allowed. Raise :class:`ValueError` or :class:`TypeError`, naming the parameter.
     """
 
     attempts: int = 3
@@ -133,12 +130,12 @@ class RetryParameters:
 
 @dataclass(frozen=True, kw_only=True)
 class BulkheadParameters:
-    """The limits of a bulkhead: concurrent calls, in all and per key, queued calls, and waits.
+    """The limits of a bulkhead: concurrent calls, calls per key, queued calls, and waits.
 
-    Without `queue_seconds` a queued call waits at most 5 s; with 0 none waits. In `mode="adaptive"`
-    the limit starts at `limit` and follows the durations and errors of calls, between `min_limit`
-    (by default a quarter of `limit`) and `max_limit` (four times `limit`). Raises
-    :class:`ValueError` or :class:`TypeError`, naming the parameter.
+    Without `queue_seconds` a queued call waits at most 5 s; with 0, calls don't wait. In
+    `mode="adaptive"` the limit starts at `limit` and follows the durations and errors of calls,
+    between `min_limit` (default: a quarter of `limit`) and `max_limit` (default: four times
+    `limit`). Raise :class:`ValueError` or :class:`TypeError`, naming the parameter.
     """
 
     limit: int
@@ -165,12 +162,10 @@ class BulkheadParameters:
 
     @property
     def wait_seconds(self) -> float:
-        """Return the longest wait of a queued call."""
         return DEFAULT_QUEUE_SECONDS if self.queue_seconds is None else self.queue_seconds
 
     @property
     def limit_range(self) -> LimitRange:
-        """Return the bounds of an adaptive limit."""
         return LimitRange(
             initial=self.limit,
             min_limit=self.min_limit or max(1, self.limit // 4),
@@ -180,7 +175,10 @@ class BulkheadParameters:
 
 @dataclass(frozen=True, kw_only=True)
 class HttpTimeouts:
-    """Seconds for each part of an HTTP call: connect, read, write, and a connection of the pool."""
+    """Timeouts, in seconds, of the parts of an HTTP call.
+
+    `pool` is the wait for a pooled connection.
+    """
 
     connect: float = 5.0
     read: float = 30.0
@@ -208,9 +206,9 @@ class HttpTimeouts:
 class SpendParameters:
     """The limits of a token budget.
 
-    `tokens` is the limit for all calls together in any `window_seconds`, `per_key_tokens` for those
-    of one key, such as a user; None for no limit. Raises :class:`ValueError` or :class:`TypeError`,
-    naming the parameter.
+    `tokens` is the limit for all calls together in any `window_seconds`, `per_key_tokens` the limit
+    for the calls of one key, such as a user; None for no limit. Raise :class:`ValueError` or
+    :class:`TypeError`, naming the parameter.
     """
 
     tokens: int | None = None
@@ -260,7 +258,8 @@ TIERS: Mapping[Tier, BulkheadParameters] = {
     "standard": BulkheadParameters(limit=3, queue=5, queue_seconds=120),
     "optional": BulkheadParameters(limit=2, queue=3, queue_seconds=60),
 }
-"""For synthesis and quality gates; content analysis; enrichment and caching."""
+"""Bulkheads by importance. Critical: synthesis and quality gates; standard: content analysis;
+optional: enrichment and caching."""
 
 
 def resolve_bulkhead_parameters(
@@ -268,7 +267,7 @@ def resolve_bulkhead_parameters(
 ) -> BulkheadParameters | None:
     """Return the parameters of a tier, or the given parameters.
 
-    Raises :class:`ValueError` for an unknown tier and :class:`TypeError` for any other type.
+    Raise :class:`ValueError` for an unknown tier and :class:`TypeError` for any other type.
     """
     if given is None or isinstance(given, BulkheadParameters):
         return given

@@ -1,8 +1,8 @@
 """The permits of a bulkhead and their queue, shared by threads and tasks of any event loop.
 
-No lock is held while a call waits. A permit is never lost to an exception that a signal's handler
-raises: between taking one and noting that, and between noting its return and putting it back, there
-is no point at which Python runs such a handler (that is: no call, and no jump backwards).
+No lock is held while a call waits. No permit is lost to an exception that a signal handler raises:
+between taking a permit and storing that fact, and between clearing the fact and putting the permit
+back, there is no point at which Python runs a handler (no call, and no jump backwards).
 """
 
 import threading
@@ -18,14 +18,14 @@ from switchgear.patterns.bulkhead_queue import Waiter, rank_of, wake
 from switchgear.patterns.parameters import BulkheadParameters
 
 BATCH_SIZE = 16
-"""Permits created at a time if there is no limit."""
+"""Number of permits created at a time without a limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """The occupancy of a bulkhead.
+    """Counts and limits of a bulkhead at one moment.
 
-    `limit` and `queue_limit` are None while it has none; `rejected` only grows. `in_flight` may
+    `limit` and `queue_limit` are None without a limit; `rejected` only grows. `in_flight` may
     exceed a limit that was lowered; an adaptive `limit` changes.
     """
 
@@ -39,10 +39,10 @@ class Occupancy:
 class PermitPool:
     """The permits for concurrent calls, in all and per key, and the queue for them.
 
-    A free permit is an item of `_free`. Taking one and putting it back are single steps, which take
-    no lock as long as no call waits; `busy` is true if one waits, or if there are more permits than
-    the limit allows. `put_back` appends and then checks `busy`; a call that begins to wait sets
-    `busy` and then looks for a permit: so one of the two always sees the other.
+    A free permit is an item of `_free`. Taking a permit and putting it back are single steps
+    without a lock as long as no call waits. `busy` is True if a call waits, or if there are more
+    permits than the limit allows. `put_back` appends and then checks `busy`; a call that begins to
+    wait sets `busy` and then looks for a permit: so one of the two always sees the other's change.
     """
 
     def __init__(self, parameters: BulkheadParameters | None) -> None:
@@ -51,15 +51,15 @@ class PermitPool:
         self._returned: list[str] = []
         """The keys of permits that were put back but are not free yet."""
         self.put_back: Callable[[None], None] = self._free.append
-        """Put back a permit in one step. Call :meth:`settle` after it if `busy` is true."""
+        """Put back a permit in one step. Call :meth:`settle` after it if `busy` is True."""
         self.put_back_key: Callable[[str], None] = self._returned.append
-        """Put back the permit of a key in one step, as `put_back`."""
+        """Put back the permit of a key in one step; like `put_back`."""
         self._total = 0
         """Permits in existence, free or not."""
         self.busy = self._is_settling = self._is_due = False
         self._keys: defaultdict[str, int] = defaultdict(int)
         self._queue: list[Waiter] = []
-        """Waiting calls by rank: the highest priority first, then the order of arrival."""
+        """Waiting calls by rank: highest priority first, then order of arrival."""
         self._arrivals = 0
         self._rejected = 0
         self._controller: object = None
@@ -119,7 +119,7 @@ class PermitPool:
             return waiter.state
 
     def dequeue(self, waiter: Waiter) -> str:
-        """End the wait of `waiter` and return its state: "gone", unless it has changed already."""
+        """End the wait of `waiter`, and return its state: "gone" unless it was decided before."""
         with self._lock:
             if waiter.state == "waiting":
                 waiter.state = "gone"  # First, so that it is not admitted from here on.
@@ -134,7 +134,6 @@ class PermitPool:
             self.settle()
 
     def count_rejection(self) -> None:
-        """Count a call that got no permit."""
         with self._lock:
             self._rejected += 1
 
@@ -151,7 +150,7 @@ class PermitPool:
             self.settle()
 
     def resize(self, limit: int, controller: object) -> None:
-        """Change the limit, unless another controller is in charge by now."""
+        """Change the limit, unless another controller has replaced this one."""
         with self._lock:
             if controller is self._controller and limit != self._limit:
                 self._limit = limit
@@ -169,7 +168,7 @@ class PermitPool:
             )
 
     def after_fork(self) -> None:
-        """Drop the parent's threads in a child process: they wait here and may hold the lock."""
+        """Drop the parent's waiting calls in a child process, and replace the lock."""
         forks.keep_alive(self._lock)
         self._lock = threading.RLock()
         self._queue = []
@@ -195,7 +194,6 @@ class PermitPool:
                 self._is_settling = False
 
     def _collect(self) -> None:
-        """Free the permits that were put back with a key."""
         while self._returned:
             key = self._returned[0]
             del self._returned[0]
@@ -216,7 +214,7 @@ class PermitPool:
             self._total -= 1
 
     def _admit(self) -> None:
-        """Admit waiting calls in order, skipping those whose key is at its limit."""
+        """Admit waiting calls in order, skipping calls whose key is at its limit."""
         for waiter in self._queue.copy():
             if waiter.state == "waiting":
                 if not self._free:

@@ -1,6 +1,6 @@
-"""The headers of a call to another process: its remaining time, and the attempt of a retry.
+"""Headers that carry the remaining time and the retry attempt of a call to another process.
 
-Time is sent as a duration, never as a moment, since clocks differ.
+Time is sent as a duration, not as a timestamp, since clocks differ.
 """
 
 import math
@@ -31,10 +31,10 @@ Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 def outgoing(failure: BaseException | None = None) -> dict[str, str]:
     """Return the headers for a request made here.
 
-    `X-Request-Timeout-Ms` if its time is limited; `X-Retry-Attempt`, from 0, if it is repeated on
-    failure, or `X-Retry-Last-Attempt` on the last attempt. `failure` is the error that a failing
-    request raises: a retry that would not retry it does not count. None stands for an error that
-    every retry would retry.
+    `X-Request-Timeout-Ms` if the time is limited; `X-Retry-Attempt`, from 0, if the request is
+    repeated on failure, or `X-Retry-Last-Attempt` on the last attempt. `failure` is the error that
+    a failed request raises: retries that would not retry it are ignored. None stands for an error
+    that every retry would retry.
     """
     headers: dict[str, str] = {}
     left = time_limits.remaining_seconds()
@@ -52,11 +52,11 @@ def outgoing(failure: BaseException | None = None) -> dict[str, str]:
 class IncomingRequest:
     """The limits of an incoming request, as a context manager.
 
-    Code in the block has no more time than the caller waits, and leaves its failures to the caller
-    if that retries. Outer limits do not apply: a request has its own time, from the creation of
-    this object. For one request, which may enter it repeatedly, nested. `seconds` is the caller's
-    limit, None without one; `attempt` is the number of the caller's attempt, None if it does not
-    retry; `is_last`: no attempt follows.
+    Code in the block has no more time than the caller waits, and leaves its failures to a caller
+    that retries. Outer limits do not apply: the time of a request runs from the creation of this
+    object. The object is for one request, which may enter it repeatedly, nested. `seconds` is the
+    caller's limit, None without one; `attempt` is the number of the caller's attempt, None if the
+    caller does not retry; `is_last` is True if no attempt follows.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class IncomingRequest:
 
     @property
     def is_over(self) -> bool:
-        """True if there is no time left, so that the caller no longer waits."""
+        """True if no time is left: the caller no longer waits."""
         return self._clock() >= self._until
 
     def __enter__(self) -> "IncomingRequest":
@@ -101,8 +101,8 @@ def incoming(
 ) -> IncomingRequest:
     """Return the limits in the headers of an incoming request; ignore invalid headers.
 
-    Time may come as `X-Request-Timeout-Ms`, `grpc-timeout` or `x-envoy-expected-rq-timeout-ms`: the
-    shortest counts, whoever sent it. `X-Retry-Attempt` and `X-Retry-Last-Attempt` switch retries
+    The time is the shortest of `X-Request-Timeout-Ms`, `grpc-timeout` and
+    `x-envoy-expected-rq-timeout-ms`. `X-Retry-Attempt` and `X-Retry-Last-Attempt` switch retries
     off here, so they are accepted only with `trusts_attempt`, for a caller known to retry.
     """
     items = headers.items() if isinstance(headers, Mapping) else headers

@@ -1,8 +1,8 @@
-"""Time that calls wait in a queue of this process, which is not held against the callee.
+"""Time that calls wait in queues of this process, which breakers exclude from durations.
 
-A pattern that makes calls wait does so inside `with QueueWait():`. A breaker leaves that time out
-of a call's duration: with :func:`queued_seconds` if the call begins and ends in one context, and
-with a :class:`CallTimer` if it may not.
+A pattern that makes calls wait does so inside `with QueueWait():`. A breaker subtracts that time
+with :func:`queued_seconds` if a call begins and ends in one context, and with a :class:`CallTimer`
+otherwise.
 """
 
 import time
@@ -81,13 +81,12 @@ class CallTimer:
         return (self._paused_at if self._pauses else self._clock()) - self._began
 
     def pause(self) -> None:
-        """Pause until :meth:`resume` was called as often as this."""
+        """Pause until :meth:`resume` was called as often as this method."""
         if not self._pauses:
             self._paused_at = self._clock()
         self._pauses += 1
 
     def resume(self) -> None:
-        """End one pause."""
         self._pauses -= 1
         if not self._pauses:
             self._began += self._clock() - self._paused_at

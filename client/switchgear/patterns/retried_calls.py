@@ -1,8 +1,8 @@
-"""The retries that are active around a call, innermost first.
+"""The active retries around a call, innermost first, so that nested retries don't multiply.
 
-Nested retries would multiply: three layers of three attempts are 27 calls. So an inner retry checks
-the active outer ones for each failure, and leaves to them the failures that they would retry
-themselves. One of them may be in another process: see `propagation`.
+Three layers of three attempts would be 27 calls. Therefore an inner retry leaves a failure to an
+active outer retry that would retry it. The outer retry may be in another process: see
+`propagation`.
 """
 
 from collections import Counter
@@ -13,23 +13,23 @@ from contextvars import ContextVar
 class RetriedCall:
     """One logical call while it is retried.
 
-    `number` is 0 for the first attempt, None for a boundary that hides every outer retry; `owner`
+    `number` is 0 for the first attempt, None for a boundary that hides every outer retry. `owner`
     is the retry, None for a caller in another process, which is assumed to retry every failure.
     """
 
     is_over = False
-    """True after its end: it no longer applies to tasks that outlive it."""
+    """True after the end of the call: it no longer applies to tasks that outlive it."""
     is_last = False
     """True if no attempt follows this one."""
     repeats: bool | None = None
     """True if a request made here is repeated on failure; None to use :meth:`would_retry`."""
     outer: "RetriedCall | None" = None
     key: str | None = None
-    """Its idempotency key, once requested."""
+    """The idempotency key of the call, created on demand."""
     request_counts: "Counter[str] | None" = None
-    """Requests of this attempt, by digest."""
+    """Numbers of requests of this attempt, by digest."""
     request_numbers: "dict[str, list[int]] | None" = None
-    """For each digest the numbers that the retry around this one gave to its requests."""
+    """By digest, the numbers that the outer retry has given to these requests."""
 
     def __init__(self, number: int | None, owner: object = None) -> None:
         self.number = number
@@ -37,7 +37,7 @@ class RetriedCall:
 
     @property
     def label(self) -> str:
-        """Return the name in the note on an error that is left to this retry."""
+        """The name for notes on errors that are left to this retry."""
         return "the caller's retry"
 
     @property
@@ -55,14 +55,10 @@ class RetriedCall:
         return failure is None or self.would_retry(failure)
 
     def would_retry(self, error: BaseException) -> bool:
-        """Return True if it retries `error`, also on its last attempt.
-
-        The earlier attempts were its retries of such an error.
-        """
+        """Return True if `error` is of a kind that this call retries, also on its last attempt."""
         return True
 
     def would_retry_result(self, result: object) -> bool:
-        """Return True if it retries a call that returns `result`."""
         return True
 
 
@@ -70,13 +66,12 @@ _active: ContextVar[RetriedCall | None] = ContextVar("switchgear_attempts", defa
 
 
 def find_innermost() -> RetriedCall | None:
-    """Return the innermost call in this context that is not over; it may be a boundary."""
+    """Return the innermost unfinished call in this context, which may be a boundary."""
     found = _active.get()
     return found if found is None else _unfinished(found)
 
 
 def find_active() -> RetriedCall | None:
-    """Return the innermost active retry, None without one."""
     return next(iter_outward(_active.get()), None)
 
 

@@ -1,8 +1,8 @@
 """Retries with backoff, within a budget.
 
-An error that an active outer retry would retry is left to that one, see `retried_calls`. All
-retries of one dependency share a budget, and every retry is counted. A note on the last error says
-how often the call was tried.
+An error that an active outer retry would retry is left to the outer retry, see `retried_calls`. All
+retries of one dependency share a budget, and every retry is counted. A note on the last error names
+the number of attempts.
 """
 
 import random
@@ -38,7 +38,7 @@ _NO_RESULT = object()
 class Attempt:
     """One attempt of `for attempt in retry:`, entered with `with`.
 
-    `number` is from 1; `truncates` is True if the arguments must be truncated for this one. Set
+    `number` counts from 1; `truncates` is True if this attempt needs truncated arguments. Set
     `result` to let `retry_result` evaluate it.
     """
 
@@ -74,23 +74,23 @@ class Attempt:
 
 
 class Retry:
-    """A retry of calls that failed for a passing reason.
+    """A retry of calls that failed for a temporary reason.
 
     Use it as a decorator, or as `for attempt in retry:` with `with attempt:` inside, `async for` in
-    coroutines. `@Retry` without parentheses has all defaults and the function's name:
+    coroutines. `@Retry` without parentheses has all defaults and the function's name.
 
         @Retry("core->oracle", RetryParameters(attempts=3))
         async def ask(question: str) -> str: ...
 
     Without `retry_on` and `never`, the statuses and names in the parameters decide; `never` wins. A
-    group of errors is retried if each member is. A refusal, a cancellation and a catastrophic
-    failure are never retried, nor is an error that an outer retry would retry. `truncate` shortens
-    the arguments of a call that was too long, once. `budget` and `counters` are those of the
-    dependency; the default is a budget of its own, by the parameters. The last error is raised as
-    it is, with a note. No wait is longer than the deadline leaves; when a switch around the call is
-    engaged, or one of `sources` refuses, the wait ends and no other attempt is made. `sleep` is
-    called instead of waiting; in coroutines its result is awaited if it is awaitable. `rng` returns
-    numbers from 0 to 1 for the jitter. Raises :class:`TypeError` for an argument of the wrong type.
+    group of errors is retried if each member is. Refusals, cancellations, catastrophic failures and
+    errors that an outer retry would retry are never retried. `truncate` shortens the arguments of a
+    call that was too long, once. `budget` and `counters` are shared by the dependency; by default
+    the retry has its own budget, by the parameters. The last error is raised unchanged, with a
+    note. Waits end at the deadline. When a switch around the call is engaged, or one of `sources`
+    refuses, the wait ends and no other attempt is made. `sleep` is called instead of waiting; in
+    coroutines an awaitable result is awaited. `rng` returns numbers from 0 to 1 for the jitter.
+    Raise :class:`TypeError` for an argument of the wrong type.
     """
 
     @overload
@@ -137,7 +137,7 @@ class Retry:
         self.on_retry = on_retry
         self.clock, self.rng = clock, rng
         self.exhausted_noted_at: float | None = None
-        """Time of the last note that the budget is exhausted."""
+        """Time of the last journal event about the exhausted budget."""
         self._sleep = sleep
         self._owns_budget = budget is None
         self.budget: RetryBudget | None = budget or RetryBudget(
@@ -153,8 +153,8 @@ class Retry:
     def begin(self) -> RetryCallState | None:
         """Return the state of one call, for adapters.
 
-        None if it is made once only: by the parameters, or because it is part of a call that this
-        same retry repeats.
+        Return None if the call has a single attempt: by the parameters, or because it is part of a
+        call that this same retry repeats.
         """
         if self.parameters.attempts == 1:
             return None
@@ -185,7 +185,7 @@ class Retry:
         cancellation.check(self.sources, cause)
 
     def __call__(self, function: F) -> F:
-        """Return `function` with retries. Raises :class:`TypeError` for a generator function."""
+        """Return `function` with retries. Raise :class:`TypeError` for a generator function."""
         return wrap_by_kind(
             function, plain=self._plain, coroutine=self._coroutine, stream=None, what="a retry"
         )

@@ -1,6 +1,6 @@
-"""A budget of retries for all calls of one dependency: a share of the calls, and a few per second.
+"""A budget that limits the retries of a dependency to a share of its calls and a rate per second.
 
-Without one, three attempts each triple the load when everything fails, just when it should fall.
+Without a budget, three attempts each triple the load when everything fails.
 """
 
 import itertools
@@ -14,7 +14,7 @@ WINDOW_SECONDS = 10
 
 
 class RetryBudget:
-    """A budget over the last ten seconds: `rate` retries for each call, and `per_second` more.
+    """A budget over the last ten seconds: `rate` retries per call, plus `per_second` retries.
 
     Safe to use from any thread; may be shared among many retries.
     """
@@ -38,12 +38,11 @@ class RetryBudget:
         forks.register(self)
 
     def configure(self, rate: float, per_second: float) -> None:
-        """Apply these limits from now on."""
         self.rate = rate
         self.per_second = per_second
 
     def record_call(self, now: float | None = None) -> None:
-        """Record the start of a logical call; `now` is a current reading of `clock`, if at hand."""
+        """Record the start of a logical call. `now` is the time by `clock`, if already read."""
         second = int(self.clock() if now is None else now)
         if second != self._second:
             self._start_second(second)
@@ -66,10 +65,7 @@ class RetryBudget:
         return spent + 1 <= earned + 1e-9 * max(earned, 1.0)
 
     def _calls(self, second: int) -> int:
-        """Return the calls of the last ten seconds.
-
-        Reading increments the iterator, which is subtracted again.
-        """
+        """Return the number of calls in the last ten seconds."""
         reads, self._reads = self._reads, self._reads + 1
         total = self._count() - reads
         first = min(
@@ -79,7 +75,7 @@ class RetryBudget:
         return total - first
 
     def _start_second(self, second: int) -> None:
-        """Note the number of calls before `second`, and drop seconds outside the window."""
+        """Store the number of calls before `second`, and drop seconds outside the window."""
         with self._lock:
             if second == self._second:
                 return
@@ -91,12 +87,11 @@ class RetryBudget:
                     del counts[old]
 
     def after_fork(self) -> None:
-        """Reset the budget in a child process."""
         self._lock = threading.RLock()
         # Atomic, so counting takes no lock.
         self._count = itertools.count().__next__
         self._reads = 0
         self._second = None
         self._calls_before = {}
-        """How many calls there had been when a second began."""
+        """Number of calls before each second began."""
         self._retries: dict[int, int] = {}

@@ -25,10 +25,10 @@ RETRY_AFTER_JITTER = 0.1
 
 
 def is_final(error: BaseException) -> bool:
-    """Return True if `error` is never retried, whatever the settings say.
+    """Return True if `error` is never retried, whatever the settings.
 
-    Such are refusals, cancellations and catastrophic failures; a group if all members are refusals,
-    or any is one of the others.
+    These are refusals, cancellations and catastrophic failures. A group is final if all members are
+    refusals, or any member is a cancellation or catastrophic.
     """
     return _is_cancelled(error) or refusal_in(error) is not None or is_catastrophic(error)
 
@@ -41,7 +41,7 @@ def _is_cancelled(error: BaseException) -> bool:
 
 
 def evaluate_predicate(predicate: Callable[[Any], bool], result: object) -> bool:
-    """Return the result of `predicate`; False, and a warning, if it raises."""
+    """Return the result of `predicate`; return False and log a warning if it raises."""
     try:
         return bool(predicate(result))
     except Exception:  # The caller must get the outcome of the call, not this error.
@@ -55,7 +55,7 @@ def matches_kinds(
     labels: frozenset[str | int],
     named: tuple[str | int, ...],
 ) -> bool:
-    """Return True if `error` is of one of `kinds`: exception types, or a predicate.
+    """Return True if `error` matches `kinds`: exception classes, or a predicate.
 
     If `kinds` is None, return True if one of the error's `labels` is among `named`.
     """
@@ -81,7 +81,7 @@ def iter_members(outcome: object) -> Iterator[object]:
 
 
 def retry_after_seconds(outcome: object) -> float | None:
-    """Return the seconds that `Retry-After` asks for, the longest of a group; None without one."""
+    """Return the seconds in `Retry-After`, the longest of a group; None without one."""
     found = []
     for each in iter_members(outcome):
         text = retry_after_header(each)
@@ -114,7 +114,7 @@ def backoff_seconds(retries: int, parameters: RetryParameters, rng: Callable[[],
 
 
 def parse_retry_after(text: str | None, now: float) -> float | None:
-    """Return the seconds that a `Retry-After` asks for, None if it can't be parsed.
+    """Return the seconds of a `Retry-After` header, None if it can't be parsed.
 
     `now` is UNIX seconds by the sender's clock.
     """
@@ -127,13 +127,13 @@ def parse_retry_after(text: str | None, now: float) -> float | None:
 def jitter_retry_after(
     requested: float, parameters: RetryParameters, rng: Callable[[], float]
 ) -> float:
-    """Return slightly more than `requested`, never less: all clients were given the same time."""
+    """Return slightly more than `requested`, never less: all clients received the same time."""
     least = min(parameters.base_seconds, parameters.cap_seconds)
     return requested + rng() * max(requested * RETRY_AFTER_JITTER, least)
 
 
 def set_note(error: BaseException, note: str) -> None:
-    """Add `note`, replacing our previous one: an error object may be raised repeatedly."""
+    """Add `note` to `error`, replacing our previous note: an error may be raised repeatedly."""
     notes = getattr(error, "__notes__", None)
     if isinstance(notes, list):
         notes[:] = [

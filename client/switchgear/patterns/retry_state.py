@@ -1,7 +1,4 @@
-"""The decision after each attempt of a retried call.
-
-Sync and async code share it, since it never waits itself.
-"""
+"""The decision after each attempt of a retried call, shared by sync and async code."""
 
 import contextlib
 from collections.abc import Callable
@@ -35,10 +32,10 @@ BUDGET_NOTE_INTERVAL_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class RetryState:
-    """The argument of a hook before the pause.
+    """The argument of an `on_retry` hook, which runs before the pause.
 
     Attempt `attempt` (from 1) of `name` failed with `error`, or returned `result`,
-    `elapsed_seconds` after the first one began; the next one begins in `wait_seconds`.
+    `elapsed_seconds` after the first attempt began; the next one begins in `wait_seconds`.
     """
 
     name: str
@@ -76,7 +73,7 @@ class RetryCallState(retried_calls.RetriedCall):
     """The attempts of one call. `truncates` is True if the next one needs truncated arguments.
 
     Call :meth:`enter`, then one of the `after_…` methods after each attempt: they return the
-    seconds to wait before the next one, or None if that was the last or an outer retry takes over.
+    seconds to wait before the next attempt, or None if there is none or an outer retry takes over.
     At the end, call :meth:`leave`.
     """
 
@@ -101,7 +98,7 @@ class RetryCallState(retried_calls.RetriedCall):
 
     @property
     def attempt_number(self) -> int:
-        """Return the number of the current attempt, from 1."""
+        """The number of the current attempt, from 1."""
         return self.number + 1
 
     @property
@@ -115,7 +112,7 @@ class RetryCallState(retried_calls.RetriedCall):
         retried_calls.end(self)
 
     def after_error(self, error: BaseException) -> float | None:
-        """Handle an attempt that raised `error`. If this returns None, raise it."""
+        """Handle an attempt that raised `error`. If this returns None, raise the error."""
         if is_final(error):
             return None
         if not self._should_retry(error):
@@ -127,7 +124,7 @@ class RetryCallState(retried_calls.RetriedCall):
         return self._schedule(error, error, None)
 
     def after_result(self, result: object) -> float | None:
-        """Handle an attempt that returned `result`. If this returns None, return it."""
+        """Handle an attempt that returned `result`. If this returns None, return the result."""
         predicate = self.settings.retry_result
         self.truncates = False
         if predicate is None or not evaluate_predicate(predicate, result):
@@ -139,7 +136,7 @@ class RetryCallState(retried_calls.RetriedCall):
     def after_response(self, response: object) -> float | None:
         """Like :meth:`after_result`, for an HTTP response.
 
-        Without a `retry_result`, its status decides. An outer retry is also checked for the error
+        Without a `retry_result`, the status decides. An outer retry is also checked for the error
         that `raise_for_status` would raise.
         """
         self.truncates = False
@@ -183,10 +180,10 @@ class RetryCallState(retried_calls.RetriedCall):
         return not is_too_long and self._can_retry()
 
     def _can_retry(self) -> bool:
-        """Return False if it never retries.
+        """Return True if the settings allow any retry.
 
-        A budget that is spent for now does not matter here: inner layers must not add retries of
-        their own then.
+        A budget that is spent for now does not matter: inner layers must not add retries of their
+        own then.
         """
         budget = self.settings.budget
         is_allowed = budget is None or budget.rate > 0 or budget.per_second > 0

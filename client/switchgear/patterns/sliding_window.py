@@ -10,7 +10,7 @@ from switchgear.patterns.parameters import BreakerParameters
 
 
 class CallCounts(NamedTuple):
-    """Numbers of `calls`, of failed and of slow ones; a call may be both."""
+    """Numbers of calls, of failed calls and of slow calls; a call may be both failed and slow."""
 
     calls: int = 0
     failures: int = 0
@@ -32,15 +32,13 @@ class SlidingWindow(Protocol):
     """
 
     is_time_based: bool
-    """True if time alone changes the tally.
-
-    Then :meth:`tally` must be called at `ends` or later, before the next success is counted.
-    """
+    """True if time alone changes the tally. Then :meth:`tally` must be called at `ends` or later,
+    before the next success is counted."""
     ends: float
     succeed: Callable[[], int]
 
     def add(self, failed: bool, slow: bool) -> None:
-        """Record a call that failed, or was slow, or both."""
+        """Record a call that failed, was slow, or both."""
         ...
 
     def tally(self) -> CallCounts: ...
@@ -56,8 +54,8 @@ def make_window(parameters: BreakerParameters, clock: Callable[[], float]) -> Sl
 class CountBasedWindow:
     """A window of the last `size` calls.
 
-    Successes are only counted; for the other calls their numbers in the sequence are kept. So a
-    success costs next to nothing, whatever the size.
+    Successes are only counted; failed and slow calls are stored by their number in the sequence. So
+    a success costs the same for every size.
     """
 
     is_time_based = False
@@ -85,10 +83,7 @@ class CountBasedWindow:
         return CallCounts(min(calls, self._size), len(self._failed), len(self._slow))
 
     def _calls(self) -> int:
-        """Return the number of all calls so far.
-
-        Reading increments the iterator, which is subtracted again.
-        """
+        """Return the number of all calls so far."""
         reads, self._reads = self._reads, self._reads + 1
         return self.succeed() - reads + self._others
 
@@ -102,8 +97,8 @@ class CountBasedWindow:
 class TimeBasedWindow:
     """A window of the calls of the last `seconds`, in buckets of one second.
 
-    Successes are only counted here, too. They are added to a bucket at the next look, at the latest
-    when that bucket's second has ended.
+    Successes are only counted, and added to a bucket by the next tally, which is due when the
+    bucket's second has ended.
     """
 
     is_time_based = True

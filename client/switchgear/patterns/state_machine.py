@@ -1,7 +1,7 @@
-"""The state machine of a breaker: CLOSED, OPEN, HALF_OPEN, and the modes that overrule them.
+"""The state machine of a breaker: CLOSED, OPEN, HALF_OPEN, and the modes that override them.
 
-It takes no locks and notifies nobody: callers hold the breaker's lock, and report the `events` once
-it is released.
+It takes no lock and notifies no listener: callers hold the breaker's lock, and report the `events`
+after its release.
 """
 
 from collections import deque
@@ -53,7 +53,7 @@ class BreakerStateMachine:
         self.generation = self._new_generation(initial_state(mode), clock())
 
     def admit(self) -> tuple[CallPermit | None, float | None]:
-        """Return a permit; or None, and the seconds until there may be one (see `CircuitOpen`)."""
+        """Return a permit; or None and the seconds until one may be free (see `CircuitOpen`)."""
         if self.generation.state == "closed":
             return self.generation.permit, None
         if self.mode == "forced_open":
@@ -91,7 +91,7 @@ class BreakerStateMachine:
         self._evaluate(permit)
 
     def evaluate_success(self, permit: CallPermit) -> None:
-        """Evaluate the window after a success of a closed generation, if that is needed."""
+        """Evaluate the window after a success of a closed generation, if needed."""
         permit.generation.consecutive_failures = 0
         self._evaluate(permit)
 
@@ -114,7 +114,7 @@ class BreakerStateMachine:
     def force(self, mode: Mode) -> bool:
         """Override the state by `mode`, with an empty window.
 
-        Return False if that is the mode already, which changes nothing.
+        Return False if that is the current mode, which changes nothing.
         """
         if mode == self.mode:
             return False
@@ -123,7 +123,7 @@ class BreakerStateMachine:
         return True
 
     def reset(self) -> bool:
-        """Go to CLOSED, with an empty window, and end the mode. Return True if there was one."""
+        """Close with an empty window, and end the mode. Return True if there was a mode."""
         was_forced = self.mode != "normal"
         self._restart("normal", "reset")
         return was_forced
@@ -141,7 +141,6 @@ class BreakerStateMachine:
             self._evaluate_probes()
 
     def status(self) -> BreakerStatus:
-        """Return the state, the mode and the rates."""
         if self.generation.state == "half_open":
             self._expire(self._clock())
         generation, parameters = self.generation, self.parameters
@@ -174,7 +173,7 @@ class BreakerStateMachine:
         self._evaluate_probes()
 
     def _evaluate(self, permit: CallPermit) -> None:
-        """Open the breaker if the window calls for it, after an outcome in a closed generation."""
+        """Open the breaker if the window demands it, after an outcome in a closed generation."""
         generation, parameters = self.generation, self.parameters
         if permit.generation is not generation:
             return
@@ -235,7 +234,7 @@ class BreakerStateMachine:
         return self.generation
 
     def _expire(self, now: float) -> None:
-        """Go back to OPEN if a probe has been in flight for too long.
+        """Reopen if a probe has been in flight for too long.
 
         The open time is the same as before, from the moment that the probe exceeded its limit.
         """

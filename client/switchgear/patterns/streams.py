@@ -35,7 +35,7 @@ class PrefetchedStream(Iterator[Any]):
         self._end: StopIteration | None = None
 
     def open(self) -> Self:
-        """Make the call, and take the first item. Raises whatever the call raises until then."""
+        """Make the call, and fetch the first item. Raise any error of the call until then."""
         with self._step_context:
             self._items = _items(self._call())
             try:
@@ -71,7 +71,10 @@ class PrefetchedStream(Iterator[Any]):
 
 
 class AsyncPrefetchedStream(AsyncIterator[Any]):
-    """The same in coroutines: the call may return an awaitable of a sync or async iterable."""
+    """Like :class:`PrefetchedStream`, in coroutines.
+
+    The call may return a sync or async iterable, or an awaitable of one.
+    """
 
     def __init__(self, call: Callable[[], Any], step_context: StepContext | None = None) -> None:
         self._call = call
@@ -81,7 +84,7 @@ class AsyncPrefetchedStream(AsyncIterator[Any]):
         self._is_ended = False
 
     async def open(self) -> Self:
-        """Make the call, and take the first item. Raises whatever the call raises until then."""
+        """Make the call, and fetch the first item. Raise any error of the call until then."""
         with self._step_context:
             given = self._call()
             if isawaitable(given):

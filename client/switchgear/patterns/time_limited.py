@@ -1,4 +1,4 @@
-"""The common parts of timeouts and deadlines: decorators and context managers of a time limit."""
+"""The common base of timeouts and deadlines: decorators and context managers of a time limit."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class TimeLimited(ABC):
-    """A time limit around functions and blocks. Coroutines are cancelled if it `_cuts`."""
+    """A time limit around functions and blocks. Coroutines are cancelled if `cuts` is True."""
 
     _what: ClassVar[str]
     _converts_timeouts: ClassVar[bool] = False
@@ -39,15 +39,15 @@ class TimeLimited(ABC):
     def configure(self, seconds: float | None) -> None:
         """Limit calls to `seconds` from now on.
 
-        Raises :class:`ValueError` or :class:`TypeError` for an invalid number.
+        Raise :class:`ValueError` or :class:`TypeError` for an invalid number.
         """
         self.seconds = validate_seconds(seconds)
 
     def __call__(self, function: F) -> F:
         """Return `function`, limited.
 
-        A generator is limited from its first step to its end, including the time of its consumer;
-        a step is cut off at the limit, and one that would begin after it raises `NoTimeLeft`.
+        A generator is limited from its first step to its end, including the time of its consumer. A
+        step is cut off at the limit; a step that would begin after it raises `NoTimeLeft`.
         """
         return wrap_by_kind(
             function,

@@ -1,4 +1,4 @@
-"""The time left for everything that runs in a context, and its cancellation when that is used up.
+"""Time limits in the current context, and the cancellation of code that exceeds them.
 
 The end time is passed along in a context variable: into calls, into tasks begun inside, and over
 the wire by `propagation`. An inner limit never ends later than the outer one.
@@ -24,22 +24,22 @@ FOREVER = math.inf
 class TimeLimit:
     """A limit in force in a context, until `until` on `clock`.
 
-    One is created for every call, so rare attributes are left to the class; nor does it refer to
+    Every call creates one, so rare attributes are stored on the class, and no limit refers to
     itself, which would leave it to the garbage collector.
     """
 
     is_over = False
-    """True after its end: a task that outlives it is no longer bound by it."""
+    """True after its end: the limit no longer applies to tasks that outlive it."""
     retries = 0
-    """Retries made inside."""
+    """Number of retries made inside."""
     cancel_scope: TaskCancelScope | TrioCancelScope | None = None
     alarm: Alarm | None = None
     """An alarm that cancels when a fake clock is advanced past the limit."""
     inherited_from: "TimeLimit | None" = None
-    """The outer limit that ends no later, and that it takes its end from."""
+    """The outer limit that ends first and so sets the end of this limit."""
     outer: "TimeLimit | None" = None
     previous: "TimeLimit | None" = None
-    """The limit in force where it began: `outer`, unless that is left aside."""
+    """The limit in force where this one began: `outer`, unless outer limits are left aside."""
 
     def __init__(self, owner: object, seconds: float, until: float, clock: Clock) -> None:
         self.owner = owner
@@ -49,7 +49,7 @@ class TimeLimit:
 
     @property
     def source(self) -> "TimeLimit":
-        """Return the limit that it takes its end from, perhaps itself."""
+        """The limit that set the end of this one, perhaps this limit itself."""
         return self.inherited_from or self
 
     def exceeded(self, kind: type[DeadlineExceeded] = DeadlineExceeded) -> DeadlineExceeded:
@@ -80,9 +80,9 @@ def _innermost() -> TimeLimit | None:
 
 
 def begin(owner: object, seconds: float | None, clock: Clock) -> TimeLimit | None:
-    """Limit this context to `seconds`, or to what an outer limit leaves; return None if unlimited.
+    """Limit this context to `seconds`, or to the time of an outer limit; return None if unlimited.
 
-    Raises :class:`NoTimeLeft` if no time is left.
+    Raise :class:`NoTimeLeft` if no time is left.
     """
     previous = _limit.get()
     if previous is None:
@@ -125,7 +125,7 @@ def _begin_inside(
 
 
 def begin_detached(owner: object, seconds: float, until: float, clock: Clock) -> TimeLimit:
-    """Limit this context until `until`, perhaps :data:`math.inf`, leaving outer limits aside."""
+    """Limit this context until `until`, perhaps :data:`math.inf`, ignoring outer limits."""
     limit = TimeLimit(owner, seconds, until, clock)
     limit.previous = _innermost()
     _limit.set(limit)
@@ -135,7 +135,7 @@ def begin_detached(owner: object, seconds: float, until: float, clock: Clock) ->
 def arm_cancellation(limit: TimeLimit) -> None:
     """Cancel the running task of asyncio or trio when `limit` is over.
 
-    Does nothing more if the limit that it takes its end from cancels the same task.
+    Do nothing if the outer limit that sets the end already cancels the same task.
     """
     loaded = sys.modules.get("asyncio")
     try:
@@ -180,9 +180,9 @@ def _set_alarm(limit: TimeLimit, cancel_scope: TaskCancelScope | TrioCancelScope
 class StreamTimeLimit:
     """The limit of one stream, from its first step to its end.
 
-    It is in force during each step, which ends with a call of `leave` with the limit and the error
-    of the step, and not between them. With `cuts`, a step that is not done in time is cancelled; no
-    step begins later, which raises :class:`NoTimeLeft`.
+    The limit is in force during each step, not between steps. Each step ends with a call of `leave`
+    with the limit and the error of the step. With `cuts`, a step that exceeds the limit is
+    cancelled. A step that would begin later raises :class:`NoTimeLeft`.
     """
 
     def __init__(
@@ -244,10 +244,7 @@ def end(limit: TimeLimit) -> None:
 
 
 def end_here(limit: TimeLimit) -> None:
-    """Like :func:`end`, for plain functions.
-
-    They end in the context in which they began, and are never cancelled.
-    """
+    """Like :func:`end`, for plain functions, which are never cancelled and end where they began."""
     limit.is_over = True
     _limit.set(limit.previous)
 
@@ -271,8 +268,8 @@ def count_retry() -> None:
 def validate_seconds(seconds: float | None) -> float | None:
     """Return `seconds` unchanged.
 
-    Raises :class:`TypeError` for a value that is no number, and :class:`ValueError` for one that is
-    not above 0 or too large.
+    Raise :class:`TypeError` for a value that is not a number, and :class:`ValueError` for one that
+    is not above 0 or too large.
     """
     if seconds is None:
         return None

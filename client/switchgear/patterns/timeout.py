@@ -1,4 +1,4 @@
-"""The time limit of one attempt."""
+"""A time limit of one attempt."""
 
 import time
 
@@ -10,20 +10,21 @@ __all__ = ["CallTimeout", "Timeout"]
 
 
 class Timeout(TimeLimited):
-    """A timeout: limits one call to `seconds`, and to what an outer limit leaves.
+    """A timeout: limits one call to `seconds`, and to the time that an outer limit leaves.
 
-    Without `seconds` only the outer limit counts.
+    Without `seconds` only the outer limit applies.
 
         @Timeout(3)
         async def ask(question: str) -> str: ...
 
     A coroutine is cut off with :class:`CallTimeout`, or `DeadlineExceeded` if an outer deadline was
-    shorter. A plain function can't be interrupted: it is not begun when no time is left, its code
-    may check `deadline.remaining_seconds()`, and a late result is returned as it is. Put it
-    innermost in a stack, so that outer patterns see an error of the call, and no cancellation.
+    shorter. A plain function can't be interrupted: it does not begin when no time is left, its code
+    may check `deadline.remaining_seconds()`, and a late result is returned unchanged. Put the
+    timeout innermost in a stack, so that outer patterns see an error of the call, and no
+    cancellation.
 
-    Decorate a generator, and never leave `with timeout:` open over a `yield` in it: between two
-    steps the consumer runs in that block, and would be limited and cancelled.
+    Decorate a generator instead of using `with timeout:` over a `yield` in it: between two steps
+    the consumer runs in that block, and would be limited and cancelled.
     """
 
     _what = "a timeout"

@@ -19,7 +19,7 @@ class CallTimeout(TimeoutError):
 class DeadlineExceeded(TimeoutError):
     """Raised if everything inside a deadline is not done within `seconds`.
 
-    `attempts` counts the attempts made meanwhile; `caused_by_retrying` is True if the first attempt
+    `attempts` is the number of attempts made; `caused_by_retrying` is True if the first attempt
     failed in time, and only the later ones did not fit.
     """
 
@@ -38,7 +38,7 @@ class DeadlineExceeded(TimeoutError):
 
 
 class NoTimeLeft(DeadlineExceeded, Refused):
-    """A call that was not begun, because no time was left.
+    """Raised instead of beginning a call for which no time is left.
 
-    It is no failure of the callee, and is never retried.
+    It does not count as a failure of the callee, and is never retried.
     """

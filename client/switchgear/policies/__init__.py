@@ -1,1 +1,1 @@
-"""All patterns of one dependency, by what the console says."""
+"""All patterns of one dependency, as configured by the console and the code."""

@@ -59,7 +59,7 @@ def _is_function(value: object) -> bool:
 
 
 def _is_judge(value: object) -> bool:
-    """Return True for a predicate, which a class is not: its instances are nearly always truthy."""
+    """Return True for a predicate. A class is none: its instances are nearly always truthy."""
     return _is_function(value) and not isinstance(value, type)
 
 
@@ -128,7 +128,8 @@ RULES: Mapping[str, ArgumentRule] = {
     "is_idempotent": ArgumentRule(_is_a(bool), "True or False"),
     "budget": ArgumentRule(_is_a(SpendParameters), "SpendParameters(...)"),
 }
-"""Rules by argument; `parameters` is the breaker's. A value of None means that it is not given."""
+"""Rules by argument; `parameters` is the breaker's. None as a value means that the argument is not
+given."""
 
 
 def check_policy(name: object, arguments: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The arguments of policies, breakers, bulkheads and guards."""
+"""The keyword arguments of policies, breakers, bulkheads and guards."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, cast
@@ -21,8 +21,8 @@ Errors = tuple[type[BaseException], ...]
 class BreakerArguments(TypedDict, total=False):
     """The arguments of a breaker. `parameters` apply while the console has none.
 
-    `ignore` are exceptions that do not count. `is_failure` judges every other exception (default:
-    all but client errors of HTTP), `is_failed_result` returned values.
+    `ignore` are exceptions that do not count. `is_failure` classifies every other exception
+    (default: all but HTTP client errors are failures), `is_failed_result` returned values.
     """
 
     parameters: BreakerParameters | None
@@ -32,7 +32,7 @@ class BreakerArguments(TypedDict, total=False):
 
 
 class BulkheadArguments(TypedDict, total=False):
-    """The arguments of a bulkhead: parameters or a tier, which apply while the console has none."""
+    """The argument of a bulkhead, which applies while the console has no parameters."""
 
     parameters: BulkheadParameters | Tier | None
 

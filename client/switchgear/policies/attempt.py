@@ -1,7 +1,6 @@
 """One attempt of `for attempt in policy:`."""
 
 from contextlib import AsyncExitStack, ExitStack
-from types import TracebackType
 from typing import Any, Self
 
 from switchgear.patterns.retry import Attempt
@@ -17,7 +16,7 @@ from switchgear.policies.layers import AdmissionArguments, Layers
 class PolicyAttempt:
     """One attempt of a policy, entered once with `with` or `async with`.
 
-    `number` counts from 1. Set `result` to let `retry_result` judge it.
+    `number` counts from 1. Set `result` to let `retry_result` evaluate it.
     """
 
     def __init__(
@@ -46,12 +45,7 @@ class PolicyAttempt:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> bool:
         assert isinstance(self._entered, ExitStack)  # noqa: S101 - for the type.
         try:
             self._entered.__exit__(kind, error, traceback)
@@ -71,12 +65,7 @@ class PolicyAttempt:
             raise
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
+    async def __aexit__(self, kind: Any, error: BaseException | None, traceback: Any) -> bool:
         assert isinstance(self._entered, AsyncExitStack)  # noqa: S101 - for the type.
         try:
             await self._entered.__aexit__(kind, error, traceback)
@@ -104,7 +93,7 @@ class PolicyAttempt:
         return is_caught
 
     def _end_refused(self, error: BaseException) -> None:
-        """End a call that was refused before it began: it is not retried."""
+        """End a call that was refused before it began; it is not retried."""
         if self._attempt is not None:
             self._attempt.__exit__(type(error), error, None)
         self._outer.close()

@@ -38,8 +38,9 @@ class Dependency:
     """The shared state of all policies of one name. Thread-safe; `clock` is monotonic.
 
     The console's configuration is applied in place by :meth:`apply_config`: an open breaker stays
-    open. One thread at a time applies it, and also what other threads set meanwhile. No lock is
-    held while the breaker changes, since its listeners may ask for another policy.
+    open. One thread at a time applies configurations, including those that other threads set
+    meanwhile. No lock is held while the breaker changes, since its listeners may request another
+    policy.
     """
 
     def __init__(
@@ -55,7 +56,6 @@ class Dependency:
         """The configuration in force, a new object after each change: policies compare identity."""
         self.counters = Counters()
         self.budget = RetryBudget(clock=clock)
-        """The budget of all retries of this name."""
         self._clock = clock
         self._lock = threading.RLock()
         self._breaker: Breaker | None = None
@@ -72,9 +72,9 @@ class Dependency:
         self._applied_override: ForcedMode | None = None
         self._warned: set[str] = set()
         self.transitions: deque[StateTransition] = deque(maxlen=MAX_TRANSITIONS)
-        """The latest of its breaker that nobody has taken away, by number."""
+        """The latest transitions of the breaker that have not been reported, by number."""
         self.on_transition: Callable[[], object] | None = None
-        """Is called after each of them, in the thread in which it happened."""
+        """Called after each transition, in the thread in which it happened."""
         forks.register(self)
 
     @property
@@ -116,7 +116,7 @@ class Dependency:
         return breaker
 
     def get_bulkhead(self, parameters: BulkheadParameters | Tier | None = None) -> Bulkhead:
-        """Return the bulkhead, which admits every call while nobody has given parameters.
+        """Return the bulkhead, which admits every call until parameters are given.
 
         Raise :class:`ValueError` for an unknown tier.
         """
@@ -174,7 +174,7 @@ class Dependency:
         return spend
 
     def apply_config(self, said: DependencyConfig, now: float) -> None:
-        """Apply the console's configuration; `now` is UNIX seconds by its clock.
+        """Apply the console's configuration; `now` is UNIX seconds by the console's clock.
 
         It is in force on return, unless another thread is applying one: see `is_applied`.
         """
@@ -222,7 +222,7 @@ class Dependency:
 
     @property
     def ends_at(self) -> float | None:
-        """The time when its override ends, or has ended; None without one."""
+        """The end time of the override, also of one that has ended; None without one."""
         override = self._target_config.override
         return None if override is None or override.mode == RESET else override.ends_at
 
@@ -248,10 +248,7 @@ class Dependency:
             return True
 
     def _apply_target(self) -> None:
-        """Apply the target, in one thread at a time.
-
-        `config` is set last, since policies compare it.
-        """
+        """Apply the target, in one thread at a time; `config` last, since policies compare it."""
         with self._lock:
             said, now = self._target_config, self._now
             breaker, bulkhead = self._breaker, self._bulkhead
@@ -275,7 +272,7 @@ class Dependency:
             self._apply_override(breaker, said.override, now)
 
     def _apply_override(self, breaker: Breaker, override: ForcedMode | None, now: float) -> None:
-        """Bring the breaker into the mode of the override, once for each, as long as it lasts."""
+        """Bring the breaker into the mode of the override, once for each override."""
         if override is not None and override.mode != RESET and override.ends_at <= now:
             override = None
         mode = None if override is None or override.mode == RESET else override.mode

@@ -1,4 +1,4 @@
-"""Reads the console's configuration of dependencies into parameters. Pure.
+"""Parses the console's configuration of dependencies into parameters. Pure.
 
 An invalid section keeps its previous value; the valid ones apply.
 """
@@ -75,7 +75,7 @@ class ConfigDocument:
     """A parsed document.
 
     `problems` name the sections that kept their previous value, and the reasons. `service` is the
-    caller, if the document names it.
+    calling service, if the document names it.
     """
 
     version: int
@@ -101,7 +101,7 @@ def _is_forced(said: DependencyConfig, now: float) -> bool:
 
 
 class InvalidDocument(ValueError):
-    """The document is invalid; the message says why and quotes nothing of it."""
+    """Raised for an invalid document; the message gives the reason without quoting the document."""
 
 
 def read(body: bytes, before: Mapping[str, DependencyConfig]) -> ConfigDocument:
@@ -130,7 +130,7 @@ def read(body: bytes, before: Mapping[str, DependencyConfig]) -> ConfigDocument:
 
 @functools.lru_cache(maxsize=1000)
 def path_pattern(pattern: str) -> re.Pattern[str]:
-    """Return the compiled path pattern.
+    """Return the compiled path pattern, which matches in linear time.
 
     `*` matches any part between slashes, `**` any rest; `/a/**` matches `/a`, too.
     """
@@ -150,7 +150,6 @@ def path_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def _segment_pattern(piece: str, *, is_last: bool = False) -> str:
-    """Return the expression of a part without `**`. It matches in linear time, too."""
     found, *literals = map(re.escape, piece.split("*"))
     for place, literal in enumerate(literals, 1):
         ends = is_last and place == len(literals)
@@ -249,7 +248,7 @@ def _read_error_labels(given: Any) -> tuple[str | int, ...]:
 
 
 def _read_bulkhead(given: Any) -> BulkheadParameters | None:
-    """Read a bulkhead; fields that are missing come from its tier."""
+    """Read a bulkhead; missing fields come from its tier."""
     if given is None:
         return None
     tier = given.get("tier")

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack
 from types import TracebackType
 from typing import Any, TypeVar
 
-from switchgear.cancellation import Scope, TaskCancellation, leave
+from switchgear.cancellation import SourceScope, TaskCancellation, leave
 from switchgear.guards import Guard
 from switchgear.patterns import entered_contexts
 from switchgear.patterns.deadline import Deadline
@@ -31,7 +31,7 @@ class EnteredBlocks:
         self._push(enter_all(steps))
 
     def leave(self, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """Leave the block entered last in this context, else one entered elsewhere."""
+        """Leave the block entered last in this context, else a block entered in another context."""
         stack, is_own = self._pop(ExitStack)
         if stack is not None:
             stack.__exit__(*_exit_arguments(error, is_own), traceback)
@@ -50,10 +50,10 @@ class EnteredBlocks:
         entered_contexts.push_entry(self, stack, None)
 
     def _pop(self, kind: type[Stack]) -> tuple[Stack | None, bool]:
-        """Return a block to leave, and True if it surely is the one that ends.
+        """Return a block to leave, and True if it is certainly the block that ends.
 
-        If it may be another's, as many blocks are left in the end as were entered: the other one
-        then takes this one's.
+        If not, it may be the block of another context, which then leaves this one's: in the end as
+        many blocks are left as were entered.
         """
         while (found := entered_contexts.pop_entry(self)) is not None:
             if isinstance(found[0], kind) and self._claim(found[0]):
@@ -68,7 +68,7 @@ class EnteredBlocks:
 
 
 class LimitedBlock:
-    """A time limit around one block. If left in another context, it only ends."""
+    """A time limit around one block. If left in another context, the limit only ends."""
 
     def __init__(self, limiting: Timeout | Deadline) -> None:
         self._limiting = limiting
@@ -79,12 +79,7 @@ class LimitedBlock:
         self._limiting.__enter__()
         self._remember_limit(before)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         limit = self._limit
         if limit is None:
             return
@@ -98,13 +93,8 @@ class LimitedBlock:
         await self._limiting.__aenter__()
         self._remember_limit(before)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.__exit__(kind, error, traceback)
+    async def __aexit__(self, *raised: Any) -> None:
+        self.__exit__(*raised)
 
     def _remember_limit(self, before: TimeLimit | None) -> None:
         limit = find_limit(self._limiting)
@@ -116,17 +106,12 @@ class GuardedBlock:
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
-        self._scope: Scope | None = None
+        self._scope: SourceScope | None = None
 
     def __enter__(self) -> None:
         self._scope = self._guard._enter(cancels=False)[1]
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if self._scope is not None:
             leave(self._scope)
             if self._scope.cancellation is not None:
@@ -135,13 +120,8 @@ class GuardedBlock:
     async def __aenter__(self) -> None:
         self._scope = self._guard._enter(cancels=self._guard.on_engage == "cancel")[1]
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.__exit__(kind, error, traceback)
+    async def __aexit__(self, *raised: Any) -> None:
+        self.__exit__(*raised)
 
 
 class CancellingBlock:
@@ -159,18 +139,12 @@ class CancellingBlock:
         if self._guard.on_engage == "cancel" and scope is not None:
             self._cancellation = TaskCancellation(scope.source)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if self._cancellation is not None:
             self._cancellation.end(error)
 
 
 def block_managers(layers: Layers, sought: AdmissionArguments) -> Iterator[Any]:
-    """Yield the managers of a block, outermost first."""
     yield from _outer_managers(layers)
     yield from attempt_managers(layers, sought)
 
@@ -227,7 +201,8 @@ def _exit_arguments(
 ) -> tuple[type[BaseException] | None, BaseException | None]:
     """Return the exception type and value to leave a block with.
 
-    A block that may be another's gets a `GeneratorExit`, which says nothing about the call.
+    A block that may belong to another context gets a `GeneratorExit`, which does not count as an
+    outcome.
     """
     if not is_own:
         error = GeneratorExit()

@@ -14,9 +14,9 @@ MODE_NONE = "none"
 class FallbackSelector:
     """Selects a fallback by the console's configuration.
 
-    The console's `fallback.chain` applies if the code has `providers` for it. It is followed by the
-    code's fallback, whose cache it shares. The console's mode `none` switches every fallback off.
-    All other fields of a fallback are for people.
+    The console's `fallback.chain` applies if the code has `providers` for it; the code's fallback
+    follows it and shares its cache. The console's mode `none` switches every fallback off. All
+    other fields of the console's `fallback` are for display.
     """
 
     def __init__(

@@ -27,7 +27,7 @@ class GeneratorPolicy:
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return the wrapped function.
 
-        Raise :class:`TypeError` for arguments that judge whole answers or need a coroutine.
+        Raise :class:`TypeError` for arguments that evaluate whole answers or need a coroutine.
         """
         if self._arguments.get("hedge_after_seconds") is not None:
             raise TypeError("a generator can't be hedged: use another policy for it")

@@ -21,10 +21,8 @@ from switchgear.policies.documents import DependencyConfig
 T = TypeVar("T")
 
 OUTER_ONLY = Timeout(None)
-"""The limit of an attempt without its own: the deadline around it ends the attempt.
-
-To a breaker, a mere cancellation would not count.
-"""
+"""The limit of an attempt without its own timeout: the deadline around it ends the attempt with an
+error, since a breaker would not count a mere cancellation."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +34,14 @@ class AdmissionArguments:
 
     @property
     def depends_on_call(self) -> bool:
-        """True if the key or the priority is a function of the call's arguments."""
         return callable(self.key) or callable(self.priority)
 
     @property
     def is_default(self) -> bool:
-        """True if neither a key nor a priority is given."""
         return self.key is None and self.priority == 0
 
     def block_manager(self, bulkhead: Bulkhead) -> Any:
-        """Return the permit of a block, which has no arguments for functions to look at."""
+        """Return the permit of a block. A block has no arguments, so functions are not called."""
         key = None if callable(self.key) else self.key
         return bulkhead.of(key, 0 if callable(self.priority) else self.priority)
 
@@ -83,9 +79,9 @@ class AdmissionArguments:
 
 @dataclass(frozen=True)
 class Layers:
-    """The layers, outermost first; None for one that is off.
+    """The layers of a policy, outermost first; None for a layer that is off.
 
-    `config` is the configuration that they follow.
+    `config` is the configuration that the layers follow.
     """
 
     config: DependencyConfig
@@ -145,7 +141,7 @@ class Layers:
     def wrap_caller(
         self, caller: Callable[..., Any], sought: AdmissionArguments
     ) -> Callable[..., Any]:
-        """Return `caller`, which calls the function it is given, with all layers; built once."""
+        """Return `caller`, which calls its first argument, with all layers; built once."""
         found = self._wrapped_callers.get(caller)
         if found is None:
             found = self._wrapped_callers[caller] = self.wrap(caller, sought, with_fallback=False)

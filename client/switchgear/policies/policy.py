@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from functools import partial
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack
 
 from switchgear.decorators import wrap_by_kind
@@ -121,7 +121,7 @@ class Policy:
 
         A generator is one call from its first step to its end, with retry and fallback until its
         first item. Raise :class:`TypeError` for a generator if `retry_result` or the `is_good` of a
-        fallback is given, since these judge whole answers.
+        fallback is given, since these evaluate whole answers.
         """
         return wrap_by_kind(
             function,
@@ -166,24 +166,14 @@ class Policy:
         self._blocks.enter(block_managers(self._current_layers(), self._admission))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         self._blocks.leave(error, traceback)
 
     async def __aenter__(self) -> Self:
         await self._blocks.aenter(block_managers(self._current_layers(), self._admission))
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         await self._blocks.aleave(error, traceback)
 
     def __iter__(self) -> Iterator[PolicyAttempt]:
@@ -258,15 +248,11 @@ class Policy:
         return self._dependency.counters
 
     def route_timeout(self, path: str) -> float | None:
-        """Return the seconds of one attempt for `path`.
-
-        That is the console's route, else :attr:`timeout_seconds`.
-        """
+        """Return the seconds of one attempt for `path`: the console's route, else the timeout."""
         by_route = self._dependency.config.route_timeout(path)
         return self.timeout_seconds if by_route is None else by_route
 
     def after_fork(self) -> None:
-        """Reset the lock in a child: a thread of the parent may hold it."""
         self._lock = threading.RLock()
 
     def _current_layers(self) -> Layers:

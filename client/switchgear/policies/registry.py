@@ -25,15 +25,15 @@ log = logging.getLogger("switchgear")
 
 
 class OutdatedDocument(ValueError):
-    """The document is older than the one in force; nothing changes."""
+    """Raised for a document that is older than the one in force; nothing changes."""
 
 
 @dataclass(frozen=True)
 class CallerPolicies:
     """The console's latest document for the calls of one service.
 
-    `epoch` is that of the console's database; `left_epochs` are never returned to. `in_force` is
-    the document that all breakers apply already.
+    `epoch` is that of the console's database; a client never returns to `left_epochs`. `in_force`
+    is the latest document that all breakers apply.
     """
 
     epoch: str | None = None
@@ -55,8 +55,8 @@ class Registry:
     """All dependencies of a client. Thread-safe.
 
     If not `ends_alone`, the owner ends overrides by :meth:`expire_overrides`. Configurations are
-    chosen under the lock and applied without it: a breaker's listeners may ask for another policy,
-    or wait for a thread that does.
+    selected under the lock and applied without it: a breaker's listeners may request another
+    policy, or wait for a thread that does.
     """
 
     def __init__(self, clock: ConsoleClock, *, ends_alone: bool = True) -> None:
@@ -75,8 +75,8 @@ class Registry:
     def get_dependency(self, name: str) -> Dependency:
         """Return the dependency of that name, created at its first use.
 
-        One whose name is not `caller->callee` is not reported. One beyond the limit is not shared
-        and follows nothing.
+        A dependency whose name is not `caller->callee` is not reported. One beyond the limit is not
+        shared, and has no configuration of the console.
         """
         found = self._dependencies.get(name)
         if found is not None:
@@ -118,18 +118,18 @@ class Registry:
         body: bytes,
         left_epochs: tuple[str, ...] = (),
         *,
-        hear: Callable[[], object] = _ignore,
+        on_valid: Callable[[], object] = _ignore,
     ) -> bool:
         """Put the console's document for the calls of `caller` in force; return True if it is new.
 
-        `left_epochs` are further epochs never to return to. `hear` is called once the document is
-        found valid and before the console's time is read. Raise :class:`documents.InvalidDocument`
-        or :class:`OutdatedDocument`.
+        `left_epochs` are further epochs to refuse. `on_valid` is called once the document is found
+        valid and before the console's time is read. Raise :class:`documents.InvalidDocument` or
+        :class:`OutdatedDocument`.
         """
         while True:
             before = self.get_policies(caller)
             if (before.epoch, before.body) == (epoch, body):
-                hear()
+                on_valid()
                 return False
             read = documents.read(body, before.document.dependencies)
             if read.service not in (None, caller):
@@ -138,7 +138,7 @@ class Registry:
                 if self._callers.setdefault(caller, before) is not before:
                     continue  # Another thread put a document in force meanwhile.
                 left = _next_left_epochs(before, epoch, read, left_epochs)
-                hear()
+                on_valid()
                 self._callers[caller] = CallerPolicies(epoch, left, body, read, before.in_force)
                 told = self._dependencies_of(caller)
                 for found in told:
@@ -154,7 +154,6 @@ class Registry:
             return True
 
     def get_policies(self, caller: str) -> CallerPolicies:
-        """Return the latest document for the calls of a service."""
         return self._callers.get(caller) or CallerPolicies()
 
     def version(self, service: str) -> int | None:
@@ -224,7 +223,7 @@ class Registry:
         return [each for each in there if caller_of(each.name) == caller]
 
     def _set_config(self, found: Dependency) -> None:
-        """Set the dependency's configuration, to be applied next."""
+        """Set the configuration that the dependency applies next."""
         dependencies = self.get_policies(caller_of(found.name) or "").document.dependencies
         said = dependencies.get(found.name, EMPTY_CONFIG)
         found.set_config(said, self._override_time(said))

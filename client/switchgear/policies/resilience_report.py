@@ -1,4 +1,4 @@
-"""Reports breakers, bulkheads and transitions, and drops what the console has accepted."""
+"""Reports breakers, bulkheads and transitions, and drops transitions that the console accepted."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -19,7 +19,10 @@ MAX_CAUSE_LENGTH = 200
 
 
 class ResilienceReport:
-    """A report source. Not thread-safe. Times are by the console's clock."""
+    """A report source for breakers and bulkheads. Not thread-safe.
+
+    Times are by the console's clock.
+    """
 
     def __init__(self, registry: Registry, clock: ConsoleClock, service: str) -> None:
         self._registry, self._clock, self._service = registry, clock, service

@@ -6,8 +6,8 @@
         with engaged("feature:chat", reason="a rehearsal"):
             assert ask("hello").status_code == 503
 
-:func:`no_wait` skips every back-off; with a :class:`FakeClock` the time passes as a test says. No
-threads, no network, no disk.
+:func:`no_wait` skips every back-off; a :class:`FakeClock` passes time under the control of a test.
+No threads, no network, no disk.
 """
 
 from switchgear.testing.clock import FakeClock

@@ -21,11 +21,11 @@ class FakeClock:
     """A :class:`switchgear.clock.Time` that stands still until a test advances it.
 
     As the `time` of a client or a :class:`Console` it serves all its policies: back-offs advance it
-    and return at once, so that deadlines, budgets and the windows and open times of breakers see
-    the time pass. Patterns without a client take `clock=clock.monotonic`, and a `Retry` also
-    `sleep=clock.sleep`. Advancing it past the end of a timeout, a deadline or a wait in a queue
-    ends it. A call that would wait in a queue for more than a second of real time advances the
-    clock itself. `wall` is in UNIX seconds. Safe to use from any thread.
+    and return at once, so that time passes for deadlines, budgets and the windows and open times of
+    breakers. Patterns without a client take `clock=clock.monotonic`, and a `Retry` also
+    `sleep=clock.sleep`. Advancing the clock past the end of a timeout, a deadline or a wait in a
+    queue ends it. A call that would wait in a queue for more than a second of real time advances
+    the clock itself. `wall` is in UNIX seconds. Safe to use from any thread.
     """
 
     def __init__(self, wall: float = START) -> None:
@@ -42,7 +42,7 @@ class FakeClock:
         return self._wall + self._passed
 
     def advance(self, seconds: float) -> None:
-        """Let `seconds` pass. Raises :class:`ValueError` for a negative number."""
+        """Let `seconds` pass. Raise :class:`ValueError` for a negative number."""
         if seconds < 0:
             raise ValueError("time does not go back")
         with self._lock:

@@ -86,9 +86,9 @@ class Console:
         self._publish(row)
 
     def ramp(self, switch: str, percent: float) -> None:
-        """Let `percent` of the calls through, above 0 and below 100, with at most two decimals.
+        """Allow `percent` of the calls, above 0 and below 100, with at most two decimals.
 
-        The same targeting keys stay in as it grows. Raises :class:`ValueError`.
+        An allowed targeting key stays allowed as the share grows. Raise :class:`ValueError`.
         """
         exact = Decimal(str(percent))
         if not (exact.is_finite() and 0 < exact < 100 and exact * 100 % 1 == 0):
@@ -98,7 +98,7 @@ class Console:
         self._publish(row)
 
     def release(self, switch: str) -> None:
-        """Let all calls through; a released switch stays as it is."""
+        """Allow all calls. A released switch stays released."""
         with self._lock:
             if self._rows.pop(resolve_switch_id(switch), None) is not None:
                 self._update_clients()
@@ -107,7 +107,7 @@ class Console:
         """Set the policy of a dependency such as `core->oracle`, None for none.
 
         `policy` is as in the console's document: `timeout_ms`, `breaker`, `retry`, `bulkhead` and
-        so on. A forced mode stays. Raises :class:`ValueError` for an invalid policy.
+        so on. A forced mode stays. Raise :class:`ValueError` for an invalid policy.
         """
         before = self._policies.get(dependency, {})
         self._set_policy(dependency, {**(policy or {}), "override": before.get("override")})
@@ -132,13 +132,13 @@ class Console:
         self._override(dependency, "reset", "reset in a test", DAY)
 
     def time_passed(self) -> None:
-        """End what has expired by the clock."""
+        """End expired modes of breakers."""
         for client in list(self._clients):
             client._registry.expire_overrides()
 
     @property
     def version(self) -> int:
-        """Return the version of the snapshot in force; it grows by one with each change."""
+        """The version of the snapshot in force; it grows by one with each change."""
         return self._version
 
     def _override(

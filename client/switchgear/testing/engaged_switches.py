@@ -17,10 +17,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 def engaged(*switches: str, reason: str = "engaged in a test") -> "EngagedSwitches":
     """Return a context manager and decorator within which these switches are engaged.
 
-    They are engaged whatever the console says, for every client of this process, existing or made
-    meanwhile, in any thread. Blocks may be nested and overlap: a switch stays engaged until the
-    last block with it ends; then its earlier state applies again. `global` alone means
-    `global:all`. Raises :class:`ValueError` for an invalid switch.
+    They are engaged whatever the console's state, for every client of this process, existing or
+    created meanwhile, in any thread. Blocks may be nested and overlap: a switch stays engaged until
+    the last block with it ends; then its earlier state applies again. `global` alone means
+    `global:all`. Raise :class:`ValueError` for an invalid switch.
     """
     if not switches:
         raise ValueError("say which switches are to be engaged")
