@@ -9,8 +9,7 @@ that retries.
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
-from switchgear.adapters.gateway_timeout import BODY, CONTENT_TYPE, STATUS
-from switchgear.adapters.trusted_peers import TrustedPeers
+from switchgear.adapters.middleware import BODY, CONTENT_TYPE, STATUS, TrustedPeers
 from switchgear.patterns.propagation import incoming
 
 Scope = MutableMapping[str, Any]

@@ -9,8 +9,7 @@ that retries.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from switchgear.adapters.gateway_timeout import BODY, CONTENT_TYPE, LINE
-from switchgear.adapters.trusted_peers import TrustedPeers
+from switchgear.adapters.middleware import BODY, CONTENT_TYPE, LINE, TrustedPeers
 from switchgear.patterns import propagation
 
 Environ = dict[str, Any]

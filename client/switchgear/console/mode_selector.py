@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from switchgear.console.delays import Draw
+from switchgear.console.timings import Draw
 
 FollowMode = Literal["stream", "held", "poll"]
 

@@ -14,12 +14,16 @@ from urllib.parse import quote
 
 from switchgear.clock import ConsoleClock
 from switchgear.console.address import Address
-from switchgear.console.cpu_throttle import CpuThrottle
-from switchgear.console.delays import failure_delay, parse_retry_after, poll_delay
 from switchgear.console.errors import RequestFailed
 from switchgear.console.file_cache import CachedDocument, FileCache, UnusableFile, find_file_name
 from switchgear.console.snapshot_client import MAX_CLOCK_SAMPLE_SECONDS
-from switchgear.console.timings import Timings
+from switchgear.console.timings import (
+    CpuThrottle,
+    Timings,
+    failure_delay,
+    parse_retry_after,
+    poll_delay,
+)
 from switchgear.console.transport import Connection, Response
 from switchgear.settings import Settings
 

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
-from switchgear.console import delays
 from switchgear.console.address import Address
 from switchgear.console.errors import RequestFailed
 from switchgear.console.report_builder import (
@@ -22,8 +21,7 @@ from switchgear.console.report_builder import (
     make_check_source,
     make_sli_source,
 )
-from switchgear.console.send_schedule import SendSchedule
-from switchgear.console.timings import Timings
+from switchgear.console.timings import SendSchedule, Timings, parse_retry_after
 from switchgear.console.transport import Connection, Response
 from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.settings import Settings
@@ -265,7 +263,7 @@ class Reporter:
 
     def _record_failure(self, schedule: SendSchedule, error: RequestFailed) -> None:
         if self._until is None:  # A stop may have aborted the request.
-            after = delays.parse_retry_after(error.retry_after, self._store.clock.now())
+            after = parse_retry_after(error.retry_after, self._store.clock.now())
             schedule.record_failure(error, after)
 
     def _update_clock(self, answer: Response) -> None:

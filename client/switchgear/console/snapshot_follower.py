@@ -8,14 +8,18 @@ import logging
 import threading
 import time
 
-from switchgear.console.cpu_throttle import CpuThrottle
-from switchgear.console.delays import failure_delay, parse_retry_after, poll_delay
 from switchgear.console.errors import RequestFailed
 from switchgear.console.mode_selector import ModeSelector
 from switchgear.console.reporter import Reporter
 from switchgear.console.snapshot_cache import SnapshotCache
 from switchgear.console.snapshot_client import ModeUnavailable, SnapshotClient
-from switchgear.console.timings import Timings
+from switchgear.console.timings import (
+    CpuThrottle,
+    Timings,
+    failure_delay,
+    parse_retry_after,
+    poll_delay,
+)
 from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.settings import Settings
 from switchgear.status import FollowState, SnapshotSource

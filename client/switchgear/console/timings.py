@@ -1,9 +1,33 @@
-"""Timeouts and intervals of all communication with the console."""
+"""Timeouts, intervals and delays of all communication with the console.
 
+Every delay is drawn from a range: a thousand clients must not return at one moment after an outage
+of the console.
+"""
+
+import logging
 import random
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from switchgear.console.delays import Draw
+from switchgear.clock import parse_retry_after_header
+from switchgear.console.errors import RequestFailed
+
+Draw = Callable[[], float]
+"""A function that returns a random number, uniform in [0, 1)."""
+
+FIRST_SECONDS, MAX_SECONDS = 2.0, 20.0
+REFUSED_FIRST_SECONDS, REFUSED_MAX_SECONDS = 15.0, 60.0
+"""Backoff after 401 and 403, which last until the token is changed."""
+MAX_RETRY_AFTER_SECONDS = 60.0
+POLL_JITTER = 0.2
+REFUSED_SECONDS = 300.0
+"""Pause after a 403, which lasts until the token is replaced."""
+REFUSAL_STATUSES = (400, 403, 404, 413, 422)
+FREE_SECONDS, PAUSE_FACTOR, MAX_PAUSE_SECONDS = 0.01, 4, 2.0
+"""CPU time without a pause; beyond that, pause `PAUSE_FACTOR` times as long, up to the maximum."""
+
+log = logging.getLogger("switchgear")
 
 
 @dataclass(frozen=True)
@@ -27,3 +51,97 @@ class Timings:
     """Longest wait of a constructor for the URL of its bootstrap."""
     draw: Draw = random.random
     """Source of all jitter."""
+
+
+def backoff_delay(
+    failures: int,
+    draw: Draw,
+    first_seconds: float = FIRST_SECONDS,
+    max_seconds: float = MAX_SECONDS,
+) -> float:
+    """Return seconds with full jitter: U(0, min(max_seconds, first_seconds·2ⁿ⁻¹))."""
+    ceiling: float = first_seconds * 2 ** min(max(failures, 1) - 1, 16)
+    return draw() * min(max_seconds, ceiling)
+
+
+def failure_delay(
+    failures: int,
+    draw: Draw,
+    status: int | None = None,
+    retry_after_seconds: float | None = None,
+    hint_seconds: float | None = None,
+) -> float:
+    """Return :func:`backoff_delay`, longer if the request was refused with 401 or 403.
+
+    `retry_after_seconds` is added, since all clients receive the same value. `hint_seconds` is a
+    stream's reconnection delay, the lower limit of the range.
+    """
+    if status in (401, 403):
+        pause = backoff_delay(failures, draw, REFUSED_FIRST_SECONDS, REFUSED_MAX_SECONDS)
+    else:
+        first = max(FIRST_SECONDS, min(hint_seconds or 0.0, MAX_SECONDS))
+        pause = backoff_delay(failures, draw, first)
+    return pause if retry_after_seconds is None else retry_after_seconds + pause
+
+
+def parse_retry_after(text: str | None, now: float) -> float | None:
+    """Return the seconds of a `Retry-After` header, 60 at most; None if invalid."""
+    seconds = parse_retry_after_header(text, now)
+    return None if seconds is None else min(seconds, MAX_RETRY_AFTER_SECONDS)
+
+
+def poll_delay(seconds: float, draw: Draw) -> float:
+    return seconds * (1 + POLL_JITTER * (2 * draw() - 1))
+
+
+@dataclass
+class SendSchedule:
+    """The schedule of reports or acknowledgements, with backoff after failures.
+
+    `due_at` is the time of the next request, in seconds on the monotonic clock. `scope` is the
+    token scope that the request needs.
+    """
+
+    name: str
+    scope: str
+    interval_seconds: float
+    due_at: float
+    draw: Draw
+    failures: int = 0
+    is_refused: bool = False
+
+    def record_success(self) -> None:
+        if self.is_refused:
+            log.info("switchgear: the console takes %s again", self.name)
+        self.failures, self.is_refused = 0, False
+        self.due_at = time.monotonic() + poll_delay(self.interval_seconds, self.draw)
+
+    def record_failure(self, error: RequestFailed, retry_after_seconds: float | None) -> None:
+        """Schedule the next request after a backoff; log the first of several refusals.
+
+        An unreachable console is logged by the follower.
+        """
+        self.failures += 1
+        pause = failure_delay(self.failures, self.draw, error.status, retry_after_seconds)
+        if error.status == 403:
+            pause = poll_delay(REFUSED_SECONDS, self.draw)
+        self.due_at = time.monotonic() + pause
+        if error.status in REFUSAL_STATUSES and not self.is_refused:
+            self.is_refused = True
+            hint = f": the token needs the scope {self.scope}" if error.status == 403 else ""
+            log.warning("switchgear: the console refuses %s, %s%s", self.name, error.why, hint)
+
+
+class CpuThrottle:
+    """Measures the CPU time of the current thread. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._rested_at = 0.0
+
+    def pause_seconds(self) -> float:
+        """Return the seconds to pause now; 0.0 if little CPU time was used."""
+        busy = time.thread_time() - self._rested_at
+        if busy <= FREE_SECONDS:
+            return 0.0
+        self._rested_at = time.thread_time()
+        return min(busy * PAUSE_FACTOR, MAX_PAUSE_SECONDS)

@@ -18,11 +18,11 @@ from switchgear.patterns.argument_checks import (
     is_bare_decorator,
 )
 from switchgear.patterns.breaker_calls import BreakerBlock, around_coroutine, around_function
+from switchgear.patterns.breaker_rules import OutcomeClassifier
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.entered_contexts import CallScope
 from switchgear.patterns.generation import MODES, BreakerStatus, CallPermit, Mode, State
 from switchgear.patterns.listeners import BreakerListeners, TransitionListener
-from switchgear.patterns.outcome_classifier import OutcomeClassifier
 from switchgear.patterns.parameters import BreakerParameters
 from switchgear.patterns.queue_time import CallTimer, is_queue_timeout, queued_seconds
 from switchgear.patterns.state_machine import BreakerStateMachine

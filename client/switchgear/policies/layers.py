@@ -1,12 +1,15 @@
 """The layers of a policy under one configuration."""
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
 from switchgear.argument_finders import make_finder
-from switchgear.decorators import wrap_by_kind
+from switchgear.decorators import is_async_generator_function, wrap_by_kind
+from switchgear.generator_steps import wrap_steps
 from switchgear.guards import Guard
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.bulkhead import Bulkhead
@@ -16,9 +19,11 @@ from switchgear.patterns.hedging import Hedge
 from switchgear.patterns.retry import Retry
 from switchgear.patterns.streams import apply_until_first_item
 from switchgear.patterns.timeout import Timeout
+from switchgear.policies.arguments import Arguments
 from switchgear.policies.documents import DependencyConfig
 
 T = TypeVar("T")
+log = logging.getLogger("switchgear")
 
 OUTER_ONLY = Timeout(None)
 """The limit of an attempt without its own timeout: the deadline around it ends the attempt with an
@@ -162,3 +167,41 @@ def _make_finder(
     given: Any, function: Callable[..., Any]
 ) -> Callable[[Any, Mapping[str, Any]], Any]:
     return make_finder(given, function) if callable(given) else lambda _args, _kwargs: given
+
+
+class GeneratorPolicy:
+    """A decorator of generator functions for the policy `name`."""
+
+    def __init__(
+        self, name: str, arguments: Arguments, sought: AdmissionArguments, now: Callable[[], Layers]
+    ) -> None:
+        self._name = name
+        self._arguments = arguments
+        self._admission = sought
+        self._current_layers = now
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the wrapped function.
+
+        Raise :class:`TypeError` for arguments that evaluate whole answers or need a coroutine.
+        """
+        if self._arguments.get("hedge_after_seconds") is not None:
+            raise TypeError("a generator can't be hedged: use another policy for it")
+        if self._arguments.get("retry_result") is not None:
+            raise TypeError("retry_result judges whole answers and can't be used with a generator")
+        layers = self._current_layers()
+        current = layers, layers.wrap_generator(function, self._admission)
+
+        def begun(*args: Any, **kwargs: Any) -> Any:
+            nonlocal current
+            layers, (known, built) = self._current_layers(), current
+            if known is not layers:
+                try:
+                    built = layers.wrap_generator(function, self._admission)
+                except TypeError as error:  # A chain from the console may name unsuitable targets.
+                    log.warning("switchgear: policy %s stays as it was: %s", self._name, error)
+                current = layers, built
+            return built(*args, **kwargs)
+
+        is_async = is_async_generator_function(function)
+        return wrap_steps(begun, lambda args, kwargs: nullcontext(), is_async=is_async)

@@ -28,8 +28,13 @@ from switchgear.policies.dependency import Dependency
 from switchgear.policies.documents import DependencyConfig
 from switchgear.policies.entered_blocks import EnteredBlocks, block_managers, enter_outer_managers
 from switchgear.policies.fallback_selector import FallbackSelector
-from switchgear.policies.generator_policy import GeneratorPolicy
-from switchgear.policies.layers import AdmissionArguments, Layers, await_function, call_function
+from switchgear.policies.layers import (
+    AdmissionArguments,
+    GeneratorPolicy,
+    Layers,
+    await_function,
+    call_function,
+)
 
 if TYPE_CHECKING:
     from switchgear.llm.spend_budget import SpendBudget

@@ -10,9 +10,8 @@
 No threads, no network, no disk.
 """
 
+from switchgear.testing.blocks import engaged, no_wait
 from switchgear.testing.clock import FakeClock
 from switchgear.testing.console import Console
-from switchgear.testing.engaged_switches import engaged
-from switchgear.testing.skipped_waits import no_wait
 
 __all__ = ["Console", "FakeClock", "engaged", "no_wait"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from switchgear.console import delays, mode_selector
+from switchgear.console import mode_selector, timings
 from switchgear.console.mode_selector import ModeSelector
 
 NOW = 1_795_312_800.0
@@ -18,17 +18,17 @@ CLIENTS = 1000
 
 @given(st.integers(0, 10_000), st.floats(0, 1, exclude_max=True))
 def test_every_pause_is_within_its_range(failures, drawn):
-    assert 0 <= delays.backoff_delay(failures, lambda: drawn) <= delays.MAX_SECONDS
-    assert 0 <= delays.failure_delay(failures, lambda: drawn, 401) <= delays.REFUSED_MAX_SECONDS
-    told = delays.failure_delay(failures, lambda: drawn, 503, 7.0)
-    assert 7 <= told <= 7 + delays.MAX_SECONDS
+    assert 0 <= timings.backoff_delay(failures, lambda: drawn) <= timings.MAX_SECONDS
+    assert 0 <= timings.failure_delay(failures, lambda: drawn, 401) <= timings.REFUSED_MAX_SECONDS
+    told = timings.failure_delay(failures, lambda: drawn, 503, 7.0)
+    assert 7 <= told <= 7 + timings.MAX_SECONDS
 
 
 def test_pauses_grow_up_to_the_most():
-    ceilings = [delays.backoff_delay(failures, lambda: 1.0) for failures in range(1, 8)]
+    ceilings = [timings.backoff_delay(failures, lambda: 1.0) for failures in range(1, 8)]
     assert ceilings == [2, 4, 8, 16, 20, 20, 20]
-    assert delays.failure_delay(1, lambda: 1.0, hint_seconds=5.0) == 5
-    assert delays.failure_delay(1, lambda: 1.0, hint_seconds=1e9) == delays.MAX_SECONDS
+    assert timings.failure_delay(1, lambda: 1.0, hint_seconds=5.0) == 5
+    assert timings.failure_delay(1, lambda: 1.0, hint_seconds=1e9) == timings.MAX_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -52,19 +52,19 @@ def test_pauses_grow_up_to_the_most():
     ],
 )
 def test_what_retry_after_says_is_understood_or_left_aside(text, seconds):
-    assert delays.parse_retry_after(text, NOW) == seconds
+    assert timings.parse_retry_after(text, NOW) == seconds
 
 
 @given(st.text(max_size=60))
 def test_whatever_retry_after_says_nothing_is_raised(text):
-    found = delays.parse_retry_after(text, NOW)
+    found = timings.parse_retry_after(text, NOW)
     assert found is None or 0 <= found <= 60
 
 
 def test_polls_differ_by_a_fifth():
-    assert delays.poll_delay(5, lambda: 0.0) == 4
-    assert delays.poll_delay(5, lambda: 0.5) == 5
-    assert delays.poll_delay(5, lambda: 1.0) == 6
+    assert timings.poll_delay(5, lambda: 0.0) == 4
+    assert timings.poll_delay(5, lambda: 0.5) == 5
+    assert timings.poll_delay(5, lambda: 1.0) == 6
 
 
 def test_what_does_not_carry_is_left_for_some_minutes():
@@ -121,7 +121,7 @@ def test_a_thousand_clients_whose_console_went_away_do_not_come_back_together(to
         at, client, failures = heapq.heappop(queue)
         if at > 120:
             break
-        at += delays.failure_delay(failures, rng.random, 503, told)
+        at += timings.failure_delay(failures, rng.random, 503, told)
         bins[int(at * 10)] += 1
         heapq.heappush(queue, (at, client, failures + 1))
     assert max(bins.values()) <= CLIENTS * 0.1
@@ -133,7 +133,7 @@ def test_a_date_without_a_zone_is_in_utc(monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Seoul")
     time.tzset()
     try:
-        assert delays.parse_retry_after("Sun Nov 22 02:00:30 2026", NOW) == 30
+        assert timings.parse_retry_after("Sun Nov 22 02:00:30 2026", NOW) == 30
     finally:
         monkeypatch.undo()
         time.tzset()

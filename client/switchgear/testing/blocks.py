@@ -1,12 +1,11 @@
-"""Switches engaged for the duration of a block, for every client of the process."""
+"""Blocks for tests: switches that are engaged, and waits that are skipped."""
 
 import os
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
-from switchgear import lifecycle
+from switchgear import cancellation, lifecycle
 from switchgear.decorators import wrap
 from switchgear.evaluation.snapshot import resolve_switch_id
 from switchgear.evaluation.snapshot_store import FORCED_REASON
@@ -14,7 +13,24 @@ from switchgear.evaluation.snapshot_store import FORCED_REASON
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def engaged(*switches: str, reason: str = "engaged in a test") -> "EngagedSwitches":
+class ReusableBlock:
+    """A context manager and decorator that may be entered any number of times, concurrently too."""
+
+    def __init__(self, enter: Callable[[], None], leave: Callable[[], None]) -> None:
+        self._enter, self._leave = enter, leave
+
+    def __enter__(self) -> Self:
+        self._enter()
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self._leave()
+
+    def __call__(self, function: F) -> F:
+        return wrap(function, lambda _args, _kwargs: self)
+
+
+def engaged(*switches: str, reason: str = "engaged in a test") -> ReusableBlock:
     """Return a context manager and decorator within which these switches are engaged.
 
     They are engaged whatever the console's state, for every client of this process, existing or
@@ -24,30 +40,20 @@ def engaged(*switches: str, reason: str = "engaged in a test") -> "EngagedSwitch
     """
     if not switches:
         raise ValueError("say which switches are to be engaged")
-    return EngagedSwitches([(resolve_switch_id(switch), reason) for switch in switches])
+    held = [(resolve_switch_id(switch), reason) for switch in switches]
+    return ReusableBlock(lambda: _engaged_blocks.enter(held), lambda: _engaged_blocks.leave(held))
 
 
-class EngagedSwitches:
-    """The result of :func:`engaged`; may be entered any number of times, also concurrently."""
+def no_wait() -> ReusableBlock:
+    """Return a context manager and decorator within which no pattern waits, in the whole process.
 
-    def __init__(self, held: list[tuple[str, str]]) -> None:
-        self._held = held
-
-    def __enter__(self) -> Self:
-        _engaged_blocks.enter(self._held)
-        return self
-
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        _engaged_blocks.leave(self._held)
-
-    def __call__(self, function: F) -> F:
-        """Return `function`, such as a test, with the switches engaged while it runs."""
-        return wrap(function, self._around)
-
-    def _around(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> AbstractContextManager[object]:
-        return self
+    Back-offs, `Retry-After` and the pauses of consumers are skipped, and a call that finds a
+    bulkhead full is rejected at once. Attempts are counted and jitter is drawn as usual, and no
+    time passes for deadlines, budgets and breakers. A `sleep=` of your own, such as
+    :meth:`FakeClock.sleep`, is still called. Waits that began earlier continue. Blocks may be
+    nested, and may overlap in threads.
+    """
+    return ReusableBlock(lambda: _no_wait_blocks.count(1), lambda: _no_wait_blocks.count(-1))
 
 
 class _EngagedBlocks:
@@ -97,7 +103,24 @@ def _apply(client: lifecycle.Client, switch: str, reasons: list[str]) -> None:
         client._store.unforce(switch)
 
 
-_engaged_blocks = _EngagedBlocks()
+class _NoWaitBlocks:
+    """The number of blocks entered in this process."""
+
+    def __init__(self) -> None:
+        self._entered = 0
+        self._lock = threading.RLock()
+
+    def count(self, step: int) -> None:
+        with self._lock:
+            self._entered += step
+            cancellation.is_waiting_skipped = self._entered > 0
+
+    def after_fork(self) -> None:
+        self._lock = threading.RLock()
+
+
+_engaged_blocks, _no_wait_blocks = _EngagedBlocks(), _NoWaitBlocks()
 lifecycle.on_register.append(_engaged_blocks.on_new_client)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_engaged_blocks.after_fork)
+    os.register_at_fork(after_in_child=_no_wait_blocks.after_fork)

@@ -1,7 +1,21 @@
-"""Trusted peers, whose `X-Retry-Attempt` headers are accepted."""
+"""The common parts of the ASGI and the WSGI middleware: the 504 response, and trusted peers."""
 
 import ipaddress
+import json
 from collections.abc import Iterable
+from http import HTTPStatus
+
+STATUS = HTTPStatus.GATEWAY_TIMEOUT.value
+LINE = f"{STATUS} {HTTPStatus.GATEWAY_TIMEOUT.phrase}"
+CONTENT_TYPE = "application/problem+json"
+BODY = json.dumps(
+    {
+        "type": "about:blank",
+        "title": HTTPStatus.GATEWAY_TIMEOUT.phrase,
+        "status": STATUS,
+        "detail": "The time that the caller gave was over before the work began.",
+    }
+).encode()
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
