@@ -1,13 +1,15 @@
-"""Wraps each step of a generator in a context manager, but not the time between steps.
+"""Drivers of generators, and context managers around the steps of a generator.
 
-A context, such as a time limit, must not stay set between two steps: the caller of the generator
+A context, such as a time limit, must not stay set between two steps: the caller of a generator
 runs in the same context.
 """
 
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import AbstractContextManager
-from typing import Any
+from inspect import isawaitable, iscoroutine
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 StepManager = AbstractContextManager[object]
 StepManagerFactory = Callable[[tuple[Any, ...], Mapping[str, Any]], StepManager]
 """A factory of the context manager around each step of a call, from the call's arguments."""
@@ -67,3 +69,42 @@ def _async_steps(function: Callable[..., Any], steps: StepManagerFactory) -> Cal
             await inner.aclose()
 
     return call
+
+
+def drive(steps: Generator[Callable[[], Any], Any, T]) -> T:
+    """Call the functions that `steps` yields, send their results or errors back; return the end."""
+    try:
+        call = next(steps)
+        while True:
+            try:
+                value = _not_awaitable(call())
+            except BaseException as error:
+                call = steps.throw(error)
+            else:
+                call = steps.send(value)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+
+
+async def drive_async(steps: Generator[Callable[[], Any], Any, T]) -> T:
+    """Like :func:`drive`, in a coroutine: await the results that are awaitable."""
+    try:
+        call = next(steps)
+        while True:
+            try:
+                value = call()
+                if isawaitable(value):
+                    value = await value
+            except BaseException as error:
+                call = steps.throw(error)
+            else:
+                call = steps.send(value)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+
+
+def _not_awaitable(value: Any) -> Any:
+    if iscoroutine(value):
+        value.close()
+        raise TypeError("got a coroutine, which only a coroutine function could await")
+    return value

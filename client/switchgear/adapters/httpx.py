@@ -14,9 +14,10 @@ environment, and its own `proxy` or `mounts` bypass the patterns: give proxies, 
 and HTTP/2 to the `inner` transport.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import AsyncExitStack, ExitStack, suppress
-from typing import cast
+from functools import partial
+from typing import Any, cast
 
 import httpx
 
@@ -33,18 +34,102 @@ from switchgear.adapters.http_requests import (
     prepare_request,
     should_drain,
 )
+from switchgear.generator_steps import drive, drive_async
+from switchgear.patterns.retry import Retry
 from switchgear.patterns.time_limits import current_limit
 from switchgear.patterns.timeout import CallTimeout, Timeout
+
+Steps = Generator[Callable[[], Any], Any, httpx.Response]
+"""A generator that yields functions to call or await, and returns the response."""
 
 __all__ = ["AsyncTransport", "Patterns", "Transport"]
 
 
-class Transport(httpx.BaseTransport):
+class _PatternSteps:
+    """The steps of a request through its patterns, shared by the sync and the async transport.
+
+    A subclass sends requests by `_send`, and closes or discards responses; its methods may be
+    coroutine functions.
+    """
+
+    _parts: TransportPatterns
+    _send: Callable[[httpx.Request, Any], Any]
+    _close_response: Callable[[httpx.Response], Any]
+    _discard_response: Callable[[httpx.Response], Any]
+    _enter: Callable[[Any, Any], Any]
+    _leave: Callable[[Any], Any]
+    _new_stack: type[ExitStack] | type[AsyncExitStack]
+    _wait: Callable[[Retry, float, BaseException | None], Any]
+
+    def _send_with_retries(self, request: httpx.Request) -> Steps:
+        is_repeatable = prepare_request(request)
+        retry = self._parts.retry
+        call_state = None if retry is None else retry.begin()
+        if retry is None or call_state is None:
+            return (yield from self._send_once(request))
+        call_state.repeats = is_repeatable
+        call_state.enter()
+        try:
+            while True:
+                cause = None
+                try:
+                    response = yield from self._send_once(request)
+                except Exception as error:
+                    wait = (
+                        call_state.after_error(error) if may_repeat(is_repeatable, error) else None
+                    )
+                    if wait is None:
+                        raise
+                    cause = error
+                else:
+                    try:
+                        wait = call_state.after_response(response) if is_repeatable else None
+                    except BaseException:
+                        yield partial(self._close_response, response)
+                        raise
+                    if wait is None:
+                        return response
+                    yield partial(self._discard_response, response)
+                yield partial(self._wait, retry, wait, cause)
+        finally:
+            cause = None  # The error refers to this frame.
+            call_state.leave()
+
+    def _send_once(self, request: httpx.Request) -> Steps:
+        bulkhead = self._parts.bulkhead
+        admitted = BreakerPermit(self._parts.breaker)
+        held = self._new_stack()
+        place = None
+        try:
+            if bulkhead is not None:
+                place = yield partial(self._enter, held, bulkhead.of())
+            response: httpx.Response = yield partial(self._send, request, held)
+            if place is not None:
+                place.record_outcome(response)
+            if response.is_closed:  # The body was read already, for instance from a cache.
+                yield partial(self._leave, held)
+        except BaseException as error:
+            if place is not None:
+                place.record_outcome(error)
+            yield partial(self._leave, held)
+            admitted.record_error(error)
+            raise
+        admitted.record_status(response.status_code)
+        return response
+
+
+class Transport(_PatternSteps, httpx.BaseTransport):
     """A transport that applies `parts`, a policy or :class:`Patterns`, around `inner`.
 
     `inner` is a new :class:`httpx.HTTPTransport` by default. Raise the errors of the patterns and
     of httpx.
     """
+
+    _new_stack = ExitStack
+    _enter = staticmethod(ExitStack.enter_context)
+    _leave = staticmethod(ExitStack.close)
+    _close_response = staticmethod(httpx.Response.close)
+    _wait = staticmethod(Retry.wait)
 
     def __init__(
         self, parts: TransportPatterns | None = None, inner: httpx.BaseTransport | None = None
@@ -58,79 +143,37 @@ class Transport(httpx.BaseTransport):
                 around.enter_context(self._parts.guard)
             if self._parts.deadline is not None:
                 around.enter_context(self._parts.deadline)
-            return self._send_with_retries(request)
+            return drive(self._send_with_retries(request))
 
     def close(self) -> None:
         self._inner.close()
 
-    def _send_with_retries(self, request: httpx.Request) -> httpx.Response:
-        is_repeatable = prepare_request(request)
-        retry = self._parts.retry
-        call_state = None if retry is None else retry.begin()
-        if retry is None or call_state is None:
-            return self._send_once(request)
-        call_state.repeats = is_repeatable
-        call_state.enter()
-        try:
-            while True:
-                cause = None
-                try:
-                    response = self._send_once(request)
-                except Exception as error:
-                    wait = (
-                        call_state.after_error(error) if may_repeat(is_repeatable, error) else None
-                    )
-                    if wait is None:
-                        raise
-                    cause = error
-                else:
-                    try:
-                        wait = call_state.after_response(response) if is_repeatable else None
-                    except BaseException:
-                        response.close()
-                        raise
-                    if wait is None:
-                        return response
-                    _drain(response)
-                retry.wait(wait, cause)
-        finally:
-            cause = None  # It refers to this frame.
-            call_state.leave()
-
-    def _send_once(self, request: httpx.Request) -> httpx.Response:
-        bulkhead = self._parts.bulkhead
-        admitted = BreakerPermit(self._parts.breaker)
-        held = ExitStack()
-        place = None
-        try:
-            if bulkhead is not None:
-                place = held.enter_context(bulkhead.of())
-            response = self._send(request, held)
-            if place is not None:
-                place.record_outcome(response)
-            if response.is_closed:  # The body was read already, for instance from a cache.
-                held.close()
-        except BaseException as error:
-            if place is not None:
-                place.record_outcome(error)
-            held.close()
-            admitted.record_error(error)
-            raise
-        admitted.record_status(response.status_code)
-        return response
+    def _discard_response(self, response: httpx.Response) -> None:
+        """Close the response; return its connection to the pool if that is cheap. Never raises."""
+        with suppress(Exception):
+            try:
+                if should_drain(response):
+                    cast(_Stream, response.stream).drain()
+            finally:
+                response.close()
 
     def _send(self, request: httpx.Request, held: ExitStack) -> httpx.Response:
         with Timeout(self._parts.route_timeout(request.url.path)):
             sent, limit = make_attempt(request, self._parts.http), current_limit()
             response = self._inner.handle_request(sent)
         response.request = request  # For `raise_for_status`.
-        stream = cast(httpx.SyncByteStream, response.stream)
-        response.stream = _Stream(stream, sent, BodyTimer(limit), held)
+        response.stream = _Stream(response.stream, sent, BodyTimer(limit), held)
         return response
 
 
-class AsyncTransport(httpx.AsyncBaseTransport):
+class AsyncTransport(_PatternSteps, httpx.AsyncBaseTransport):
     """A :class:`Transport` for :class:`httpx.AsyncClient`; its timeouts cancel."""
+
+    _new_stack = AsyncExitStack
+    _enter = staticmethod(AsyncExitStack.enter_async_context)
+    _leave = staticmethod(AsyncExitStack.aclose)
+    _close_response = staticmethod(httpx.Response.aclose)
+    _wait = staticmethod(Retry.wait_async)
 
     def __init__(
         self, parts: TransportPatterns | None = None, inner: httpx.AsyncBaseTransport | None = None
@@ -144,66 +187,18 @@ class AsyncTransport(httpx.AsyncBaseTransport):
                 await around.enter_async_context(self._parts.guard)
             if self._parts.deadline is not None:
                 await around.enter_async_context(self._parts.deadline)
-            return await self._send_with_retries(request)
+            return await drive_async(self._send_with_retries(request))
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    async def _send_with_retries(self, request: httpx.Request) -> httpx.Response:
-        is_repeatable = prepare_request(request)
-        retry = self._parts.retry
-        call_state = None if retry is None else retry.begin()
-        if retry is None or call_state is None:
-            return await self._send_once(request)
-        call_state.repeats = is_repeatable
-        call_state.enter()
-        try:
-            while True:
-                cause = None
-                try:
-                    response = await self._send_once(request)
-                except Exception as error:
-                    wait = (
-                        call_state.after_error(error) if may_repeat(is_repeatable, error) else None
-                    )
-                    if wait is None:
-                        raise
-                    cause = error
-                else:
-                    try:
-                        wait = call_state.after_response(response) if is_repeatable else None
-                    except BaseException:
-                        await response.aclose()
-                        raise
-                    if wait is None:
-                        return response
-                    await _adrain(response)
-                await retry.wait_async(wait, cause)
-        finally:
-            cause = None  # It refers to this frame.
-            call_state.leave()
-
-    async def _send_once(self, request: httpx.Request) -> httpx.Response:
-        bulkhead = self._parts.bulkhead
-        admitted = BreakerPermit(self._parts.breaker)
-        held = AsyncExitStack()
-        place = None
-        try:
-            if bulkhead is not None:
-                place = await held.enter_async_context(bulkhead.of())
-            response = await self._send(request, held)
-            if place is not None:
-                place.record_outcome(response)
-            if response.is_closed:
-                await held.aclose()
-        except BaseException as error:
-            if place is not None:
-                place.record_outcome(error)
-            await held.aclose()
-            admitted.record_error(error)
-            raise
-        admitted.record_status(response.status_code)
-        return response
+    async def _discard_response(self, response: httpx.Response) -> None:
+        with suppress(Exception):
+            try:
+                if should_drain(response):
+                    await cast(_AsyncStream, response.stream).adrain()
+            finally:
+                await response.aclose()
 
     async def _send(self, request: httpx.Request, held: AsyncExitStack) -> httpx.Response:
         try:
@@ -213,38 +208,36 @@ class AsyncTransport(httpx.AsyncBaseTransport):
         except CallTimeout as late:  # Users of httpx look for its own.
             raise httpx.ReadTimeout(str(late), request=request) from late
         response.request = request  # For `raise_for_status`.
-        stream = cast(httpx.AsyncByteStream, response.stream)
-        response.stream = _AsyncStream(stream, sent, BodyTimer(limit), held)
+        response.stream = _AsyncStream(response.stream, sent, BodyTimer(limit), held)
         return response
 
 
-class _Stream(httpx.SyncByteStream):
+class _TimedBody:
     """The body of an answer to `sent`, within the time of the attempt."""
 
-    def __init__(
-        self,
-        inner: httpx.SyncByteStream,
-        sent: httpx.Request,
-        patience: BodyTimer,
-        held: ExitStack,
-    ) -> None:
-        self._inner = inner
-        self._sent = sent
-        self._timer = patience
-        self._held = held
+    def __init__(self, inner: Any, sent: httpx.Request, timer: BodyTimer, held: Any) -> None:
+        self._inner, self._sent, self._timer, self._held = inner, sent, timer, held
 
+    def _check_time(self) -> None:
+        if self._timer.is_over():
+            raise httpx.ReadTimeout("the answer did not end in time", request=self._sent)
+
+    def _begin_drain(self) -> None:
+        limit_drain(self._sent)
+        self._timer.shorten(MAX_DRAIN_SECONDS)
+
+
+class _Stream(_TimedBody, httpx.SyncByteStream):
     def __iter__(self) -> Iterator[bytes]:
         self._timer.begin()
         for chunk in self._inner:
-            if self._timer.is_over():
-                raise _timeout_error(self._sent)
+            self._check_time()
             yield chunk
             self._timer.begin()
 
     def drain(self) -> None:
         """Read the bytes that arrive at once, undecoded."""
-        limit_drain(self._sent)
-        self._timer.shorten(MAX_DRAIN_SECONDS)
+        self._begin_drain()
         size = 0
         for chunk in self:
             size += len(chunk)
@@ -256,30 +249,16 @@ class _Stream(httpx.SyncByteStream):
             self._inner.close()
 
 
-class _AsyncStream(httpx.AsyncByteStream):
-    def __init__(
-        self,
-        inner: httpx.AsyncByteStream,
-        sent: httpx.Request,
-        patience: BodyTimer,
-        held: AsyncExitStack,
-    ) -> None:
-        self._inner = inner
-        self._sent = sent
-        self._timer = patience
-        self._held = held
-
+class _AsyncStream(_TimedBody, httpx.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         self._timer.begin()
         async for chunk in self._inner:
-            if self._timer.is_over():
-                raise _timeout_error(self._sent)
+            self._check_time()
             yield chunk
             self._timer.begin()
 
     async def adrain(self) -> None:
-        limit_drain(self._sent)
-        self._timer.shorten(MAX_DRAIN_SECONDS)
+        self._begin_drain()
         size = 0
         async for chunk in self:
             size += len(chunk)
@@ -289,26 +268,3 @@ class _AsyncStream(httpx.AsyncByteStream):
     async def aclose(self) -> None:
         async with self._held:
             await self._inner.aclose()
-
-
-def _timeout_error(request: httpx.Request) -> httpx.ReadTimeout:
-    return httpx.ReadTimeout("the answer did not end in time", request=request)
-
-
-def _drain(response: httpx.Response) -> None:
-    """Discard an answer, and return its connection to the pool if that is cheap. Never raises."""
-    with suppress(Exception):
-        try:
-            if should_drain(response):
-                cast(_Stream, response.stream).drain()
-        finally:
-            response.close()
-
-
-async def _adrain(response: httpx.Response) -> None:
-    with suppress(Exception):
-        try:
-            if should_drain(response):
-                await cast(_AsyncStream, response.stream).adrain()
-        finally:
-            await response.aclose()

@@ -6,7 +6,6 @@ does, the last valid document stays in force, also on disk.
 
 import logging
 import re
-import threading
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -16,12 +15,10 @@ from switchgear.clock import ConsoleClock
 from switchgear.console.address import Address
 from switchgear.console.errors import RequestFailed
 from switchgear.console.file_cache import CachedDocument, FileCache, UnusableFile, find_file_name
+from switchgear.console.follower_thread import FollowerThread
 from switchgear.console.snapshot_client import MAX_CLOCK_SAMPLE_SECONDS
 from switchgear.console.timings import (
-    CpuThrottle,
     Timings,
-    failure_delay,
-    parse_retry_after,
     poll_delay,
 )
 from switchgear.console.transport import Connection, Response
@@ -33,8 +30,6 @@ POLL_SECONDS = 5.0
 """Pause between two polls of a console that does not hold them."""
 PAUSE_JITTER_SECONDS = 0.2
 """Jitter after an answer: all held polls are answered at one moment."""
-WARNING_SECONDS = 30.0
-"""Minimum time between two warnings."""
 _ETAG = re.compile(r'"([\w.-]{1,100})\.c([0-9]{1,18})(?:-gzip)?"', re.ASCII)
 
 log = logging.getLogger("switchgear")
@@ -76,7 +71,7 @@ class PolicyStore(Protocol):
     def get_policies(self, caller: str) -> PolicyDocument: ...
 
 
-class PolicyFollower:
+class PolicyFollower(FollowerThread):
     """Keeps `store` at the console's policies for the calls of `caller`."""
 
     def __init__(
@@ -88,43 +83,23 @@ class PolicyFollower:
         on_applied: Callable[[], object],
         timings: Timings,
     ) -> None:
-        self.error: str | None = None
-        """Description of the last failure; None after a success."""
-        self._settings, self._caller, self._clock = settings, caller, clock
+        super().__init__("switchgear-policies", clock, timings)
+        self._settings, self._caller = settings, caller
         self._store, self._on_applied = store, on_applied
-        self._timings, self._draw = timings, timings.draw
         url = settings.url or "http://localhost"
         self._connection = Connection(Address.parse(url), settings.token)
         self._cache = FileCache(settings.state_dir, find_file_name(settings, caller, "policies"))
         self._etag: str | None = None
-        self._throttle = CpuThrottle()
-        self._failures = 0
-        self._is_warned = False
-        self._warned_at = float("-inf")
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="switchgear-policies", daemon=True)
 
     def restore(self) -> None:
         """Put the cached document in force, unless there is a newer one. Never raises."""
         if self._store.get_policies(self._caller).epoch is None:
             self._cache.restore(self._restore_document)
 
-    def start(self) -> None:
-        """Start the thread. If that fails, an error is logged and nothing is followed."""
-        try:
-            self._thread.start()
-        except RuntimeError as error:
-            self.error = "no thread can be started"
-            log.error("switchgear: policies are not followed: %s", error)
-
     def stop(self) -> None:
         """Abort the running request and end the thread; return at once."""
         self._stopped.set()
         self._connection.abort()
-
-    def join(self, seconds: float) -> None:
-        if self._thread.ident is not None and self._thread is not threading.current_thread():
-            self._thread.join(max(0.0, seconds))
 
     def close_in_child(self) -> None:
         self._connection.close_in_child()
@@ -136,17 +111,12 @@ class PolicyFollower:
         )
 
     def _run(self) -> None:
-        while not self._stopped.is_set():
-            try:
-                self._follow_once()
-            except RequestFailed as failed:
-                self._record_failure(failed)
-            except Exception as error:  # The loop that everything else relies on.
-                log.debug("switchgear: an error of the client itself", exc_info=True)
-                self._record_failure(
-                    RequestFailed(f"an error of the client itself: {type(error).__name__}")
-                )
+        self._follow_until_stopped()
         self._connection.close()
+
+    def _record_start_failure(self, error: RuntimeError) -> None:
+        self.error = "no thread can be started"
+        log.error("switchgear: policies are not followed: %s", error)
 
     def _follow_once(self) -> None:
         began = time.monotonic()
@@ -228,18 +198,12 @@ class PolicyFollower:
             return
         self._failures += 1
         self.error = error.why
-        now = time.monotonic()
-        if not self._is_warned and now - self._warned_at >= WARNING_SECONDS:
-            self._is_warned, self._warned_at = True, now
+        if self._may_warn():
             log.warning(
                 "switchgear: no policies of the console for %s: %s; those of before hold",
                 *(self._caller, error),
             )
-        after = parse_retry_after(error.retry_after, self._clock.now())
-        self._pause(failure_delay(self._failures, self._draw, error.status, after))
-
-    def _pause(self, seconds: float) -> None:
-        self._stopped.wait(seconds)
+        self._pause_after(error, self._failures)
 
 
 def _epoch(found: CachedDocument) -> str:

@@ -9,15 +9,13 @@ import threading
 import time
 
 from switchgear.console.errors import RequestFailed
+from switchgear.console.follower_thread import FollowerThread
 from switchgear.console.mode_selector import ModeSelector
 from switchgear.console.reporter import Reporter
 from switchgear.console.snapshot_cache import SnapshotCache
 from switchgear.console.snapshot_client import ModeUnavailable, SnapshotClient
 from switchgear.console.timings import (
-    CpuThrottle,
     Timings,
-    failure_delay,
-    parse_retry_after,
     poll_delay,
 )
 from switchgear.evaluation.snapshot_store import SnapshotStore
@@ -28,13 +26,11 @@ STABLE_STREAM_SECONDS = 30.0
 """A stream that lasted longer counts as a success."""
 FIRST_JITTER_SECONDS = 1.0
 HELD_PAUSE_SECONDS = 0.2
-WARNING_SECONDS = 30.0
-"""Minimum time between two warnings about an unavailable console."""
 
 log = logging.getLogger("switchgear")
 
 
-class SnapshotFollower:
+class SnapshotFollower(FollowerThread):
     """Keeps `store` at the console's current snapshot."""
 
     def __init__(
@@ -45,26 +41,16 @@ class SnapshotFollower:
         reporter: Reporter,
         timings: Timings,
     ) -> None:
+        super().__init__("switchgear-follower", store.clock, timings)
         self.synced = threading.Event()
         """Set once the console has sent or confirmed a snapshot."""
         self.way: FollowState = "starting" if settings.has_console else "offline"
-        self.error: str | None = None
-        """Description of the last failure; None after a success."""
         self._url = settings.url
         self._store, self._cache, self._reporter = store, cache, reporter
-        self._timings, self._draw = timings, timings.draw
-        self._client = (
-            SnapshotClient(settings, store, self._timings) if settings.has_console else None
-        )
+        self._client = SnapshotClient(settings, store, timings) if settings.has_console else None
         self._modes = ModeSelector(timings.draw, "stream" if settings.stream else "poll")
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="switchgear-follower", daemon=True)
         self._confirmed_at: float | None = None
         self._is_current = False
-        self._failures = 0
-        self._is_warned = False
-        self._warned_at = float("-inf")
-        self._throttle = CpuThrottle()
 
     @property
     def source(self) -> SnapshotSource:
@@ -90,23 +76,11 @@ class SnapshotFollower:
         self._confirmed_at = self._store.clock.time.monotonic()
         self.synced.set()
 
-    def start(self) -> None:
-        """Start the thread. If that fails, an error is logged and nothing is followed."""
-        try:
-            self._thread.start()
-        except RuntimeError as error:
-            self.way, self.error = "down", "no thread can be started"
-            log.error("switchgear: the console is not followed: %s", error)
-
     def stop(self) -> None:
         """Abort the running request and end the thread; return at once."""
         self._stopped.set()
         if self._client is not None:
             self._client.abort()
-
-    def join(self, seconds: float) -> None:
-        if self._thread.ident is not None and self._thread is not threading.current_thread():
-            self._thread.join(max(0.0, seconds))
 
     def close_in_child(self) -> None:
         """Close the parent's connection in a forked child, without waiting for its threads."""
@@ -121,20 +95,17 @@ class SnapshotFollower:
             return
         if self._store.snapshot is not None:
             self._pause(self._draw() * FIRST_JITTER_SECONDS)
-        while not self._stopped.is_set():
-            try:
-                self._follow_once(self._client)
-            except RequestFailed as failed:
-                self._record_failure(failed)
-            except Exception as error:  # The loop that everything else relies on.
-                log.debug("switchgear: an error of the client itself", exc_info=True)
-                self._record_failure(
-                    RequestFailed(f"an error of the client itself: {type(error).__name__}")
-                )
+        self._follow_until_stopped()
         self._client.close()
 
-    def _follow_once(self, client: SnapshotClient) -> None:
+    def _record_start_failure(self, error: RuntimeError) -> None:
+        self.way, self.error = "down", "no thread can be started"
+        log.error("switchgear: the console is not followed: %s", error)
+
+    def _follow_once(self) -> None:
         """Fetch the snapshot if it is not current, then follow in the selected mode."""
+        client = self._client
+        assert client is not None  # noqa: S101 - for the type.
         mode = self._modes.select(time.monotonic())
         if self._reporter.streaming != (mode == "stream"):
             self._reporter.streaming = mode == "stream"
@@ -218,9 +189,7 @@ class SnapshotFollower:
         self._failures += 1
         self._is_current = False
         self.way, self.error = "down", error.why
-        now = time.monotonic()
-        if not self._is_warned and now - self._warned_at >= WARNING_SECONDS:
-            self._is_warned, self._warned_at = True, now
+        if self._may_warn():
             consequence = "nothing is known: all is allowed that is not forced"
             if self._store.is_bootstrapped:
                 consequence = "the bootstrap stays in force"
@@ -230,13 +199,3 @@ class SnapshotFollower:
                 "switchgear: no word of the console at %s: %s; %s", self._url, error, consequence
             )
         self._pause_after(error, self._failures)
-
-    def _pause_after(
-        self, error: RequestFailed, failures: int, hint_seconds: float | None = None
-    ) -> None:
-        after = parse_retry_after(error.retry_after, self._store.clock.now())
-        self._pause(failure_delay(failures, self._draw, error.status, after, hint_seconds))
-
-    def _pause(self, seconds: float) -> bool:
-        """Return False if the pause was cut short by :meth:`stop`."""
-        return not self._stopped.wait(seconds)

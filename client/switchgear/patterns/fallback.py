@@ -8,6 +8,7 @@ from types import CoroutineType
 from typing import Any, ParamSpec, TypeVar
 
 from switchgear.decorators import is_async_generator_function, refuse_coroutine, wrap_by_kind
+from switchgear.generator_steps import drive, drive_async
 from switchgear.guards import Guard
 from switchgear.patterns.answers import (
     Answer,
@@ -19,8 +20,7 @@ from switchgear.patterns.answers import (
 )
 from switchgear.patterns.caches import MISSING, Cache
 from switchgear.patterns.counters import Counters
-from switchgear.patterns.fallback_blocks import FallbackBlock
-from switchgear.patterns.fallback_calls import FallbackCalls, drive, drive_async
+from switchgear.patterns.fallback_calls import FallbackBlock, FallbackCalls
 from switchgear.patterns.fallback_plan import (
     ErrorFilter,
     FallbackPlan,

@@ -7,16 +7,15 @@ import functools
 from collections.abc import Callable, Generator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
-from inspect import isawaitable, iscoroutine
 from typing import Any
 
 from switchgear.argument_finders import KeyFinder
-from switchgear.cancellation import find_refusal
+from switchgear.cancellation import check, find_refusal
 from switchgear.failures.error_labels import describe_error
 from switchgear.guarded_keys import GuardedKeys, GuardedSteps
 from switchgear.guards import Guard
 from switchgear.patterns import deadline
-from switchgear.patterns.answers import Answer, record_answer
+from switchgear.patterns.answers import Answer, partial_count, record_answer
 from switchgear.patterns.caches import MISSING, key_finder
 from switchgear.patterns.fallback_plan import FallbackPlan
 from switchgear.patterns.fallback_targets import BoundTarget
@@ -214,45 +213,6 @@ class FallbackCalls:
         return find_refusal((switches,))
 
 
-def drive(steps: CallSteps) -> Answer[Any] | BaseException:
-    """Call the functions that `steps` yields; return the answer, or the error to raise."""
-    try:
-        call = next(steps)
-        while True:
-            try:
-                value = _not_awaitable(call())
-            except BaseException as error:
-                call = steps.throw(error)
-            else:
-                call = steps.send(value)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
-
-
-async def drive_async(steps: CallSteps) -> Answer[Any] | BaseException:
-    """Like :func:`drive`, in a coroutine: await the results that are awaitable."""
-    try:
-        call = next(steps)
-        while True:
-            try:
-                value = call()
-                if isawaitable(value):
-                    value = await value
-            except BaseException as error:
-                call = steps.throw(error)
-            else:
-                call = steps.send(value)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
-
-
-def _not_awaitable(value: Any) -> Any:
-    if iscoroutine(value):
-        value.close()
-        raise TypeError("got a coroutine, which only a coroutine function could await")
-    return value
-
-
 def _raised_from(refusal: Refused, cause: BaseException) -> Refused:
     refusal.__cause__ = cause
     return refusal
@@ -270,3 +230,42 @@ def _final_error(
     made = plan.exhausted(first)
     made.__cause__ = first
     return made
+
+
+class FallbackBlock:
+    """A `with` block whose `value` becomes the default if the block fails.
+
+    `answer` is the label of the value, set when the block ends.
+    """
+
+    def __init__(self, plan: FallbackPlan, make_default: Callable[[], Any] | None) -> None:
+        self._plan = plan
+        self._make_default = make_default
+        self.value: Any = None
+        self.answer: Answer[Any] | None = None
+
+    def __enter__(self) -> "FallbackBlock":
+        self._before = partial_count()
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> bool:
+        if error is None:
+            self.answer = record_answer(
+                Answer(self.value, is_partial=partial_count() != self._before)
+            )
+            return False
+        plan = self._plan
+        if self._make_default is None or not plan.covers(error):
+            return False
+        check(cause=error)
+        self.value = self._make_default()
+        self.answer = plan.record_fallback(
+            self.value, "default", True, (describe_error(error),), error
+        )
+        return True
+
+    async def __aenter__(self) -> "FallbackBlock":
+        return self.__enter__()
+
+    async def __aexit__(self, *raised: Any) -> bool:
+        return self.__exit__(*raised)
