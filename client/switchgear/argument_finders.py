@@ -17,20 +17,31 @@ def make_finder(find: Callable[..., Any], function: Callable[..., Any]) -> KeyFi
     If all parameters of `find` are parameters of `function`, it receives those by name, however the
     call passes them. Otherwise it receives all arguments.
     """
-    wanted, given = _parameters(find), _parameters(function)
-    if wanted is None or given is None or any(each.kind not in _NAMED for each in wanted.values()):
+    own_parameters, call_parameters = _parameters(find), _parameters(function)
+    if (
+        own_parameters is None
+        or call_parameters is None
+        or any(each.kind not in _NAMED for each in own_parameters.values())
+    ):
         return lambda args, kwargs: find(*args, **kwargs)
     places: list[tuple[str, int, bool, Any]] = []
-    for name, each in wanted.items():
-        here = given.get(name)
-        if here is not None and here.kind not in (here.VAR_POSITIONAL, here.VAR_KEYWORD):
-            place = _KEYWORD_ONLY if here.kind is here.KEYWORD_ONLY else list(given).index(name)
-            is_named = here.kind is not here.POSITIONAL_ONLY
-            places.append((name, place, is_named, here.default))
+    for name, each in own_parameters.items():
+        parameter = call_parameters.get(name)
+        if parameter is not None and parameter.kind not in (
+            parameter.VAR_POSITIONAL,
+            parameter.VAR_KEYWORD,
+        ):
+            place = (
+                _KEYWORD_ONLY
+                if parameter.kind is parameter.KEYWORD_ONLY
+                else list(call_parameters).index(name)
+            )
+            is_named = parameter.kind is not parameter.POSITIONAL_ONLY
+            places.append((name, place, is_named, parameter.default))
         elif each.default is _EMPTY:
             return lambda args, kwargs: find(*args, **kwargs)
 
-    def found(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def call_find(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         values = {}
         for name, place, is_named, default in places:
             named = kwargs.get(name, default) if is_named else default
@@ -39,7 +50,7 @@ def make_finder(find: Callable[..., Any], function: Callable[..., Any]) -> KeyFi
                 values[name] = value
         return find(**values)
 
-    return found
+    return call_find
 
 
 def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter] | None:

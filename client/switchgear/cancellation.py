@@ -82,7 +82,7 @@ class CancelToken:
     def wait(self, seconds: float) -> bool:
         """Block for at most `seconds`; return True at once when the call is cancelled."""
         bell, ends = threading.Event(), time.monotonic() + seconds
-        with _subscribed(self._sources, bell.set):
+        with _subscribe_all(self._sources, bell.set):
             while not (is_cancelled := self.is_cancelled) and (left := ends - time.monotonic()) > 0:
                 if not bell.wait(left):
                     return self.is_cancelled
@@ -106,8 +106,8 @@ class TaskCancellation:
         self._scope = async_backend.cancel_scope()
         self._source = source
         self._refusal: Refused | None = None
-        self._unsubscribe = source.subscribe(self._changed)
-        self._changed()  # The switch may have been engaged since it was last checked.
+        self._unsubscribe = source.subscribe(self._on_source_change)
+        self._on_source_change()  # The switch may have been engaged since it was last checked.
 
     def end(self, error: BaseException | None) -> None:
         """Stop. Raise the refusal if `error` is the cancellation made here, and no other."""
@@ -115,7 +115,7 @@ class TaskCancellation:
         if self._scope.end(error) and self._refusal is not None:
             raise self._refusal from error
 
-    def _changed(self) -> None:
+    def _on_source_change(self) -> None:
         if self._refusal is None and (refusal := self._source.refusal()) is not None:
             self._refusal = refusal
             self._scope.cancel_soon()
@@ -164,7 +164,7 @@ def notify_on_refusal(sources: Sources, wake: Callback) -> Iterator[None]:
 
     Changes before this block are not reported: call :func:`find_refusal` inside it first.
     """
-    with _subscribed([*sources, *_sources_of(current_scope.get())], wake):
+    with _subscribe_all([*sources, *_sources_of(current_scope.get())], wake):
         yield
 
 
@@ -236,7 +236,7 @@ def _sources_of(scope: SourceScope | None) -> Iterator[CancelSource]:
 
 
 @contextmanager
-def _subscribed(sources: Sources, wake: Callback) -> Iterator[None]:
+def _subscribe_all(sources: Sources, wake: Callback) -> Iterator[None]:
     ends = [source.subscribe(partial(_wake_if_refused, source, wake)) for source in sources]
     try:
         yield

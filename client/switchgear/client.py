@@ -260,8 +260,8 @@ class Switchgear:
 
         Waiting is optional: until then the last good snapshot applies.
         """
-        heard = self._follower.synced
-        return heard.wait(seconds) if self._settings.has_console else heard.is_set()
+        synced = self._follower.synced
+        return synced.wait(seconds) if self._settings.has_console else synced.is_set()
 
     async def ready(self, seconds: float = 5.0) -> bool:
         """Like :meth:`wait_ready`, in a coroutine."""

@@ -161,8 +161,8 @@ class ConsoleClock:
 
     def now(self) -> float:
         """Return the best estimate: by the median of recent answers, else by the local clock."""
-        ahead = self._offset
-        return self.time.wall() if ahead is None else self.time.monotonic() + ahead
+        offset = self._offset
+        return self.time.wall() if offset is None else self.time.monotonic() + offset
 
     def release_now(self) -> float | None:
         """Return the time that may end an engagement before the console does so.
@@ -170,10 +170,10 @@ class ConsoleClock:
         Return None while recent answers disagree, whatever the local clock shows. The time may be
         late, but not early.
         """
-        ahead = self._release_offset
-        if ahead is None:
+        offset = self._release_offset
+        if offset is None:
             return self.time.wall() if self._is_local else None
-        return self.time.monotonic() + ahead
+        return self.time.monotonic() + offset
 
     def trust_local(self) -> None:
         """Use the local clock as the console's, for a console in the same process."""
@@ -184,14 +184,14 @@ class ConsoleClock:
 
         Repeated calls return the same time, unless the console's clock is corrected.
         """
-        ahead = self._offset
-        if ahead is None:
-            ahead = self.time.wall() - self.time.monotonic()
-        placed = self._stable_offset
-        if placed is None or abs(ahead - placed) > TOLERANCE_SECONDS:
+        offset = self._offset
+        if offset is None:
+            offset = self.time.wall() - self.time.monotonic()
+        stable = self._stable_offset
+        if stable is None or abs(offset - stable) > TOLERANCE_SECONDS:
             # Less is the moment between two readings, or what a clock is slewed by.
-            self._stable_offset = placed = ahead
-        return monotonic + placed
+            self._stable_offset = stable = offset
+        return monotonic + stable
 
     def update(self, headers: Mapping[str, str], took_seconds: float, ago_seconds: float) -> None:
         """Record the time in an answer that took `took_seconds` and arrived `ago_seconds` ago.
@@ -201,18 +201,18 @@ class ConsoleClock:
         one that is `unknown`. A malformed time is ignored. An answer to a held poll carries the
         time at its end.
         """
-        told = headers.get(TIME_HEADER)
-        if told is None:
+        sent_time = headers.get(TIME_HEADER)
+        if sent_time is None:
             date = None if self._is_precise else parse_date(headers.get("date"))
             theirs = None if date is None else date + 0.5
         else:
-            theirs = parse_time(told)
+            theirs = parse_time(sent_time)
         if theirs is None:
             return
         blur = min(took_seconds, TOLERANCE_SECONDS) / 2
         offset = theirs - (self.time.monotonic() - ago_seconds - blur)
         with self._lock:
-            if told is not None and not self._is_precise:
+            if sent_time is not None and not self._is_precise:
                 self._is_precise, self._estimator = True, OffsetEstimator()
             self._estimator.add(offset)
             median = self._estimator.median

@@ -113,8 +113,8 @@ def unknown_variables(names: Iterable[str]) -> list[str]:
         return []
     import difflib  # Imported here to keep the import of the client fast.
 
-    told = []
+    described = []
     for name in unknown:
         similar = difflib.get_close_matches(name, sorted(_KNOWN), 1, 0.85)
-        told.append(f"{name} ({similar[0]}?)" if similar else name)
-    return told
+        described.append(f"{name} ({similar[0]}?)" if similar else name)
+    return described

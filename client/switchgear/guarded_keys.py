@@ -54,10 +54,10 @@ class GuardedKeys:
     """
 
     __slots__ = (
-        "_asked",
         "_blocks_unknown",
         "_cell",
         "_others",
+        "_query",
         "_store",
         "_view",
         "cancels",
@@ -69,7 +69,7 @@ class GuardedKeys:
         guard: object,
         cancels: bool,
         store: SnapshotStore,
-        asked: tuple[Any, Any, Any, Any],
+        query: tuple[Any, Any, Any, Any],
         blocks_unknown: bool,
         others: Sequence[CancelSource],
     ) -> None:
@@ -77,14 +77,14 @@ class GuardedKeys:
         self.cancels = cancels
         """True if running calls are cancelled, too."""
         self._store = store
-        self._asked = asked
+        self._query = query
         self._blocks_unknown = blocks_unknown
         self._others = others
         self._view: EvaluationView | None = None
         """The view in which every call with these keys is allowed, counted in `_cell`."""
         self._cell: Any = None
 
-    def ask(self) -> Decision:
+    def check_call(self) -> Decision:
         """Decide and count one call. Raise :class:`SwitchEngaged`."""
         cached = self._cell
         if self._store.view is self._view and cached.is_cached:
@@ -92,14 +92,14 @@ class GuardedKeys:
             decision: Decision = cached.decision
             return decision
         view = self._store.view
-        cached = view.cached_query(self._asked[:3])
+        cached = view.cached_query(self._query[:3])
         if cached is not None and cached.decision is not None:
             cached.count_call()
             decision = cached.decision
         else:
-            decision = self._store.decide(*self._asked)
-            cached = view.cached_query(self._asked[:3])
-        if (refusal := self._refused(decision)) is not None:
+            decision = self._store.decide(*self._query)
+            cached = view.cached_query(self._query[:3])
+        if (refusal := self._make_refusal(decision)) is not None:
             raise refusal
         if cached is not None and cached.decision is decision:
             self._cell, self._view = cached, view
@@ -107,7 +107,7 @@ class GuardedKeys:
 
     def refusal(self) -> Refused | None:
         if self._store.view is not self._view:
-            refusal = self._refused(self._store.recheck(*self._asked))
+            refusal = self._make_refusal(self._store.recheck(*self._query))
             if refusal is not None:
                 return refusal
         for other in self._others:
@@ -125,7 +125,7 @@ class GuardedKeys:
 
         return end
 
-    def _refused(self, decision: Decision) -> SwitchEngaged | None:
+    def _make_refusal(self, decision: Decision) -> SwitchEngaged | None:
         if not decision.allowed:
             return SwitchEngaged(decision.switch, decision.reason, decision.version, decision.known)
         if self._blocks_unknown and not decision.known:
@@ -150,7 +150,7 @@ class GuardedSteps:
     def __enter__(self) -> None:
         if not self._has_begun:
             self._has_begun = True
-            self._keys.ask()
+            self._keys.check_call()
         elif self._cancels and (refusal := self._keys.refusal()) is not None:
             raise refusal
         cancels = self._cancels and self._is_async

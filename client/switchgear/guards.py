@@ -136,7 +136,7 @@ class Guard:
         return self._enter(cancels=False)[0]
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        scope = self._innermost()
+        scope = self._innermost_scope()
         if scope is not None:
             leave(scope)
 
@@ -144,7 +144,7 @@ class Guard:
         return self._enter(cancels=self.on_engage == "cancel")[0]
 
     async def __aexit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        scope = self._innermost()
+        scope = self._innermost_scope()
         if scope is None:
             return
         leave(scope)
@@ -170,7 +170,7 @@ class Guard:
 
             def call_with_found_keys(*args: Any, **kwargs: Any) -> Any:
                 keys = find(args, kwargs)
-                keys.ask()
+                keys.check_call()
                 scope = SourceScope(keys, current_scope.get())
                 try:  # The handler of a signal may raise from here on.
                     current_scope.set(scope)
@@ -184,7 +184,7 @@ class Guard:
         outermost = SourceScope(fixed)
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            fixed.ask()
+            fixed.check_call()
             outer = current_scope.get()
             try:
                 current_scope.set(outermost if outer is None else SourceScope(fixed, outer))
@@ -201,7 +201,7 @@ class Guard:
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             keys = find(args, kwargs)
-            keys.ask()
+            keys.check_call()
             scope = SourceScope(keys, current_scope.get())
             try:
                 current_scope.set(scope)
@@ -239,15 +239,15 @@ class Guard:
     def _enter(self, *, cancels: bool) -> tuple[Decision, SourceScope]:
         """Check a block, which has no arguments, and enter its scope."""
         keys = self._keys or self._keys_of({name: find() for name, find in self._finders.items()})
-        decision = keys.ask()
+        decision = keys.check_call()
         cancellation = TaskCancellation(keys) if cancels else None
         scope = enter(keys)
         scope.cancellation = cancellation
         return decision, scope
 
     def _keys_of(self, found: Mapping[str, Any]) -> GuardedKeys:
-        asked = {**self._fixed, **found}
-        segment, feature, experiments, targeting_key = (asked[name] for name in NAMES)
+        query = {**self._fixed, **found}
+        segment, feature, experiments, targeting_key = (query[name] for name in NAMES)
         return GuardedKeys(
             self,
             self.on_engage == "cancel",
@@ -257,7 +257,7 @@ class Guard:
             self._others,
         )
 
-    def _innermost(self) -> SourceScope | None:
+    def _innermost_scope(self) -> SourceScope | None:
         """Return the innermost block of this guard that is entered in this context."""
         scope = current_scope.get()
         while scope is not None:

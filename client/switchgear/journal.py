@@ -87,9 +87,9 @@ def record(name: str, about: str, **fields: Any) -> None:
     level = LEVELS.get(name, logging.INFO)
     try:
         if log.isEnabledFor(level):
-            said = "".join(f" {key}={escape(value)}" for key, value in fields.items())
+            text = "".join(f" {key}={escape(value)}" for key, value in fields.items())
             extra = {"event": name, "about": about, **{f"sg_{key}": fields[key] for key in fields}}
-            log.log(level, "%s about=%s%s", name, escape(about), said, extra=extra)
+            log.log(level, "%s about=%s%s", name, escape(about), text, extra=extra)
     except Exception:  # noqa: S110 - a handler fails: to log that would fail as well.
         pass
     if _hooks:

@@ -84,8 +84,8 @@ def all_clients() -> list[Client]:
 def register(client: Client) -> None:
     """Manage `client` until it is closed."""
     _open[weakref.ref(client, _on_collected)] = get_workers(client)
-    for newcomer in list(on_register):
-        newcomer(client)
+    for callback in list(on_register):
+        callback(client)
 
 
 def unregister(client: Client) -> None:

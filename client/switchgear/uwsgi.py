@@ -21,7 +21,7 @@ def warn_without_threads() -> None:
     found = getattr(module, "opt", None)
     options = found if isinstance(found, Mapping) else {}
     missing = []
-    if not _has_threads(options, _version(getattr(module, "version", b""))):
+    if not _has_threads(options, _version_numbers(getattr(module, "version", b""))):
         missing.append("enable-threads = true")
     if _forks_workers(options) and not any(_is_on(options.get(each)) for each in FORK_HOOKS):
         missing.append("lazy-apps = true (or py-call-osafterfork = true)")
@@ -35,15 +35,15 @@ def _has_threads(options: Mapping[Any, Any], version: tuple[int, ...]) -> bool:
     given = options.get("enable-threads")
     if given is not None:
         return _is_on(given)
-    return _number(options.get("threads")) > 1 or version >= THREADS_BY_DEFAULT
+    return _option_number(options.get("threads")) > 1 or version >= THREADS_BY_DEFAULT
 
 
 def _forks_workers(options: Mapping[Any, Any]) -> bool:
-    workers = max(_number(options.get(name)) for name in ("processes", "workers", "cheaper"))
+    workers = max(_option_number(options.get(name)) for name in ("processes", "workers", "cheaper"))
     return _is_on(options.get("master")) or workers > 1
 
 
-def _text(value: object) -> str:
+def _option_text(value: object) -> str:
     """Return the text of an option: True, bytes, or the last of several values."""
     if isinstance(value, list):
         value = value[-1] if value else None
@@ -51,13 +51,18 @@ def _text(value: object) -> str:
 
 
 def _is_on(value: object) -> bool:
-    return value is not None and _text(value).strip().lower() not in ("false", "off", "no", "0")
+    return value is not None and _option_text(value).strip().lower() not in (
+        "false",
+        "off",
+        "no",
+        "0",
+    )
 
 
-def _number(value: object) -> int:
-    text = _text(value).strip()
+def _option_number(value: object) -> int:
+    text = _option_text(value).strip()
     return int(text) if text.isdecimal() else 0
 
 
-def _version(value: object) -> tuple[int, ...]:
-    return tuple(int(each) for each in _text(value).split(".") if each.isdecimal())
+def _version_numbers(value: object) -> tuple[int, ...]:
+    return tuple(int(each) for each in _option_text(value).split(".") if each.isdecimal())

@@ -41,11 +41,11 @@ class Incoming:
             (name.decode("latin-1"), each.decode("latin-1")) for name, each in scope["headers"]
         )
         peer = scope.get("client")
-        brought = incoming(headers, trusts_attempt=self._peers.has(peer[0] if peer else None))
-        if brought.is_over:
+        limits = incoming(headers, trusts_attempt=self._peers.has(peer[0] if peer else None))
+        if limits.is_over:
             await _refuse(send)
             return
-        with brought:
+        with limits:
             await self.app(scope, receive, send)
 
 

@@ -62,17 +62,17 @@ class PolicyTask(Base):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the task in a worker; called directly, it is a function within its policy."""
-        request, within = self.request, self._wrapped_run()
+        request, body = self.request, self._wrapped_run()
         if request.called_directly or getattr(request, BODY_RUNNING, False):
-            return self._call_directly(within, args, kwargs)
+            return self._call_directly(body, args, kwargs)
         setattr(request, BODY_RUNNING, True)
-        came = self._incoming_limits()
-        if came.is_over:
-            raise NoTimeLeft(came.seconds or 0.0)
-        with came:
+        limits = self._incoming_limits()
+        if limits.is_over:
+            raise NoTimeLeft(limits.seconds or 0.0)
+        with limits:
             marker = None if retried_calls.find_active() is not None else self._make_retry_state()
             try:
-                return self._attempt(marker, within, args, kwargs)
+                return self._attempt(marker, body, args, kwargs)
             except (TaskPredicate, SoftTimeLimitExceeded):
                 raise
             except Exception as error:
@@ -127,12 +127,12 @@ class PolicyTask(Base):
         options["headers"] = headers
         return super().apply_async(args, kwargs, *more, **options)
 
-    def _call_directly(self, within: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    def _call_directly(self, body: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Run the body with a request of its own, as a direct call."""
         _task_stack.push(self)
         self.push_request(args=args, kwargs=kwargs, called_directly=True)
         try:
-            return within(*args, **kwargs)
+            return body(*args, **kwargs)
         finally:
             self.pop_request()
             _task_stack.pop()
@@ -148,13 +148,13 @@ class PolicyTask(Base):
         return self._wrapped
 
     def _attempt(
-        self, marker: RetryCallState | None, within: Callable[..., Any], args: Any, kwargs: Any
+        self, marker: RetryCallState | None, body: Callable[..., Any], args: Any, kwargs: Any
     ) -> Any:
         if marker is None:
-            return within(*args, **kwargs)
+            return body(*args, **kwargs)
         marker.enter()
         try:
-            return within(*args, **kwargs)
+            return body(*args, **kwargs)
         finally:
             marker.leave()
 

@@ -102,13 +102,13 @@ class BreakerPermit:
         """Record that there was no answer."""
         if self._admitted is not None:
             breaker, permit, began = self._admitted
-            breaker.settle(permit, error, breaker._elapsed(began))
+            breaker.settle(permit, error, breaker._elapsed_seconds(began))
 
     def record_status(self, status: int) -> None:
         if self._admitted is None:
             return
         breaker, permit, began = self._admitted
-        seconds = breaker._elapsed(began)
+        seconds = breaker._elapsed_seconds(began)
         if status >= 500 or status in (408, 429):
             breaker.fail(permit, StatusFailure(status), seconds)
         else:
@@ -190,16 +190,16 @@ def make_timeouts(request: httpx.Request, http: HttpTimeouts | None) -> dict[str
 
     The request's own timeouts win over `http`, except for httpx's default of five seconds.
     """
-    asked = request.extensions.get("timeout") or {}
-    is_callers = bool(asked) and asked != _DEFAULT_TIMEOUTS
-    most = remaining_seconds()
+    requested = request.extensions.get("timeout") or {}
+    is_callers = bool(requested) and requested != _DEFAULT_TIMEOUTS
+    left = remaining_seconds()
     found: dict[str, float | None] = {}
     for part in PARTS:
-        seconds = asked.get(part)
+        seconds = requested.get(part)
         if http is not None and not is_callers:
             seconds = getattr(http, part)
-        if most is not None:
-            seconds = max(most if seconds is None else min(seconds, most), MIN_SECONDS)
+        if left is not None:
+            seconds = max(left if seconds is None else min(seconds, left), MIN_SECONDS)
         found[part] = seconds
     return found
 
@@ -241,5 +241,5 @@ def limit_drain(sent: httpx.Request) -> None:
     httpx looks up the timeout when reading of the body begins.
     """
     timeout: MutableMapping[str, float | None] = sent.extensions["timeout"]
-    asked = timeout["read"]
-    timeout["read"] = MAX_DRAIN_SECONDS if asked is None else min(asked, MAX_DRAIN_SECONDS)
+    requested = timeout["read"]
+    timeout["read"] = MAX_DRAIN_SECONDS if requested is None else min(requested, MAX_DRAIN_SECONDS)

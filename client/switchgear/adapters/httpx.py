@@ -99,18 +99,18 @@ class _PatternSteps:
         bulkhead = self._parts.bulkhead
         admitted = BreakerPermit(self._parts.breaker)
         held = self._new_stack()
-        place = None
+        permit = None
         try:
             if bulkhead is not None:
-                place = yield partial(self._enter, held, bulkhead.of())
+                permit = yield partial(self._enter, held, bulkhead.of())
             response: httpx.Response = yield partial(self._send, request, held)
-            if place is not None:
-                place.record_outcome(response)
+            if permit is not None:
+                permit.record_outcome(response)
             if response.is_closed:  # The body was read already, for instance from a cache.
                 yield partial(self._leave, held)
         except BaseException as error:
-            if place is not None:
-                place.record_outcome(error)
+            if permit is not None:
+                permit.record_outcome(error)
             yield partial(self._leave, held)
             admitted.record_error(error)
             raise

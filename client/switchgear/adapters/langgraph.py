@@ -60,8 +60,8 @@ def with_retry(
 
     `retry_on` are errors; None means transient ones.
     """
-    terms = RetryParameters(attempts=attempts, **parameters)
-    return node(Retry(name, terms, retry_on=retry_on))
+    retry_parameters = RetryParameters(attempts=attempts, **parameters)
+    return node(Retry(name, retry_parameters, retry_on=retry_on))
 
 
 def with_breaker(breaker: Breaker, fallback: Callable[..., Any] | None = None) -> Callable[[F], F]:

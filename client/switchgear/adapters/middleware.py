@@ -30,7 +30,7 @@ class TrustedPeers:
     def __init__(self, peers: Iterable[str]) -> None:
         if isinstance(peers, str) or not isinstance(peers, Iterable):
             raise TypeError(f"trusted_peers must be a tuple of networks, not {peers!r:.50}")
-        self._networks = tuple(map(_network, peers))
+        self._networks = tuple(map(_parse_network, peers))
 
     def has(self, address: object) -> bool:
         """Return True if `address` is trusted. A peer without an IP address never is."""
@@ -45,7 +45,7 @@ class TrustedPeers:
         return any(found in network for network in self._networks)
 
 
-def _network(text: object) -> Network:
+def _parse_network(text: object) -> Network:
     if not isinstance(text, str):  # An int or bytes would be an address, too.
         raise TypeError(f"trusted_peers must be strings, not {text!r:.50}")
     try:

@@ -45,9 +45,9 @@ class EventHook:
         span = trace.get_current_span()
         if span.is_recording():
             span.add_event(f"switchgear.{entry.name}", make_attributes(entry))
-        self._counter.add(1, {"event": entry.name, "about": self._bounded(entry.about)})
+        self._counter.add(1, {"event": entry.name, "about": self._limit_subject(entry.about)})
 
-    def _bounded(self, about: str) -> str:
+    def _limit_subject(self, about: str) -> str:
         if about in self._abouts:
             return about
         with self._lock:

@@ -99,22 +99,22 @@ class OuterRetryCall(RetriedCall):
 
     def __init__(self, owner: OuterRetry) -> None:
         super().__init__(0, owner)
-        self.asked_of = owner
+        self.retry = owner
         self.begun = 0
         self.failure = "result"
         """The class of the last error; `result` if a result was rejected."""
 
     @property
     def label(self) -> str:
-        return f"the retry {self.asked_of.name}"
+        return f"the retry {self.retry.name}"
 
     def would_retry(self, error: BaseException) -> bool:
         if is_final(error):
             return False
-        return _ask_predicate(self.asked_of.would_retry, error, default=True)
+        return _evaluate_predicate(self.retry.would_retry, error, default=True)
 
     def would_retry_result(self, result: object) -> bool:
-        return _ask_predicate(self.asked_of.would_retry_result, result, default=False)
+        return _evaluate_predicate(self.retry.would_retry_result, result, default=False)
 
 
 def may_retry(error: BaseException, *, is_outermost: bool = False) -> bool:
@@ -176,10 +176,12 @@ def _find_outer(is_outermost: bool) -> RetriedCall | None:
     return found.outer if is_outermost and found is not None else found
 
 
-def _ask_predicate(asked: Callable[[Any], Any] | None, about: object, *, default: bool) -> bool:
-    if asked is None:
+def _evaluate_predicate(
+    predicate: Callable[[Any], Any] | None, argument: object, *, default: bool
+) -> bool:
+    if predicate is None:
         return default
     try:
-        return bool(asked(about))
+        return bool(predicate(argument))
     except Exception:  # The predicate may need state that only the library has.
         return default

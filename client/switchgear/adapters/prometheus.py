@@ -57,12 +57,12 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         found = self._client.dependencies()[:MAX_BREAKERS]
-        yield from self._breakers([each for each in found if each.breaker is not None])
-        yield from _calls(found)
-        yield from _bulkheads(found)
-        yield from self._following()
+        yield from self._collect_breakers([each for each in found if each.breaker is not None])
+        yield from _collect_calls(found)
+        yield from _collect_bulkheads(found)
+        yield from self._collect_client_state()
 
-    def _breakers(self, found: list[Dependency]) -> Iterator[Metric]:
+    def _collect_breakers(self, found: list[Dependency]) -> Iterator[Metric]:
         state = GaugeMetricFamily(
             "switchgear_client_circuit_breaker_state",
             "0 closed, 1 open, 2 half-open.",
@@ -79,14 +79,14 @@ class Metrics(Collector):
         for each in found:
             if each.breaker is None:
                 continue
-            standing = each.breaker.look()
-            state.add_metric(_pair(each), STATES[standing.state])
-            trips.add_metric(_pair(each), self._trips.count(each.name))
-            if standing.failure_rate is not None:
-                rate.add_metric(_pair(each), standing.failure_rate)
+            status = each.breaker.look()
+            state.add_metric(_split_name(each), STATES[status.state])
+            trips.add_metric(_split_name(each), self._trips.count(each.name))
+            if status.failure_rate is not None:
+                rate.add_metric(_split_name(each), status.failure_rate)
         yield from (state, rate, trips)
 
-    def _following(self) -> Iterator[Metric]:
+    def _collect_client_state(self) -> Iterator[Metric]:
         status = self._client.status()
         yield GaugeMetricFamily(
             "switchgear_client_switches_stopped",
@@ -123,25 +123,25 @@ class TripCounter:
         self._counts: dict[str, int] = {}
 
 
-def _calls(found: list[Dependency]) -> Iterator[Metric]:
+def _collect_calls(found: list[Dependency]) -> Iterator[Metric]:
     calls = CounterMetricFamily(
         "switchgear_client_calls", "Calls that ended, by result.", labels=(*PAIR, "result")
     )
-    beside = {
+    others = {
         name: CounterMetricFamily(f"switchgear_client_calls_{name}", text, labels=PAIR)
         for name, text in CALL_COUNTERS.items()
     }
     for each in found:
         counted = each.counters.counted()
         for result in RESULTS:
-            calls.add_metric([*_pair(each), result], counted[result])
-        for name, family in beside.items():
-            family.add_metric(_pair(each), counted[name])
+            calls.add_metric([*_split_name(each), result], counted[result])
+        for name, family in others.items():
+            family.add_metric(_split_name(each), counted[name])
     yield calls
-    yield from beside.values()
+    yield from others.values()
 
 
-def _bulkheads(found: list[Dependency]) -> Iterator[Metric]:
+def _collect_bulkheads(found: list[Dependency]) -> Iterator[Metric]:
     gauges = {
         "in_flight": "Calls that have a place.",
         "limit": "Places.",
@@ -157,15 +157,15 @@ def _bulkheads(found: list[Dependency]) -> Iterator[Metric]:
     )
     for each in found:
         bulkhead = each.bulkhead
-        look: Occupancy | None = None if bulkhead is None else bulkhead.look()
-        if look is None or look.limit is None:
+        occupancy: Occupancy | None = None if bulkhead is None else bulkhead.look()
+        if occupancy is None or occupancy.limit is None:
             continue
         for name, family in families.items():
-            family.add_metric(_pair(each), getattr(look, name))
-        rejected.add_metric(_pair(each), look.rejected)
+            family.add_metric(_split_name(each), getattr(occupancy, name))
+        rejected.add_metric(_split_name(each), occupancy.rejected)
     yield from families.values()
     yield rejected
 
 
-def _pair(dependency: Dependency) -> list[str]:
+def _split_name(dependency: Dependency) -> list[str]:
     return dependency.name.split("->", 1)

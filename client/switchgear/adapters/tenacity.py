@@ -34,8 +34,8 @@ def outermost(name: str, counters: Counters | None = None, **terms: Any) -> Oute
         retry(**terms),
         name,
         counters,
-        would_retry=lambda error: given(_state(error=error)),
-        would_retry_result=lambda result: given(_state(result=result)),
+        would_retry=lambda error: given(_make_state(error=error)),
+        would_retry_result=lambda result: given(_make_state(result=result)),
     )
 
 
@@ -64,7 +64,7 @@ class unless_refused(retry_base):
         return may_retry_result(outcome.result(), is_outermost=is_outermost)
 
 
-def _state(*, error: BaseException | None = None, result: object = None) -> RetryCallState:
+def _make_state(*, error: BaseException | None = None, result: object = None) -> RetryCallState:
     """Return the retry state that tenacity passes to its predicates, for a new outcome."""
     state = RetryCallState(Retrying(), None, (), {})
     if error is None:

@@ -33,29 +33,29 @@ class Incoming:
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         trusts = self._peers.has(environ.get("REMOTE_ADDR"))
-        brought = propagation.incoming(_headers(environ), trusts_attempt=trusts)
-        if brought.is_over:
+        limits = propagation.incoming(_headers(environ), trusts_attempt=trusts)
+        if limits.is_over:
             headers = [("Content-Type", CONTENT_TYPE), ("Content-Length", str(len(BODY)))]
             start_response(LINE, headers)
             return [BODY]
-        with brought:
+        with limits:
             body = self.app(environ, start_response)
-        return body if isinstance(body, list | tuple) else _Body(body, brought)
+        return body if isinstance(body, list | tuple) else _Body(body, limits)
 
 
 class _Body:
     """A streamed response, each part produced within the request's limit."""
 
-    def __init__(self, body: Iterable[bytes], brought: propagation.IncomingRequest) -> None:
+    def __init__(self, body: Iterable[bytes], limits: propagation.IncomingRequest) -> None:
         self._body = body
-        self._brought = brought
+        self._limits = limits
         self._bits: Iterator[bytes] | None = None
 
     def __iter__(self) -> Iterator[bytes]:
         return self
 
     def __next__(self) -> bytes:
-        with self._brought:
+        with self._limits:
             if self._bits is None:
                 self._bits = iter(self._body)
             return next(self._bits)
@@ -64,7 +64,7 @@ class _Body:
         """Close the application's response. Servers always call this at the end."""
         close = getattr(self._body, "close", None)
         if close is not None:
-            with self._brought:
+            with self._limits:
                 close()
 
 

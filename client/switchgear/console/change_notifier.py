@@ -211,7 +211,7 @@ class ChangeNotifier:
         if loop is None:
             for change in changes:
                 if listener.is_subscribed and not self._stopped:
-                    _call(listener, change)
+                    _call_callback(listener, change)
             return
         # If the loop is closed, what it was given before is lost, too.
         lost = listener.undelivered + len(changes)
@@ -231,7 +231,7 @@ class ChangeNotifier:
         for change in changes:
             listener.undelivered -= 1
             if listener.is_subscribed and not self._stopped:
-                await _await(listener, change)
+                await _await_callback(listener, change)
 
     def _on_task_done(self, listener: ChangeListener) -> None:
         """Count undelivered changes, also if the task was cancelled before it began."""
@@ -240,7 +240,7 @@ class ChangeNotifier:
         self.notify()
 
 
-def _call(listener: ChangeListener, change: Change) -> None:
+def _call_callback(listener: ChangeListener, change: Change) -> None:
     try:
         answer = listener.callback(change)
         if inspect.iscoroutine(answer):
@@ -255,7 +255,7 @@ def _call(listener: ChangeListener, change: Change) -> None:
         log.exception("switchgear: a callback failed on %s", change)
 
 
-async def _await(listener: ChangeListener, change: Change) -> None:
+async def _await_callback(listener: ChangeListener, change: Change) -> None:
     try:
         answer = listener.callback(change)
         if isinstance(answer, Awaitable):

@@ -75,7 +75,7 @@ class FileCache:
         with self._log_errors("read"):
             try:
                 with self._open_folder(self._folder) as folder:
-                    found = self._read(folder)
+                    found = self._read_file(folder)
             except FileNotFoundError:
                 return  # This is the first start.
             use(found)
@@ -159,7 +159,7 @@ class FileCache:
         finally:
             os.close(descriptor)
 
-    def _read(self, folder: int) -> CachedDocument:
+    def _read_file(self, folder: int) -> CachedDocument:
         descriptor = os.open(self.name, _READ, dir_fd=folder)
         with open(descriptor, "rb") as file:
             found = os.fstat(descriptor)
@@ -170,26 +170,26 @@ class FileCache:
 
     def _has(self, folder: int, is_current: Callable[[CachedDocument], bool]) -> bool:
         try:
-            return is_current(self._read(folder))
+            return is_current(self._read_file(folder))
         except (OSError, UnusableFile, ValueError, RecursionError):
             return False
 
     def _write(self, folder: int, found: CachedDocument) -> None:
         """Replace the file atomically and durably."""
-        passing = f"{self.name}.new"
+        temporary = f"{self.name}.new"
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(passing, dir_fd=folder)
-        descriptor = os.open(passing, _WRITE, 0o600, dir_fd=folder)
+            os.unlink(temporary, dir_fd=folder)
+        descriptor = os.open(temporary, _WRITE, 0o600, dir_fd=folder)
         try:
             with open(descriptor, "wb") as file:
                 file.write(_format_header(found))
                 file.write(found.document)
                 file.flush()
                 os.fsync(descriptor)
-            os.replace(passing, self.name, src_dir_fd=folder, dst_dir_fd=folder)
+            os.replace(temporary, self.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(passing, dir_fd=folder)
+                os.unlink(temporary, dir_fd=folder)
             raise
         os.fsync(folder)
 

@@ -181,7 +181,7 @@ def dial(
         _connect(connection, parts.hostname or "", parts.port or 80, until)
         connection.by_proxy = tls is None
         if tls is not None:
-            _tunnel(connection, f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+            _open_tunnel(connection, f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
     if tls is not None:
         # Only an attached socket can be aborted, so the handshake comes last.
         secured = tls.wrap_socket(
@@ -194,23 +194,23 @@ def dial(
 def _connect(connection: LimitedSocket, host: str, port: int, until: float) -> None:
     """Connect to the first address that answers; each gets its share of the time."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    trouble: OSError = SocketError("it has no address")
+    last_error: OSError = SocketError("it has no address")
     for number, (family, kind, protocol, _name, address) in enumerate(found):
-        one = connection.attach(socket.socket(family, kind, protocol))
+        candidate = connection.attach(socket.socket(family, kind, protocol))
         try:
-            one.settimeout(seconds_until(until) / (len(found) - number))
-            one.connect(address)
-            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            candidate.settimeout(seconds_until(until) / (len(found) - number))
+            candidate.connect(address)
+            candidate.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            candidate.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         except OSError as error:
-            trouble = error
+            last_error = error
             connection.close_socket()
         else:
             return
-    raise trouble
+    raise last_error
 
 
-def _tunnel(connection: LimitedSocket, authority: str) -> None:
+def _open_tunnel(connection: LimitedSocket, authority: str) -> None:
     lines = [f"CONNECT {authority} HTTP/1.1", f"Host: {authority}"]
     if connection.proxy_authorization:
         lines.append(f"Proxy-Authorization: {connection.proxy_authorization}")

@@ -106,7 +106,7 @@ class PolicyFollower(FollowerThread):
 
     def _restore_document(self, found: CachedDocument) -> None:
         self._store.accept(
-            *(self._caller, _epoch(found), found.document, _left_epochs(found)),
+            *(self._caller, _parse_epoch(found), found.document, _parse_left_epochs(found)),
             on_valid=lambda: None,
         )
 
@@ -187,8 +187,8 @@ class PolicyFollower(FollowerThread):
         }
 
         def is_current(found: CachedDocument) -> bool:
-            if _epoch(found) != known.epoch:
-                return known.epoch in _left_epochs(found)
+            if _parse_epoch(found) != known.epoch:
+                return known.epoch in _parse_left_epochs(found)
             return found.document == known.body or found.metadata.get("version", 0) > version
 
         self._cache.save(metadata, known.body, is_current)
@@ -206,14 +206,14 @@ class PolicyFollower(FollowerThread):
         self._pause_after(error, self._failures)
 
 
-def _epoch(found: CachedDocument) -> str:
+def _parse_epoch(found: CachedDocument) -> str:
     epoch = found.metadata.get("epoch")
     if not isinstance(epoch, str):
         raise UnusableFile("it is damaged")
     return epoch
 
 
-def _left_epochs(found: CachedDocument) -> tuple[str, ...]:
+def _parse_left_epochs(found: CachedDocument) -> tuple[str, ...]:
     given = found.metadata.get("left_epochs")
     if not isinstance(given, list):
         raise UnusableFile("it is damaged")

@@ -72,7 +72,7 @@ class ReportBuilder:
 def make_check_source(store: SnapshotStore) -> ReportSource:
     """Return a source of the applied version and the checks counted by switch."""
 
-    def found() -> dict[str, Any]:
+    def read_counts() -> dict[str, Any]:
         counted = store.switch_counts()
         checks = [
             {"switch": switch, "allowed": allowed, "blocked": blocked}
@@ -82,20 +82,20 @@ def make_check_source(store: SnapshotStore) -> ReportSource:
         applied = {} if snapshot is None else {"applied_version": snapshot.version}
         return {"checks": checks, **applied}
 
-    return found
+    return read_counts
 
 
 def make_sli_source(indicators: Indicators) -> ReportSource:
     """Return a source of good and total events by SLO."""
 
-    def found() -> dict[str, Any]:
+    def read_counts() -> dict[str, Any]:
         counted = indicators.get_counts()
         rows = [
             {"slo": name, "good": good, "total": total} for name, (good, total) in counted.items()
         ]
         return {"sli": rows}
 
-    return found
+    return read_counts
 
 
 def format_time(seconds: float) -> str:

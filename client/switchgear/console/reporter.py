@@ -174,9 +174,9 @@ class Reporter:
         if self._acknowledgement_due_at() <= time.monotonic():
             self._acknowledge(self._timings.report_answer)
         if self._until is None and self._report_due_at() <= time.monotonic():
-            is_told = self._send_report(self._timings.report_answer)
+            is_sent = self._send_report(self._timings.report_answer)
             # An aborted report is followed by the final one.
-            self.unreported += not is_told and self._until is None
+            self.unreported += not is_sent and self._until is None
 
     def _send_final(self) -> None:
         assert self._until is not None  # noqa: S101 - for the type.
@@ -278,7 +278,7 @@ class Reporter:
 def _is_receipt(body: bytes) -> bool:
     """Return True if `body` is the console's receipt, and not a page of a proxy."""
     try:
-        said = json.loads(body)
+        receipt = json.loads(body)
     except (ValueError, RecursionError):
         return False
-    return isinstance(said, dict) and "accepted" in said
+    return isinstance(receipt, dict) and "accepted" in receipt

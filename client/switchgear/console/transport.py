@@ -90,11 +90,11 @@ class Connection:
         """
         until = time.monotonic() + seconds
         request = _Request(method, path, headers, body, max_bytes, accepts_gzip=True)
-        kept = self._is_reusable()
+        was_reused = self._is_reusable()
         try:
             return self._exchange(request, until)
         except RequestFailed as failed:
-            was_closed = kept and isinstance(failed.__cause__, ConnectionError)
+            was_closed = was_reused and isinstance(failed.__cause__, ConnectionError)
             if not was_closed or method != "GET" or self._aborted:
                 raise
         return self._exchange(request, until)

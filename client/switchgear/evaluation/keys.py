@@ -59,26 +59,26 @@ def cache_key(query: CacheKey) -> CacheKey | None:
     Return None for a query that is evaluated each time. 1, True and 1.0 are equal and have the same
     hash, but only the first is a key; text keeps them from sharing a decision.
     """
-    parts = tuple(map(_cacheable, query))
+    parts = tuple(map(_make_cacheable, query))
     return None if _UNCACHEABLE in parts else parts  # type: ignore[return-value]
 
 
 _UNCACHEABLE = object()
 
 
-def _cacheable(part: object) -> object:
+def _make_cacheable(part: object) -> object:
     if part is None or type(part) is str or (type(part) is tuple and not part):
         return part
     if isinstance(part, frozenset):
         is_text = len(part) <= MAX_CACHED_KEYS and all(type(each) is str for each in part)
         return part if is_text else _UNCACHEABLE
     if not isinstance(part, tuple):
-        return _text(part) or _UNCACHEABLE
-    texts = tuple(map(_text, part)) if len(part) <= MAX_CACHED_KEYS else (None,)
+        return _plain_text(part) or _UNCACHEABLE
+    texts = tuple(map(_plain_text, part)) if len(part) <= MAX_CACHED_KEYS else (None,)
     return _UNCACHEABLE if None in texts else texts
 
 
-def _text(value: object) -> str | None:
+def _plain_text(value: object) -> str | None:
     """Return `value` if it is a str that doesn't override its comparison, else its key text."""
     if isinstance(value, str) and type(value).__eq__ is str.__eq__:
         return value

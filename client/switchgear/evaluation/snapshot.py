@@ -112,12 +112,12 @@ def parse_snapshot(
     if content.get("schema") != SCHEMA:
         raise InvalidSnapshot(f"Its schema is not {SCHEMA}.")
     return Snapshot(
-        epoch=_epoch(content.get("epoch")),
-        version=_version(content.get("version")),
-        poll_seconds=_poll_seconds(content.get("poll_seconds")),
-        entries=_entries(content.get("switches")),
+        epoch=_parse_epoch(content.get("epoch")),
+        version=_parse_version(content.get("version")),
+        poll_seconds=_parse_poll_seconds(content.get("poll_seconds")),
+        entries=_parse_entries(content.get("switches")),
         document=document,
-        published_at=_published_at(content),
+        published_at=_parse_published_at(content),
     )
 
 
@@ -161,7 +161,7 @@ def _entry_hook(
         if "id" not in row or "schema" in row:
             return row
         try:
-            entry = _entry(row)
+            entry = _parse_entry(row)
         except InvalidSnapshot:
             return row  # Refused later if it is among the switches; ignored elsewhere.
         known = before.get(entry.id)
@@ -186,7 +186,7 @@ def _reject_constant(constant: str) -> None:
     raise ValueError(constant)
 
 
-def _epoch(value: object) -> str:
+def _parse_epoch(value: object) -> str:
     from uuid import UUID  # Slow to import; loaded when a client is created.
 
     if isinstance(value, str):
@@ -197,39 +197,39 @@ def _epoch(value: object) -> str:
     raise _invalid_field("epoch")
 
 
-def _version(value: object) -> int:
+def _parse_version(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
         raise _invalid_field("version")
     return value
 
 
-def _number(value: object) -> Decimal | None:
+def _parse_number(value: object) -> Decimal | None:
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     return Decimal(value)
 
 
-def _poll_seconds(value: object) -> float:
+def _parse_poll_seconds(value: object) -> float:
     """Return the poll interval, or the default for an invalid one."""
-    number = _number(value)
+    number = _parse_number(value)
     return POLL_SECONDS if number is None or not 1 <= number <= 300 else float(number)
 
 
-def _entries(value: object) -> dict[str, SwitchEntry]:
+def _parse_entries(value: object) -> dict[str, SwitchEntry]:
     if not isinstance(value, list) or len(value) > MAX_SWITCHES:
         raise _invalid_field("switches")
     entries: dict[str, SwitchEntry] = {}
     for row in value:
         if not isinstance(row, dict | SwitchEntry):
             raise _invalid_field("switches")
-        entry = row if isinstance(row, SwitchEntry) else _entry(row)
+        entry = row if isinstance(row, SwitchEntry) else _parse_entry(row)
         if entry.id in entries:
             raise InvalidSnapshot("It names a switch twice.")
         entries[entry.id] = entry
     return entries
 
 
-def _entry(row: Mapping[str, Any]) -> SwitchEntry:
+def _parse_entry(row: Mapping[str, Any]) -> SwitchEntry:
     switch, state, salt, reason = (row.get(name) for name in ("id", "state", "salt", "reason"))
     if not isinstance(switch, str) or not is_switch_id(switch):
         raise _invalid_field("id")
@@ -240,24 +240,24 @@ def _entry(row: Mapping[str, Any]) -> SwitchEntry:
         id=switch,
         # A later console may use other words; any listed switch is not released.
         state="ramping" if ramps else "engaged",
-        allow_points=_allow_points(row.get("allow_percent")) if ramps else 0,
+        allow_points=_parse_allow_points(row.get("allow_percent")) if ramps else 0,
         salt=salt if isinstance(salt, str) else "",
         # Half a surrogate pair is valid JSON, but would raise when it is encoded.
         reason=reason.encode(errors="replace").decode() if isinstance(reason, str) else "",
-        expires_at=_timestamp(row, "expires_at"),
+        expires_at=_parse_timestamp(row, "expires_at"),
         on_expiry=str(row.get("on_expiry")),
-        engaged_at=_timestamp(row, "engaged_at"),
+        engaged_at=_parse_timestamp(row, "engaged_at"),
     )
 
 
-def _allow_points(value: object) -> int:
-    percent = _number(value)
+def _parse_allow_points(value: object) -> int:
+    percent = _parse_number(value)
     if percent is None or not 0 <= percent <= 100:
         raise _invalid_field("allow_percent")
     return int(percent * (BUCKETS // 100))
 
 
-def _timestamp(row: Mapping[str, Any], name: str) -> float | None:
+def _parse_timestamp(row: Mapping[str, Any], name: str) -> float | None:
     value = row.get(name)
     if value is None:
         return None
@@ -271,10 +271,10 @@ def _timestamp(row: Mapping[str, Any], name: str) -> float | None:
     raise _invalid_field(name)
 
 
-def _published_at(content: Mapping[str, Any]) -> float | None:
+def _parse_published_at(content: Mapping[str, Any]) -> float | None:
     """Return the publication time, or None for an invalid one."""
     try:
-        return _timestamp(content, "published_at")
+        return _parse_timestamp(content, "published_at")
     except InvalidSnapshot:
         return None
 

@@ -74,25 +74,25 @@ def chain(
     """
     about = document if isinstance(document, Mapping) else {}
     entries = about.get("chain") if isinstance(document, Mapping) else document
-    followed = _known_entries(entries, name)
-    provider_entries = [each for each in followed if isinstance(each.get("provider"), str)]
+    known_entries = _known_entries(entries, name)
+    provider_entries = [each for each in known_entries if isinstance(each.get("provider"), str)]
     first = provider_entries[0] if provider_entries else {}
     reader = _ConditionReader(name, conditions or {}, environment)
     targets = [
         target
         for each in provider_entries[1:]
-        if (target := _target(each, providers, reader, first.get("provider"))) is not None
+        if (target := _make_target(each, providers, reader, first.get("provider"))) is not None
     ]
-    wants_cache = any("cache" in each for each in followed)
+    wants_cache = any("cache" in each for each in known_entries)
     if wants_cache and cache is None:
-        _warn(name, "its cache is not known here")
+        _warn_once(name, "its cache is not known here")
     return Fallback(
         name,
         *targets,
         cache=cache if wants_cache else None,
         counters=counters,
         on_target=functools.partial(_note_fallback, name, first),
-        exhausted=_error_factory(followed, about),
+        exhausted=_error_factory(known_entries, about),
         **{"on": is_covered_by_chain, **options},
     )
 
@@ -123,18 +123,18 @@ def _known_entries(entries: object, name: str) -> list[Mapping[str, Any]]:
     if entries is None:
         return []
     if not isinstance(entries, Iterable) or isinstance(entries, str | bytes | Mapping):
-        _warn(name, "it is no list")
+        _warn_once(name, "it is no list")
         return []
-    followed = []
+    known_entries = []
     for each in entries:
         if isinstance(each, Mapping) and {"provider", "cache", "error"} & each.keys():
-            followed.append(each)
+            known_entries.append(each)
         else:
-            _warn(name, f"{each!r:.60} can't be followed")
-    return followed
+            _warn_once(name, f"{each!r:.60} can't be followed")
+    return known_entries
 
 
-def _target(
+def _make_target(
     entry: Mapping[str, Any],
     providers: Mapping[str, Provider],
     reader: _ConditionReader,
@@ -145,19 +145,19 @@ def _target(
     own = providers.get(f"{provider}/{model}")
     call = own or providers.get(provider)
     if call is None:
-        _warn(reader.name, f"{provider:.60} is not known here")
+        _warn_once(reader.name, f"{provider:.60} is not known here")
         return None
     only_if = None
     if entry.get("only_if") is not None:
         only_if = reader.find(entry["only_if"])
         if only_if is None:
-            _warn(reader.name, f"only_if {entry['only_if']!r:.60} is not known here")
+            _warn_once(reader.name, f"only_if {entry['only_if']!r:.60} is not known here")
             return None
     name = f"{provider}/{model}" if model else provider
     target = FallbackTarget(name=name, call=call, provider=provider, model=model, only_if=only_if)
     if own is None and provider == first and not target.takes_model:
         # The same call has failed just now: this would be an unwanted retry.
-        _warn(reader.name, f"{name:.60}: what calls {provider:.60} takes no model")
+        _warn_once(reader.name, f"{name:.60}: what calls {provider:.60} takes no model")
         return None
     return target
 
@@ -203,9 +203,9 @@ def fallback_reason(error: BaseException) -> str:
 
 
 def _error_factory(
-    followed: list[Mapping[str, Any]], about: Mapping[str, Any]
+    known_entries: list[Mapping[str, Any]], about: Mapping[str, Any]
 ) -> Callable[[BaseException], BaseException] | None:
-    for each in followed:
+    for each in known_entries:
         code = each.get("error")
         if isinstance(code, str):
             status = each.get("status", about.get("status"))
@@ -222,7 +222,7 @@ def _is_error_status(status: Any) -> TypeGuard[int]:
     return isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599
 
 
-def _warn(name: str, why: str) -> None:
+def _warn_once(name: str, why: str) -> None:
     """Log once in this process: the chain is rebuilt with each change in the console."""
     if (name, why) not in _warned and len(_warned) < MAX_WARNINGS:
         _warned.add((name, why))

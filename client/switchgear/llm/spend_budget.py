@@ -57,7 +57,7 @@ class Reservation:
         :class:`SpendExceeded` if nothing is left, which cuts the stream off; the tokens streamed so
         far are still spent.
         """
-        self._budget._add(self, _checked("tokens", tokens))
+        self._budget._add(self, _validate_tokens("tokens", tokens))
 
     def settle(self, tokens: int | None = None) -> None:
         """Spend `tokens`, even if they exceed the reservation, and return the rest.
@@ -65,7 +65,11 @@ class Reservation:
         Without a number, spend the tokens that were counted, or else the reservation. Raise
         :class:`RuntimeError` if the reservation is settled already.
         """
-        spent = (self.counted or self.reserved) if tokens is None else _checked("tokens", tokens)
+        spent = (
+            (self.counted or self.reserved)
+            if tokens is None
+            else _validate_tokens("tokens", tokens)
+        )
         self._budget._settle(self, spent)
 
     def refund(self) -> None:
@@ -136,7 +140,7 @@ class SpendBudget:
 
         Raise :class:`SpendExceeded`, and :class:`TypeError` for a key of the wrong type.
         """
-        _checked("tokens", tokens)
+        _validate_tokens("tokens", tokens)
         text = require_key_text(key)
         with self._lock:
             now = self._close_dropped()
@@ -224,7 +228,7 @@ class SpendBudget:
             if limit is None or ledger.spent + ledger.reserved + tokens <= limit:
                 continue
             after = None if tokens > limit else ledger.seconds_until(limit - tokens, now - window)
-            if found is None or _duration(after) > _duration(found.retry_after):
+            if found is None or _wait_seconds(after) > _wait_seconds(found.retry_after):
                 found = SpendExceeded(self.name, tokens, limit, ledger.per, window, after)
         return found
 
@@ -263,11 +267,11 @@ class SpendBudget:
             )
 
 
-def _duration(retry_after: float | None) -> float:
+def _wait_seconds(retry_after: float | None) -> float:
     return math.inf if retry_after is None else retry_after
 
 
-def _checked(name: str, tokens: object) -> int:
+def _validate_tokens(name: str, tokens: object) -> int:
     if not isinstance(tokens, int) or isinstance(tokens, bool):
         raise TypeError(f"{name} must be a whole number, not {tokens!r:.50}")
     if tokens < 0:

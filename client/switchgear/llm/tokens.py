@@ -62,7 +62,7 @@ def split_text(text: str, room: int, count: Callable[[str], int]) -> list[str]:
     while text:
         size = _longest_prefix(text, room, count)
         if size < len(text):
-            size = _boundary(text, size)
+            size = _find_boundary(text, size)
         pieces.append(text[:size])
         text = text[size:]
     return pieces
@@ -248,7 +248,7 @@ def _longest_prefix(text: str, room: int, count: Callable[[str], int]) -> int:
     return low
 
 
-def _boundary(text: str, size: int) -> int:
+def _find_boundary(text: str, size: int) -> int:
     for mark in ("\n\n", "\n", ". ", " "):
         end = text.rfind(mark, size // 2, size)
         if end >= 0:

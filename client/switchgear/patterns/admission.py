@@ -90,9 +90,9 @@ class BulkheadBlock(ABC):
         self._push(self.acquire(None, self._fixed_priority()))
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        found = pop_entry(self)
-        if found is not None:  # In a forked child the permit may belong to the parent's set.
-            found[0].release(None, error)
+        entry = pop_entry(self)
+        if entry is not None:  # In a forked child the permit may belong to the parent's set.
+            entry[0].release(None, error)
         else:
             self._release_lost()
 
@@ -120,7 +120,7 @@ class PriorityReader:
         self._name = name
         self._has_warned = False
 
-    def read(self, given: Any) -> int:
+    def read_priority(self, given: Any) -> int:
         if given is None:
             return 0
         try:

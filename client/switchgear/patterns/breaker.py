@@ -132,7 +132,7 @@ class Breaker(BreakerBlock):
         permit = self._shared_permit
         if permit is not None:
             return permit
-        permit, retry_after = self._locked(self._machine.admit)
+        permit, retry_after = self._run_locked(self._machine.admit)
         if permit is None:
             self.counters.rejected()
             journal.record("call_rejected", self.name, retry_after=retry_after)
@@ -147,7 +147,7 @@ class Breaker(BreakerBlock):
         slow = seconds is not None and self._is_slow(seconds)
         if slow or generation.state == "half_open":
             self.counters.success()
-            self._locked(self._machine.record, permit, False, slow)
+            self._run_locked(self._machine.record, permit, False, slow)
         else:
             self._record_success(permit)
 
@@ -161,12 +161,12 @@ class Breaker(BreakerBlock):
         timed_out = error is not None and is_timeout(error)
         (self.counters.timeout if timed_out else self.counters.failure)()
         slow = seconds is not None and self._is_slow(seconds)
-        self._locked(self._machine.record, permit, True, slow)
+        self._run_locked(self._machine.record, permit, True, slow)
 
     def release(self, permit: CallPermit) -> None:
         """End a call whose outcome does not count."""
         if permit.generation.state == "half_open":
-            self._locked(self._machine.release, permit)
+            self._run_locked(self._machine.release, permit)
 
     def settle(
         self, permit: CallPermit, error: BaseException | None, seconds: float | None = None
@@ -187,7 +187,7 @@ class Breaker(BreakerBlock):
         """
         if mode not in MODES:
             raise ValueError(f"mode must be one of {', '.join(MODES)}, not {mode!r:.50}")
-        if self._locked(self._machine.force, mode):
+        if self._run_locked(self._machine.force, mode):
             self._listeners.notify_mode()
 
     def unforce(self) -> None:
@@ -196,7 +196,7 @@ class Breaker(BreakerBlock):
 
     def reset(self) -> None:
         """Close the breaker, with an empty window and without a forced mode."""
-        if self._locked(self._machine.reset):
+        if self._run_locked(self._machine.reset):
             self._listeners.notify_mode()
 
     def configure(self, parameters: BreakerParameters) -> None:
@@ -206,11 +206,11 @@ class Breaker(BreakerBlock):
         the next call; a new type or size of window begins empty, without the calls in flight.
         """
         check_type("parameters", parameters, BreakerParameters)
-        self._locked(self._machine.configure, parameters)
+        self._run_locked(self._machine.configure, parameters)
 
     def look(self) -> BreakerStatus:
         """Return the state, the mode and the rates."""
-        return self._locked(self._machine.status)
+        return self._run_locked(self._machine.status)
 
     def watch(self, watcher: TransitionListener) -> Callable[[], None]:
         """Call `watcher` with each transition, and return a function that removes it.
@@ -273,19 +273,19 @@ class Breaker(BreakerBlock):
         return permit, None if self._slow_seconds is None else self._clock() - queued_seconds()
 
     def _release_lost(self) -> None:
-        self._locked(self._machine.release_lost_probe)
+        self._run_locked(self._machine.release_lost_probe)
 
-    def _elapsed(self, began: float | None) -> float | None:
+    def _elapsed_seconds(self, began: float | None) -> float | None:
         """Return the seconds since :meth:`_start`, without time in queues."""
         return None if began is None else self._clock() - queued_seconds() - began
 
     def _record_success(self, permit: CallPermit) -> None:
         self.counters.success()
         if permit.is_time_based and self._clock() >= permit.generation.window.ends:
-            self._locked(permit.generation.window.tally)
+            self._run_locked(permit.generation.window.tally)
         permit.succeed()
         if permit.needs_evaluation:
-            self._locked(self._machine.evaluate_success, permit)
+            self._run_locked(self._machine.evaluate_success, permit)
 
     def _is_slow(self, seconds: float) -> bool:
         if self._slow_seconds is None or seconds <= self._slow_seconds:
@@ -293,7 +293,7 @@ class Breaker(BreakerBlock):
         self.counters.slow()
         return True
 
-    def _locked(self, act: Callable[..., T], *args: Any) -> T:
+    def _run_locked(self, act: Callable[..., T], *args: Any) -> T:
         machine = self._machine
         with self._lock:
             permit, parameters = machine.generation.permit, machine.parameters

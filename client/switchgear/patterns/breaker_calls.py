@@ -25,10 +25,10 @@ def around_function(breaker: "Breaker", function: Callable[..., Any]) -> Callabl
             if type(value) is CoroutineType:
                 refuse_coroutine(value)
         except BaseException as error:
-            breaker.settle(permit, error, breaker._elapsed(began))
+            breaker.settle(permit, error, breaker._elapsed_seconds(began))
             raise
         if fast_permit is None or classifies:
-            return _returned(breaker, permit, value, breaker._elapsed(began))
+            return _record_result(breaker, permit, value, breaker._elapsed_seconds(began))
         breaker._record_success(fast_permit)
         return value
 
@@ -53,14 +53,16 @@ def around_coroutine(breaker: "Breaker", function: Callable[..., Any]) -> Callab
             raise
         if fast_permit is None or classifies:
             seconds = None if timer is None else timer.stop()
-            return _returned(breaker, permit, value, seconds)
+            return _record_result(breaker, permit, value, seconds)
         breaker._record_success(fast_permit)
         return value
 
     return call
 
 
-def _returned(breaker: "Breaker", permit: "CallPermit", value: Any, seconds: float | None) -> Any:
+def _record_result(
+    breaker: "Breaker", permit: "CallPermit", value: Any, seconds: float | None
+) -> Any:
     classifier = breaker._classifier
     if classifier.classifies_results and classifier.is_failed_result(value):
         breaker.fail(permit, None, seconds)
@@ -91,9 +93,9 @@ class BreakerBlock(ABC):
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        found = pop_entry(self)
-        if found is not None:
-            self._end(*found, error)
+        entry = pop_entry(self)
+        if entry is not None:
+            self._end(*entry, error)
         else:
             self._release_lost()
 

@@ -89,7 +89,7 @@ class Bulkhead(BulkheadBlock):
         """Return `function`, limited. A generator holds its permit from first to last step."""
         find_key, find_priority = self._finders(function)
 
-        def place(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> BulkheadPermit:
+        def permit(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> BulkheadPermit:
             key = None if find_key is None else find_key(args, kwargs)
             return self.of_stream(key, find_priority(args, kwargs))
 
@@ -97,7 +97,7 @@ class Bulkhead(BulkheadBlock):
             function,
             plain=self._plain,
             coroutine=self._coroutine,
-            stream=place,
+            stream=permit,
             what="a bulkhead",
         )
 
@@ -169,11 +169,11 @@ class Bulkhead(BulkheadBlock):
         def call(*args: Any, **kwargs: Any) -> Any:
             key = None if find_key is None else require_key_text(find_key(args, kwargs))
             if self._controller is not None:
-                with BulkheadPermit(self, key, find_priority(args, kwargs)) as place:
+                with BulkheadPermit(self, key, find_priority(args, kwargs)) as permit:
                     value = function(*args, **kwargs)
                     if type(value) is CoroutineType:
                         refuse_coroutine(value)
-                    return place.record_outcome(value)
+                    return permit.record_outcome(value)
             permits = self._permits
             if not permits.acquire(key):
                 self._wait(permits, key, find_priority(args, kwargs))
@@ -196,8 +196,8 @@ class Bulkhead(BulkheadBlock):
         async def call(*args: Any, **kwargs: Any) -> Any:
             key = None if find_key is None else require_key_text(find_key(args, kwargs))
             if self._controller is not None:
-                async with BulkheadPermit(self, key, find_priority(args, kwargs)) as place:
-                    return place.record_outcome(await function(*args, **kwargs))
+                async with BulkheadPermit(self, key, find_priority(args, kwargs)) as permit:
+                    return permit.record_outcome(await function(*args, **kwargs))
             permits = self._permits
             if not permits.acquire(key):
                 await self._await(permits, key, find_priority(args, kwargs))
@@ -224,7 +224,9 @@ class Bulkhead(BulkheadBlock):
         seconds, until = self._max_wait()
         bell = threading.Event()
         can_wait = seconds > 0 and not in_event_loop()
-        waiter = Waiter(key, self._priority_reader.read(priority), bell.set if can_wait else None)
+        waiter = Waiter(
+            key, self._priority_reader.read_priority(priority), bell.set if can_wait else None
+        )
         try:
             is_queued = permits.enqueue(waiter) == "waiting"
             if seconds > 0 and not can_wait:
@@ -241,7 +243,7 @@ class Bulkhead(BulkheadBlock):
         seconds, until = self._max_wait()
         bell = AsyncBell()
         waiter = Waiter(
-            key, self._priority_reader.read(priority), bell.ring if seconds > 0 else None
+            key, self._priority_reader.read_priority(priority), bell.ring if seconds > 0 else None
         )
         try:
             is_queued = permits.enqueue(waiter) == "waiting"

@@ -62,7 +62,7 @@ class MemoryCache:
         self._max_entries = max_entries
         self._clock = clock
         self._lock = threading.RLock()
-        self._kept: OrderedDict[Hashable, tuple[float, Any]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, tuple[float, Any]] = OrderedDict()
         forks.register(self)
 
     def get(self, key: Hashable) -> Any:
@@ -72,28 +72,28 @@ class MemoryCache:
     def get_aged(self, key: Hashable) -> tuple[Any, float | None]:
         """Return the value like :meth:`get`, and its age in seconds, None if it is `MISSING`."""
         with self._lock:
-            found = self._kept.get(key)
+            found = self._entries.get(key)
             if found is None:
                 return MISSING, None
             age = self._clock() - found[0]
             if age >= self._seconds:
-                del self._kept[key]
+                del self._entries[key]
                 return MISSING, None
-            self._kept.move_to_end(key)
+            self._entries.move_to_end(key)
             return found[1], age
 
     def put(self, key: Hashable, value: Any) -> None:
         with self._lock:
-            self._kept[key] = (self._clock(), value)
-            self._kept.move_to_end(key)
-            if len(self._kept) > self._max_entries:
-                self._kept.popitem(last=False)
+            self._entries[key] = (self._clock(), value)
+            self._entries.move_to_end(key)
+            if len(self._entries) > self._max_entries:
+                self._entries.popitem(last=False)
 
     def after_fork(self) -> None:
         """Empty the cache in a child process: another thread may have been changing it."""
-        forks.keep_alive((self._lock, self._kept))
+        forks.keep_alive((self._lock, self._entries))
         self._lock = threading.RLock()
-        self._kept = OrderedDict()
+        self._entries = OrderedDict()
 
 
 def key_finder(function: Callable[..., Any], find: Callable[..., Any] | None) -> KeyFinder:
@@ -107,11 +107,11 @@ def key_finder(function: Callable[..., Any], find: Callable[..., Any] | None) ->
     """
     if find is not None:
         return make_finder(find, function)
-    identity = _identity(function)
+    identity = _identify(function)
 
     def key(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable:
-        named = tuple((name, _typed(value)) for name, value in sorted(kwargs.items()))
-        return identity, tuple(map(_typed, args)), named
+        named = tuple((name, _with_type(value)) for name, value in sorted(kwargs.items()))
+        return identity, tuple(map(_with_type, args)), named
 
     return key
 
@@ -129,16 +129,16 @@ class _Same:
         return id(self._one)
 
 
-def _identity(function: Any) -> Hashable:
+def _identify(function: Any) -> Hashable:
     """Return a hashable that identifies `function` itself, not the function that it wraps."""
     # Bound methods compare their objects by identity, and functions compare themselves.
     is_itself = type(function) in (FunctionType, MethodType, BuiltinFunctionType)
     return function if is_itself else _Same(function)
 
 
-def _typed(value: Any) -> Hashable:
+def _with_type(value: Any) -> Hashable:
     if isinstance(value, tuple):
-        return type(value), value, tuple(map(_typed, value))
+        return type(value), value, tuple(map(_with_type, value))
     if isinstance(value, frozenset):
-        return type(value), value, frozenset(map(_typed, value))
+        return type(value), value, frozenset(map(_with_type, value))
     return type(value), value

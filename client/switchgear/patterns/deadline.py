@@ -44,5 +44,5 @@ class Deadline(TimeLimited):
     ) -> None:
         super().__init__(seconds, clock, cuts=cuts)
 
-    def _exceeded(self, limit: TimeLimit) -> TimeoutError:
-        return limit.source.exceeded()
+    def _make_error(self, limit: TimeLimit) -> TimeoutError:
+        return limit.source.make_error()

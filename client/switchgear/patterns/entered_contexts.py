@@ -31,7 +31,7 @@ _last: ContextVar[_Entry | None] = ContextVar("switchgear_entries", default=None
 
 def push_entry(owner: object, value: Any, timer: Any) -> None:
     """Store `value` and `timer` until `owner` is left in this context."""
-    previous = _innermost()
+    previous = _innermost_entry()
     if previous is not None and previous.depth >= MAX_DEPTH:
         previous = None
     _last.set(_Entry(owner, value, timer, previous))
@@ -51,11 +51,11 @@ def pop_entry(owner: object) -> tuple[Any, Any] | None:
     entry.is_over = True
     popped = entry.value, entry.timer
     entry.owner = entry.value = entry.timer = None
-    _last.set(_innermost())
+    _last.set(_innermost_entry())
     return popped
 
 
-def _innermost() -> _Entry | None:
+def _innermost_entry() -> _Entry | None:
     entry = _last.get()
     while entry is not None and entry.is_over:
         entry = entry.previous

@@ -78,7 +78,7 @@ class FallbackCalls:
         if not plan.covers(first):
             return first
         try:
-            switches = self._switches(args, kwargs)
+            switches = self._find_call_switches(args, kwargs)
         except Exception as error:  # Its switches are unknown.
             return error
         selecting_error, last, before = first, first, None
@@ -122,11 +122,11 @@ class FallbackCalls:
         if switches is not None and not self._plan.on_switch:
             step_context = GuardedSteps(switches, self._is_async, has_begun=True)
         if self._is_stream:
-            return (yield self._opened(call, step_context))
+            return (yield self._make_opener(call, step_context))
         with step_context:
             return (yield call)
 
-    def _opened(
+    def _make_opener(
         self, call: Callable[[], Any], step_context: StepContext | None = None
     ) -> Callable[[], Any]:
         kind = AsyncPrefetchedStream if self._is_async else PrefetchedStream
@@ -163,7 +163,7 @@ class FallbackCalls:
         if plan.make_default is not None:
             try:
                 make = plan.make_default
-                value = (yield self._opened(make)) if self._is_stream else make()
+                value = (yield self._make_opener(make)) if self._is_stream else make()
             except Exception as error:
                 failures.append(("default", describe_error(error)))
             else:
@@ -200,7 +200,9 @@ class FallbackCalls:
             )
         return self._bound
 
-    def _switches(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> GuardedKeys | None:
+    def _find_call_switches(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> GuardedKeys | None:
         if self._guard is None:
             return None
         if self._find_switches is None:

@@ -18,7 +18,7 @@ _kept_alive: list[object] = []
 
 def register(pattern: ForkAware) -> None:
     """Call `pattern.after_fork` in forked children, for as long as `pattern` exists."""
-    _all[weakref.ref(pattern, _collected)] = None
+    _all[weakref.ref(pattern, _on_collected)] = None
 
 
 def keep_alive(thing: object) -> None:
@@ -26,7 +26,7 @@ def keep_alive(thing: object) -> None:
     _kept_alive.append(thing)
 
 
-def _collected(ref: weakref.ReferenceType[ForkAware]) -> None:
+def _on_collected(ref: weakref.ReferenceType[ForkAware]) -> None:
     _all.pop(ref, None)
 
 

@@ -63,7 +63,7 @@ class Hedge:
         if not 1 <= max_hedges <= MAX_HEDGES:
             raise ValueError(f"max_hedges must be from 1 to {MAX_HEDGES}, not {max_hedges}")
         self.name = name
-        self.after_seconds = _checked(after_seconds, "after_seconds")
+        self.after_seconds = _validate_seconds(after_seconds, "after_seconds")
         self.max_hedges = max_hedges
         self.budget = budget or RetryBudget()
         self.counters = counters
@@ -71,7 +71,11 @@ class Hedge:
     def __call__(self, function: F) -> F:
         """Return the coroutine function with hedges. Raise :class:`TypeError` for other kinds."""
         return wrap_by_kind(
-            function, plain=_refuse, coroutine=self._coroutine, stream=None, what="a hedge"
+            function,
+            plain=_refuse_plain,
+            coroutine=self._coroutine,
+            stream=None,
+            what="a hedge",
         )
 
     def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -158,7 +162,7 @@ def make_hedge(
     return None if seconds is None else Hedge(name, seconds, budget=budget, counters=counters)
 
 
-def _checked(seconds: object, argument: str) -> float:
+def _validate_seconds(seconds: object, argument: str) -> float:
     if not isinstance(seconds, int | float) or isinstance(seconds, bool):
         raise TypeError(f"{argument} must be a number, not {seconds!r:.50}")
     try:
@@ -168,7 +172,7 @@ def _checked(seconds: object, argument: str) -> float:
     return seconds
 
 
-def _refuse(function: Callable[..., Any]) -> NoReturn:
+def _refuse_plain(function: Callable[..., Any]) -> NoReturn:
     raise TypeError(
         f"only a coroutine function can be hedged, not {function!r:.100}: a thread can't be "
         "cancelled. Write `async def`, around what gives a coroutine too"

@@ -68,7 +68,7 @@ _active: ContextVar[RetriedCall | None] = ContextVar("switchgear_attempts", defa
 def find_innermost() -> RetriedCall | None:
     """Return the innermost unfinished call in this context, which may be a boundary."""
     found = _active.get()
-    return found if found is None else _unfinished(found)
+    return found if found is None else _skip_finished(found)
 
 
 def find_active() -> RetriedCall | None:
@@ -77,7 +77,7 @@ def find_active() -> RetriedCall | None:
 
 def iter_outward(start: RetriedCall | None) -> Iterator[RetriedCall]:
     """Yield the active calls from `start` outward, up to a boundary or another process' caller."""
-    while (start := _unfinished(start)) is not None and start.number is not None:
+    while (start := _skip_finished(start)) is not None and start.number is not None:
         yield start
         start = start.outer if start.owner is not None else None
 
@@ -115,7 +115,7 @@ def end_here(call: RetriedCall) -> None:
     _active.set(call.outer)
 
 
-def _unfinished(found: RetriedCall | None) -> RetriedCall | None:
+def _skip_finished(found: RetriedCall | None) -> RetriedCall | None:
     while found is not None and found.is_over:
         found = found.outer
     return found

@@ -115,7 +115,7 @@ class TimeBasedWindow:
 
     def add(self, failed: bool, slow: bool) -> None:
         self._slide()
-        self._put(1, int(failed), int(slow))
+        self._add_to_bucket(1, int(failed), int(slow))
 
     def tally(self) -> CallCounts:
         self._slide()
@@ -126,7 +126,7 @@ class TimeBasedWindow:
         succeeded = self.succeed() - reads
         new, self._sorted = succeeded - self._sorted, succeeded
         if new and self._buckets:
-            self._put(new, 0, 0)
+            self._add_to_bucket(new, 0, 0)
             new = 0
         now = self._clock()
         if now >= self.ends:
@@ -134,9 +134,9 @@ class TimeBasedWindow:
             self.ends = second + 1.0
             self._buckets.append([second, 0, 0, 0])
             self._drop(second - self._elapsed)
-        self._put(new, 0, 0)
+        self._add_to_bucket(new, 0, 0)
 
-    def _put(self, calls: int, failures: int, slow: int) -> None:
+    def _add_to_bucket(self, calls: int, failures: int, slow: int) -> None:
         bucket = self._buckets[-1]
         bucket[1] += calls
         bucket[2] += failures

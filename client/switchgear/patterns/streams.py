@@ -37,7 +37,7 @@ class PrefetchedStream(Iterator[Any]):
     def open(self) -> Self:
         """Make the call, and fetch the first item. Raise any error of the call until then."""
         with self._step_context:
-            self._items = _items(self._call())
+            self._items = _iter_items(self._call())
             try:
                 self._prefetched.append(next(self._items))
             except StopIteration as end:
@@ -159,7 +159,7 @@ def apply_until_first_item(
     )
 
 
-def _items(given: Any) -> Iterator[Any]:
+def _iter_items(given: Any) -> Iterator[Any]:
     """Return the items of an iterable. A string, a mapping or any other value is the only item."""
     if iscoroutine(given):
         given.close()
@@ -174,7 +174,7 @@ def _items(given: Any) -> Iterator[Any]:
 def _async_items(given: Any) -> AsyncIterator[Any]:
     if isinstance(given, AsyncIterable):
         return aiter(given)
-    return _awaitable_items(_items(given))
+    return _awaitable_items(_iter_items(given))
 
 
 async def _awaitable_items(items: Iterator[Any]) -> AsyncIterator[Any]:

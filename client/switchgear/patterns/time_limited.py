@@ -59,13 +59,13 @@ class TimeLimited(ABC):
         )
 
     @abstractmethod
-    def _exceeded(self, limit: TimeLimit) -> TimeoutError:
+    def _make_error(self, limit: TimeLimit) -> TimeoutError:
         """Return the error of a call that was cut off."""
 
     def _leave(self, limit: TimeLimit, error: BaseException | None) -> None:
         end(limit)
         if absorb_cancellation(limit, error):
-            raise self._exceeded(limit) from error
+            raise self._make_error(limit) from error
         if error is not None:
             self._raise_if_late(limit, error)
 
@@ -74,7 +74,7 @@ class TimeLimited(ABC):
         if not self._converts_timeouts or isinstance(error, DeadlineExceeded):
             return
         if limit.until <= limit.clock() and is_timeout(error):
-            raise limit.source.exceeded() from error
+            raise limit.source.make_error() from error
 
     def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:

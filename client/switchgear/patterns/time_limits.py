@@ -52,7 +52,7 @@ class TimeLimit:
         """The limit that set the end of this one, perhaps this limit itself."""
         return self.inherited_from or self
 
-    def exceeded(self, kind: type[DeadlineExceeded] = DeadlineExceeded) -> DeadlineExceeded:
+    def make_error(self, kind: type[DeadlineExceeded] = DeadlineExceeded) -> DeadlineExceeded:
         """Return the error for a limit that is over."""
         return kind(self.seconds, self.retries + 1, self.retries > 0)
 
@@ -68,11 +68,11 @@ def remaining_seconds() -> float | None:
 
 def current_limit() -> TimeLimit | None:
     """Return the limit in force in this context, None without one."""
-    limit = _innermost()
+    limit = _innermost_limit()
     return None if limit is None or limit.until == FOREVER else limit
 
 
-def _innermost() -> TimeLimit | None:
+def _innermost_limit() -> TimeLimit | None:
     limit = _limit.get()
     while limit is not None and limit.is_over:
         limit = limit.previous
@@ -119,7 +119,7 @@ def _begin_inside(
         limit = TimeLimit(owner, outer.seconds, until, outer_clock)
         limit.inherited_from = outer.inherited_from or outer
     else:
-        raise outer.source.exceeded(NoTimeLeft)
+        raise outer.source.make_error(NoTimeLeft)
     limit.previous = limit.outer = outer
     return limit
 
@@ -127,7 +127,7 @@ def _begin_inside(
 def begin_detached(owner: object, seconds: float, until: float, clock: Clock) -> TimeLimit:
     """Limit this context until `until`, perhaps :data:`math.inf`, ignoring outer limits."""
     limit = TimeLimit(owner, seconds, until, clock)
-    limit.previous = _innermost()
+    limit.previous = _innermost_limit()
     _limit.set(limit)
     return limit
 

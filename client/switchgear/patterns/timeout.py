@@ -32,7 +32,7 @@ class Timeout(TimeLimited):
     def __init__(self, seconds: float | None, *, clock: Clock = time.monotonic) -> None:
         super().__init__(seconds, clock)
 
-    def _exceeded(self, limit: TimeLimit) -> TimeoutError:
+    def _make_error(self, limit: TimeLimit) -> TimeoutError:
         if limit.inherited_from is None:
             return CallTimeout(limit.seconds)
-        return limit.source.exceeded()
+        return limit.source.make_error()

@@ -20,10 +20,14 @@ class PolicyAttempt:
     """
 
     def __init__(
-        self, attempt: Attempt | None, layers: Layers, sought: AdmissionArguments, outer: ExitStack
+        self,
+        attempt: Attempt | None,
+        layers: Layers,
+        admission: AdmissionArguments,
+        outer: ExitStack,
     ) -> None:
         self._attempt = attempt
-        self._layers, self._admission, self._outer = layers, sought, outer
+        self._layers, self._admission, self._outer = layers, admission, outer
         self._entered: ExitStack | AsyncExitStack = ExitStack()
         self.number = 1 if attempt is None else attempt.number
         self.truncates = attempt is not None and attempt.truncates

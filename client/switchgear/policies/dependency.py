@@ -173,18 +173,18 @@ class Dependency:
         self.apply_pending()
         return spend
 
-    def apply_config(self, said: DependencyConfig, now: float) -> None:
+    def apply_config(self, config: DependencyConfig, now: float) -> None:
         """Apply the console's configuration; `now` is UNIX seconds by the console's clock.
 
         It is in force on return, unless another thread is applying one: see `is_applied`.
         """
-        self.set_config(said, now)
+        self.set_config(config, now)
         self.apply_pending()
 
-    def set_config(self, said: DependencyConfig, now: float) -> None:
+    def set_config(self, config: DependencyConfig, now: float) -> None:
         """Set the console's configuration, which the next :meth:`apply_pending` applies."""
         with self._lock:
-            self._target_config, self._now = said, now
+            self._target_config, self._now = config, now
             self._is_pending = True
 
     def expire_override(self, now: float) -> None:
@@ -250,13 +250,13 @@ class Dependency:
     def _apply_target(self) -> None:
         """Apply the target, in one thread at a time; `config` last, since policies compare it."""
         with self._lock:
-            said, now = self._target_config, self._now
+            config, now = self._target_config, self._now
             breaker, bulkhead = self._breaker, self._bulkhead
             for_breaker = self._breaker_parameters(self._breaker_arguments)
-            for_bulkhead = said.bulkhead or self._bulkhead_parameters
-            for_retry = said.retry or self._retry_parameters
-            spend, for_spend = self._spend, said.budget or self._spend_parameters
-        is_other = said != self.config
+            for_bulkhead = config.bulkhead or self._bulkhead_parameters
+            for_retry = config.retry or self._retry_parameters
+            spend, for_spend = self._spend, config.budget or self._spend_parameters
+        is_other = config != self.config
         if for_retry is not None:
             self.budget.configure(*_budget_limits(for_retry))
         if bulkhead is not None and bulkhead.parameters != for_bulkhead:
@@ -265,11 +265,11 @@ class Dependency:
         if spend is not None:
             spend.configure(for_spend or SpendParameters())
         if is_other:
-            self.config = replace(said)
+            self.config = replace(config)
         if breaker is not None:
             if breaker.parameters != for_breaker:
                 breaker.configure(for_breaker)
-            self._apply_override(breaker, said.override, now)
+            self._apply_override(breaker, config.override, now)
 
     def _apply_override(self, breaker: Breaker, override: ForcedMode | None, now: float) -> None:
         """Bring the breaker into the mode of the override, once for each override."""

@@ -104,7 +104,7 @@ class InvalidDocument(ValueError):
     """Raised for an invalid document; the message gives the reason without quoting the document."""
 
 
-def read(body: bytes, before: Mapping[str, DependencyConfig]) -> ConfigDocument:
+def parse_document(body: bytes, before: Mapping[str, DependencyConfig]) -> ConfigDocument:
     """Parse a document; invalid sections keep their value in `before`.
 
     Raise :class:`InvalidDocument`.
@@ -118,14 +118,14 @@ def read(body: bytes, before: Mapping[str, DependencyConfig]) -> ConfigDocument:
     version = found.get("version")
     if type(version) is not int or not 0 <= version < 2**63:
         raise InvalidDocument("it has no version")
-    complaints: list[str] = []
+    problems: list[str] = []
     dependencies = {
-        name: _read_dependency(name, one, before.get(name, EMPTY_CONFIG), complaints)
+        name: _read_dependency(name, one, before.get(name, EMPTY_CONFIG), problems)
         for name, one in found["dependencies"].items()
     }
     service = found.get("service")
     known = service if isinstance(service, str) else None
-    return ConfigDocument(version, dependencies, tuple(complaints), known)
+    return ConfigDocument(version, dependencies, tuple(problems), known)
 
 
 @functools.lru_cache(maxsize=1000)
@@ -158,17 +158,17 @@ def _segment_pattern(piece: str, *, is_last: bool = False) -> str:
 
 
 def _read_dependency(
-    name: str, given: Any, before: DependencyConfig, complaints: list[str]
+    name: str, given: Any, before: DependencyConfig, problems: list[str]
 ) -> DependencyConfig:
     if not isinstance(given, dict):
-        complaints.append(f"{name}: it is no object")
+        problems.append(f"{name}: it is no object")
         return before
 
     def section(key: str, build: Callable[[Any], T], was: T) -> T:
         try:
             return build(given.get(key))
         except (ValueError, TypeError, AttributeError, OverflowError, re.error) as error:
-            complaints.append(f"{name}: {key}: {error!s:.200}")
+            problems.append(f"{name}: {key}: {error!s:.200}")
             return was
 
     return DependencyConfig(

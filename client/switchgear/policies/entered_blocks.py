@@ -135,7 +135,7 @@ class CancellingBlock:
         self._cancellation: TaskCancellation | None = None
 
     async def __aenter__(self) -> None:
-        scope = self._guard._innermost()
+        scope = self._guard._innermost_scope()
         if self._guard.on_engage == "cancel" and scope is not None:
             self._cancellation = TaskCancellation(scope.source)
 
@@ -144,25 +144,25 @@ class CancellingBlock:
             self._cancellation.end(error)
 
 
-def block_managers(layers: Layers, sought: AdmissionArguments) -> Iterator[Any]:
+def block_managers(layers: Layers, admission: AdmissionArguments) -> Iterator[Any]:
     yield from _outer_managers(layers)
-    yield from attempt_managers(layers, sought)
+    yield from attempt_managers(layers, admission)
 
 
-def attempt_managers(layers: Layers, sought: AdmissionArguments) -> Iterator[Any]:
+def attempt_managers(layers: Layers, admission: AdmissionArguments) -> Iterator[Any]:
     """Yield the managers of one attempt, outermost first."""
     breaker = layers.breaker
     yield CallScope(breaker._begin, breaker._end)
     if layers.bulkhead is not None:
-        yield sought.block_manager(layers.bulkhead)
+        yield admission.block_manager(layers.bulkhead)
     yield LimitedBlock(layers.timeout or OUTER_ONLY)
 
 
-def async_attempt_managers(layers: Layers, sought: AdmissionArguments) -> Iterator[Any]:
+def async_attempt_managers(layers: Layers, admission: AdmissionArguments) -> Iterator[Any]:
     """Yield the managers of one attempt in a coroutine, which the guard may cancel."""
     if layers.guard is not None:
         yield CancellingBlock(layers.guard)
-    yield from attempt_managers(layers, sought)
+    yield from attempt_managers(layers, admission)
 
 
 def enter_outer_managers(layers: Layers) -> ExitStack:

@@ -61,16 +61,16 @@ class AdmissionArguments:
 
         def plain(inner: Callable[..., Any]) -> Callable[..., Any]:
             def call(*args: Any, **kwargs: Any) -> Any:
-                with bulkhead.of(find_key(args, kwargs), find_priority(args, kwargs)) as place:
-                    return place.record_outcome(inner(*args, **kwargs))
+                with bulkhead.of(find_key(args, kwargs), find_priority(args, kwargs)) as permit:
+                    return permit.record_outcome(inner(*args, **kwargs))
 
             return call
 
         def coroutine(inner: Callable[..., Any]) -> Callable[..., Any]:
             async def call(*args: Any, **kwargs: Any) -> Any:
-                place = bulkhead.of(find_key(args, kwargs), find_priority(args, kwargs))
-                async with place:
-                    return place.record_outcome(await inner(*args, **kwargs))
+                permit = bulkhead.of(find_key(args, kwargs), find_priority(args, kwargs))
+                async with permit:
+                    return permit.record_outcome(await inner(*args, **kwargs))
 
             return call
 
@@ -105,16 +105,16 @@ class Layers:
     def wrap(
         self,
         function: Callable[..., Any],
-        sought: AdmissionArguments,
+        admission: AdmissionArguments,
         *,
         with_fallback: bool = True,
     ) -> Callable[..., Any]:
         """Return `function` with all layers around it."""
         fallback = self.fallback if with_fallback else None
-        return self._wrap(function, sought, (self.hedge, self.retry), fallback)
+        return self._wrap(function, admission, (self.hedge, self.retry), fallback)
 
     def wrap_generator(
-        self, function: Callable[..., Any], sought: AdmissionArguments
+        self, function: Callable[..., Any], admission: AdmissionArguments
     ) -> Callable[..., Any]:
         """Return a generator function with all layers around it.
 
@@ -123,20 +123,20 @@ class Layers:
         retry = (
             None if self.retry is None else partial(apply_until_first_item, decorator=self.retry)
         )
-        return self._wrap(function, sought, (retry,), self.fallback)
+        return self._wrap(function, admission, (retry,), self.fallback)
 
     def _wrap(
         self,
         function: Callable[..., Any],
-        sought: AdmissionArguments,
-        again: tuple[Callable[..., Any] | None, ...],
+        admission: AdmissionArguments,
+        repeaters: tuple[Callable[..., Any] | None, ...],
         fallback: Fallback | None,
     ) -> Callable[..., Any]:
         original, function = function, (self.timeout or OUTER_ONLY)(function)
         if self.bulkhead is not None:
-            function = sought.wrap(self.bulkhead, function)
+            function = admission.wrap(self.bulkhead, function)
         function = self.breaker(function)
-        for layer in (*again, self.deadline, self.guard):
+        for layer in (*repeaters, self.deadline, self.guard):
             if layer is not None:
                 function = layer(function)
         if fallback is not None:
@@ -144,12 +144,14 @@ class Layers:
         return function
 
     def wrap_caller(
-        self, caller: Callable[..., Any], sought: AdmissionArguments
+        self, caller: Callable[..., Any], admission: AdmissionArguments
     ) -> Callable[..., Any]:
         """Return `caller`, which calls its first argument, with all layers; built once."""
         found = self._wrapped_callers.get(caller)
         if found is None:
-            found = self._wrapped_callers[caller] = self.wrap(caller, sought, with_fallback=False)
+            found = self._wrapped_callers[caller] = self.wrap(
+                caller, admission, with_fallback=False
+            )
         return found
 
 
@@ -173,11 +175,15 @@ class GeneratorPolicy:
     """A decorator of generator functions for the policy `name`."""
 
     def __init__(
-        self, name: str, arguments: Arguments, sought: AdmissionArguments, now: Callable[[], Layers]
+        self,
+        name: str,
+        arguments: Arguments,
+        admission: AdmissionArguments,
+        now: Callable[[], Layers],
     ) -> None:
         self._name = name
         self._arguments = arguments
-        self._admission = sought
+        self._admission = admission
         self._current_layers = now
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -192,10 +198,10 @@ class GeneratorPolicy:
         layers = self._current_layers()
         current = layers, layers.wrap_generator(function, self._admission)
 
-        def begun(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
             nonlocal current
-            layers, (known, built) = self._current_layers(), current
-            if known is not layers:
+            layers, (built_for, built) = self._current_layers(), current
+            if built_for is not layers:
                 try:
                     built = layers.wrap_generator(function, self._admission)
                 except TypeError as error:  # A chain from the console may name unsuitable targets.
@@ -204,4 +210,4 @@ class GeneratorPolicy:
             return built(*args, **kwargs)
 
         is_async = is_async_generator_function(function)
-        return wrap_steps(begun, lambda args, kwargs: nullcontext(), is_async=is_async)
+        return wrap_steps(call, lambda args, kwargs: nullcontext(), is_async=is_async)

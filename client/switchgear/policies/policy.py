@@ -262,24 +262,24 @@ class Policy:
 
     def _current_layers(self) -> Layers:
         """Return the layers for the configuration in force, rebuilt if it changed."""
-        said, layers = self._dependency.config, self._layers
-        if layers.config is said:
+        config, layers = self._dependency.config, self._layers
+        if layers.config is config:
             return layers
         with self._lock:
             if self._layers.config is not self._dependency.config:
                 self._layers = self._build_layers(self._dependency.config)
             return self._layers
 
-    def _build_layers(self, said: DependencyConfig) -> Layers:
+    def _build_layers(self, config: DependencyConfig) -> Layers:
         """Configure the patterns in place, which keeps their counts, and return the layers."""
-        retry = said.retry or self._arguments.get("retry")
+        retry = config.retry or self._arguments.get("retry")
         if retry is not None:
             self._retry.configure(retry)
-        timeout = self._timeout_for(said)
+        timeout = self._timeout_for(config)
         self._timeout.configure(timeout)
         return Layers(
-            config=said,
-            fallback=self._fallbacks.select(said.fallback),
+            config=config,
+            fallback=self._fallbacks.select(config.fallback),
             guard=self._guard,
             deadline=None if self._deadline.seconds is None else self._deadline,
             retry=None if retry is None else self._retry,
@@ -289,34 +289,34 @@ class Policy:
             hedge=self._hedge,
         )
 
-    def _timeout_for(self, said: DependencyConfig) -> float | None:
-        if said.timeout_seconds is not None:
-            return said.timeout_seconds
+    def _timeout_for(self, config: DependencyConfig) -> float | None:
+        if config.timeout_seconds is not None:
+            return config.timeout_seconds
         return self._arguments.get("timeout_seconds")
 
     def _wrap(self, function: Callable[..., Any], *, is_coroutine: bool) -> Callable[..., Any]:
         """Return `function` within the layers, which are compared by identity at each call."""
         dependency, sought = self._dependency, self._admission
         layers = self._current_layers()
-        said, built = layers.config, layers.wrap(function, sought)
+        config, built = layers.config, layers.wrap(function, sought)
 
         def rebuild() -> None:
-            nonlocal said, built
+            nonlocal config, built
             # In this order: another thread may look between the two.
             layers = self._current_layers()
             try:
                 built = layers.wrap(function, sought)
             except TypeError as error:  # A chain of the console may name what suits it not.
                 log.warning("switchgear: policy %s stays as it was: %s", self.name, error)
-            said = layers.config
+            config = layers.config
 
         def plain(*args: Any, **kwargs: Any) -> Any:
-            if dependency.config is not said:
+            if dependency.config is not config:
                 rebuild()
             return built(*args, **kwargs)
 
         async def coroutine(*args: Any, **kwargs: Any) -> Any:
-            if dependency.config is not said:
+            if dependency.config is not config:
                 rebuild()
             return await built(*args, **kwargs)
 

@@ -78,34 +78,34 @@ class Registry:
         A dependency whose name is not `caller->callee` is not reported. One beyond the limit is not
         shared, and has no configuration of the console.
         """
-        found = self._dependencies.get(name)
-        if found is not None:
-            return found
+        dependency = self._dependencies.get(name)
+        if dependency is not None:
+            return dependency
         caller = caller_of(name)
         if caller is not None:
             self._add_caller(caller)
         with self._lock:
-            found = self._dependencies.get(name)
-            if found is not None:
-                return found
+            dependency = self._dependencies.get(name)
+            if dependency is not None:
+                return dependency
             time = self._clock.time
-            found = Dependency(name, time.monotonic, getattr(time, "sleep", None))
+            dependency = Dependency(name, time.monotonic, getattr(time, "sleep", None))
             number = len(self._dependencies) + 1
             if number <= MAX_DEPENDENCIES:
-                self._dependencies[name] = found
+                self._dependencies[name] = dependency
                 if caller is not None:
-                    found.on_transition = lambda: self.on_transition()
-                    self._set_config(found)
+                    dependency.on_transition = lambda: self.on_transition()
+                    self._set_config(dependency)
         if caller is None:
             self._log_invalid_name(name)
         if number == MAX_BREAKERS + 1:
             self._warn_once(name, f"no more than {MAX_BREAKERS} breakers are reported")
         if number > MAX_DEPENDENCIES:
             self._warn_once(name, f"that is one of more than {MAX_DEPENDENCIES}: it is alone")
-        found.apply_pending()
-        if found.ends_at is not None:
+        dependency.apply_pending()
+        if dependency.ends_at is not None:
             self._start_expiry_thread()
-        return found
+        return dependency
 
     def dependencies(self) -> list[Dependency]:
         """Return the dependencies that are reported, in order of their first use."""
@@ -131,26 +131,26 @@ class Registry:
             if (before.epoch, before.body) == (epoch, body):
                 on_valid()
                 return False
-            read = documents.read(body, before.document.dependencies)
-            if read.service not in (None, caller):
+            document = documents.parse_document(body, before.document.dependencies)
+            if document.service not in (None, caller):
                 raise documents.InvalidDocument("it is of another service")
             with self._lock:
                 if self._callers.setdefault(caller, before) is not before:
                     continue  # Another thread put a document in force meanwhile.
-                left = _next_left_epochs(before, epoch, read, left_epochs)
+                left = _next_left_epochs(before, epoch, document, left_epochs)
                 on_valid()
-                self._callers[caller] = CallerPolicies(epoch, left, body, read, before.in_force)
-                told = self._dependencies_of(caller)
-                for found in told:
-                    self._set_config(found)
-            for found in told:
-                found.apply_pending()
+                self._callers[caller] = CallerPolicies(epoch, left, body, document, before.in_force)
+                affected = self._dependencies_of(caller)
+                for dependency in affected:
+                    self._set_config(dependency)
+            for dependency in affected:
+                dependency.apply_pending()
             self._start_expiry_thread()
             self.version(caller)  # Updates `in_force`.
-            for complaint in read.problems:
+            for complaint in document.problems:
                 self._warn_once(complaint, "that part of its policy is left as it was")
             if before.epoch not in (None, epoch):
-                self._log_ended_overrides(before, read)
+                self._log_ended_overrides(before, document)
             return True
 
     def get_policies(self, caller: str) -> CallerPolicies:
@@ -173,8 +173,8 @@ class Registry:
 
     def expire_overrides(self) -> None:
         """End the overrides whose time is over."""
-        for found in list(self._dependencies.values()):
-            found.expire_override(self._override_time(found.target_config))
+        for dependency in list(self._dependencies.values()):
+            dependency.expire_override(self._override_time(dependency.target_config))
 
     def stop(self) -> None:
         """Stop the thread that ends overrides."""
@@ -192,12 +192,12 @@ class Registry:
         self._reset_threading()
         if was_stopped:
             self._stopped.set()
-        there = list(self._dependencies.values())
+        dependencies = list(self._dependencies.values())
         with self._lock:
-            for found in there:
-                self._set_config(found)
-        for found in there:
-            found.apply_pending()
+            for dependency in dependencies:
+                self._set_config(dependency)
+        for dependency in dependencies:
+            dependency.apply_pending()
         self._start_expiry_thread()
 
     def _reset_threading(self) -> None:
@@ -219,22 +219,22 @@ class Registry:
             self._warn_once(caller, f"its policies are the code's: {MAX_CALLERS} are followed")
 
     def _dependencies_of(self, caller: str) -> list[Dependency]:
-        there = list(self._dependencies.values())
-        return [each for each in there if caller_of(each.name) == caller]
+        dependencies = list(self._dependencies.values())
+        return [each for each in dependencies if caller_of(each.name) == caller]
 
-    def _set_config(self, found: Dependency) -> None:
+    def _set_config(self, dependency: Dependency) -> None:
         """Set the configuration that the dependency applies next."""
-        dependencies = self.get_policies(caller_of(found.name) or "").document.dependencies
-        said = dependencies.get(found.name, EMPTY_CONFIG)
-        found.set_config(said, self._override_time(said))
+        dependencies = self.get_policies(caller_of(dependency.name) or "").document.dependencies
+        config = dependencies.get(dependency.name, EMPTY_CONFIG)
+        dependency.set_config(config, self._override_time(config))
 
-    def _override_time(self, said: DependencyConfig) -> float:
+    def _override_time(self, config: DependencyConfig) -> float:
         """Return the time that may end an override.
 
         A wrong clock must not let stopped calls through: `forced_open` ends only by a time that
         recent answers of the console agree on.
         """
-        if said.override is None or said.override.mode != "forced_open":
+        if config.override is None or config.override.mode != "forced_open":
             return self._clock.now()
         known = self._clock.release_now()
         return -math.inf if known is None else known
@@ -309,7 +309,7 @@ class Registry:
 
 
 def _next_left_epochs(
-    before: CallerPolicies, epoch: str, read: ConfigDocument, left_epochs: tuple[str, ...]
+    before: CallerPolicies, epoch: str, document: ConfigDocument, left_epochs: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Return the epochs left for good after this document. Raise :class:`OutdatedDocument`."""
     left = before.left_epochs or left_epochs
@@ -317,6 +317,6 @@ def _next_left_epochs(
         if epoch in left:
             raise OutdatedDocument("its policies are from the past")
         left = (*left, str(before.epoch))
-    elif before.epoch is not None and read.version < before.document.version:
+    elif before.epoch is not None and document.version < before.document.version:
         raise OutdatedDocument("its policies are from the past")
     return left[-MAX_EPOCHS:]

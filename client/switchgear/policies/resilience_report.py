@@ -44,36 +44,36 @@ class ResilienceReport:
 
     def confirm_delivery(self) -> bool:
         """Drop the transitions that the console accepted; return True if more are pending."""
-        told, self._sent = self._sent, {}
-        there = self._with_breakers()
-        for each in there:
-            if each.name in told:
-                _remove_transitions(each.transitions, told[each.name])
-        return any(each.transitions for each in there)
+        sent, self._sent = self._sent, {}
+        dependencies = self._with_breakers()
+        for each in dependencies:
+            if each.name in sent:
+                _remove_transitions(each.transitions, sent[each.name])
+        return any(each.transitions for each in dependencies)
 
     def _with_breakers(self) -> list[Dependency]:
-        there = self._registry.dependencies()
-        return [each for each in there if each.breaker is not None][:MAX_BREAKERS]
+        dependencies = self._registry.dependencies()
+        return [each for each in dependencies if each.breaker is not None][:MAX_BREAKERS]
 
     def _breakers(self) -> Iterator[dict[str, Any]]:
-        room = _TransitionQuota()
+        quota = _TransitionQuota()
         for each in self._with_breakers():
             breaker = each.breaker
             if breaker is None:
                 continue
-            look = breaker.look()
+            status = breaker.look()
             # Two threads may have appended in the wrong order.
-            steps = room.take_first(sorted(each.transitions.copy(), key=lambda step: step.n))
+            steps = quota.take_first(sorted(each.transitions.copy(), key=lambda step: step.n))
             if steps:
                 self._sent[each.name] = {step.n for step in steps}
-            rates = {"failure_rate": look.failure_rate, "slow_rate": look.slow_rate}
+            rates = {"failure_rate": status.failure_rate, "slow_rate": status.slow_rate}
             yield {
                 "dependency": each.name,
-                "state": look.state,
-                "mode": look.mode,
-                "since": format_time(self._clock.from_monotonic(look.since)),
+                "state": status.state,
+                "mode": status.mode,
+                "since": format_time(self._clock.from_monotonic(status.since)),
                 **{name: round(rate, 4) for name, rate in rates.items() if rate is not None},
-                "calls": look.calls,
+                "calls": status.calls,
                 "counters": {name: n for name, n in each.counters.counted().items() if n},
                 "transitions": [self._format_transition(step) for step in steps],
             }
@@ -84,26 +84,26 @@ class ResilienceReport:
             "from": step.before,
             "to": step.after,
             "at": format_time(self._clock.from_monotonic(step.at)),
-            "cause": _cause(step),
+            "cause": _shorten_cause(step),
         }
 
     def _bulkheads(self) -> Iterator[dict[str, Any]]:
-        there = self._registry.dependencies()
-        limited = [each for each in there if each.bulkhead and each.bulkhead.parameters]
+        dependencies = self._registry.dependencies()
+        limited = [each for each in dependencies if each.bulkhead and each.bulkhead.parameters]
         for each in limited[:MAX_BULKHEADS]:
             bulkhead = each.bulkhead
             if bulkhead is None:
                 continue
-            look = bulkhead.look()
-            if look.limit is None:
+            status = bulkhead.look()
+            if status.limit is None:
                 continue
             yield {
                 "name": each.name,
-                "in_flight": look.in_flight,
-                "limit": look.limit,
-                "queued": look.queued,
-                "queue_limit": look.queue_limit,
-                "rejected": look.rejected,
+                "in_flight": status.in_flight,
+                "limit": status.limit,
+                "queued": status.queued,
+                "queue_limit": status.queue_limit,
+                "rejected": status.rejected,
             }
 
 
@@ -117,7 +117,7 @@ class _TransitionQuota:
         """Return as many of the first transitions as there is room for."""
         fit: list[StateTransition] = []
         for step in steps[: self._steps]:
-            self._bytes -= TRANSITION_BYTES + len(_cause(step).encode(errors="replace"))
+            self._bytes -= TRANSITION_BYTES + len(_shorten_cause(step).encode(errors="replace"))
             if self._bytes < 0:
                 self._steps = 0
                 return fit
@@ -126,7 +126,7 @@ class _TransitionQuota:
         return fit
 
 
-def _cause(step: StateTransition) -> str:
+def _shorten_cause(step: StateTransition) -> str:
     return step.cause[:MAX_CAUSE_LENGTH]
 
 

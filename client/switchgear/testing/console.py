@@ -157,7 +157,7 @@ class Console:
         with self._lock:
             policies = {**self._policies, dependency: policy}
             document = {"version": self._config_version + 1, "dependencies": {dependency: policy}}
-            if problems := documents.read(json.dumps(document).encode(), {}).problems:
+            if problems := documents.parse_document(json.dumps(document).encode(), {}).problems:
                 raise ValueError("; ".join(problems))
             self._policies, self._config_version = policies, self._config_version + 1
             for client in list(self._clients):

@@ -110,7 +110,7 @@ def test_rejection_in_an_event_loop_explains_the_missing_wait():
 def test_documents_of_every_console_are_understood(document, seconds):
     text = '{"version": 1, "dependencies": {"a->b": {"bulkhead": %s}}}'
 
-    found = documents.read(
+    found = documents.parse_document(
         (text % str(document).replace("None", "null").replace("'", '"')).encode(), {}
     )
 

@@ -235,7 +235,7 @@ def test_answer_of_a_fallback_is_never_kept_as_good():
 
     asked = Fallback("a", FallbackTarget(name="claude", call=lambda: "stand-in"), cache=cache)(ask)
     asked()
-    assert not cache._kept
+    assert not cache._entries
 
     last_good = Fallback("a", cache=cache)(ask)
     assert last_good() == "fresh"
@@ -253,7 +253,7 @@ def test_partial_answer_inside_is_neither_kept_nor_shown_as_whole():
 
     assert page() == {"rows": []}
     assert latest_answer() == Answer({"rows": []}, "call", True, ())
-    assert not cache._kept
+    assert not cache._entries
 
 
 def test_two_functions_of_one_fallback_do_not_share_answers():
@@ -327,7 +327,7 @@ def test_cache_key_selects_the_arguments_of_an_answer():
     works = False
 
     assert ask("why", tenant="t1", connection=object()) == "t1"
-    assert list(cache._kept) == [("t1", "why")]
+    assert list(cache._entries) == [("t1", "why")]
     with pytest.raises(Down):
         ask("why", "t2", object())
 

@@ -372,7 +372,7 @@ def test_cache_beside_targets_takes_no_part_in_a_stream():
 
     list(ask("why"))
 
-    assert not cache._kept
+    assert not cache._entries
 
 
 def test_partial_answer_inside_makes_the_stream_partial():
@@ -416,7 +416,7 @@ def test_outer_fallback_does_not_cache_a_partial_stream():
 
     assert page() == "less"
     assert latest_answer() == Answer("less", "call", True)
-    assert not cache._kept
+    assert not cache._entries
 
 
 @pytest.mark.parametrize("is_async", [False, True])
