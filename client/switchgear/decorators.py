@@ -6,12 +6,7 @@ Frameworks inspect both (FastAPI generators, Celery signatures), and so do type 
 import functools
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    AsyncExitStack,
-    suppress,
-)
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, suppress
 from types import CoroutineType
 from typing import Any, NoReturn, TypeVar, cast
 

@@ -27,10 +27,7 @@ class CircuitOpen(Refused):
     """
 
     def __init__(
-        self,
-        dependency: str,
-        retry_after: float | None = None,
-        last_failure: str | None = None,
+        self, dependency: str, retry_after: float | None = None, last_failure: str | None = None
     ) -> None:
         super().__init__(dependency, retry_after, last_failure)
         self.dependency = dependency

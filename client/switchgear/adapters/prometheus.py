@@ -64,9 +64,7 @@ class Metrics(Collector):
 
     def _collect_breakers(self, found: list[Dependency]) -> Iterator[Metric]:
         state = GaugeMetricFamily(
-            "switchgear_client_circuit_breaker_state",
-            "0 closed, 1 open, 2 half-open.",
-            labels=PAIR,
+            "switchgear_client_circuit_breaker_state", "0 closed, 1 open, 2 half-open.", labels=PAIR
         )
         rate = GaugeMetricFamily(
             "switchgear_client_circuit_breaker_failure_ratio",

@@ -58,9 +58,7 @@ def _is_retry(found: object) -> bool:
     return found is not None and found is not False
 
 
-def count_all(
-    dependencies: Mapping[str, tuple[str, Counters | None]],
-) -> None:
+def count_all(dependencies: Mapping[str, tuple[str, Counters | None]]) -> None:
     """Count the retries of functions that stamina decorates, by stamina's names.
 
     `dependencies` maps these names to the dependency and its counters; others are recorded under

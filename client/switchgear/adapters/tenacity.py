@@ -75,9 +75,7 @@ def _make_state(*, error: BaseException | None = None, result: object = None) ->
 
 
 def counted(
-    name: str,
-    counters: Counters | None = None,
-    then: Callable[[RetryCallState], Any] | None = None,
+    name: str, counters: Counters | None = None, then: Callable[[RetryCallState], Any] | None = None
 ) -> Callable[[RetryCallState], None]:
     """Return a `before_sleep` that counts each retry for the dependency `name` and calls `then`."""
 

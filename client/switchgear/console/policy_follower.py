@@ -17,10 +17,7 @@ from switchgear.console.errors import RequestFailed
 from switchgear.console.file_cache import CachedDocument, FileCache, UnusableFile, find_file_name
 from switchgear.console.follower_thread import FollowerThread
 from switchgear.console.snapshot_client import MAX_CLOCK_SAMPLE_SECONDS
-from switchgear.console.timings import (
-    Timings,
-    poll_delay,
-)
+from switchgear.console.timings import Timings, poll_delay
 from switchgear.console.transport import Connection, Response
 from switchgear.settings import Settings
 

@@ -14,10 +14,7 @@ from switchgear.console.mode_selector import ModeSelector
 from switchgear.console.reporter import Reporter
 from switchgear.console.snapshot_cache import SnapshotCache
 from switchgear.console.snapshot_client import ModeUnavailable, SnapshotClient
-from switchgear.console.timings import (
-    Timings,
-    poll_delay,
-)
+from switchgear.console.timings import Timings, poll_delay
 from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.settings import Settings
 from switchgear.status import FollowState, SnapshotSource

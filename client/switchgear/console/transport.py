@@ -164,10 +164,7 @@ class Connection:
         return http_connection.getresponse()
 
     def _default_headers(self, connected: LimitedSocket) -> dict[str, str]:
-        own = {
-            "Host": self.address.authority,
-            "User-Agent": self.agent,
-        }
+        own = {"Host": self.address.authority, "User-Agent": self.agent}
         if self.token:
             own["Authorization"] = f"Bearer {self.token}"
         if connected.by_proxy and connected.proxy_authorization:

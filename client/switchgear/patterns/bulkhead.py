@@ -94,11 +94,7 @@ class Bulkhead(BulkheadBlock):
             return self.of_stream(key, find_priority(args, kwargs))
 
         return wrap_by_kind(
-            function,
-            plain=self._plain,
-            coroutine=self._coroutine,
-            stream=permit,
-            what="a bulkhead",
+            function, plain=self._plain, coroutine=self._coroutine, stream=permit, what="a bulkhead"
         )
 
     def of(self, key: Key | None = None, priority: int | None = 0) -> BulkheadPermit:

@@ -3,11 +3,7 @@
 import time
 
 from switchgear.patterns.time_limited import TimeLimited
-from switchgear.patterns.time_limits import (
-    Clock,
-    TimeLimit,
-    remaining_seconds,
-)
+from switchgear.patterns.time_limits import Clock, TimeLimit, remaining_seconds
 from switchgear.patterns.timeout_errors import DeadlineExceeded, NoTimeLeft
 
 __all__ = ["Deadline", "DeadlineExceeded", "NoTimeLeft", "left", "remaining_seconds"]

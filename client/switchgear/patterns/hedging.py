@@ -71,11 +71,7 @@ class Hedge:
     def __call__(self, function: F) -> F:
         """Return the coroutine function with hedges. Raise :class:`TypeError` for other kinds."""
         return wrap_by_kind(
-            function,
-            plain=_refuse_plain,
-            coroutine=self._coroutine,
-            stream=None,
-            what="a hedge",
+            function, plain=_refuse_plain, coroutine=self._coroutine, stream=None, what="a hedge"
         )
 
     def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:

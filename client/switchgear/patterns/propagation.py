@@ -94,10 +94,7 @@ class IncomingRequest:
 
 
 def incoming(
-    headers: Headers,
-    *,
-    clock: Callable[[], float] = time.monotonic,
-    trusts_attempt: bool = False,
+    headers: Headers, *, clock: Callable[[], float] = time.monotonic, trusts_attempt: bool = False
 ) -> IncomingRequest:
     """Return the limits in the headers of an incoming request; ignore invalid headers.
 

@@ -1,14 +1,7 @@
 """Streams whose first item is fetched early, while a failure can still be retried or answered."""
 
 import functools
-from collections.abc import (
-    AsyncIterable,
-    AsyncIterator,
-    Callable,
-    Iterable,
-    Iterator,
-    Mapping,
-)
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from inspect import isawaitable, iscoroutine
 from typing import Any, Self
