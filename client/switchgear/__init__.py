@@ -16,56 +16,30 @@ from typing import TYPE_CHECKING
 
 __version__ = "0.4.0"
 
-__all__ = [
-    "Answer",
-    "Breaker",
-    "BreakerParameters",
-    "Bulkhead",
-    "BulkheadFull",
-    "BulkheadParameters",
-    "CancelToken",
-    "Change",
-    "CircuitOpen",
-    "Deadline",
-    "DeadlineExceeded",
-    "Decision",
-    "Fallback",
-    "Hedge",
-    "Policy",
-    "Refused",
-    "Retry",
-    "RetryParameters",
-    "Status",
-    "SwitchEngaged",
-    "Switchgear",
-    "Timeout",
-    "cancel_token",
-    "from_env",
-]
-
 if TYPE_CHECKING:
-    from switchgear.cancellation import CancelToken, cancel_token
-    from switchgear.client import Switchgear
-    from switchgear.console.change_notifier import Change
-    from switchgear.evaluation.decisions import Decision
-    from switchgear.guards import SwitchEngaged
-    from switchgear.patterns.answers import Answer
-    from switchgear.patterns.breaker import Breaker
-    from switchgear.patterns.bulkhead import Bulkhead
-    from switchgear.patterns.deadline import Deadline
-    from switchgear.patterns.fallback import Fallback
-    from switchgear.patterns.hedging import Hedge
-    from switchgear.patterns.parameters import (
-        BreakerParameters,
-        BulkheadParameters,
-        RetryParameters,
-    )
-    from switchgear.patterns.retry import Retry
-    from switchgear.patterns.timeout import Timeout
-    from switchgear.patterns.timeout_errors import DeadlineExceeded
-    from switchgear.policies.policy import Policy
-    from switchgear.refusals import BulkheadFull, CircuitOpen, Refused
-    from switchgear.status import Status
+    from switchgear.cancellation import CancelToken as CancelToken
+    from switchgear.cancellation import cancel_token as cancel_token
+    from switchgear.client import Switchgear as Switchgear
+    from switchgear.console.change_notifier import Change as Change
+    from switchgear.evaluation.decisions import Decision as Decision
+    from switchgear.guards import SwitchEngaged as SwitchEngaged
+    from switchgear.patterns.answers import Answer as Answer
+    from switchgear.patterns.breaker import Breaker as Breaker
+    from switchgear.patterns.bulkhead import Bulkhead as Bulkhead
+    from switchgear.patterns.deadline import Deadline as Deadline
+    from switchgear.patterns.fallback import Fallback as Fallback
+    from switchgear.patterns.hedging import Hedge as Hedge
+    from switchgear.patterns.parameters import BreakerParameters as BreakerParameters
+    from switchgear.patterns.parameters import BulkheadParameters as BulkheadParameters
+    from switchgear.patterns.parameters import RetryParameters as RetryParameters
+    from switchgear.patterns.retry import Retry as Retry
+    from switchgear.patterns.timeout import Timeout as Timeout
+    from switchgear.patterns.timeout_errors import DeadlineExceeded as DeadlineExceeded
+    from switchgear.policies.policy import Policy as Policy
+    from switchgear.refusals import BulkheadFull as BulkheadFull
+    from switchgear.refusals import CircuitOpen as CircuitOpen
+    from switchgear.refusals import Refused as Refused
+    from switchgear.status import Status as Status
 
     from_env = Switchgear.from_env
 else:
@@ -96,6 +70,7 @@ else:
         "from_env": "client",
     }
     """Modules of the public names, imported at their first use."""
+    __all__ = list(_MODULES)
 
     def __getattr__(name: str) -> object:
         if name not in _MODULES:

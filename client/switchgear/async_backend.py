@@ -157,10 +157,7 @@ class TrioScope:
 
 
 def cancel_scope() -> AsyncioScope | TrioScope:
-    """Return a scope through which another thread can cancel the running task.
-
-    Raise :class:`RuntimeError` outside of a task.
-    """
+    """Return a scope to cancel the running task. Raise :class:`RuntimeError` outside of a task."""
     trio = trio_here()
     return AsyncioScope() if trio is None else TrioScope(trio)
 

@@ -60,10 +60,7 @@ is_waiting_skipped = False
 
 
 class CancelToken:
-    """Reports to a running call whether it would still be allowed to begin.
-
-    See :func:`cancel_token`.
-    """
+    """Reports whether a running call would still be allowed to begin; see :func:`cancel_token`."""
 
     def __init__(self, scope: SourceScope | None) -> None:
         self._sources = list(_sources_of(scope))

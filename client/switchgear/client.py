@@ -366,10 +366,7 @@ class Switchgear:
                 self._policy_followers.follow(caller)
 
     def _after_fork(self) -> None:
-        """Continue in a child under a new instance name, with new threads, counts and connections.
-
-        A closed client continues to decide, without threads.
-        """
+        """Continue in a child as a new instance; a closed client only continues to decide."""
         self._store.after_fork()
         self._bootstrap.after_fork()
         self._indicators.after_fork()

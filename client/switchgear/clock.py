@@ -61,18 +61,12 @@ class Alarm(Protocol):
 def alarm_setter(
     clock: Callable[[], float],
 ) -> Callable[[float, Callable[[], object]], Alarm] | None:
-    """Return `set_alarm` of the fake clock that `clock` belongs to; None for a real clock.
-
-    See :class:`switchgear.testing.FakeClock`.
-    """
+    """Return `set_alarm` of the `FakeClock` that `clock` belongs to; None for a real clock."""
     return getattr(getattr(clock, "__self__", None), "set_alarm", None)
 
 
 def parse_date(text: str | None) -> float | None:
-    """Return the UNIX seconds of an HTTP date, None if it is invalid.
-
-    A date without a time zone is UTC.
-    """
+    """Return the UNIX seconds of an HTTP date, by default in UTC; None if it is invalid."""
     from email.utils import parsedate_to_datetime  # HTTP libraries have imported it.
 
     try:

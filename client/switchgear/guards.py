@@ -268,10 +268,7 @@ class Guard:
 
 
 def _freeze_keys(name: str, keys: object) -> str | tuple[str, ...] | None:
-    """Return `keys` as text that can be read repeatedly, which an iterator can't.
-
-    Raise :class:`TypeError` for a value that can't be a key.
-    """
+    """Return `keys` as text that can be read repeatedly; raise :class:`TypeError` if invalid."""
     if keys is None:
         return None
     texts = []

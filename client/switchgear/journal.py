@@ -53,10 +53,7 @@ log = logging.getLogger("switchgear")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One event: its `name`, its subject `about` (a dependency, a bulkhead, a job), and `fields`.
-
-    The fields are plain values.
-    """
+    """One event with plain `fields` about a subject, such as a dependency, bulkhead or job."""
 
     name: str
     about: str

@@ -51,7 +51,6 @@ def _get_field(query: Query, name: str) -> Any:
 
 
 def _user_message(decision: Decision) -> str:
-    """Return the message for the user; only a segment's contains the reason."""
     scope, _, key = (decision.switch or "").partition(":")
     messages = {
         "global": "system temporarily disabled",

@@ -56,10 +56,7 @@ class BulkheadFull(Refused):
 
 
 def refusal_in(error: BaseException, deepest: int = MAX_DEPTH) -> Refused | None:
-    """Return the refusal that `error` is or was explicitly raised from, or None.
-
-    For a group, return the first refusal if all members are refusals.
-    """
+    """Return the refusal that `error` is or was raised from; for a group, if all members are."""
     found: BaseException | None = error
     for depth in range(deepest, 0, -1):
         if found is None or isinstance(found, Refused):
@@ -83,10 +80,7 @@ def _all_refused(group: BaseExceptionGroup[BaseException], deepest: int) -> Refu
 
 
 def walk_errors(error: BaseException, *, contexts: bool = False) -> Iterator[BaseException]:
-    """Yield `error`, its causes, and the members of groups with theirs, 100 at most.
-
-    With `contexts` also follow the exceptions that were being handled.
-    """
+    """Yield `error`, its causes (with `contexts` also contexts) and group members, at most 100."""
     seen: dict[int, BaseException] = {}
     ahead: list[BaseException | None] = [error]
     while ahead and len(seen) < 100:

@@ -28,10 +28,7 @@ log = logging.getLogger("switchgear")
 
 
 class SLI:
-    """A counter of the events of one SLO, from zero in each process. Thread-safe.
-
-    It raises nothing into the service and does no I/O.
-    """
+    """A counter of events of one SLO in this process. Thread-safe; no I/O, and no errors."""
 
     def __init__(self, name: str, *, is_reported: bool = True) -> None:
         self.name = name

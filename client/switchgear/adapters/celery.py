@@ -159,7 +159,6 @@ class PolicyTask(Base):
             marker.leave()
 
     def _make_retry_state(self) -> RetryCallState | None:
-        """Return the retry state of this attempt; nothing inside it retries."""
         retry = None if self.policy is None else self.policy.retry
         if retry is None:
             return None
@@ -201,7 +200,6 @@ class PolicyTask(Base):
         return incoming(said, trusts_attempt=True)
 
     def _retry_counts(self) -> dict[str, int]:
-        """Return the numbers of the policy's retries and of retries after refusals."""
         headers = self.request.headers or {}
         said = {name: headers.get(name, 0) for name in (RETRIES_HEADER, REFUSALS_HEADER)}
         return {name: n if isinstance(n, int) else 0 for name, n in said.items()}

@@ -117,8 +117,6 @@ class BreakerPermit:
 
 @dataclass(frozen=True, slots=True)
 class _GeneratedKey:
-    """An idempotency key that was generated here, for the request with the body `stream`."""
-
     key: str
     stream: object
 
@@ -236,10 +234,7 @@ def should_drain(response: httpx.Response) -> bool:
 
 
 def limit_drain(sent: httpx.Request) -> None:
-    """Limit reads of the answer to `sent` to the time for draining.
-
-    httpx looks up the timeout when reading of the body begins.
-    """
+    """Limit reads of the answer to `sent`, for which httpx looks up the timeout later."""
     timeout: MutableMapping[str, float | None] = sent.extensions["timeout"]
     requested = timeout["read"]
     timeout["read"] = MAX_DRAIN_SECONDS if requested is None else min(requested, MAX_DRAIN_SECONDS)

@@ -213,8 +213,6 @@ class AsyncTransport(_PatternSteps, httpx.AsyncBaseTransport):
 
 
 class _TimedBody:
-    """The body of an answer to `sent`, within the time of the attempt."""
-
     def __init__(self, inner: Any, sent: httpx.Request, timer: BodyTimer, held: Any) -> None:
         self._inner, self._sent, self._timer, self._held = inner, sent, timer, held
 

@@ -56,10 +56,7 @@ def with_retry(
     name: str = "unnamed",
     **parameters: Any,
 ) -> Callable[[F], F]:
-    """Return a decorator that retries a node, by :class:`RetryParameters`.
-
-    `retry_on` are errors; None means transient ones.
-    """
+    """Return a decorator that retries a node on the errors `retry_on`, or transient ones."""
     retry_parameters = RetryParameters(attempts=attempts, **parameters)
     return node(Retry(name, retry_parameters, retry_on=retry_on))
 

@@ -23,10 +23,7 @@ Kinds = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], An
 def outermost(
     name: str, counters: Counters | None = None, *, on: Kinds, **terms: Any
 ) -> OuterRetry:
-    """Return `stamina.retry(on=on, **terms)` for calls of the dependency `name`.
-
-    See :class:`OuterRetry`. Refusals are not retried.
-    """
+    """Return `stamina.retry(on=on, **terms)` for calls of `name`, as an :class:`OuterRetry`."""
     return OuterRetry(
         stamina.retry(on=unless_refused(on, is_outermost=True), **terms),
         name,

@@ -23,10 +23,9 @@ from switchgear.patterns.counters import Counters
 
 
 def outermost(name: str, counters: Counters | None = None, **terms: Any) -> OuterRetry:
-    """Return `tenacity.retry(**terms)` for calls of the dependency `name`.
+    """Return `tenacity.retry(**terms)` for calls of the dependency `name`: see :class:`OuterRetry`.
 
-    See :class:`OuterRetry`. Refusals are not retried, and the last error is raised unchanged,
-    unless `reraise` is False.
+    Refusals are not retried. The last error is raised unchanged, unless `reraise` is False.
     """
     given = terms.pop("retry", None) or retry_if_exception_type()
     terms = {"reraise": True, **terms, "retry": unless_refused(given, is_outermost=True)}

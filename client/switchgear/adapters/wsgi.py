@@ -44,8 +44,6 @@ class Incoming:
 
 
 class _Body:
-    """A streamed response, each part produced within the request's limit."""
-
     def __init__(self, body: Iterable[bytes], limits: propagation.IncomingRequest) -> None:
         self._body = body
         self._limits = limits

@@ -63,10 +63,7 @@ class Bootstrap:
             self._log_problem(name, error)
 
     def start(self) -> None:
-        """Fetch the snapshot from its URL, once.
-
-        Uses a thread of its own, since resolving a host name can't be limited in time.
-        """
+        """Fetch the snapshot from its URL, once, in a thread: resolving a name may take long."""
         if self._url is None or self._done.is_set() or self._is_stopped:
             return
         thread = threading.Thread(target=self._run, name="switchgear-bootstrap", daemon=True)
@@ -153,10 +150,7 @@ def _as_dict(value: object) -> dict[Any, Any]:
 
 
 def _read_file(path: str | os.PathLike[str]) -> bytes:
-    """Return the content of a file; never block on a pipe without a writer.
-
-    Raise :class:`OSError` or :class:`ValueError`.
-    """
+    """Return the content of a regular file. Raise :class:`OSError` or :class:`ValueError`."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

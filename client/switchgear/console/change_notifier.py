@@ -223,7 +223,6 @@ class ChangeNotifier:
             self._remove(listener)
 
     def _create_task(self, listener: ChangeListener, changes: list[Change]) -> None:
-        """Create the task on the listener's event loop, and keep a reference to it."""
         listener.task = asyncio.create_task(self._await_all(listener, changes))
         listener.task.add_done_callback(lambda _task: self._on_task_done(listener))
 

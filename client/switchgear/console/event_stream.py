@@ -1,7 +1,4 @@
-"""An incremental parser of server-sent events, with bounded memory. Pure.
-
-Source: the WHATWG's HTML standard, "Server-sent events".
-"""
+"""An incremental parser of server-sent events (WHATWG HTML standard), with bounded memory. Pure."""
 
 import re
 from dataclasses import dataclass

@@ -98,10 +98,7 @@ class FileCache:
             self._is_warned = False
 
     def is_missing(self) -> bool:
-        """Return True if the last :meth:`save` failed or the file is gone.
-
-        The disk is checked once per interval.
-        """
+        """Return True if the last :meth:`save` failed or, checked at times, the file is gone."""
         if self._folder is None or time.monotonic() < self._recheck_at:
             return False
         self._recheck_at = time.monotonic() + self._recheck_seconds

@@ -51,10 +51,7 @@ class LimitedSocket:
         return opened
 
     def get_socket(self) -> socket.socket:
-        """Return the socket, its timeout set to the time left.
-
-        Raise :class:`TimeoutError` if none is left.
-        """
+        """Return the socket, with the time left as timeout; raise :class:`TimeoutError` at 0."""
         if self._socket is None or self._aborted:
             raise ConnectionAbortedError
         self._socket.settimeout(seconds_until(self._until))

@@ -218,10 +218,7 @@ def _parse_left_epochs(found: CachedDocument) -> tuple[str, ...]:
 
 
 class PolicyFollowers:
-    """The policy followers of one client.
-
-    Without a console, documents are only restored from disk.
-    """
+    """The policy followers of one client, which only restore documents without a console."""
 
     def __init__(
         self,

@@ -99,9 +99,6 @@ def make_sli_source(indicators: Indicators) -> ReportSource:
 
 
 def format_time(seconds: float) -> str:
-    """Return UNIX seconds as RFC 3339.
-
-    Values are clamped to the years 1970 to 9999: the console's clock may be wrong.
-    """
+    """Return UNIX seconds as RFC 3339, clamped to 1970 to 9999: the clock may be wrong."""
     seconds = min(max(seconds, 0.0), MAX_UNIX_SECONDS)
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")

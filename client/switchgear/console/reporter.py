@@ -38,10 +38,7 @@ log = logging.getLogger("switchgear")
 
 
 class Reporter:
-    """The reporting thread of a client, from :meth:`start` to :meth:`stop`.
-
-    Public methods may be called from any thread.
-    """
+    """The reporting thread of a client. Public methods may be called from any thread."""
 
     def __init__(
         self,
@@ -86,10 +83,7 @@ class Reporter:
         self._wake()
 
     def start(self) -> None:
-        """Start the thread, which :meth:`stop_from_finalizer` needs even without reports.
-
-        If no thread can be started, an error is logged and nothing is reported.
-        """
+        """Start the thread; if that fails, an error is logged and nothing is reported."""
         if self._thread is None:
             thread = threading.Thread(target=self._run, name="switchgear-reporter", daemon=True)
             try:
@@ -130,10 +124,7 @@ class Reporter:
             thread.join(ABORT_SECONDS)
 
     def stop_from_finalizer(self, before_stop: Callable[[], None]) -> None:
-        """Let the thread call `before_stop`, send a final report and end.
-
-        Take no lock: the interrupted code may hold any.
-        """
+        """Like :meth:`stop`, without a lock; the thread first calls `before_stop`."""
         self._before_stop = before_stop
         self._wake()
 
@@ -215,10 +206,7 @@ class Reporter:
         return self._report.due_at
 
     def _acknowledge(self, seconds: float) -> None:
-        """Send a GET whose headers name the applied version.
-
-        `If-None-Match: *` requests an answer without the document.
-        """
+        """Send a GET that names the applied version; `If-None-Match: *` omits the document."""
         self._has_applied = False
         self._acknowledged_at = time.monotonic()
         headers = {"Switchgear-Instance": self._settings.name, "If-None-Match": "*"}

@@ -1,7 +1,4 @@
-"""The last good snapshot on disk, for starts without the console.
-
-All processes of a service share one file for each console.
-"""
+"""The last good snapshot on disk, one file for all processes of a service and console."""
 
 from dataclasses import dataclass
 

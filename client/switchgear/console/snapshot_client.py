@@ -134,10 +134,7 @@ class SnapshotClient:
         raise RequestFailed("its stream has ended")
 
     def _read_first_piece(self, stream: Stream) -> bytes:
-        """Return the first piece, which a stream sends at once.
-
-        Raise :class:`ModeUnavailable` if it does not arrive: a proxy is buffering the response.
-        """
+        """Return the first piece; raise :class:`ModeUnavailable` if a proxy holds it back."""
         began = time.monotonic()
         try:
             return stream.read(self._timings.silence)
@@ -166,7 +163,6 @@ class SnapshotClient:
         return headers
 
     def _current_etag(self) -> str | None:
-        """Return the ETag of the document in force, or None."""
         if self._etag is None or self._etag[1] is not self._store.snapshot:
             return None
         return self._etag[0]

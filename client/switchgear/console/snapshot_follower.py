@@ -51,10 +51,7 @@ class SnapshotFollower(FollowerThread):
 
     @property
     def source(self) -> SnapshotSource:
-        """The origin of the snapshot in force.
-
-        It is `disk` or `bootstrap` until this process has received an answer of the console.
-        """
+        """The origin of the snapshot; `disk` or `bootstrap` until the console has answered."""
         if self._store.snapshot is None:
             return "none"
         if self._store.is_bootstrapped:
@@ -149,7 +146,6 @@ class SnapshotFollower(FollowerThread):
         self._pause(self._draw() * HELD_PAUSE_SECONDS)
 
     def _record_answer(self, news: bool) -> None:
-        """Record that the console confirmed or changed the snapshot in force."""
         self.record_confirmation()
         self._is_current, self._failures, self.error = True, 0, None
         if self._is_warned:
@@ -180,7 +176,6 @@ class SnapshotFollower(FollowerThread):
         self._pause_after(error, self._modes.failures, hint_seconds)
 
     def _record_failure(self, error: RequestFailed) -> None:
-        """Record that a plain request failed, and pause."""
         if self._stopped.is_set():
             return
         self._failures += 1

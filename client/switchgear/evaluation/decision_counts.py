@@ -17,10 +17,7 @@ MAX_RETIRED_CACHES = 64
 
 
 class DecisionTally:
-    """The number of times that one decision was made.
-
-    `count_call` counts one call: it is atomic and takes no lock.
-    """
+    """The number of times that one decision was made, counted without a lock."""
 
     __slots__ = ("_reads", "_taken", "count_call", "decision")
 
@@ -71,10 +68,7 @@ class CachedQuery:
 
 
 class SwitchCounts:
-    """Numbers of calls by switch since the process began. Safe to use from any thread.
-
-    They only grow, except for switches dropped for lack of room.
-    """
+    """Numbers of calls by switch since the process began. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -130,10 +124,7 @@ class SwitchCounts:
 
 
 class DroppedQueries:
-    """Queries dropped from the cache, kept while suspended threads may still count in them.
-
-    Bounded, and not locked.
-    """
+    """Queries dropped from the cache, in which suspended threads may still count. Bounded."""
 
     def __init__(self) -> None:
         self._evicted: deque[CachedQuery] = deque()

@@ -20,10 +20,7 @@ log = logging.getLogger("switchgear")
 
 
 class DeduplicatedLog:
-    """The log lines of one client.
-
-    Safe to use from any thread: at worst a line is logged twice.
-    """
+    """The log lines of one client. Thread-safe: at worst a line is logged twice."""
 
     def __init__(self) -> None:
         self._logged: defaultdict[Kind, set[str]] = defaultdict(set)
@@ -52,10 +49,7 @@ class DeduplicatedLog:
     def released_by_epoch(
         self, stopped: Collection[str], released: Collection[str], before: str, after: str
     ) -> None:
-        """Log that a new epoch has `released` some or all of the `stopped` switches.
-
-        `before` and `after` identify the snapshots.
-        """
+        """Log that the epoch of `after` has `released` some of the `stopped` switches."""
         if not released:
             return
         is_all = len(released) == len(stopped)
@@ -72,10 +66,7 @@ class DeduplicatedLog:
         )
 
     def left_epoch(self, epoch: str, present: str | None) -> None:
-        """Log that the snapshots of an epoch are refused because it was left.
-
-        `present` identifies the snapshot in force.
-        """
+        """Log that snapshots of a left epoch are refused; `present` is the snapshot in force."""
         if self._is_first("epoch", epoch):
             log.error(
                 "switchgear: a snapshot of the console is refused: its epoch %s was replaced by a"

@@ -13,10 +13,7 @@ from switchgear.evaluation.snapshot import Snapshot, SwitchEntry
 
 @dataclass(frozen=True)
 class EvaluationView:
-    """A snapshot with the forced switches over it, and the queries evaluated so far.
-
-    `snapshot` is None before the first one. `entries` are the switches that block or ramp, by id.
-    """
+    """A snapshot (None before the first), overlaid by forced switches, with cached queries."""
 
     snapshot: Snapshot | None
     entries: Mapping[str, SwitchEntry]

@@ -100,10 +100,7 @@ class SnapshotStore:
         return not is_left
 
     def confirm(self, document: bytes) -> bool:
-        """Record that the console sent `document`.
-
-        Return True if it is in force already, which changes nothing else.
-        """
+        """Record that the console sent `document`; return True if it is in force already."""
         with self._lock:
             is_same = self._confirm(document)
             self._is_confirmed = self._is_confirmed or is_same
@@ -237,10 +234,7 @@ class SnapshotStore:
             callback()
 
     def _collect_counts(self) -> None:
-        """Add the counts of all caches to the totals.
-
-        A call that is being counted in a replaced cache is found the next time.
-        """
+        """Add the counts of all caches to the totals; late counts are included the next time."""
         for cached in self._dropped.with_those_of(self.view.cache):
             self.counts.add_new(cached)
 
@@ -289,10 +283,7 @@ class SnapshotStore:
         return tally
 
     def _text(self, targeting_key: object) -> str | None:
-        """Return the text of a targeting key of any type.
-
-        None, which makes the decision random, if the conversion raises.
-        """
+        """Return the text of a targeting key; None, for a random decision, if that fails."""
         try:
             text = key_text(targeting_key)
             return str(targeting_key) if text is None else text

@@ -29,10 +29,7 @@ class Catastrophic(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RetrySummary:
-    """The attempts that a retry made before it gave up an error.
-
-    `why` is "attempts", "budget", "deadline" or "retry_after".
-    """
+    """The attempts of a retry; `why` is "attempts", "budget", "deadline" or "retry_after"."""
 
     attempts: int
     seconds: float

@@ -113,10 +113,7 @@ def http_status(error: object) -> int | None:
 
 
 def is_client_error(error: object) -> bool:
-    """Return True for an HTTP status of 400 to 499 other than 408 and 429.
-
-    The callee has answered, and the request was at fault.
-    """
+    """Return True for an HTTP status of 400 to 499 other than 408 and 429."""
     status = http_status(error)
     return status is not None and 400 <= status <= 499 and status not in (408, 429)
 
@@ -173,10 +170,7 @@ def is_timeout(error: object) -> bool:
 
 
 def is_stop_request(error: object) -> bool:
-    """Return True if `error`, or a cause of it, requests the running code to end now.
-
-    It must be neither answered by a fallback nor retried.
-    """
+    """Return True if `error`, or a cause of it, requests the running code to end now."""
     if not isinstance(error, BaseException):
         return False
     return any(not _STOP_REQUESTS.isdisjoint(_class_names(each)) for each in walk_errors(error))

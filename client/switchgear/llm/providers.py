@@ -98,8 +98,6 @@ def chain(
 
 
 class _ConditionReader:
-    """The meaning of `only_if` texts in this process."""
-
     def __init__(self, name: str, conditions: Conditions, environment: Mapping[str, str]) -> None:
         self.name = name
         self._conditions = conditions
@@ -119,7 +117,6 @@ class _ConditionReader:
 
 
 def _known_entries(entries: object, name: str) -> list[Mapping[str, Any]]:
-    """Return the entries of a chain that can be followed; bare text is for people."""
     if entries is None:
         return []
     if not isinstance(entries, Iterable) or isinstance(entries, str | bytes | Mapping):

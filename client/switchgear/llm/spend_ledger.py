@@ -72,10 +72,7 @@ class SpendLedger:
             self.spent -= self._parts.popleft()[1]
 
     def seconds_until(self, used: int, until: float) -> float:
-        """Return the seconds until at most `used` tokens are in use.
-
-        0.0 if that depends on calls in flight.
-        """
+        """Return the seconds until `used` tokens are in use; 0.0 if calls in flight decide."""
         left = self.spent + self.reserved
         for end, tokens in self._parts:
             left -= tokens

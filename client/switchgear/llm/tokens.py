@@ -171,10 +171,7 @@ class Split:
 
 
 def fail_fast(requests: tuple[Request, ...], budget: "TokenBudget") -> tuple[Request, ...] | None:
-    """Raise :class:`ContentTooLarge`, and send nothing.
-
-    Without it :meth:`TokenBudget.fit` raises the same error after all strategies.
-    """
+    """Raise :class:`ContentTooLarge` at once; without it the error comes after all strategies."""
     largest = max(map(budget.tokens, requests))
     raise ContentTooLarge(largest, budget.room)
 

@@ -20,10 +20,7 @@ HeldPermit = PermitPool | MeasuredPermit
 
 
 class BulkheadPermit:
-    """A context manager that holds one permit for a key and a priority.
-
-    Enter with `with` or `async with`.
-    """
+    """A `with` or `async with` block that holds one permit for a key and a priority."""
 
     __slots__ = ("_bulkhead", "_held", "_key", "_priority")
 

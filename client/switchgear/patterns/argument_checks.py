@@ -9,10 +9,7 @@ def check_type(name: str, given: object, kind: type, *, is_optional: bool = Fals
 
 
 def check_functions(*, is_optional: bool = True, **arguments: object) -> None:
-    """Raise :class:`TypeError` for an argument that is not a function.
-
-    None is accepted if `is_optional`. A class is rejected: as a predicate it would always be true.
-    """
+    """Raise :class:`TypeError` unless each is a function, and no class, or an optional None."""
     for name, given in arguments.items():
         if given is None and is_optional:
             continue

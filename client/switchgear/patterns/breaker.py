@@ -181,10 +181,7 @@ class Breaker(BreakerBlock):
             self.release(permit)
 
     def force(self, mode: Mode) -> None:
-        """Enter `mode` with an empty window, unless it is the current mode; `normal` ends a mode.
-
-        Raise :class:`ValueError` for an unknown mode.
-        """
+        """Enter `mode` with an empty window. Raise :class:`ValueError` for an unknown mode."""
         if mode not in MODES:
             raise ValueError(f"mode must be one of {', '.join(MODES)}, not {mode!r:.50}")
         if self._run_locked(self._machine.force, mode):

@@ -18,8 +18,7 @@ class Waiter:
     """A call in the queue of a bulkhead, or about to enter it.
 
     `wake`, None for a call that can't wait, is called from any thread once `state` is "admitted" or
-    "displaced". If it raises, for instance because its event loop is closed, the call is considered
-    gone. `reason` names the limit that rejected a call.
+    "displaced"; if it raises, the call is gone. `reason` names the limit that rejected a call.
     """
 
     __slots__ = ("key", "rank", "reason", "state", "wake")

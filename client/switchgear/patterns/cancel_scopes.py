@@ -107,10 +107,7 @@ class TrioCancelScope:
 
 
 class _LoopTimer:
-    """The one timer of an event loop, for all its scopes.
-
-    It fires no later than the first scope in `waiting` is due, and in vain if that scope has ended.
-    """
+    """The one timer of an event loop for all its scopes; it may fire after a scope has ended."""
 
     def __init__(self, loop: "asyncio.AbstractEventLoop") -> None:
         self.loop = loop

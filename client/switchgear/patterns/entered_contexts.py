@@ -9,10 +9,7 @@ MAX_DEPTH = 1000
 
 
 class _Entry:
-    """An entered object with its value and timer, linked to the previous entry.
-
-    Copied contexts share entries: an entry left in one context is over in all.
-    """
+    """An entered object, linked to the previous one. Copied contexts share its end."""
 
     __slots__ = ("depth", "is_over", "owner", "previous", "timer", "value")
     depth: int

@@ -114,10 +114,7 @@ class FallbackCalls:
     def _call_target(
         self, call: Callable[[], Any], switches: GuardedKeys | None
     ) -> Generator[Callable[[], Any], Any, Any]:
-        """Call a target while the switches apply, so that waits inside the target are woken.
-
-        For a stream the switches apply in each step.
-        """
+        """Call a target while the switches apply; for a stream, in each of its steps."""
         step_context: StepContext = nullcontext()
         if switches is not None and not self._plan.on_switch:
             step_context = GuardedSteps(switches, self._is_async, has_begun=True)
@@ -235,10 +232,7 @@ def _final_error(
 
 
 class FallbackBlock:
-    """A `with` block whose `value` becomes the default if the block fails.
-
-    `answer` is the label of the value, set when the block ends.
-    """
+    """A `with` block whose `value` becomes the default on failure; `answer` is its label."""
 
     def __init__(self, plan: FallbackPlan, make_default: Callable[[], Any] | None) -> None:
         self._plan = plan

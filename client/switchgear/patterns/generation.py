@@ -60,10 +60,7 @@ class BreakerStatus:
 
 
 class Generation:
-    """The period from one change of a breaker's state to the next.
-
-    Outcomes of calls that began in another generation are dropped.
-    """
+    """The period between two changes of a breaker's state; only its own calls count in it."""
 
     __slots__ = (
         "consecutive_failures",

@@ -132,10 +132,7 @@ class Hedge:
 
 
 class _HedgedCall(RetriedCall):
-    """The attempts of a hedged call, or one attempt with the `request_numbers` of all.
-
-    It retries nothing.
-    """
+    """All attempts of a hedged call, or one attempt that shares the `request_numbers` of all."""
 
     repeats = False
 

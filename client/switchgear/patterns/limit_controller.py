@@ -17,10 +17,7 @@ CANCELLATIONS = concurrent.futures.CancelledError
 
 
 class LimitController:
-    """Measures the calls with a permit of `permits`, and changes the limit of the pool.
-
-    Safe to use from any thread: a call that ends while another one is recorded is ignored.
-    """
+    """Adapts the limit of `permits` to the durations and errors of its calls. Thread-safe."""
 
     def __init__(
         self, permits: PermitPool, limits: LimitRange, clock: Callable[[], float] = time.monotonic

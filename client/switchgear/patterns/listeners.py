@@ -19,10 +19,7 @@ EVENTS: Mapping[State, str] = {
 
 
 class BreakerListeners:
-    """The listeners of the breaker called `name`.
-
-    Each change of the registry is a single step, so it takes no lock.
-    """
+    """The listeners of one breaker. Changes are single steps, so no lock is needed."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -175,10 +175,7 @@ class BulkheadParameters:
 
 @dataclass(frozen=True, kw_only=True)
 class HttpTimeouts:
-    """Timeouts, in seconds, of the parts of an HTTP call.
-
-    `pool` is the wait for a pooled connection.
-    """
+    """Timeouts of an HTTP call in seconds; `pool` is the wait for a pooled connection."""
 
     connect: float = 5.0
     read: float = 30.0

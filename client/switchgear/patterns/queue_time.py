@@ -52,10 +52,7 @@ class QueueWait:
 
 
 class CallTimer:
-    """A stopwatch that starts at once and pauses while a call in its context waits.
-
-    It may be stopped in a different context, as for a stream.
-    """
+    """A stopwatch that pauses while its call waits. It may be stopped in another context."""
 
     __slots__ = ("_began", "_clock", "_paused_at", "_pauses", "is_stopped", "outer")
     outer: "CallTimer | None"

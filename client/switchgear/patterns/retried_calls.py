@@ -46,10 +46,7 @@ class RetriedCall:
         return not self.is_last
 
     def repeats_on(self, failure: BaseException | None) -> bool:
-        """Return True if a request made here is repeated when it fails with `failure`.
-
-        None stands for any failure.
-        """
+        """Return True if requests made here are repeated on `failure`, or on any if None."""
         if self.repeats is not None:
             return self.repeats
         return failure is None or self.would_retry(failure)

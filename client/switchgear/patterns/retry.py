@@ -164,10 +164,7 @@ class Retry:
         return RetryCallState(self, outer)
 
     def wait(self, seconds: float, cause: BaseException | None = None) -> None:
-        """Block until the next attempt.
-
-        Raise the refusal, from `cause`, as soon as a switch or a forced breaker refuses the call.
-        """
+        """Block until the next attempt; raise a refusal, from `cause`, as soon as there is one."""
         if self._sleep is None:
             cancellation.sleep(seconds, self.sources, cause)
         else:

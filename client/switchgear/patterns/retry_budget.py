@@ -14,10 +14,7 @@ WINDOW_SECONDS = 10
 
 
 class RetryBudget:
-    """A budget over the last ten seconds: `rate` retries per call, plus `per_second` retries.
-
-    Safe to use from any thread; may be shared among many retries.
-    """
+    """A budget over ten seconds: `rate` retries per call, plus `per_second`. Thread-safe."""
 
     _second: int | None
     _count: Callable[[], int]

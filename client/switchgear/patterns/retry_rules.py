@@ -114,10 +114,7 @@ def backoff_seconds(retries: int, parameters: RetryParameters, rng: Callable[[],
 
 
 def parse_retry_after(text: str | None, now: float) -> float | None:
-    """Return the seconds of a `Retry-After` header, None if it can't be parsed.
-
-    `now` is UNIX seconds by the sender's clock.
-    """
+    """Return the seconds of a `Retry-After` header sent at `now`, None if it is invalid."""
     # Fractions are not valid HTTP, but some servers send them.
     if text is not None and re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,9}", text):
         return float(text)

@@ -25,11 +25,7 @@ class CallCounts(NamedTuple):
 
 
 class SlidingWindow(Protocol):
-    """A window of recent outcomes.
-
-    `succeed` counts a call that neither failed nor was slow, and needs no lock. All other methods
-    need one.
-    """
+    """A window of recent outcomes. All methods but `succeed`, a fast success, need a lock."""
 
     is_time_based: bool
     """True if time alone changes the tally. Then :meth:`tally` must be called at `ends` or later,
@@ -52,11 +48,7 @@ def make_window(parameters: BreakerParameters, clock: Callable[[], float]) -> Sl
 
 
 class CountBasedWindow:
-    """A window of the last `size` calls.
-
-    Successes are only counted; failed and slow calls are stored by their number in the sequence. So
-    a success costs the same for every size.
-    """
+    """A window of the last `size` calls. Successes are only counted, at constant cost."""
 
     is_time_based = False
     ends = math.inf

@@ -76,10 +76,7 @@ class BreakerStateMachine:
         return probe, None
 
     def record(self, permit: CallPermit, failed: bool, slow: bool) -> None:
-        """Record the end of a call that was a probe, failed, or was slow.
-
-        Outcomes of an older generation are dropped.
-        """
+        """Record a probe, failure or slow call, unless its generation is over."""
         generation = permit.generation
         if generation.state == "half_open":
             self._record_probe(permit, failed, slow)
@@ -112,10 +109,7 @@ class BreakerStateMachine:
             self.release(probe)
 
     def force(self, mode: Mode) -> bool:
-        """Override the state by `mode`, with an empty window.
-
-        Return False if that is the current mode, which changes nothing.
-        """
+        """Override the state by `mode`, with an empty window; return False if it is in force."""
         if mode == self.mode:
             return False
         cause = "override ended" if mode == "normal" else f"override {mode}"
@@ -225,10 +219,7 @@ class BreakerStateMachine:
         self.transition("open", now, cause)
 
     def _update(self, now: float) -> Generation:
-        """Update a half-open state, and return the generation after it.
-
-        A probe may be in flight for too long, or the last one may be gone without an outcome.
-        """
+        """Return the generation after the removal of expired and lost probes."""
         self._expire(now)
         self._evaluate_probes()
         return self.generation

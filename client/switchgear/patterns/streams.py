@@ -64,10 +64,7 @@ class PrefetchedStream(Iterator[Any]):
 
 
 class AsyncPrefetchedStream(AsyncIterator[Any]):
-    """Like :class:`PrefetchedStream`, in coroutines.
-
-    The call may return a sync or async iterable, or an awaitable of one.
-    """
+    """Like :class:`PrefetchedStream`, in coroutines, for sync or async iterables."""
 
     def __init__(self, call: Callable[[], Any], step_context: StepContext | None = None) -> None:
         self._call = call
@@ -116,10 +113,7 @@ class AsyncPrefetchedStream(AsyncIterator[Any]):
 
 
 def make_opener(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that calls a generator function and returns its stream with the first item.
-
-    It is a coroutine function for an asynchronous generator.
-    """
+    """Return a (coroutine) function that opens the stream of a generator function."""
 
     def open_stream(*args: Any, **kwargs: Any) -> PrefetchedStream:
         return PrefetchedStream(functools.partial(function, *args, **kwargs)).open()

@@ -37,10 +37,7 @@ class TimeLimited(ABC):
         self.configure(seconds)
 
     def configure(self, seconds: float | None) -> None:
-        """Limit calls to `seconds` from now on.
-
-        Raise :class:`ValueError` or :class:`TypeError` for an invalid number.
-        """
+        """Limit calls to `seconds` from now on. Raise the errors of `validate_seconds`."""
         self.seconds = validate_seconds(seconds)
 
     def __call__(self, function: F) -> F:

@@ -38,7 +38,4 @@ class DeadlineExceeded(TimeoutError):
 
 
 class NoTimeLeft(DeadlineExceeded, Refused):
-    """Raised instead of beginning a call for which no time is left.
-
-    It does not count as a failure of the callee, and is never retried.
-    """
+    """Raised instead of beginning a call without time left. Not a failure of the callee."""

@@ -51,10 +51,7 @@ def _is_errors(value: object) -> bool:
 
 
 def _is_function(value: object) -> bool:
-    """Return True for a plain function.
-
-    The result of a coroutine function or an exception class would always be truthy.
-    """
+    """Return True for a function whose result is not always truthy, as a coroutine would be."""
     return callable(value) and not is_coroutine_function(value) and not _is_error_class(value)
 
 

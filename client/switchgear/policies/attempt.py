@@ -97,7 +97,6 @@ class PolicyAttempt:
         return is_caught
 
     def _end_refused(self, error: BaseException) -> None:
-        """End a call that was refused before it began; it is not retried."""
         if self._attempt is not None:
             self._attempt.__exit__(type(error), error, None)
         self._outer.close()

@@ -116,10 +116,7 @@ class Dependency:
         return breaker
 
     def get_bulkhead(self, parameters: BulkheadParameters | Tier | None = None) -> Bulkhead:
-        """Return the bulkhead, which admits every call until parameters are given.
-
-        Raise :class:`ValueError` for an unknown tier.
-        """
+        """Return the bulkhead, at first unlimited. Raise :class:`ValueError` for unknown tiers."""
         given = resolve_bulkhead_parameters(parameters)
         with self._lock:
             is_other = given is not None and self._bulkhead_parameters not in (None, given)
@@ -134,10 +131,7 @@ class Dependency:
         return bulkhead
 
     def get_retry_budget(self, parameters: RetryParameters | None) -> RetryBudget:
-        """Return the retry budget.
-
-        The first parameters given apply to all policies of this name.
-        """
+        """Return the retry budget. The first parameters given apply to all policies."""
         with self._lock:
             first = self._retry_parameters = self._retry_parameters or parameters
             self._is_pending = True

@@ -105,10 +105,7 @@ class InvalidDocument(ValueError):
 
 
 def parse_document(body: bytes, before: Mapping[str, DependencyConfig]) -> ConfigDocument:
-    """Parse a document; invalid sections keep their value in `before`.
-
-    Raise :class:`InvalidDocument`.
-    """
+    """Parse a document; invalid sections stay as `before`. Raise :class:`InvalidDocument`."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
@@ -211,10 +208,7 @@ def _read_routes(given: Any) -> tuple[tuple[str, float], ...]:
 
 
 def _read_breaker(given: Any) -> BreakerParameters | None:
-    """Read the parameters of a breaker.
-
-    `failure_threshold` is an alias of `failure_count`, `window_seconds` of a time window.
-    """
+    """Read breaker parameters, including the aliases `failure_threshold` and `window_seconds`."""
     if given is None:
         return None
     said = _known_fields(BreakerParameters, given)

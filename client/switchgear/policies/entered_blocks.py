@@ -125,10 +125,7 @@ class GuardedBlock:
 
 
 class CancellingBlock:
-    """Cancels the task in this block once the guard around it refuses its call.
-
-    Has no effect unless the guard's `on_engage` is `"cancel"`.
-    """
+    """Cancels the task in this block once the guard, with `on_engage="cancel"`, refuses it."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard

@@ -84,10 +84,7 @@ class AdmissionArguments:
 
 @dataclass(frozen=True)
 class Layers:
-    """The layers of a policy, outermost first; None for a layer that is off.
-
-    `config` is the configuration that the layers follow.
-    """
+    """The layers of a policy for `config`, outermost first; None for a layer that is off."""
 
     config: DependencyConfig
     fallback: Fallback | None
@@ -116,10 +113,7 @@ class Layers:
     def wrap_generator(
         self, function: Callable[..., Any], admission: AdmissionArguments
     ) -> Callable[..., Any]:
-        """Return a generator function with all layers around it.
-
-        Retry and fallback apply until its first item.
-        """
+        """Return a generator function with all layers; retry and fallback until its first item."""
         retry = (
             None if self.retry is None else partial(apply_until_first_item, decorator=self.retry)
         )
@@ -187,10 +181,7 @@ class GeneratorPolicy:
         self._current_layers = now
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the wrapped function.
-
-        Raise :class:`TypeError` for arguments that evaluate whole answers or need a coroutine.
-        """
+        """Return the wrapped function. Raise :class:`TypeError` for arguments unfit for streams."""
         if self._arguments.get("hedge_after_seconds") is not None:
             raise TypeError("a generator can't be hedged: use another policy for it")
         if self._arguments.get("retry_result") is not None:

@@ -223,7 +223,6 @@ class Registry:
         return [each for each in dependencies if caller_of(each.name) == caller]
 
     def _set_config(self, dependency: Dependency) -> None:
-        """Set the configuration that the dependency applies next."""
         dependencies = self.get_policies(caller_of(dependency.name) or "").document.dependencies
         config = dependencies.get(dependency.name, EMPTY_CONFIG)
         dependency.set_config(config, self._override_time(config))
@@ -240,10 +239,7 @@ class Registry:
         return -math.inf if known is None else known
 
     def _start_expiry_thread(self) -> None:
-        """Start the thread that ends overrides, if there are any.
-
-        It starts after they are in force, so that the calling thread has applied them.
-        """
+        """Start the thread that ends overrides, if any is in force."""
         with self._lock:
             if self._thread is not None or not self._expires_overrides or self._stopped.is_set():
                 return
@@ -301,7 +297,6 @@ class Registry:
             )
 
     def _may_log(self, what: str, why: str) -> bool:
-        """Return True the first time for each message, up to a limit."""
         if len(self._logged) >= MAX_LOGGED or (what, why) in self._logged:
             return False
         self._logged.add((what, why))

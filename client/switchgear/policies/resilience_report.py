@@ -19,10 +19,7 @@ MAX_CAUSE_LENGTH = 200
 
 
 class ResilienceReport:
-    """A report source for breakers and bulkheads. Not thread-safe.
-
-    Times are by the console's clock.
-    """
+    """A report source for breakers and bulkheads. Times are by the console's clock."""
 
     def __init__(self, registry: Registry, clock: ConsoleClock, service: str) -> None:
         self._registry, self._clock, self._service = registry, clock, service
@@ -108,8 +105,6 @@ class ResilienceReport:
 
 
 class _TransitionQuota:
-    """The room left for transitions in one report."""
-
     def __init__(self) -> None:
         self._steps, self._bytes = MAX_TRANSITIONS, MAX_TRANSITION_BYTES
 

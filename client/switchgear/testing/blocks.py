@@ -57,7 +57,7 @@ def no_wait() -> ReusableBlock:
 
 
 class _EngagedBlocks:
-    """The switches that open blocks hold, each with a reason for every block."""
+    """The reasons of open blocks for each switch."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -104,8 +104,6 @@ def _apply(client: lifecycle.Client, switch: str, reasons: list[str]) -> None:
 
 
 class _NoWaitBlocks:
-    """The number of blocks entered in this process."""
-
     def __init__(self) -> None:
         self._entered = 0
         self._lock = threading.RLock()

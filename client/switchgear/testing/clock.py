@@ -52,10 +52,7 @@ class FakeClock:
             listener.time_passed()
 
     def sleep(self, seconds: float) -> Awaitable[None]:
-        """Advance the clock by `seconds` instead of waiting.
-
-        A coroutine may await the result, to let other tasks run.
-        """
+        """Advance the clock by `seconds` at once. A coroutine may await the result."""
         self.advance(seconds)
         return _Slept()
 

@@ -15,8 +15,8 @@ from switchgear.policies.documents import (
     DependencyConfig,
     ForcedMode,
     InvalidDocument,
+    parse_document,
     path_pattern,
-    read,
 )
 from tests.hypothesis_examples import examples
 
@@ -32,7 +32,7 @@ ANYTHING = st.recursive(
 
 def said(before=EMPTY_CONFIG, **fields):
     body = json.dumps({"version": 3, "dependencies": {NAME: fields}}).encode()
-    document = read(body, {NAME: before})
+    document = parse_document(body, {NAME: before})
     return document.dependencies[NAME], document.problems
 
 
@@ -155,7 +155,7 @@ def test_override_ends_at_its_moment():
 )
 def test_what_is_no_document_is_refused(body):
     with pytest.raises(InvalidDocument):
-        read(body, {})
+        parse_document(body, {})
 
 
 @examples(100)
