@@ -1,4 +1,4 @@
-"""Finds keys in the arguments of a call, such as the user, department or model."""
+"""Functions that find keys, such as the user or the model, in the arguments of a call."""
 
 import inspect
 from collections.abc import Callable, Mapping

@@ -142,7 +142,7 @@ class TrioScope:
             self._call_soon(self._scope.cancel)
 
     def rest(self, *, is_resting: bool) -> None:
-        """Suspend the cancellation by time, or resume it."""
+        """Suspend the cancellation by time if `is_resting`, else resume it."""
         self._scope.deadline = math.inf if is_resting else self._deadline
 
     def end(self, error: BaseException | None) -> bool:

@@ -60,7 +60,7 @@ is_waiting_skipped = False
 
 
 class CancelToken:
-    """Reports whether a running call would still be allowed to begin; see :func:`cancel_token`."""
+    """A token by which a running call can check if it must stop; see :func:`cancel_token`."""
 
     def __init__(self, scope: SourceScope | None) -> None:
         self._sources = list(_sources_of(scope))
@@ -97,7 +97,7 @@ def cancel_token() -> CancelToken:
 
 
 class TaskCancellation:
-    """Cancels the running task once `source` refuses its call, until :meth:`end`."""
+    """The cancellation of the running task as soon as `source` refuses its call."""
 
     def __init__(self, source: CancelSource) -> None:
         self._scope = async_backend.cancel_scope()
@@ -107,7 +107,7 @@ class TaskCancellation:
         self._on_source_change()  # The switch may have been engaged since it was last checked.
 
     def end(self, error: BaseException | None) -> None:
-        """Stop. Raise the refusal if `error` is the cancellation made here, and no other."""
+        """Stop. Raise the refusal if `error` is only the cancellation that this object made."""
         self._unsubscribe()
         if self._scope.end(error) and self._refusal is not None:
             raise self._refusal from error

@@ -97,7 +97,7 @@ def parse_retry_after_header(text: str | None, now: float) -> float | None:
 
 
 class OffsetEstimator:
-    """Estimates the offset of the console's clock from the monotonic one. Pure.
+    """An estimator of the console's clock offset from the monotonic clock. Pure.
 
     An offset is the console's time in an answer minus the monotonic time at the same moment, so
     equal offsets mean that both clocks run alike.
@@ -174,7 +174,7 @@ class ConsoleClock:
         self._is_local = True
 
     def from_monotonic(self, monotonic: float) -> float:
-        """Return the console's time at a time of the monotonic clock.
+        """Convert a time of the monotonic clock to the console's time, in UNIX seconds.
 
         Repeated calls return the same time, unless the console's clock is corrected.
         """

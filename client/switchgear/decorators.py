@@ -1,4 +1,4 @@
-"""Wraps functions of every kind, preserving their kind and signature.
+"""Wrappers for functions of every kind that preserve their kind and signature.
 
 Frameworks inspect both (FastAPI generators, Celery signatures), and so do type checkers.
 """

@@ -39,7 +39,7 @@ NAMES = ("segment", "feature", "experiments", "targeting_key")
 
 
 class Guard:
-    """Lets a call begin only while its switches allow it.
+    """A decorator and context manager whose calls begin only while their switches allow it.
 
     Otherwise :class:`SwitchEngaged` is raised.
 

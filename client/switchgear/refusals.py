@@ -56,7 +56,7 @@ class BulkheadFull(Refused):
 
 
 def refusal_in(error: BaseException, deepest: int = MAX_DEPTH) -> Refused | None:
-    """Return the refusal that `error` is or was raised from; for a group, if all members are."""
+    """Return the refusal that `error` is or was raised from; the first of an all-refused group."""
     found: BaseException | None = error
     for depth in range(deepest, 0, -1):
         if found is None or isinstance(found, Refused):

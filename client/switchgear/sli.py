@@ -1,4 +1,4 @@
-"""Counts good and total events for the console's SLOs. Bounded memory."""
+"""Counters of good and total events for the console's SLOs. Bounded memory."""
 
 import concurrent.futures
 import logging
@@ -92,7 +92,7 @@ class SLI:
 
 
 class SLIMeasure(AbstractContextManager[None]):
-    """Counts one event for each call or block; a bad one if it raises.
+    """A measure that counts one event for each call or block; a bad one if it raises.
 
     Calls stopped by a switch, cancelled calls, and ended processes or generators do not count. With
     `within_seconds`, longer ones are bad; then use a new measure for each `with`. As a decorator it

@@ -1,4 +1,4 @@
-"""Passes exceptions that are control flow of a framework through patterns, uncounted."""
+"""A wrapper that hides exceptions used as control flow by frameworks from patterns."""
 
 import asyncio
 from collections.abc import Callable

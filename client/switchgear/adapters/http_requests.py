@@ -1,4 +1,4 @@
-"""Decisions about one HTTP request, shared by the sync and the async transport."""
+"""Preparation and evaluation of one HTTP request, shared by the sync and the async transport."""
 
 import math
 import time
@@ -203,7 +203,7 @@ def make_timeouts(request: httpx.Request, http: HttpTimeouts | None) -> dict[str
 
 
 class BodyTimer:
-    """Measures the waits for an answer's body, which share the time that `limit` leaves.
+    """A timer of the waits for an answer's body, which share the time that `limit` leaves.
 
     The time that the reader takes in between does not count. Call :meth:`begin` before each wait
     and :meth:`is_over` after it.

@@ -101,7 +101,7 @@ class Metrics(Collector):
 
 
 class TripCounter:
-    """Counts how often each breaker opened in this process. Bounded."""
+    """A counter of how often each breaker opened in this process. Bounded."""
 
     def __init__(self) -> None:
         self.after_fork()

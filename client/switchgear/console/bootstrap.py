@@ -31,7 +31,7 @@ log = logging.getLogger("switchgear")
 
 
 class Bootstrap:
-    """The bootstrap of one client. Raise :class:`TypeError` for an invalid type of source."""
+    """The optional initial snapshot of one client. Raise :class:`TypeError` for other sources."""
 
     def __init__(self, source: BootstrapSource | None, store: SnapshotStore) -> None:
         if source is not None and not isinstance(source, Mapping | str | os.PathLike):

@@ -1,4 +1,4 @@
-"""Notifies callbacks of changed switches, on a thread of its own or on their event loop.
+"""Callbacks for changed switches, called on a thread of their own or on their event loop.
 
 A callback receives the difference between the state of its last notification and the current state.
 So all changes while it is busy become one change per switch, and nothing piles up.

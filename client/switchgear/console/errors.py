@@ -25,7 +25,7 @@ class SocketError(OSError):
 
 
 def describe_error(error: BaseException) -> str:
-    """Return a short description of a network error, without text from the other side."""
+    """Return a short description of a network error, without text sent by the server."""
     if isinstance(error, SocketError):
         return str(error)
     if isinstance(error, TimeoutError):

@@ -1,4 +1,4 @@
-"""Selects the mode of following the console. Pure: time and randomness are arguments."""
+"""The choice among stream, held polls and plain polls. Pure: time and randomness are passed in."""
 
 from typing import Literal
 
@@ -14,7 +14,7 @@ MAX_RETRY_DOUBLINGS = 3
 
 
 class ModeSelector:
-    """Selects a follow mode: the stream, else held polls, else plain polls.
+    """A selector of the follow mode: the stream, else held polls, else plain polls.
 
     It steps down when a mode fails although plain requests succeed, and retries `top`, the best
     mode, after some minutes.
@@ -36,7 +36,7 @@ class ModeSelector:
         return self.mode
 
     def record_success(self) -> None:
-        """Record that the current mode worked for a while."""
+        """Record that the current mode works, which resets its failures."""
         self.failures = 0
         if self.mode == self._top:
             self._retries = 0

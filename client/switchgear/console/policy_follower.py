@@ -1,4 +1,4 @@
-"""Keeps policies and overrides of a service's calls up to date, by held polls.
+"""Threads that keep policies and overrides of a service's calls up to date, by held polls.
 
 One daemon thread runs for each service whose policies are used, usually one. Whatever the console
 does, the last valid document stays in force, also on disk.
@@ -69,7 +69,7 @@ class PolicyStore(Protocol):
 
 
 class PolicyFollower(FollowerThread):
-    """Keeps `store` at the console's policies for the calls of `caller`."""
+    """A thread that keeps `store` at the console's policies for the calls of `caller`."""
 
     def __init__(
         self,

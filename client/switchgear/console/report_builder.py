@@ -1,4 +1,4 @@
-"""Builds the reports of this process from its counters. No I/O."""
+"""The content of this process' reports to the console, from its counters. No I/O."""
 
 import json
 import uuid
@@ -29,7 +29,7 @@ class ConfirmedSource(Protocol):
 
 
 class ReportBuilder:
-    """Builds numbered reports of one process run. Times are by the console's clock."""
+    """A builder of numbered reports of one process run. Times are by the console's clock."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Sends reports and acknowledgements of applied versions to the console.
+"""A thread that sends reports and acknowledgements of applied versions to the console.
 
 One thread with one connection sends them without a queue: counts are cumulative, so the next report
 makes up for a failed one. While a snapshot stream is followed, acknowledgements are the only sign

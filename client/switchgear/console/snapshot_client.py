@@ -1,4 +1,4 @@
-"""Fetches snapshots from the console and applies valid and newer ones."""
+"""A client that fetches snapshots from the console and applies valid and newer ones."""
 
 import contextlib
 import time
@@ -33,7 +33,7 @@ class ModeUnavailable(RequestFailed):
 
 
 class SnapshotClient:
-    """Fetches and applies snapshots. Not thread-safe, except for `abort`."""
+    """A client that fetches and applies snapshots. Not thread-safe, except for `abort`."""
 
     def __init__(self, settings: Settings, store: SnapshotStore, timings: Timings) -> None:
         self._connection = Connection(Address.parse(settings.url or ""), settings.token)

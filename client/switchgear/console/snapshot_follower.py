@@ -1,4 +1,4 @@
-"""Keeps the snapshot up to date: by a stream, else by held polls, else by plain polls.
+"""A thread that keeps the snapshot up to date, by a stream, held polls or plain polls.
 
 Runs in one daemon thread. Whatever the console does, the last good snapshot stays in force, no
 error reaches the service, and CPU time and memory stay limited.
@@ -28,7 +28,7 @@ log = logging.getLogger("switchgear")
 
 
 class SnapshotFollower(FollowerThread):
-    """Keeps `store` at the console's current snapshot."""
+    """A thread that keeps `store` at the console's current snapshot."""
 
     def __init__(
         self,

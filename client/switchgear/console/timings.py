@@ -133,13 +133,13 @@ class SendSchedule:
 
 
 class CpuThrottle:
-    """Measures the CPU time of the current thread. Not thread-safe."""
+    """A throttle by the CPU time of the current thread. Not thread-safe."""
 
     def __init__(self) -> None:
         self._rested_at = 0.0
 
     def pause_seconds(self) -> float:
-        """Return the seconds to pause now; 0.0 if little CPU time was used."""
+        """Return the seconds to pause now; 0.0 after little CPU time."""
         busy = time.thread_time() - self._rested_at
         if busy <= FREE_SECONDS:
             return 0.0

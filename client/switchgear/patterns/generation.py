@@ -34,7 +34,7 @@ class StateTransition:
 
 @dataclass(frozen=True, slots=True)
 class WouldOpen:
-    """Reports that a breaker in mode `metrics_only` would have opened now."""
+    """The event that a breaker in mode `metrics_only` would have opened now."""
 
     cause: str
     failure_rate: float | None

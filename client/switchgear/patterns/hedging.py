@@ -150,7 +150,7 @@ class _HedgedCall(RetriedCall):
 def make_hedge(
     name: str, arguments: Mapping[str, Any], budget: RetryBudget | None, counters: Counters
 ) -> Hedge | None:
-    """Return the hedge of a policy with these arguments, None without one."""
+    """Return the hedge for a policy's arguments; None without `hedge_after_seconds`."""
     seconds = arguments.get("hedge_after_seconds")
     return None if seconds is None else Hedge(name, seconds, budget=budget, counters=counters)
 

@@ -96,7 +96,7 @@ class IncomingRequest:
 def incoming(
     headers: Headers, *, clock: Callable[[], float] = time.monotonic, trusts_attempt: bool = False
 ) -> IncomingRequest:
-    """Return the limits in the headers of an incoming request; ignore invalid headers.
+    """Return the time limit and attempt in an incoming request's headers; ignore invalid ones.
 
     The time is the shortest of `X-Request-Timeout-Ms`, `grpc-timeout` and
     `x-envoy-expected-rq-timeout-ms`. `X-Retry-Attempt` and `X-Retry-Last-Attempt` switch retries

@@ -49,7 +49,7 @@ class TimeLimit:
 
     @property
     def source(self) -> "TimeLimit":
-        """The limit that set the end of this one, perhaps this limit itself."""
+        """The outermost limit with the same end; this limit itself if it sets its own end."""
         return self.inherited_from or self
 
     def make_error(self, kind: type[DeadlineExceeded] = DeadlineExceeded) -> DeadlineExceeded:

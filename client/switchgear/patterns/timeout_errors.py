@@ -6,7 +6,7 @@ from switchgear.refusals import Refused
 
 
 class CallTimeout(TimeoutError):
-    """One call took longer than `seconds`."""
+    """Raised if one call took longer than `seconds`."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"no answer within {seconds:.3g} s")

@@ -1,4 +1,4 @@
-"""Validates the arguments of policies, breakers and bulkheads before anything is registered.
+"""Validation of the arguments of policies, breakers and bulkheads before any registration.
 
 A wrong argument that reached the dependency would apply to all policies of that name.
 """
@@ -51,7 +51,7 @@ def _is_errors(value: object) -> bool:
 
 
 def _is_function(value: object) -> bool:
-    """Return True for a function whose result is not always truthy, as a coroutine would be."""
+    """Return True for a function, except where its result would always be truthy."""
     return callable(value) and not is_coroutine_function(value) and not _is_error_class(value)
 
 

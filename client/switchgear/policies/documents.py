@@ -1,4 +1,4 @@
-"""Parses the console's configuration of dependencies into parameters. Pure.
+"""A parser of the console's configuration of dependencies. Pure.
 
 An invalid section keeps its previous value; the valid ones apply.
 """

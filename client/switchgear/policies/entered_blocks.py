@@ -125,7 +125,7 @@ class GuardedBlock:
 
 
 class CancellingBlock:
-    """Cancels the task in this block once the guard, with `on_engage="cancel"`, refuses it."""
+    """A block whose task is cancelled once the guard, with `on_engage="cancel"`, refuses it."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard

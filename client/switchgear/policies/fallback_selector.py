@@ -1,4 +1,4 @@
-"""Selects the fallback of a policy: the console's chain of providers, or the code's fallback."""
+"""The fallback of a policy: the console's chain of providers, or the code's fallback."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ MODE_NONE = "none"
 
 
 class FallbackSelector:
-    """Selects a fallback by the console's configuration.
+    """A selector of a policy's fallback by the console's configuration.
 
     The console's `fallback.chain` applies if the code has `providers` for it; the code's fallback
     follows it and shares its cache. The console's mode `none` switches every fallback off. All

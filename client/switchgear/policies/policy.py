@@ -325,7 +325,7 @@ class Policy:
     def _wrap_once(
         self, layers: Layers, function: Callable[..., Any], through: Callable[..., Any]
     ) -> Callable[..., Any]:
-        """Return `function` within the layers but the fallback, in a shared stack if possible."""
+        """Return `function` for one call within the layers but the fallback."""
         if (
             self._admission.depends_on_call
             or self._retry.truncate

@@ -1,4 +1,4 @@
-"""Reports breakers, bulkheads and transitions, and drops transitions that the console accepted."""
+"""The reports of breakers, bulkheads and state transitions."""
 
 from collections import deque
 from collections.abc import Iterator
