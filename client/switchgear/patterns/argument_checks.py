@@ -1,5 +1,10 @@
 """Checks of the arguments of patterns; each error names the argument."""
 
+from collections.abc import Callable
+from typing import Any, Self, TypeVar, overload
+
+F = TypeVar("F", bound=Callable[..., Any])
+
 
 def check_type(name: str, given: object, kind: type, *, is_optional: bool = False) -> None:
     """Raise :class:`TypeError` unless `given` is a `kind`, or None if `is_optional`."""
@@ -43,9 +48,18 @@ def check_error_kinds(**arguments: object) -> None:
             )
 
 
-def is_bare_decorator(given: object) -> bool:
-    """Return True if a pattern is used as a decorator without parentheses."""
-    return callable(given) or isinstance(given, classmethod | staticmethod)
+class BareDecorator:
+    """A base class of patterns that can be used as a decorator without parentheses."""
+
+    @overload
+    def __new__(cls, name: F, /) -> F: ...  # type: ignore[misc]
+    @overload
+    def __new__(cls, name: str = ..., *args: Any, **kwargs: Any) -> Self: ...
+    def __new__(cls, name: Any = "unnamed", *args: Any, **kwargs: Any) -> Any:
+        is_bare = callable(name) or isinstance(name, classmethod | staticmethod)
+        if is_bare and not args and not kwargs:
+            return cls(getattr(name, "__qualname__", "unnamed"))(name)  # type: ignore[operator]
+        return super().__new__(cls)
 
 
 def _are_exceptions(given: object) -> bool:

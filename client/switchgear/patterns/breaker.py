@@ -5,17 +5,17 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, Self, TypeVar, overload
+from typing import Any, Final, TypeVar
 
 from switchgear import journal
 from switchgear.decorators import wrap_by_kind
 from switchgear.failures.error_labels import describe_error, is_timeout
 from switchgear.patterns import forks
 from switchgear.patterns.argument_checks import (
+    BareDecorator,
     check_exceptions,
     check_functions,
     check_type,
-    is_bare_decorator,
 )
 from switchgear.patterns.breaker_calls import BreakerBlock, around_coroutine, around_function
 from switchgear.patterns.breaker_rules import OutcomeClassifier
@@ -33,7 +33,7 @@ T = TypeVar("T")
 FAILED_RESULT = "a result that counts as a failure"
 
 
-class Breaker(BreakerBlock):
+class Breaker(BareDecorator, BreakerBlock):
     """A circuit breaker: passes, rejects or probes calls depending on the failure rate.
 
     While closed, calls pass; at the failure threshold the breaker opens and rejects calls with
@@ -63,15 +63,6 @@ class Breaker(BreakerBlock):
     listener or a hook runs. Raise :class:`TypeError`, naming the argument, for an argument of the
     wrong type.
     """
-
-    @overload
-    def __new__(cls, name: F, /) -> F: ...  # type: ignore[misc]
-    @overload
-    def __new__(cls, name: str = ..., *args: Any, **kwargs: Any) -> Self: ...
-    def __new__(cls, name: Any = "unnamed", *args: Any, **kwargs: Any) -> Any:
-        if is_bare_decorator(name) and not args and not kwargs:
-            return cls(getattr(name, "__qualname__", "unnamed"))(name)
-        return super().__new__(cls)
 
     def __init__(
         self,

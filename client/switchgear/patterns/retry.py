@@ -10,17 +10,17 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from inspect import isawaitable
 from types import CoroutineType
-from typing import Any, Self, TypeVar, overload
+from typing import Any, TypeVar
 
 from switchgear import cancellation
 from switchgear.decorators import refuse_coroutine, wrap_by_kind
 from switchgear.patterns import retried_calls
 from switchgear.patterns.argument_checks import (
+    BareDecorator,
     check_callables,
     check_error_kinds,
     check_functions,
     check_type,
-    is_bare_decorator,
 )
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.parameters import RetryParameters
@@ -73,7 +73,7 @@ class Attempt:
         return self.__exit__(*raised)
 
 
-class Retry:
+class Retry(BareDecorator):
     """A retry of calls that failed for a temporary reason.
 
     Use it as a decorator, or as `for attempt in retry:` with `with attempt:` inside, `async for` in
@@ -92,15 +92,6 @@ class Retry:
     coroutines an awaitable result is awaited. `rng` returns numbers from 0 to 1 for the jitter.
     Raise :class:`TypeError` for an argument of the wrong type.
     """
-
-    @overload
-    def __new__(cls, name: F) -> F: ...  # type: ignore[misc]
-    @overload
-    def __new__(cls, name: str = ..., *args: Any, **kwargs: Any) -> Self: ...
-    def __new__(cls, name: Any = "unnamed", *args: Any, **kwargs: Any) -> Any:
-        if is_bare_decorator(name) and not args and not kwargs:
-            return cls(getattr(name, "__qualname__", "unnamed"))(name)
-        return super().__new__(cls)
 
     def __init__(
         self,
