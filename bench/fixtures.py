@@ -60,15 +60,15 @@ def prepare() -> None:
 
 def make_token(*scopes: str) -> str:
     """Create a token with the scope to read switches, or `scopes`, owned by the first admin."""
-    from controlplane.accounts.people.services import first_admin
+    from controlplane.accounts.people.services import find_first_admin
     from controlplane.accounts.tokens import services
     from controlplane.core.actors import system_actor
     from controlplane.core.clock import db_now
 
-    owner = first_admin()
+    owner = find_first_admin()
     if owner is None:
         raise SystemExit("bench: provisioning made no admin")
-    _, text = services.create(
+    _, text = services.create_token(
         name="bench",
         owner=owner,
         scopes=list(scopes) or ["switches:read"],

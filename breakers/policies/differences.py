@@ -8,7 +8,7 @@ from typing import Any
 from breakers.policies.parameters import ALIASES, PARAMETERS
 from breakers.policies.policy import hop_text, remove_aliases
 from breakers.policies.values import number_text
-from controlplane.core.audit.differences import FieldChange, compare_texts
+from controlplane.core.audit.differences import AuditChange, compare_texts
 
 HELP = {one.path: one for one in PARAMETERS}
 SECTIONS = {
@@ -70,7 +70,7 @@ def policy_sections(document: Mapping[str, Any]) -> list[PolicySection]:
     return found
 
 
-def compare_policies(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldChange]:
+def compare_policies(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[AuditChange]:
     """Return the parameters that differ between two policies, without aliases."""
     found = compare_texts(
         json.dumps(_flatten_editable(before)), json.dumps(_flatten_editable(after))
@@ -78,7 +78,7 @@ def compare_policies(before: Mapping[str, Any], after: Mapping[str, Any]) -> lis
     return [change for change in found if change.changed]
 
 
-def compare_audit_values(before: str, after: str) -> list[FieldChange]:
+def compare_audit_values(before: str, after: str) -> list[AuditChange]:
     """Return the fields that differ between the two JSON values of an audit row."""
     old, new = json.loads(before), json.loads(after)
     if not isinstance(old, dict | None) or not isinstance(new, dict | None):

@@ -1,1 +1,1 @@
-"""People, roles, tokens and sessions: authentication and authorization."""
+"""Accounts: people, roles, API tokens, sessions, authentication."""

@@ -1,4 +1,4 @@
-"""Django's admin over people, tokens and browser sessions."""
+"""Django admin of people, tokens and browser sessions."""
 
 from typing import Any, ClassVar
 
@@ -32,7 +32,7 @@ admin.site.logout = _sign_out  # type: ignore[method-assign, assignment]
 
 @admin.register(Token)
 class TokenAdmin(ReadOnly):
-    """Admin of tokens, which can be revoked here; `manage.py token create` creates them."""
+    """Admin of tokens, which can be revoked but not created here."""
 
     list_display = (
         "name", "prefix", "owner", "scopes", "created_at", "expires_at", "revoked_at",
@@ -52,7 +52,7 @@ class TokenAdmin(ReadOnly):
             self,
             request,
             chosen,
-            lambda token: tokens.revoke(
+            lambda token: tokens.revoke_token(
                 token=token, actor=actor, now=now, reason="Revoked in the administration."
             ),
             "revoked; programs that use them are refused within a second.",
@@ -66,8 +66,6 @@ class CredentialsAdmin(ReadOnly):
 
 @admin.register(BrowserSession)
 class BrowserSessionAdmin(ReadOnly):
-    """Signed-in browsers, read-only; a person's own page ends their sessions."""
-
     list_display = ("user", "ip", "method", "started_at", "last_seen_at", "expire_date")
     list_select_related = ("user",)
     exclude = ("session_key", "session_data")
@@ -77,7 +75,7 @@ class BrowserSessionAdmin(ReadOnly):
 
 @admin.register(AccessAttempt)
 class AccessAttemptAdmin(ReadOnly):
-    """Counted sign-in failures; `manage.py person unlock` resets them, with an audit row."""
+    """Read-only admin of failed sign-ins; `manage.py person unlock` resets them."""
 
     list_display = ("username", "ip_address", "failures_since_start", "attempt_time")
     exclude = ("get_data", "post_data", "user_agent", "http_accept", "path_info")
@@ -86,7 +84,7 @@ class AccessAttemptAdmin(ReadOnly):
 
 
 class UserForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A person; the password is only ever written, never shown."""
+    """Form of a person; the password can be set but is never shown."""
 
     new_password = forms.CharField(
         required=False,
@@ -112,7 +110,7 @@ class UserForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def clean_slack_user_id(self) -> str:
         try:
-            return people.slack_user_id(
+            return people.validate_slack_user_id(
                 self.cleaned_data["slack_user_id"],
                 of=None if self.instance._state.adding else self.instance,
             )
@@ -120,12 +118,12 @@ class UserForm(forms.ModelForm):  # type: ignore[type-arg]
             raise forms.ValidationError(error.errors["slack_user_id"]) from error
 
     def clean_new_password(self) -> str:
-        given: str = self.cleaned_data["new_password"]
-        if given:
-            validate_password(given, self.instance)
+        values: str = self.cleaned_data["new_password"]
+        if values:
+            validate_password(values, self.instance)
         elif self.instance._state.adding:
             raise forms.ValidationError("Give a first password.")
-        return given
+        return values
 
 
 @admin.register(User)
@@ -141,7 +139,7 @@ class UserAdmin(Table):
     actions = ("deactivate",)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Forbid deletion: people are deactivated, so that past actions keep their author."""
+        """Forbid deletion, because audit entries refer to the person; deactivate instead."""
         return False
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
@@ -149,25 +147,25 @@ class UserAdmin(Table):
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         actor, now = actor_of(request), db_now()
-        given = dict(form.cleaned_data)
-        password = given.pop("new_password")
+        values = dict(form.cleaned_data)
+        password = values.pop("new_password")
         if not change:
-            active = given.pop("is_active")
-            made = people.create_user(password=password, actor=actor, now=now, **given)
-            obj.pk = made.pk
+            active = values.pop("is_active")
+            created = people.create_user(password=password, actor=actor, now=now, **values)
+            obj.pk = created.pk
             obj._state.adding = False
             if not active:
-                people.change_user(user=made, actor=actor, now=now, is_active=False)
+                people.change_user(user=created, actor=actor, now=now, is_active=False)
             return
-        changes = {name: given[name] for name in form.changed_data if name in given}
+        changes = {name: values[name] for name in form.changed_data if name in values}
         if changes:
             people.change_user(user=obj, actor=actor, now=now, **changes)
         if password:
             people.set_password(user=obj, password=password, actor=actor, now=now)
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Show a refused change on the form's own page, such as removing the last admin."""
-        # Else an open browser could make an admin, or a password to confirm everything with.
+        """Show a refused change on the form, such as removing the last admin."""
+        # Without it, another person at an open browser could create an admin or set a password.
         require_fresh(request, db_now())
         try:
             return super().changeform_view(request, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""Ensures an account for the first sign-in to a new installation."""
+"""First admin account of a new installation."""
 
 import secrets
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ ADMIN = "admin"
 
 @dataclass(frozen=True)
 class Admin:
-    """The first account. `password` is None unless it was generated just now."""
+    """The first admin account. `password` is None unless this run generated it."""
 
     user: str
     password: str | None
@@ -27,36 +27,36 @@ class Admin:
 
 @transaction.atomic
 def ensure_admin(chosen_password: str, now: datetime) -> Admin:
-    """Ensure that an admin can sign in: the user `admin`, unless there are other admins.
+    """Ensure that an admin can sign in: the user `admin`, unless other admins exist.
 
-    Until that user has signed in, each run without a chosen password generates a new one: the
-    output of an earlier run may be lost. A password set since, by a page or the shell, is kept: a
-    variable left in place must not restore an old password at the next release.
+    Until that user has signed in, each run without a chosen password generates a new one, because
+    the output of an earlier run may be lost. A password set since by a page or the shell is kept,
+    so that `SWITCHGEAR_ADMIN_PASSWORD` doesn't restore an old one.
     """
     take_lock()
     admin = User.objects.filter(username=ADMIN).first()
-    if chosen_password and _chose_their_own():
+    if chosen_password and _has_own_password():
         return Admin(ADMIN, None, "the password is the one that somebody set since the first start")
     if chosen_password:
-        _give_password(admin, chosen_password, now)
+        _set_password(admin, chosen_password, now)
         return Admin(ADMIN, None, "the password is the one in SWITCHGEAR_ADMIN_PASSWORD")
     if admin is not None and admin.last_login is not None:
         return Admin(ADMIN, None, "the password is the one chosen earlier")
-    if admin is None and people.first_admin() is not None:
+    if admin is None and people.find_first_admin() is not None:
         return Admin(ADMIN, None, "there is no such user; other admins are there")
     password = secrets.token_urlsafe(15)
-    _give_password(admin, password, now)
+    _set_password(admin, password, now)
     return Admin(ADMIN, password, "new at each start until the first sign-in; shown only now")
 
 
-def _give_password(admin: User | None, password: str, now: datetime) -> None:
+def _set_password(admin: User | None, password: str, now: datetime) -> None:
     if admin is None:
         people.create_user(username=ADMIN, password=password, role=Role.ADMIN, actor=ACTOR, now=now)
     elif not admin.check_password(password):
         people.set_password(user=admin, password=password, actor=ACTOR, now=now)
 
 
-def _chose_their_own() -> bool:
+def _has_own_password() -> bool:
     about = AuditEntry.objects.filter(target=f"user:{ADMIN}", action="user.password_set")
     last = about.order_by("-id").first()
     return last is not None and (last.actor_type, last.actor_name) != (ACTOR.type, ACTOR.name)

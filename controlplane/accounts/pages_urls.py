@@ -1,5 +1,3 @@
-"""The accounts' pages."""
-
 from controlplane.accounts.authentication import urls as authentication
 from controlplane.accounts.pages import urls as pages
 from controlplane.accounts.tokens import urls as tokens

@@ -1,4 +1,4 @@
-"""The request of a signed-in user, for the pages of their own account."""
+"""Type of the requests of signed-in users."""
 
 from controlplane.core.page_responses import PersonRequest
 
@@ -6,6 +6,4 @@ from .models.people import User
 
 
 class UserRequest(PersonRequest):
-    """A request of a signed-in user, as far as types go."""
-
     user: User

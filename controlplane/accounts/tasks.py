@@ -1,4 +1,4 @@
-"""The ticks of accounts."""
+"""Periodic tasks of accounts."""
 
 from datetime import datetime
 
@@ -16,11 +16,11 @@ from .authentication.retention_rules import (
 
 @ticks.tick("sessions.purge", seconds=24 * 3600, queue="housekeeping")
 def purge_sessions(now: datetime) -> int:
-    """Delete sessions that have expired, including those in Django's own table."""
+    """Delete expired sessions, including those in Django's own table, and e-mail confirmations."""
     return purge([SESSIONS, OLD_SESSIONS, CONFIRMATIONS], now)
 
 
 @ticks.tick("sign_ins.purge", seconds=24 * 3600, queue="housekeeping")
 def purge_sign_ins(now: datetime) -> int:
-    """Delete old sign-in attempts, long after their lock-outs, and Django's admin log."""
+    """Delete old sign-in attempts and old entries of Django's admin log."""
     return purge([*SIGN_INS, ADMIN_LOG], now)

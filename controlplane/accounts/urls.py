@@ -1,5 +1,3 @@
-"""The accounts' part of the API."""
-
 from django.urls import URLPattern
 
 from controlplane.accounts.people import urls as people

@@ -7,11 +7,11 @@ class NotifyConfig(AppConfig):
     verbose_name = "Notify"
 
     def ready(self) -> None:
-        from controlplane.accounts.people import leaving
+        from controlplane.accounts.people import deactivation
         from controlplane.core.outbox import router
 
         from . import routes
         from .targets import usage
 
         router.register(routes)
-        leaving.register_duties(usage.duties_of)
+        deactivation.register_duties(usage.duties_of)

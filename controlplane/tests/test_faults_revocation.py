@@ -29,7 +29,7 @@ SOON_SECONDS = 1.0
 
 
 def revoke(token):
-    tokens.revoke(token=token, actor=HOUSE, now=db_now())
+    tokens.revoke_token(token=token, actor=HOUSE, now=db_now())
 
 
 def expire(token):

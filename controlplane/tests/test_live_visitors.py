@@ -110,7 +110,7 @@ def test_who_is_no_longer_welcome_is_not_told_any_more_and_others_are(console, r
         people.change_user(user=gone, is_active=False, **done)
         sessions.end_all(user=elsewhere, **done)
         people.change_user(user=other_role, role="viewer", **done)
-        tokens.revoke(token=Token.objects.get(), **done)
+        tokens.revoke_token(token=Token.objects.get(), **done)
 
         assert {name: ends_with(each) for name, each in leaving.items()} == dict.fromkeys(
             leaving, 4401

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from controlplane.core.audit.differences import FieldChange
+from controlplane.core.audit.differences import AuditChange
 
 ON = {"page": "a page", "ticket": "a ticket", "any": "any alert"}
 FIELDS = (
@@ -47,12 +47,12 @@ def describe_source(one: Mapping[str, Any]) -> str:
 
 def describe_changes(
     before: Mapping[str, Any] | None, after: Mapping[str, Any]
-) -> Sequence[FieldChange]:
+) -> Sequence[AuditChange]:
     """Return the fields that differ, in words."""
     old = describe_document(before) if before else {}
     new = describe_document(after)
     return [
-        FieldChange(NAMES.get(name, name), old.get(name, ""), new[name], True)
+        AuditChange(NAMES.get(name, name), old.get(name, ""), new[name], True)
         for name in FIELDS
         if old.get(name, "") != new[name]
     ]

@@ -10,7 +10,7 @@ from django.http import Http404, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from controlplane.core.audit.differences import FieldChange, compare_texts
+from controlplane.core.audit.differences import AuditChange, compare_texts
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.page_responses import PersonRequest, signed_in
@@ -198,7 +198,7 @@ def _audit_context(request: PersonRequest, slo: Slo) -> dict[str, Any]:
     return {"entries": entries, "older_entries": older}
 
 
-def _describe_entry(entry: AuditEntry) -> Sequence[FieldChange]:
+def _describe_entry(entry: AuditEntry) -> Sequence[AuditChange]:
     """Return the changes of an audit entry, in words if it has whole documents."""
     after = json.loads(entry.after)
     if entry.action in WHOLE_DOCUMENT_ACTIONS and isinstance(after, dict):

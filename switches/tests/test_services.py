@@ -221,7 +221,7 @@ class TestRelease:
 
     def test_a_token_never_approves_and_its_owner_can_not_approve_for_it(self):
         ada = person("ada", "approver")
-        made, _ = tokens.create(
+        made, _ = tokens.create_token(
             name="deploy",
             owner=User.objects.get(pk=ada.user_id),
             scopes=["switches:write"],

@@ -1,1 +1,1 @@
-"""Authentication: sign-in, second factors, single sign-on, and confirming one's identity."""
+"""Authentication: sign-in, second factors, single sign-on, confirmation of identity."""

@@ -1,4 +1,4 @@
-"""Adapters for allauth: sign-in stages, encryption of secrets, and account linking."""
+"""Adapters of allauth: sign-in stages, encryption of secrets, requests to the provider."""
 
 from datetime import datetime
 from typing import Any
@@ -17,14 +17,14 @@ from controlplane.core.clock import db_now
 from controlplane.core.http import confirmation
 from controlplane.core.http.permissions import actor_of
 
-from . import trail
+from . import audit_entries
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 STAGES = ("controlplane.accounts.authentication.stages.SecondFactorStage",)
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
-    """Disables sign-up and e-mail: admins or the identity provider create accounts."""
+    """Disables sign-up and e-mail, because admins or the identity provider create accounts."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return False
@@ -39,11 +39,11 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def post_login(
         self, request: HttpRequest, user: User, *, redirect_url: str | None, **_more: Any
     ) -> HttpResponse:
-        """Record the sign-in after its last step, when the person is actually signed in."""
+        """Record the sign-in after its last stage, when the person is actually signed in."""
         now = db_now()
         _record_sign_in(request, now)
-        how = trail.how(request)
-        sessions.started(actor=actor_of(request), now=now, request=request, method=how)
+        how = audit_entries.describe_method(request)
+        sessions.record_sign_in(actor=actor_of(request), now=now, request=request, method=how)
         return redirect(redirect_url or "/")
 
     def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
@@ -53,7 +53,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         """Do nothing: the console's views show their own messages."""
 
     def send_notification_mail(self, *_args: Any, **_more: Any) -> None:
-        """Do nothing: the audit trail records it, and the outbox notifies people."""
+        """Do nothing: the audit trail and the outbox record and notify instead."""
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
@@ -67,14 +67,14 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
         return user.username
 
     def get_totp_issuer(self) -> str:
-        return trail.issuer()
+        return audit_entries.get_issuer_name()
 
     def _get_site_name(self) -> str:
-        return trail.issuer()
+        return audit_entries.get_issuer_name()
 
 
 class ProviderCalls(DefaultSocialAccountAdapter):  # type: ignore[misc]
-    """Adapter whose calls to the provider have a timeout and follow no redirects."""
+    """Adapter whose requests to the provider have a timeout and follow no redirects."""
 
     def get_requests_session(self) -> Any:
         session = super().get_requests_session()
@@ -83,10 +83,10 @@ class ProviderCalls(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
 
 def _record_sign_in(request: HttpRequest, now: datetime) -> None:
-    """Count a sign-in as a confirmation of identity.
+    """Record the sign-in as a confirmation of identity.
 
-    By single sign-on it counts from the provider's last authentication, if known: the provider may
-    have had an open session.
+    With single sign-on its time is that of the provider's last authentication, if known, because
+    the provider may have had an open session.
     """
     steps = request.session.get(AUTHENTICATION_METHODS_SESSION_KEY) or [{}]
     at = steps[-1].get("auth_time")

@@ -1,6 +1,6 @@
-"""Checks codes: from an authenticator app, or recovery codes. Each works once.
+"""Verification of one-time codes: from an authenticator app, or recovery codes.
 
-Used codes and failed guesses are stored with the person's second factor, under its lock, so that a
+Used codes and failed attempts are stored with the person's second factor, under its lock, so that a
 reused code is rejected without a cache.
 """
 
@@ -17,7 +17,7 @@ from controlplane.accounts.models.people import User
 from controlplane.core import encryption
 from controlplane.core.errors import TooManyRequests
 
-PERIOD = 30  # Seconds.
+PERIOD_SECONDS = 30
 DRIFT = 1  # Periods by which a phone's clock may be off.
 MAX_WRONG = 20
 WRONG_WITHIN = timedelta(minutes=15)
@@ -27,10 +27,10 @@ log = structlog.get_logger(__name__)
 
 
 @transaction.atomic
-def check(user: User, text: str, now: datetime) -> str:
-    """Return the kind of code this is (`totp`, `recovery_codes`); empty if it is invalid.
+def check_code(user: User, text: str, now: datetime) -> str:
+    """Return the type of a valid code (`totp`, `recovery_codes`); empty if it is invalid.
 
-    Raises :class:`TooManyRequests` after too many invalid ones, from any address.
+    Raises :class:`TooManyRequests` after too many invalid codes of the person, from any address.
     """
     rows = {
         row.type: row
@@ -41,9 +41,9 @@ def check(user: User, text: str, now: datetime) -> str:
     keeper = rows.get(Type.TOTP) or rows.get(Type.RECOVERY_CODES)
     if keeper is None:
         return ""
-    wrong = _lately(keeper, now)
+    wrong = _list_recent_failures(keeper, now)
     code = "".join(text.split())[:20]
-    kind = _opens(rows, code, now) if code.isascii() and code.isdigit() else ""
+    kind = _check_code(rows, code, now) if code.isascii() and code.isdigit() else ""
     if not kind:
         keeper.data["wrong"] = [*wrong, now.timestamp()]
         keeper.save(update_fields=["data"])
@@ -51,8 +51,8 @@ def check(user: User, text: str, now: datetime) -> str:
 
 
 @transaction.atomic
-def forgive(user: User) -> int:
-    """Reset a person's failed codes and return their number."""
+def reset_failures(user: User) -> int:
+    """Delete a person's failed codes and return their number."""
     forgotten = 0
     for row in Authenticator.objects.select_for_update().filter(user=user).order_by("pk"):
         if wrong := row.data.pop("wrong", []):
@@ -61,14 +61,14 @@ def forgive(user: User) -> int:
     return forgotten
 
 
-def is_code_of(secret: str, text: str, now: datetime) -> bool:
-    """Return True if a code matches a secret that is being set up."""
-    return _counter(secret, "".join(text.split())[:20], now) is not None
+def matches_secret(secret: str, text: str, now: datetime) -> bool:
+    """Return True if a code matches the secret of an authenticator app being set up."""
+    return _find_counter(secret, "".join(text.split())[:20], now) is not None
 
 
-def _opens(rows: dict[str, Authenticator], code: str, now: datetime) -> str:
+def _check_code(rows: dict[str, Authenticator], code: str, now: datetime) -> str:
     try:
-        if Type.TOTP in rows and _opens_totp(rows[Type.TOTP], code, now):
+        if Type.TOTP in rows and _check_totp(rows[Type.TOTP], code, now):
             return str(Type.TOTP.value)
         codes = rows.get(Type.RECOVERY_CODES)
         if codes and RecoveryCodes(codes).validate_code(code):
@@ -79,26 +79,28 @@ def _opens(rows: dict[str, Authenticator], code: str, now: datetime) -> str:
     return ""
 
 
-def _opens_totp(row: Authenticator, code: str, now: datetime) -> bool:
-    counter = _counter(encryption.decrypt(row.data["secret"], encryption.SECOND_FACTORS), code, now)
+def _check_totp(row: Authenticator, code: str, now: datetime) -> bool:
+    counter = _find_counter(
+        encryption.decrypt(row.data["secret"], encryption.SECOND_FACTORS), code, now
+    )
     if counter is None or counter <= row.data.get("counter", 0):
-        return False  # Also a code that was used, or one from before it.
+        return False  # The code was used before, or is older than a used one.
     row.data["counter"] = counter
     row.last_used_at = now
     row.save(update_fields=["data", "last_used_at"])
     return True
 
 
-def _counter(secret: str, code: str, now: datetime) -> int | None:
-    present = int(now.timestamp()) // PERIOD
-    found = None
+def _find_counter(secret: str, code: str, now: datetime) -> int | None:
+    present = int(now.timestamp()) // PERIOD_SECONDS
+    match = None
     for counter in range(present - DRIFT, present + DRIFT + 1):
         if constant_time_compare(format_hotp_value(hotp_value(secret, counter)), code):
-            found = counter
-    return found
+            match = counter
+    return match
 
 
-def _lately(keeper: Authenticator, now: datetime) -> list[float]:
+def _list_recent_failures(keeper: Authenticator, now: datetime) -> list[float]:
     since = (now - WRONG_WITHIN).timestamp()
     wrong = [float(at) for at in keeper.data.get("wrong", []) if at > since]
     if len(wrong) >= MAX_WRONG:

@@ -1,4 +1,4 @@
-"""A person's second factors, and whether their role requires one."""
+"""Second factors of a person: authenticator app, passkeys, recovery codes."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,11 +14,11 @@ from controlplane.accounts.people import sessions
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Conflict, NotFound
 
-from . import trail
+from . import audit_entries
 
 Type = Authenticator.Type
-SECOND = (Type.TOTP, Type.WEBAUTHN)
-"""Types of second factors; recovery codes only replace a lost one."""
+SECOND_FACTOR_TYPES = (Type.TOTP, Type.WEBAUTHN)
+"""Recovery codes are not included, because they only replace a lost second factor."""
 
 MAX_PASSKEYS = 10
 SET_UP_FIRST = "Set up a second factor first, at /preferences/security/: your role asks for one."
@@ -45,7 +45,7 @@ class Factors:
         return self.totp_since is not None or bool(self.passkeys)
 
 
-def of(user: User) -> Factors:
+def get_factors(user: User) -> Factors:
     rows = list(Authenticator.objects.filter(user=user).order_by("pk"))
     totp = next((row for row in rows if row.type == Type.TOTP), None)
     codes = next((row for row in rows if row.type == Type.RECOVERY_CODES), None)
@@ -56,106 +56,106 @@ def of(user: User) -> Factors:
             for row in rows
             if row.type == Type.WEBAUTHN
         ),
-        codes_left=_left(codes) if codes else None,
+        # Counting from the mask needs no decryption key.
+        codes_left=10 - int(codes.data.get("used_mask", 0)).bit_count() if codes else None,
     )
 
 
-def has_any(user: User) -> bool:
-    return bool(Authenticator.objects.filter(user=user, type__in=SECOND).exists())
+def has_factor(user: User) -> bool:
+    return bool(Authenticator.objects.filter(user=user, type__in=SECOND_FACTOR_TYPES).exists())
 
 
 def is_required(user: User) -> bool:
-    """Return True if this person's role requires a second factor."""
     return user.role in settings.ENTRY.second_factor_roles
 
 
 @transaction.atomic
 def add_totp(*, user: User, secret: str, actor: Actor, now: datetime) -> list[str]:
-    """Add an authenticator app; returns new recovery codes if these are the first, else nothing."""
-    _lock(user)
+    """Add an authenticator app; return new recovery codes if the person had none."""
+    _lock_user(user)
     if Authenticator.objects.filter(user=user, type=Type.TOTP).exists():
         raise Conflict("There is an authenticator app already; remove that one first.")
     TOTP.activate(user, secret)
-    trail.note("factor.added", user=user, actor=actor, now=now, type=Type.TOTP.value)
-    return first_codes(user)
+    audit_entries.record_event(
+        "factor.added", user=user, actor=actor, now=now, type=Type.TOTP.value
+    )
+    return create_first_codes(user)
 
 
 @transaction.atomic
 def add_passkey(
     *, user: User, name: str, credential: dict[str, object], actor: Actor, now: datetime
 ) -> list[str]:
-    """Add a passkey that was checked; returns new recovery codes if these are the first."""
-    _lock(user)
+    """Add a verified passkey; return new recovery codes if the person had none."""
+    _lock_user(user)
     if Authenticator.objects.filter(user=user, type=Type.WEBAUTHN).count() >= MAX_PASSKEYS:
         raise Conflict(f"That is {MAX_PASSKEYS} passkeys already; remove one first.")
     Authenticator.objects.create(
         user=user, type=Type.WEBAUTHN, data={"name": name, "credential": credential}
     )
-    trail.note("factor.added", user=user, actor=actor, now=now, type="passkey", name=name)
-    return first_codes(user)
+    audit_entries.record_event(
+        "factor.added", user=user, actor=actor, now=now, type="passkey", name=name
+    )
+    return create_first_codes(user)
 
 
 @transaction.atomic
-def remove(*, user: User, factor_id: int | None, actor: Actor, now: datetime) -> None:
+def remove_factor(*, user: User, factor_id: int | None, actor: Actor, now: datetime) -> None:
     """Remove a passkey by its id, or the authenticator app (None).
 
-    Removing the last second factor removes the recovery codes too. Raises :class:`Conflict` if the
-    role requires a second factor.
+    Removing the last second factor also deletes the recovery codes. Raises :class:`NotFound`, and
+    :class:`Conflict` if the role requires a second factor and this is the last one.
     """
-    _lock(user)
+    _lock_user(user)
     rows = Authenticator.objects.filter(user=user)
     kind = Type.TOTP if factor_id is None else Type.WEBAUTHN
     chosen = rows.filter(type=kind) if factor_id is None else rows.filter(type=kind, pk=factor_id)
     row = chosen.first()
     if row is None:
         raise NotFound("There is no such second factor.")
-    others = rows.filter(type__in=SECOND).exclude(pk=row.pk).exists()
+    others = rows.filter(type__in=SECOND_FACTOR_TYPES).exclude(pk=row.pk).exists()
     if not others and is_required(user):
         raise Conflict(f"The role {user.role} asks for a second factor; add another one first.")
     row.delete()
     if not others:
         rows.delete()
-    trail.note("factor.removed", user=user, actor=actor, now=now, type=str(kind.value))
+    audit_entries.record_event(
+        "factor.removed", user=user, actor=actor, now=now, type=str(kind.value)
+    )
 
 
 @transaction.atomic
 def remove_all(*, user: User, actor: Actor, now: datetime) -> None:
-    """Remove all second factors of somebody who lost them, and end all their sessions.
+    """Remove all second factors of a person who lost them, and end all their sessions.
 
-    For admins; the caller checks permissions.
+    The caller must check that the actor is an admin.
     """
-    _lock(user)
-    sessions.lock(user)
+    _lock_user(user)
+    sessions.lock_sessions(user)
     Authenticator.objects.filter(user=user).delete()
-    trail.note("factor.reset", user=user, actor=actor, now=now)
+    audit_entries.record_event("factor.reset", user=user, actor=actor, now=now)
     sessions.end_all(user=user, actor=actor, now=now, reason="Second factors were reset.")
 
 
 @transaction.atomic
-def new_codes(*, user: User, actor: Actor, now: datetime) -> list[str]:
+def replace_codes(*, user: User, actor: Actor, now: datetime) -> list[str]:
     """Replace the recovery codes; the earlier ones become invalid.
 
     Raises :class:`Conflict` without a second factor.
     """
-    _lock(user)
-    if not has_any(user):
+    _lock_user(user)
+    if not has_factor(user):
         raise Conflict("Recovery codes stand in for a second factor; add one first.")
     Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).delete()
-    trail.note("factor.codes_made", user=user, actor=actor, now=now)
+    audit_entries.record_event("factor.codes_made", user=user, actor=actor, now=now)
     return list(RecoveryCodes.activate(user).generate_codes())
 
 
-def first_codes(user: User) -> list[str]:
+def create_first_codes(user: User) -> list[str]:
     if Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).exists():
         return []
     return list(RecoveryCodes.activate(user).generate_codes())
 
 
-def _left(row: Authenticator) -> int:
-    """Return the number of unused codes, from the mask alone: no key is needed."""
-    total = 10
-    return total - int(row.data.get("used_mask", 0)).bit_count()
-
-
-def _lock(user: User) -> None:
+def _lock_user(user: User) -> None:
     User.objects.select_for_update(no_key=True).get(pk=user.pk)

@@ -1,7 +1,7 @@
-"""Links between users and identities of the provider: by issuer and subject, never by name.
+"""Links between users and identities of the provider, by issuer and subject.
 
-An account is linked once, at the first sign-in, by an e-mail address that the provider has verified
-and an admin has entered here.
+An account is linked at its first single sign-on, if the provider has verified the e-mail address
+that an admin entered here.
 """
 
 import hashlib
@@ -14,12 +14,12 @@ from controlplane.accounts.models.people import User
 MAX_SUBJECT_LENGTH = 191  # The column's limit; OpenID allows 255.
 
 
-def provider_id(issuer: str) -> str:
-    """Return the stored name of an issuer; subjects of different issuers are different people."""
+def build_provider_id(issuer: str) -> str:
+    """Return the stored provider name of an issuer; subjects are unique per issuer only."""
     return f"oidc:{hashlib.sha256(issuer.encode()).hexdigest()[:32]}"
 
 
-def uid(subject: str) -> str:
+def build_uid(subject: str) -> str:
     digest = hashlib.sha256(subject.encode("utf-8", "surrogatepass")).hexdigest()
     return (
         subject
@@ -28,19 +28,24 @@ def uid(subject: str) -> str:
     )
 
 
-def owner(issuer: str, subject: str) -> User | None:
-    found = SocialAccount.objects.filter(provider=provider_id(issuer), uid=uid(subject))
-    account = found.select_related("user").first()
+def find_owner(issuer: str, subject: str) -> User | None:
+    accounts = SocialAccount.objects.filter(
+        provider=build_provider_id(issuer), uid=build_uid(subject)
+    )
+    account = accounts.select_related("user").first()
     return account.user if account else None
 
 
-def link(user: User, issuer: str, subject: str) -> None:
-    SocialAccount.objects.create(user=user, provider=provider_id(issuer), uid=uid(subject))
+def link_user(user: User, issuer: str, subject: str) -> None:
+    SocialAccount.objects.create(
+        user=user, provider=build_provider_id(issuer), uid=build_uid(subject)
+    )
 
 
 def is_linked(user: User) -> bool:
-    """Return True if this person can sign in through the configured provider."""
     issuer = settings.OIDC.issuer
     if not issuer:
         return False
-    return bool(SocialAccount.objects.filter(user=user, provider=provider_id(issuer)).exists())
+    return bool(
+        SocialAccount.objects.filter(user=user, provider=build_provider_id(issuer)).exists()
+    )

@@ -1,5 +1,3 @@
-"""The message template of a password reset, sent to one person."""
-
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
 
 MESSAGE_TEMPLATES.register(
@@ -7,10 +5,6 @@ MESSAGE_TEMPLATES.register(
         "user.reset_asked",
         "🔑",
         "A new password for {username}",
-        (
-            ("What to do", "said"),
-            ("Asked from", "ip"),
-            ("If it was not you", "otherwise"),
-        ),
-    ),
+        (("What to do", "said"), ("Asked from", "ip"), ("If it was not you", "otherwise")),
+    )
 )

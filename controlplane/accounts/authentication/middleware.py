@@ -1,4 +1,4 @@
-"""Restricts people to the setup pages until they have a second factor their role requires."""
+"""Middleware that requires people to set up the second factor that their role requires."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ OPEN = ("/preferences/security/", "/confirm/", "/sign-out/", "/sign-in/", "/them
 
 
 class SecondFactorMiddleware:
-    """Redirects to the setup; costs nothing for tokens and for roles without the requirement."""
+    """Redirects people without a required second factor to its setup page."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -27,15 +27,13 @@ class SecondFactorMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if not settings.ENTRY.second_factor_roles or request.path.startswith(OPEN):
             return self.get_response(request)
-        if settings.SESSION_COOKIE_NAME not in request.COOKIES or not _lacks(request):
+        if settings.SESSION_COOKIE_NAME not in request.COOKIES:
+            return self.get_response(request)
+        user: Any = request.user
+        if not isinstance(user, User) or not factors.is_required(user) or factors.has_factor(user):
             return self.get_response(request)
         if is_api(request):
             return pages.render_error(request, Forbidden(factors.SET_UP_FIRST))
         if request.headers.get("HX-Request"):
             return HttpResponse(status=204, headers={"HX-Redirect": "/preferences/security/"})
         return redirect("security_page")
-
-
-def _lacks(request: HttpRequest) -> bool:
-    user: Any = request.user
-    return isinstance(user, User) and factors.is_required(user) and not factors.has_any(user)

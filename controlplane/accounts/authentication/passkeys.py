@@ -1,6 +1,6 @@
-"""WebAuthn challenges and the verification of their responses.
+"""WebAuthn registration and authentication.
 
-A challenge is stored in the session and answered once.
+A challenge is stored in the session and can be answered once.
 """
 
 import json
@@ -19,14 +19,16 @@ MAX_ANSWER_LENGTH = 20_000  # Characters of a browser's answer.
 REFUSED = "That passkey was not accepted. Try again, or use another way."
 
 
-def to_register(user: User) -> str:
-    """Return the WebAuthn registration options, as JSON."""
-    return _as_json(auth.begin_registration(user, True))
+def build_registration_options(user: User) -> str:
+    return _dump_options(auth.begin_registration(user, True))
 
 
-def registered(text: str) -> dict[str, Any]:
-    """The answer, checked, as it is stored; raises :class:`InvalidInput`."""
-    answer = _read(text)
+def verify_registration(text: str) -> dict[str, Any]:
+    """Verify a registration response and return the credential to store.
+
+    Raises :class:`InvalidInput`.
+    """
+    answer = _parse_response(text)
     try:
         read = auth.parse_registration_response(answer)
         data = auth.complete_registration(answer)
@@ -34,37 +36,37 @@ def registered(text: str) -> dict[str, Any]:
         raise InvalidInput({"credential": [REFUSED]}) from error
     if not data.is_user_verified():
         raise InvalidInput({"credential": ["The passkey has to ask who you are: PIN or touch."]})
-    return _kept(read)
+    return _build_stored_credential(read)
 
 
-def to_show(user: User | None) -> str:
+def build_challenge(user: User | None) -> str:
     """Return a WebAuthn challenge, limited to `user`'s credentials if given."""
-    return _as_json(auth.begin_authentication(user))
+    return _dump_options(auth.begin_authentication(user))
 
 
-def shown(text: str, user: User | None) -> Authenticator:
-    """Return the passkey that signed the response; with `user`, it must be theirs.
+def verify_authentication(text: str, user: User | None) -> Authenticator:
+    """Verify an authentication response and return its passkey.
 
-    Raises :class:`InvalidInput`.
+    The passkey must belong to `user` if given. Raises :class:`InvalidInput`.
     """
-    answer = _read(text)
+    answer = _parse_response(text)
     try:
         read = auth.parse_authentication_response(answer)
-        whose = user or auth.extract_user_from_response(answer)
-        found = auth.complete_authentication(whose, answer)
-        # A passkey alone replaces both steps. The challenge may come from a second step, which
+        owner = user or auth.extract_user_from_response(answer)
+        passkey = auth.complete_authentication(owner, answer)
+        # A passkey alone replaces both stages. The challenge may come from a second stage, which
         # doesn't require user verification.
         if user is None and not read.response.authenticator_data.is_user_verified():
             raise ValueError("the passkey did not ask who holds it")
-        return found
+        return passkey
     except (ValidationError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidInput({"credential": [REFUSED]}) from error
     finally:
         auth.clear_state()  # A challenge is used once, even if the response was wrong.
 
 
-def _kept(read: RegistrationResponse) -> dict[str, Any]:
-    """Return the fields that are checked later, rebuilt: a browser may send anything besides."""
+def _build_stored_credential(read: RegistrationResponse) -> dict[str, Any]:
+    """Return only the fields needed later, because a browser may send any others."""
     name = websafe_encode(read.raw_id)
     return {
         "id": name,
@@ -78,11 +80,11 @@ def _kept(read: RegistrationResponse) -> dict[str, Any]:
     }
 
 
-def _as_json(options: dict[str, Any]) -> str:
+def _dump_options(options: dict[str, Any]) -> str:
     return json.dumps(options, default=dict)
 
 
-def _read(text: str) -> dict[str, Any]:
+def _parse_response(text: str) -> dict[str, Any]:
     try:
         answer = json.loads(text) if len(text) <= MAX_ANSWER_LENGTH else None
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""The OpenID provider's identities, verified.
+"""OpenID Connect client that verifies the provider's identities.
 
-allauth handles the redirects (state, PKCE, the exchange of the code). Its result is verified here:
-signature by the provider's own keys, issuer, audience, times and the nonce.
+allauth handles the redirects (state, PKCE, code exchange). This module verifies the result:
+signature by the provider's keys, issuer, audience, times and nonce.
 """
 
 import secrets
@@ -24,7 +24,7 @@ from . import links
 registry.load()
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
-"""Accepted signature algorithms: asymmetric ones only, and never `none`."""
+"""Accepted signature algorithms: asymmetric ones only, never `none`."""
 
 SKEW = 60  # Seconds by which the provider's clock may differ.
 ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
@@ -33,7 +33,7 @@ NEEDED = ["exp", "iat", "iss", "aud", "sub"]
 
 @dataclass(frozen=True)
 class Identity:
-    """A person's verified claims from the provider; `groups` are the values of the roles' claim."""
+    """A person's verified claims; `groups` are the values of the claim with the groups."""
 
     issuer: str
     subject: str
@@ -46,7 +46,7 @@ class Identity:
     with_second_factor: bool
 
 
-class Provider(OpenIDConnectProvider):  # type: ignore[misc]
+class OidcProvider(OpenIDConnectProvider):  # type: ignore[misc]
     pkce_enabled_default = True
 
     def get_callback_url(self) -> str:
@@ -56,34 +56,31 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
         return ProviderAdapter(request)
 
 
-def provider(request: HttpRequest) -> Provider:
-    """Return the configured identity provider."""
+def build_provider(request: HttpRequest) -> OidcProvider:
     app = SocialApp(
         provider="openid_connect",
-        provider_id=links.provider_id(settings.OIDC.issuer),
+        provider_id=links.build_provider_id(settings.OIDC.issuer),
         name=settings.OIDC.name,
         client_id=settings.OIDC.client_id,
         secret=settings.OIDC.client_secret,
         settings={"server_url": settings.OIDC.issuer, "oauth_pkce_enabled": True},
     )
-    return Provider(request, app=app)
+    return OidcProvider(request, app=app)
 
 
 class ProviderAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
-    """The client of the provider; only :meth:`identity` returns verified data."""
+    """Client of the provider; only :meth:`verify_identity` returns verified data."""
 
     def __init__(self, request: HttpRequest) -> None:
-        super().__init__(request, links.provider_id(settings.OIDC.issuer))
+        super().__init__(request, links.build_provider_id(settings.OIDC.issuer))
 
-    def get_provider(self) -> Provider:
-        return provider(self.request)
+    def get_provider(self) -> OidcProvider:
+        return build_provider(self.request)
 
     def get_callback_url(self, request: HttpRequest, app: SocialApp) -> str:
         path = reverse("provider_callback")
-        return f"{settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else self._absolute(path)
-
-    def _absolute(self, path: str) -> str:
-        return str(self.request.build_absolute_uri(path))
+        url: str = settings.PUBLIC_URL
+        return f"{url}{path}" if url else str(self.request.build_absolute_uri(path))
 
     @property
     def openid_config(self) -> dict[str, Any]:
@@ -96,16 +93,19 @@ class ProviderAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
             raise OAuth2Error("the provider says that it is another one")
         return config
 
-    def identity(self, answer: dict[str, Any], nonce: str) -> Identity:
-        """Return the identity in a token response. Raises OAuth2Error if it isn't trustworthy."""
+    def verify_identity(self, answer: dict[str, Any], nonce: str) -> Identity:
+        """Return the verified identity of a token response.
+
+        Raises OAuth2Error if the response is not trustworthy.
+        """
         claims = self._claims(answer.get("id_token"), nonce)
         more = claims
         if self.openid_config.get("userinfo_endpoint"):
-            said = self._fetch_user_info(str(answer.get("access_token", "")))
-            if not isinstance(said, dict) or said.get("sub") != claims["sub"]:
+            user_info = self._fetch_user_info(str(answer.get("access_token", "")))
+            if not isinstance(user_info, dict) or user_info.get("sub") != claims["sub"]:
                 raise OAuth2Error("the provider tells of somebody else than its token does")
-            more = {**claims, **said}
-        return _identity(claims, more)
+            more = {**claims, **user_info}
+        return _build_identity(claims, more)
 
     def _claims(self, token: Any, nonce: str) -> dict[str, Any]:
         if not isinstance(token, str):
@@ -132,7 +132,7 @@ class ProviderAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
         return claims
 
     def _key_of(self, token: str) -> Any:
-        """Return the provider's key that a token names; optional if there is a single key."""
+        """Return the provider's key that signed a token; `kid` is optional with a single key."""
         header = jwt.get_unverified_header(token)
         with get_adapter(self.request).get_requests_session() as session:
             answer = session.get(self.openid_config["jwks_uri"])
@@ -146,17 +146,17 @@ class ProviderAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
         return fitting[0].key
 
 
-def _identity(claims: dict[str, Any], more: dict[str, Any]) -> Identity:
-    said = more.get(settings.OIDC.claim)
-    groups = said if isinstance(said, list) else [said] if isinstance(said, str) else []
+def _build_identity(claims: dict[str, Any], more: dict[str, Any]) -> Identity:
+    value = more.get(settings.OIDC.claim)
+    groups = value if isinstance(value, list) else [value] if isinstance(value, str) else []
     at = claims.get("auth_time")
     methods = claims.get("amr")
     return Identity(
         issuer=settings.OIDC.issuer,
         subject=claims["sub"],
-        username=_text(more, "preferred_username"),
-        name=_text(more, "name"),
-        email=_text(more, "email"),
+        username=_clean_claim(more, "preferred_username"),
+        name=_clean_claim(more, "name"),
+        email=_clean_claim(more, "email"),
         email_verified=more.get("email_verified") is True,
         groups=frozenset(group for group in groups if isinstance(group, str)),
         auth_time=at if isinstance(at, int) else None,
@@ -164,8 +164,8 @@ def _identity(claims: dict[str, Any], more: dict[str, Any]) -> Identity:
     )
 
 
-def _text(claims: dict[str, Any], name: str) -> str:
-    """Return a claim as PostgreSQL can store it: without NUL characters and lone surrogates."""
+def _clean_claim(claims: dict[str, Any], name: str) -> str:
+    """Return a text claim without characters that PostgreSQL can't store."""
     value = claims.get(name)
     if not isinstance(value, str):
         return ""

@@ -1,7 +1,7 @@
-"""Password reset links, valid for an hour and for one use.
+"""Password reset links, valid for one hour and one use.
 
-A link is derived from the password and the last sign-in of its person, so that a change of either
-invalidates it. It isn't stored: a mail's link is made when the mail is sent.
+A link is derived from the person's password and last sign-in, so a change of either invalidates it.
+Links aren't stored: that of a mail is created when the mail is sent.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from controlplane.core.errors import Conflict
 from controlplane.core.outbox import late
 from controlplane.core.outbox import services as outbox
 
-from . import trail
+from . import audit_entries
 
 EVENT = "user.reset_asked"
 AT_MOST_EVERY = 300  # Seconds between two mails to one person.
@@ -36,36 +36,36 @@ class _Tokens(PasswordResetTokenGenerator):
 tokens = _Tokens()
 
 
-def issue(user: User, actor: Actor, now: datetime) -> str:
-    """The address of a page on which `user` sets a new password; shown once, stored nowhere.
+def issue_link(user: User, actor: Actor, now: datetime) -> str:
+    """Return a password reset link of `user` for an admin; it is shown once and never stored.
 
-    Whole if `PUBLIC_URL` is set, else a path. Good for an hour, once, and until they sign in or
-    their password or e-mail address changes. Writes `user.reset_issued` to the audit trail, without
-    the link. For an admin: the caller checks that. Raises :class:`Conflict` for who is deactivated.
+    The link is absolute if `PUBLIC_URL` is set, else a path. It also becomes invalid if the person
+    signs in or changes their password or e-mail address. The caller must check that the actor is an
+    admin. Raises :class:`Conflict` for a deactivated person.
     """
     if not user.is_active:
         raise Conflict(f"{user.username} is deactivated; activate them first.")
-    trail.note("user.reset_issued", user=user, actor=actor, now=now)
-    return f"{settings.PUBLIC_URL}{path_for(user)}"
+    audit_entries.record_event("user.reset_issued", user=user, actor=actor, now=now)
+    return f"{settings.PUBLIC_URL}{build_path(user)}"
 
 
-def path_for(user: User) -> str:
+def build_path(user: User) -> str:
     uid = urlsafe_base64_encode(force_bytes(user.pk))
     return reverse("password_reset", args=[uid, tokens.make_token(user)])
 
 
 @transaction.atomic
-def ask(typed: str, actor: Actor, now: datetime) -> None:
-    """Mail a reset link to the users of this name or address who have a password.
+def request_link(typed: str, actor: Actor, now: datetime) -> None:
+    """Mail a reset link to the users with this name or address who have a password.
 
-    The result is the same if there is none. Each user gets at most one mail in five minutes.
+    The result is the same if there are none. Each user gets at most one mail in five minutes.
     """
     wanted = User.objects.filter(is_active=True).exclude(email="")
     by_name = wanted.filter(username=User.normalize_username(typed))
     for user in [*by_name, *wanted.filter(email__iexact=typed)[:MAX_ADDRESSEES]]:
         if not user.has_usable_password():
             continue
-        told = outbox.announce(
+        sent = outbox.announce(
             event=EVENT,
             event_key=f"reset:{user.pk}:{int(now.timestamp()) // AT_MOST_EVERY}",
             facts={
@@ -78,21 +78,22 @@ def ask(typed: str, actor: Actor, now: datetime) -> None:
             to=[f"email:{user.email}"],
             now=now,
         )
-        if told:
-            trail.note("user.reset_asked", user=user, actor=actor, now=now)
+        if sent:
+            audit_entries.record_event("user.reset_asked", user=user, actor=actor, now=now)
 
 
 @late.compute_late(EVENT)
-def _with_link(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+def _add_link(facts: Mapping[str, Any]) -> Mapping[str, Any]:
     user = User.objects.filter(pk=int(facts["user"]), is_active=True).first()
-    return {"path": path_for(user) if user else "/"}
+    return {"path": build_path(user) if user else "/"}
 
 
 @transaction.atomic
-def complete(*, user: User, token: str, password: str, actor: Actor, now: datetime) -> None:
-    """Set the password that a link allows; all sessions end. Of two at once only one does.
+def complete_reset(*, user: User, token: str, password: str, actor: Actor, now: datetime) -> None:
+    """Set the password by a reset link and end all sessions.
 
-    Raises :class:`Conflict` if the link was used or has expired.
+    The link works once, even with concurrent requests. Raises :class:`Conflict` if it was used or
+    has expired.
     """
     locked = User.objects.select_for_update(no_key=True).get(pk=user.pk)
     if not (locked.is_active and tokens.check_token(locked, token)):

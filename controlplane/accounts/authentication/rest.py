@@ -1,4 +1,4 @@
-"""DRF authentication classes: a program by its token, a person by their session."""
+"""DRF authentication classes: programs by token, people by session."""
 
 from functools import partial
 from typing import Any
@@ -19,20 +19,21 @@ from controlplane.core.http.requests import client_ip, request_id_of
 
 
 class TokenAuthentication(BaseAuthentication):
-    """`Authorization: Bearer sg_…`, else `X-API-Key`. A wrong token never falls back to a session.
+    """Authenticates by the token in `Authorization: Bearer sg_…` or `X-API-Key`.
 
-    Another scheme in `Authorization`, such as a proxy's own, is ignored. Reads use the token table
-    in memory if the process has one; writes query the database.
+    An invalid token never falls back to a session. Another scheme in `Authorization`, such as a
+    proxy's own, is ignored. Reads use the token table in memory if the process has one; writes
+    query the database.
     """
 
     def authenticate(self, request: Request) -> tuple[User, KnownToken] | None:
         text = read_token(request)
         if text is None:
             return None
-        token = lookup.find(text) if request.method in SAFE_METHODS else None
+        token = lookup.find_token(text) if request.method in SAFE_METHODS else None
         owner: Any = None
         if token is None:
-            row = tokens.authenticate(text)
+            row = tokens.authenticate_token(text)
             token, owner = tokens.to_known_token(row), row.owner
         actor = Actor(
             type="token",
@@ -76,4 +77,4 @@ class PersonAuthentication(BaseAuthentication):
 
 
 def _no_response(_request: Any, *_args: Any) -> Any:
-    """CSRFCheck takes the next handler; there is none."""
+    pass

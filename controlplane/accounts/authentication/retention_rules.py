@@ -1,4 +1,4 @@
-"""Retention of sessions, sign-in attempts and e-mail confirmations."""
+"""Retention rules of sessions, sign-in attempts, e-mail confirmations and accounts."""
 
 from dataclasses import replace
 from datetime import timedelta

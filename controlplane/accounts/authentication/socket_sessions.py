@@ -38,7 +38,7 @@ def find_session(key: str) -> Subscriber:
     user = _find_user(content.get(SESSION_KEY))
     if row is None or user is None or not is_of(content, user.pk, user.password):
         raise Unauthenticated("Sign in first: this session has ended.")
-    if factors.is_required(user) and not factors.has_any(user):
+    if factors.is_required(user) and not factors.has_factor(user):
         raise Forbidden(factors.SET_UP_FIRST)
     found = Session(row.pk, user.pk, user.role, row.session_data, user.password)
     allowed = topics.find_allowed_topics(SCOPES_OF[Role(user.role)])

@@ -1,4 +1,4 @@
-"""The steps between the first proof and being signed in."""
+"""Stages of signing in after the first factor."""
 
 from typing import Any
 
@@ -15,15 +15,15 @@ KNOWN = "known"
 
 
 class SecondFactorStage(LoginStage):  # type: ignore[misc]
-    """The sign-in step for a code or passkey, skipped after a sign-in by passkey."""
+    """Sign-in stage for a code or passkey; skipped after a sign-in by passkey."""
 
     key = SECOND_FACTOR
     urlname = "second_factor"
 
     def is_open(self) -> bool:
-        """Return True if the person may continue to this step.
+        """Return True if the person may continue with the second factor.
 
-        They may not once deactivated, or with a password changed since the first step.
+        Deactivation or a password change since the first stage closes it.
         """
         user: Any = self.login.user
         if user is None or not user.is_active:
@@ -32,7 +32,7 @@ class SecondFactorStage(LoginStage):  # type: ignore[misc]
 
     def handle(self) -> tuple[HttpResponse | None, bool]:
         user: Any = self.login.user
-        if not factors.has_any(user) or did_use_passwordless_login(self.request, user):
+        if not factors.has_factor(user) or did_use_passwordless_login(self.request, user):
             return None, True
         self.state[KNOWN] = user.get_session_auth_hash()
         return redirect("second_factor"), True

@@ -1,6 +1,6 @@
-"""Limits sign-in attempts: by name and address together, in the database, and strangers in total.
+"""Rate limits of sign-in attempts, by user name and address, and by address alone.
 
-Works without Redis or a cache, so that guessing stays slow when they are down.
+They work without Redis, so that guessing stays slow while Redis is down.
 """
 
 import math
@@ -31,12 +31,12 @@ from controlplane.core.live.token_bucket import Pace
 HASHED_AT_ONCE = 2
 HASHING_WAITS_SECONDS = 3.0
 MAX_HASHING_WAITERS = 4
-MAX_STRANGERS = 1000
-"""Maximum of sessions without a sign-in per address, within :data:`STRANGERS_WITHIN`."""
-STRANGERS_WITHIN = timedelta(minutes=10)
+MAX_ANONYMOUS = 1000
+"""Maximum number of anonymous sessions per address within :data:`ANONYMOUS_WITHIN`."""
+ANONYMOUS_WITHIN = timedelta(minutes=10)
 EVICTED_AT_ONCE = 100
 ATTEMPTS_PER_SECOND, ATTEMPTS_AT_ONCE = 1.0, 60.0
-"""Limits per address for all names together: enough for an office in the morning."""
+"""Attempts allowed per address for all names: enough for an office in the morning."""
 MAX_ADDRESSES = 10_000
 _hashing = threading.BoundedSemaphore(HASHED_AT_ONCE)
 _waiters = threading.BoundedSemaphore(MAX_HASHING_WAITERS)
@@ -45,13 +45,11 @@ _lock = threading.Lock()
 
 
 @contextmanager
-def hashing() -> Iterator[None]:
-    """Limit how many password comparisons run or wait in this process.
+def limit_hashing() -> Iterator[None]:
+    """Limit the password comparisons that run or wait in this process.
 
     Each takes a third of a second of CPU. Enter this context before the first query, so that a
-    waiting request holds no connection.
-
-    Raises :class:`TooManyRequests`.
+    waiting request holds no connection. Raises :class:`TooManyRequests`.
     """
     if not _hashing.acquire(blocking=False):
         _wait_for_hashing()
@@ -74,10 +72,10 @@ def _wait_for_hashing() -> None:
 
 
 def count_attempt(request: HttpRequest, username: str = "") -> None:
-    """Count a sign-in attempt of this address, in this process.
+    """Count a sign-in attempt of the client's address, in this process.
 
     Raises :class:`TooManyRequests` above the limit, unless `username` has a session from the same
-    address: a flood of names from an office doesn't lock out the people who work there.
+    address, so that a flood from an office doesn't lock out its people.
     """
     ip, now = client_ip(request), time.monotonic()
     with _lock:
@@ -95,17 +93,17 @@ def count_attempt(request: HttpRequest, username: str = "") -> None:
         )
 
 
-def begin_as_stranger(request: HttpRequest, now: datetime) -> None:
+def begin_anonymous_session(request: HttpRequest, now: datetime) -> None:
     """Begin an anonymous session, which holds the sign-in challenge.
 
-    Each is a row. Beyond `MAX_STRANGERS` of one address the oldest are deleted, so others at that
-    address can't block a sign-in.
+    Above `MAX_ANONYMOUS` sessions of an address its oldest are deleted, so that others at the
+    address can't block sign-ins.
     """
     if request.session.session_key is not None:
         return
     ip = client_ip(request)
-    theirs = BrowserSession.objects.filter(user=None, ip=ip, started_at__gt=now - STRANGERS_WITHIN)
-    if theirs.count() >= MAX_STRANGERS:
+    theirs = BrowserSession.objects.filter(user=None, ip=ip, started_at__gt=now - ANONYMOUS_WITHIN)
+    if theirs.count() >= MAX_ANONYMOUS:
         oldest = theirs.order_by("started_at").values_list("pk", flat=True)[:EVICTED_AT_ONCE]
         BrowserSession.objects.filter(user=None, pk__in=list(oldest)).delete()
     agent = request.headers.get("User-Agent", "")
@@ -116,23 +114,22 @@ def is_allowed(request: HttpRequest, username: str) -> bool:
     return bool(AxesProxyHandler.is_allowed(request, {"username": username}))
 
 
-def failed(request: HttpRequest, username: str) -> None:
-    """Count a failure other than a password, such as a wrong code; see :func:`locked_out`."""
+def count_failure(request: HttpRequest, username: str) -> None:
+    """Count a failure other than a wrong password, such as a wrong code."""
     AxesProxyHandler.user_login_failed(
         sender=User, credentials={"username": username}, request=request
     )
 
 
-def forget(request: HttpRequest, username: str) -> None:
-    """Reset the failures counted for this name at this address."""
+def reset_failures(request: HttpRequest, username: str) -> None:
     AxesProxyHandler.reset_attempts(ip_address=client_ip(request), username=username)
 
 
-def confirming_name(user: User) -> str:
-    """Return the name that a person's failures to confirm their identity count for.
+def get_confirmation_name(user: User) -> str:
+    """Return the name under which a person's failed confirmations are counted.
 
-    Failed sign-ins don't count for it: else a stranger at the same address could keep somebody who
-    is signed in from engaging the global switch. A form strips the space, so nobody can type it.
+    It differs from the user name, so that failed sign-ins by a stranger at the same address don't
+    block a signed-in person's confirmations. Forms strip its leading space, so nobody can type it.
     """
     return f" {user.username}"
 
@@ -142,8 +139,8 @@ def locked_out(
     original_response: object = None,
     credentials: Mapping[str, str] | None = None,
 ) -> HttpResponse:
-    """Return the django-axes lockout response, with the time the lockout ends."""
-    name = (credentials or {}).get("username") or typed_name(request)
+    """Return the lockout response of django-axes, with the time at which the lockout ends."""
+    name = (credentials or {}).get("username") or read_username(request)
     last = (
         AccessAttempt.objects.filter(username=name, ip_address=client_ip(request))
         .order_by("-attempt_time")
@@ -169,6 +166,6 @@ def locked_out(
     return response
 
 
-def typed_name(request: HttpRequest) -> str:
-    """PostgreSQL takes no null characters, and no name is longer than the column."""
+def read_username(request: HttpRequest) -> str:
+    """Return the typed user name, without null characters and at most as long as the column."""
     return request.POST.get("username", "").replace("\x00", "")[:150]

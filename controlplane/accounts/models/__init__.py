@@ -1,4 +1,4 @@
-"""The tables of accounts, gathered for Django; they keep core's label and names."""
+"""Models of accounts; their app label and table names are those of `core`."""
 
 from .people import BrowserSession, User
 from .tokens import Credentials, Token

@@ -1,4 +1,4 @@
-"""The user: a person with a role and a time zone; and the browsers they are signed in with."""
+"""Models of people and their browser sessions."""
 
 from datetime import datetime
 from typing import Any, ClassVar, Literal
@@ -16,7 +16,7 @@ from controlplane.core.roles import POWERS_OF, SCOPES_OF, Power, Role
 
 
 def known_time_zone(name: str) -> None:
-    """Refuse a name that the time zone database does not have."""
+    """Raise ValidationError if the time zone database does not have this name."""
     if name not in available_timezones():
         raise ValidationError(f"No time zone is named {name}.")
 
@@ -35,7 +35,7 @@ class UserManager(BaseUserManager["User"]):
 
 
 class User(AbstractBaseUser):
-    """A person who can sign in. `role` alone determines their permissions."""
+    """A person who can sign in; `role` alone determines their permissions."""
 
     username = models.CharField(
         max_length=150, unique=True, validators=[UnicodeUsernameValidator()]
@@ -92,7 +92,7 @@ class User(AbstractBaseUser):
         request_id: str = "",
         ip: str = "",
     ) -> Actor:
-        """Return the person as the actor of a write: signed in, or pressing a button in Slack."""
+        """Return the person as the actor of a write, signed in or pressing a button in Slack."""
         role = Role(self.role)
         return Actor(
             type=kind,
@@ -127,15 +127,15 @@ class User(AbstractBaseUser):
 
 class BrowserSessionQuerySet(models.QuerySet["BrowserSession"]):
     def open(self, now: datetime) -> "BrowserSessionQuerySet":
-        """Return the signed-in sessions at `now`, without sign-ins that are still in progress."""
+        """Return the signed-in sessions that are valid at `now`."""
         return self.filter(user__isnull=False, expire_date__gt=now)
 
 
 class BrowserSession(AbstractBaseSession):
-    """A signed-in browser, or one in the middle of signing in.
+    """A browser session, signed in or still in the process of signing in.
 
     `session_key` is the SHA-256, in hex, of the key in the cookie, so a copy of the table gives no
-    access. `expire_date` is the time it ends without further activity.
+    access. `expire_date` is when the session ends without further activity.
     """
 
     session_key = models.CharField(max_length=64, primary_key=True)

@@ -1,4 +1,4 @@
-"""The token table. The secret itself is never stored, only its SHA-256."""
+"""Models of API tokens; only the SHA-256 of a token's secret is stored."""
 
 from datetime import datetime
 
@@ -19,9 +19,9 @@ class TokenQuerySet(models.QuerySet["Token"]):
 
 
 class Token(models.Model):
-    """A credential for a program. `digest` is the SHA-256, in hex, of the secret part.
+    """An API token; `digest` is the SHA-256, in hex, of its secret part.
 
-    `services` are those it may report and poll as; an empty list limits nothing.
+    `services` are the services that it may report and poll as; an empty list allows any.
     """
 
     name = models.CharField(max_length=120)
@@ -45,9 +45,9 @@ class Token(models.Model):
 
 
 class Credentials(models.Model):
-    """A single row whose revision increases, by triggers, with each change that affects access.
+    """A single row whose revision triggers increment with each change that affects access.
 
-    Processes that keep tokens in memory compare it each second.
+    Processes that cache tokens in memory compare the revision every second.
     """
 
     id = models.SmallIntegerField(primary_key=True, default=1)

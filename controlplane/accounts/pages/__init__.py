@@ -1,1 +1,1 @@
-"""Pages of people: the list, one person, preferences and sessions."""
+"""Pages of people: preferences, sessions, and administration."""

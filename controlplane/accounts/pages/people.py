@@ -1,9 +1,14 @@
-"""The People pages, for admins: accounts, roles, sessions."""
+"""Pages to administer people: accounts, roles, sessions, second factors."""
 
 import secrets
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
+from allauth.mfa.models import Authenticator
 from django.core.exceptions import ValidationError
+from django.core.paginator import Paginator
+from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -13,7 +18,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from controlplane.accounts.authentication import factors, resets
 from controlplane.accounts.models.people import User
 from controlplane.accounts.models.tokens import Token
-from controlplane.accounts.people import leaving, services, sessions
+from controlplane.accounts.people import deactivation, services, sessions
 from controlplane.accounts.people.forms import ABOUT_ROLES, LeavingForm, NewPersonForm, PersonForm
 from controlplane.accounts.requests import UserRequest
 from controlplane.core.actors import Actor
@@ -22,12 +27,13 @@ from controlplane.core.errors import Conflict, DomainError, InvalidInput, NotFou
 from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import redirect_done, show, signed_in
-from controlplane.core.roles import Power
+from controlplane.core.roles import Power, Role
 
-from . import people_search
 from . import sessions as session_pages
 
 TOKENS_SHOWN = 20
+PEOPLE_PER_PAGE = 50
+MAX_SEARCH_LENGTH = 200
 
 
 @signed_in
@@ -35,15 +41,15 @@ TOKENS_SHOWN = 20
 def people_page(request: UserRequest) -> HttpResponse:
     actor_of(request).require_power(Power.ADMINISTER)
     now = db_now()
-    return render(request, "core/people.html", {"now": now, **people_search.page(request.GET, now)})
+    return render(request, "core/people.html", {"now": now, **_search_people(request.GET, now)})
 
 
 @signed_in
 @require_GET
 def person_page(request: UserRequest, user_id: int) -> HttpResponse:
     actor_of(request).require_power(Power.ADMINISTER)
-    person, now = _person(user_id), db_now()
-    rows, total = session_pages.rows(person, request, now)
+    person, now = _get_person(user_id), db_now()
+    rows, total = session_pages.list_rows(person, request, now)
     tokens = Token.objects.usable(now).filter(owner=person)
     context = {
         "now": now,
@@ -53,7 +59,7 @@ def person_page(request: UserRequest, user_id: int) -> HttpResponse:
         "total": total,
         "tokens": tokens.order_by("-id")[:TOKENS_SHOWN],
         "token_count": tokens.count(),
-        "factors": factors.of(person),
+        "factors": factors.get_factors(person),
         "factor_required": factors.is_required(person),
     }
     return render(request, "core/person.html", context)
@@ -62,9 +68,9 @@ def person_page(request: UserRequest, user_id: int) -> HttpResponse:
 @signed_in
 @sensitive_variables("password")
 @require_http_methods(["GET", "POST"])
-def new(request: UserRequest) -> HttpResponse:
-    """Make a person. Their first password is in this answer and nowhere else."""
-    actor, now = _admin(request)
+def create_person(request: UserRequest) -> HttpResponse:
+    """Create a person; the response shows their first password once."""
+    actor, now = _require_admin(request)
     start = {"time_zone": request.user.time_zone, "role": "viewer"}
     form = NewPersonForm(request.POST if request.method == "POST" else None, initial=start)
     if form.is_valid():
@@ -74,17 +80,17 @@ def new(request: UserRequest) -> HttpResponse:
                 password=password, actor=actor, now=now, **form.cleaned_data
             )
         except (InvalidInput, ValidationError) as error:
-            form.add_service_errors(_complaints(error))
+            form.add_service_errors(_get_errors(error))
         else:
-            return _once(request, made, f"The first password of {made.username}", password)
-    return _form(request, form, None)
+            return _show_secret(request, made, f"The first password of {made.username}", password)
+    return _show_form(request, form, None)
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def change(request: UserRequest, user_id: int) -> HttpResponse:
-    actor, now = _admin(request)
-    person = _person(user_id)
+def change_person(request: UserRequest, user_id: int) -> HttpResponse:
+    actor, now = _require_admin(request)
+    person = _get_person(user_id)
     start = {name: getattr(person, name) for name in PersonForm.base_fields}
     form = PersonForm(request.POST if request.method == "POST" else None, initial=start)
     if form.is_valid():
@@ -92,84 +98,92 @@ def change(request: UserRequest, user_id: int) -> HttpResponse:
             changes = {name: form.cleaned_data[name] for name in form.changed_data}
             services.change_user(user=person, actor=actor, now=now, **changes)
         except (InvalidInput, ValidationError) as error:
-            form.add_service_errors(_complaints(error))
+            form.add_service_errors(_get_errors(error))
         except Conflict as conflict:
             form.add_service_errors({"role": [conflict.detail]})
         else:
-            return redirect_done(request, f"{person.username} is changed.", _page(person))
-    return _form(request, form, person)
+            return redirect_done(request, f"{person.username} is changed.", _build_url(person))
+    return _show_form(request, form, person)
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def deactivate(request: UserRequest, user_id: int) -> HttpResponse:
-    """Show what stops; after confirmation, deactivate the person in one transaction."""
-    actor, now = _admin(request)
-    person = _person(user_id)
-    heirs = leaving.heirs(person)
+def deactivate_person(request: UserRequest, user_id: int) -> HttpResponse:
+    """Show the consequences of a deactivation, then deactivate the person."""
+    actor, now = _require_admin(request)
+    person = _get_person(user_id)
+    heirs = deactivation.find_heirs(person)
     form = LeavingForm(heirs, request.POST if request.method == "POST" else None)
     if form.is_valid():
         heir = form.cleaned_data["heir"]
         try:
-            leaving.deactivate(user=person, heir=heir, actor=actor, now=now)
+            deactivation.deactivate_user(user=person, heir=heir, actor=actor, now=now)
         except (Conflict, InvalidInput) as error:
-            return _refused(request, "Not deactivated", error)
-        return redirect_done(request, f"{person.username} is deactivated.", _page(person))
-    context = {"person": person, "now": now, "heirs": heirs, "stops": leaving.preview(person, now)}
+            return _show_refusal(request, "Not deactivated", error)
+        return redirect_done(request, f"{person.username} is deactivated.", _build_url(person))
+    context = {
+        "person": person,
+        "now": now,
+        "heirs": heirs,
+        "stops": deactivation.preview_deactivation(person, now),
+    }
     status = 422 if form.is_bound else 200
     return show(request, "core/person_leave.html", {"form": form, **context}, status=status)
 
 
 @signed_in
 @require_POST
-def activate(request: UserRequest, user_id: int) -> HttpResponse:
-    actor, now = _admin(request, user_id)
-    person = services.change_user(user=_person(user_id), actor=actor, now=now, is_active=True)
-    return redirect_done(request, f"{person.username} may sign in again.", _page(person))
+def activate_person(request: UserRequest, user_id: int) -> HttpResponse:
+    actor, now = _require_admin(request, user_id)
+    person = services.change_user(user=_get_person(user_id), actor=actor, now=now, is_active=True)
+    return redirect_done(request, f"{person.username} may sign in again.", _build_url(person))
 
 
 @signed_in
 @require_POST
 def end_sessions(request: UserRequest, user_id: int) -> HttpResponse:
-    """End one session of a person, or all of them."""
-    actor, now = _admin(request, user_id)
-    person = _person(user_id)
+    actor, now = _require_admin(request, user_id)
+    person = _get_person(user_id)
     which = request.POST.get("session", "").replace("\x00", "")
     if which:
-        sessions.end(user=person, session_id=which, actor=actor, now=now)
+        sessions.end_session(user=person, session_id=which, actor=actor, now=now)
     else:
         sessions.end_all(user=person, actor=actor, now=now)
     said = "The session has" if which else f"All sessions of {person.username} have"
-    return redirect_done(request, f"{said} ended; pages close within seconds.", _page(person))
+    return redirect_done(request, f"{said} ended; pages close within seconds.", _build_url(person))
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
 def reset_factors(request: UserRequest, user_id: int) -> HttpResponse:
-    """Remove the second factors of somebody who lost them, and end all their sessions."""
-    actor, now = _admin(request)
-    person = _person(user_id)
+    """Remove the second factors of a person who lost them, and end all their sessions."""
+    actor, now = _require_admin(request)
+    person = _get_person(user_id)
     if request.method == "GET":
         context = {"person": person, "required": factors.is_required(person)}
         return show(request, "core/person_factors.html", context)
     factors.remove_all(user=person, actor=actor, now=now)
-    return redirect_done(request, f"{person.username} has no second factor now.", _page(person))
+    return redirect_done(
+        request, f"{person.username} has no second factor now.", _build_url(person)
+    )
 
 
 @signed_in
 @require_POST
 def reset_link(request: UserRequest, user_id: int) -> HttpResponse:
-    actor, now = _admin(request, user_id)
-    person = _person(user_id)
+    actor, now = _require_admin(request, user_id)
+    person = _get_person(user_id)
     try:
-        link = resets.issue(person, actor, now)
+        link = resets.issue_link(person, actor, now)
     except Conflict as conflict:
-        return _refused(request, "No link", conflict)
-    return _once(request, person, f"A link for {person.username}", request.build_absolute_uri(link))
+        return _show_refusal(request, "No link", conflict)
+    return _show_secret(
+        request, person, f"A link for {person.username}", request.build_absolute_uri(link)
+    )
 
 
-def _admin(request: UserRequest, user_id: int | None = None) -> tuple[Actor, datetime]:
-    """Return the actor and time; requires the power to administer and a recent confirmation."""
+def _require_admin(request: UserRequest, user_id: int | None = None) -> tuple[Actor, datetime]:
+    """Return the actor and time; require an admin and a recent confirmation of identity."""
     actor, now = actor_of(request), db_now()
     actor.require_power(Power.ADMINISTER)
     back = "" if user_id is None else reverse("person_page", args=[user_id])
@@ -177,33 +191,73 @@ def _admin(request: UserRequest, user_id: int | None = None) -> tuple[Actor, dat
     return actor, now
 
 
-def _person(user_id: int) -> User:
+def _get_person(user_id: int) -> User:
     person = User.objects.filter(pk=user_id).first()
     if person is None:
         raise NotFound(f"There is no person {user_id}.")
     return person
 
 
-def _page(person: User) -> str:
+def _build_url(person: User) -> str:
     return reverse("person_page", args=[person.pk])
 
 
-def _form(request: UserRequest, form: PersonForm, person: User | None) -> HttpResponse:
+def _show_form(request: UserRequest, form: PersonForm, person: User | None) -> HttpResponse:
     context = {"form": form, "person": person, "roles": ABOUT_ROLES.items()}
     return show(request, "core/person_form.html", context, status=422 if form.is_bound else 200)
 
 
-def _once(request: UserRequest, person: User, heading: str, secret: str) -> HttpResponse:
+def _show_secret(request: UserRequest, person: User, heading: str, secret: str) -> HttpResponse:
     context = {"person": person, "heading": heading, "secret": secret}
     return show(request, "core/person_once.html", context)
 
 
-def _complaints(error: InvalidInput | ValidationError) -> dict[str, list[str]]:
+def _get_errors(error: InvalidInput | ValidationError) -> dict[str, list[str]]:
     return error.message_dict if isinstance(error, ValidationError) else error.errors
 
 
-def _refused(request: UserRequest, heading: str, error: DomainError) -> HttpResponse:
+def _show_refusal(request: UserRequest, heading: str, error: DomainError) -> HttpResponse:
     errors = getattr(error, "errors", {})
     said = " ".join(text for texts in errors.values() for text in texts) or error.detail
     context = {"heading": heading, "detail": said, "back": "people_page"}
     return show(request, "core/notice.html", context, status=error.status)
+
+
+def _search_people(query: Mapping[str, str], now: datetime) -> dict[str, Any]:
+    """Return a page of people for `q` (names and addresses), `role` and `state=deactivated`."""
+    search = query.get("q", "").replace("\x00", "").strip()[:MAX_SEARCH_LENGTH]
+    role = query.get("role", "")
+    state = query.get("state", "")
+    people = User.objects.filter(is_active=state != "deactivated")
+    if role in list(Role):
+        people = people.filter(role=role)
+    if search:
+        people = _filter_by_text(people, search)
+    shown = Paginator(_annotate_facts(people, now).order_by("username"), PEOPLE_PER_PAGE).get_page(
+        query.get("page")
+    )
+    return {
+        "page": shown,
+        "q": search,
+        "role": role if role in list(Role) else "",
+        "state": state if state == "deactivated" else "",
+        "roles": list(Role),
+    }
+
+
+def _filter_by_text(users: QuerySet[User], text: str) -> QuerySet[User]:
+    condition = Q()
+    for field in ("username", "display_name", "email", "slack_user_id"):
+        condition |= Q(**{f"{field}__icontains": text})
+    return users.filter(condition)
+
+
+def _annotate_facts(users: QuerySet[User], now: datetime) -> QuerySet[User]:
+    second = Authenticator.objects.filter(user=OuterRef("pk"), type__in=factors.SECOND_FACTOR_TYPES)
+    return users.annotate(
+        has_factor=Exists(second),
+        has_token=Exists(Token.objects.usable(now).filter(owner=OuterRef("pk"))),
+        seen_at=Max(
+            "browser_sessions__last_seen_at", filter=Q(browser_sessions__expire_date__gt=now)
+        ),
+    )

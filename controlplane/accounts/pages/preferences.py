@@ -1,4 +1,4 @@
-"""A person's own preferences."""
+"""Page of a person's own preferences."""
 
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
@@ -9,7 +9,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST
 
 from controlplane.accounts.authentication import throttle
-from controlplane.accounts.authentication.views.sign_in import note_failure
+from controlplane.accounts.authentication.views.sign_in import record_failure
 from controlplane.accounts.people import services
 from controlplane.accounts.people.forms import PreferencesForm
 from controlplane.accounts.requests import UserRequest
@@ -23,8 +23,8 @@ A_YEAR = 365 * 24 * 3600
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def preferences(request: UserRequest) -> HttpResponse:
-    """Edit one's own name, time zone and password: two forms, identified by their buttons."""
+def preferences_page(request: UserRequest) -> HttpResponse:
+    """Edit one's own name, time zone and password: two forms with separate buttons."""
     user = request.user
     now = db_now()
     about = PreferencesForm(
@@ -37,8 +37,8 @@ def preferences(request: UserRequest) -> HttpResponse:
         password = PasswordChangeForm(user, request.POST)
         if "old_password" in password.errors:
             # Prevents guessing the password at an open browser.
-            throttle.failed(request, user.username)
-            note_failure(request, user.username)
+            throttle.count_failure(request, user.username)
+            record_failure(request, user.username)
         elif password.is_valid():
             services.set_password(
                 user=user,
@@ -62,8 +62,8 @@ def preferences(request: UserRequest) -> HttpResponse:
 
 
 @require_POST
-def theme(request: HttpRequest) -> HttpResponse:
-    """Remember light or dark in a cookie, so that the first paint is right without a script."""
+def set_theme(request: HttpRequest) -> HttpResponse:
+    """Store the light or dark theme in a cookie, so that pages render with it at once."""
     back = request.POST.get("next", "")
     if not url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure()):
         back = "/"

@@ -1,4 +1,4 @@
-"""A person's own sessions: a list, and ending them."""
+"""Page of a person's own sessions."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from controlplane.accounts.models.people import BrowserSession, User
 from controlplane.accounts.people import devices, sessions
-from controlplane.accounts.people.session_store import ends_anyway
+from controlplane.accounts.people.session_store import is_at_max_age
 from controlplane.accounts.requests import UserRequest
 from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
@@ -22,7 +22,7 @@ NO_OTHERS = "There was no other session."
 
 
 @dataclass(frozen=True)
-class Row:
+class SessionRow:
     session: BrowserSession
     device: str
     is_this: bool
@@ -33,15 +33,15 @@ class Row:
 @require_GET
 def sessions_page(request: UserRequest) -> HttpResponse:
     now = db_now()
-    shown, total = rows(request.user, request, now)
+    shown, total = list_rows(request.user, request, now)
     context = {"now": now, "rows": shown, "total": total}
     return render(request, "core/sessions.html", context)
 
 
 @signed_in
 @require_POST
-def end(request: UserRequest) -> HttpResponse:
-    """End one session, or with `others` all but this one."""
+def end_session(request: UserRequest) -> HttpResponse:
+    """End one session, or with `others` all except the current one."""
     actor, now = actor_of(request), db_now()
     if "others" in request.POST:
         here = request.session.session_key
@@ -49,16 +49,20 @@ def end(request: UserRequest) -> HttpResponse:
         said = f"{ended} other session{'' if ended == 1 else 's'} ended." if ended else NO_OTHERS
         return redirect_done(request, said, PAGE)
     which = request.POST.get("session", "").replace("\x00", "")
-    sessions.end(user=request.user, session_id=which, actor=actor, now=now)
+    sessions.end_session(user=request.user, session_id=which, actor=actor, now=now)
     return redirect_done(request, "That session has ended; its pages close within seconds.", PAGE)
 
 
-def rows(user: User, request: UserRequest, now: datetime) -> tuple[list[Row], int]:
-    """A person's open sessions, the latest seen first, at most :data:`SHOWN`; and how many."""
+def list_rows(user: User, request: UserRequest, now: datetime) -> tuple[list[SessionRow], int]:
+    """Return the open sessions of `user`, last seen first, and their total number.
+
+    At most :data:`SHOWN` rows are returned.
+    """
     here = session_digest(request.session.session_key or "")
     found = BrowserSession.objects.filter(user=user).open(now)
     latest = found.defer("session_data").order_by("-last_seen_at", "pk")[:SHOWN]
     shown = [
-        Row(one, devices.named(one.user_agent), one.pk == here, ends_anyway(one)) for one in latest
+        SessionRow(one, devices.name_device(one.user_agent), one.pk == here, is_at_max_age(one))
+        for one in latest
     ]
     return shown, found.count()

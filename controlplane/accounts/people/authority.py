@@ -1,4 +1,4 @@
-"""The answers of the accounts to :mod:`controlplane.core.authority`."""
+"""Current permissions of people and tokens; implements :mod:`controlplane.core.authority`."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,9 +16,9 @@ MAX_APPROVERS = 10
 
 
 def require_still(actors: Iterable[Actor]) -> None:
-    """Raise :class:`Forbidden` unless each actor still has the permissions they authenticated with.
+    """Raise :class:`Forbidden` unless each actor still has the permissions they signed in with.
 
-    An actor without a role did not sign in: it is the system itself, or a name in a record.
+    Actors without a role, such as the system, are not checked.
     """
     for actor in set(actors):
         if actor.role is None or actor.user_id is None:
@@ -36,39 +36,39 @@ def require_still(actors: Iterable[Actor]) -> None:
 
 
 def holders_of(power: str, *, but: int = 0, most: int = MAX_HOLDERS) -> list[str]:
-    """Return the user names of at most `most` active people with the power, except user `but`."""
-    return _names((role for role, powers in POWERS_OF.items() if power in powers), but, most)
+    """Return the user names of up to `most` active people with the power, except user `but`."""
+    return _list_names((role for role, powers in POWERS_OF.items() if power in powers), but, most)
 
 
 def names_with_permission(refused: Mapping[str, Any]) -> list[str]:
-    """Return the names of those who have the missing `power` or `scope` of a refusal."""
+    """Return the user names of people who have the `power` or `scope` that a refusal names."""
     if "power" in refused:
         return holders_of(refused["power"])
     if "scope" in refused:
-        return _names(role for role, scopes in SCOPES_OF.items() if refused["scope"] in scopes)
+        return _list_names(role for role, scopes in SCOPES_OF.items() if refused["scope"] in scopes)
     return []
 
 
 def approvers(*, but: int) -> list[str]:
-    """Return the user names of at most ten people who could approve a request of user `but`."""
+    """Return the user names of up to ten people who may approve a request of user `but`."""
     return holders_of(Power.APPROVE, but=but, most=MAX_APPROVERS)
 
 
-def _names(roles: Iterable[Role], but: int = 0, most: int = MAX_HOLDERS) -> list[str]:
+def _list_names(roles: Iterable[Role], but: int = 0, most: int = MAX_HOLDERS) -> list[str]:
     people = User.objects.filter(role__in=list(roles), is_active=True).exclude(pk=but)
     return list(people.order_by("username").values_list("username", flat=True)[:most])
 
 
 def _present_role(actor: Actor) -> Role | None:
-    """Return the role of an active person with an open session, or of a valid token's owner."""
+    """Return the current role of an active person with an open session, or of a token's owner."""
     if actor.type == "token":
         tokens = Token.objects.filter(
             pk=actor.token_id or 0, revoked_at=None, owner__is_active=True
         )
-        found = tokens.values_list("owner__role", flat=True).first()
+        role = tokens.values_list("owner__role", flat=True).first()
     else:
         people = User.objects.filter(pk=actor.user_id or 0, is_active=True)
         if actor.session:
             people = people.filter(Exists(BrowserSession.objects.filter(pk=actor.session)))
-        found = people.values_list("role", flat=True).first()
-    return Role(found) if found is not None else None
+        role = people.values_list("role", flat=True).first()
+    return Role(role) if role is not None else None

@@ -1,6 +1,6 @@
-"""Readable names for browsers' user agents. Pure."""
+"""Readable names of user agents. Pure."""
 
-# The first that is found counts: nearly every browser claims to be several others as well.
+# The first match counts, because most user agents contain the names of other browsers too.
 BROWSERS = (
     ("Edg", "Edge"),
     ("OPR/", "Opera"),
@@ -23,12 +23,12 @@ SYSTEMS = (
 )
 
 
-def named(user_agent: str) -> str:
-    """Return a name such as `Firefox on Linux`, as far as it can be recognized."""
-    browser = _first(BROWSERS, user_agent) or "A browser"
-    system = _first(SYSTEMS, user_agent)
+def name_device(user_agent: str) -> str:
+    """Return a name such as `Firefox on Linux`, with the recognized parts only."""
+    browser = _find_first(BROWSERS, user_agent) or "A browser"
+    system = _find_first(SYSTEMS, user_agent)
     return f"{browser} on {system}" if system else browser
 
 
-def _first(words: tuple[tuple[str, str], ...], text: str) -> str:
+def _find_first(words: tuple[tuple[str, str], ...], text: str) -> str:
     return next((word for part, word in words if part in text), "")

@@ -1,4 +1,4 @@
-"""Forms for signing in, personal preferences, and administration of people."""
+"""Forms for signing in, preferences, and the administration of people."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -20,21 +20,19 @@ REGIONS = (
 
 
 class SignInForm(AuthenticationForm):
-    """Django's own, but a name that is too long for any column never reaches one."""
+    """Django's form with a limited name length, because longer names fit in no column."""
 
     username = UsernameField(max_length=150)
 
 
 class PreferencesForm(forms.Form):
-    """Name and time zone. The form only checks; the service writes."""
-
     display_name = forms.CharField(max_length=150, required=False)
     time_zone = forms.ChoiceField()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         field = cast(forms.ChoiceField, self.fields["time_zone"])
-        field.choices = zone_choices(self.initial.get("time_zone", "UTC"))
+        field.choices = list_zone_choices(self.initial.get("time_zone", "UTC"))
 
 
 ABOUT_ROLES = {
@@ -48,8 +46,8 @@ ABOUT_ROLES = {
 class PersonForm(ServiceForm):
     """An admin's changes to a person; the service validates them.
 
-    The form carries the values it was opened with, so that `changed_data` contains this admin's
-    changes and not another one's concurrent changes.
+    Hidden fields carry the initial values, so that `changed_data` excludes concurrent changes of
+    another admin.
     """
 
     display_name = forms.CharField(max_length=150, required=False)
@@ -61,11 +59,11 @@ class PersonForm(ServiceForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         field = cast(forms.ChoiceField, self.fields["time_zone"])
-        field.choices = zone_choices(self.initial.get("time_zone", "UTC"))
+        field.choices = list_zone_choices(self.initial.get("time_zone", "UTC"))
         remember_opened(self)
 
     def opened_with(self) -> list[tuple[str, Any]]:
-        """Return the hidden fields (name, value) with initial values; a refused form keeps them."""
+        """Return the hidden fields (name, value) with the initial values of the first form."""
         names = [(field.html_initial_name, field.initial) for field in self]
         return [(name, self.data.get(name, initial)) for name, initial in names]
 
@@ -75,7 +73,7 @@ class NewPersonForm(PersonForm):
 
 
 class LeavingForm(forms.Form):
-    """Choice of a new owner for a leaving person's tokens; optional."""
+    """Optional choice of the new owner of a deactivated person's tokens."""
 
     heir = forms.ModelChoiceField(User.objects.none(), required=False)
 
@@ -86,17 +84,18 @@ class LeavingForm(forms.Form):
 
 
 def remember_opened(form: forms.BaseForm) -> None:
-    """Add a hidden field with the initial value to each field, to detect changes."""
+    """Render a hidden field with the initial value of each field, to detect changes."""
     for field in form.fields.values():
         field.show_hidden_initial = True
 
 
-def zone_choices(present: str) -> list[tuple[str, str]]:
-    """Return the time zones as choices, including the present one."""
-    return [(zone, zone.replace("_", " ")) for zone in sorted(_regional_zones() | {"UTC", present})]
+def list_zone_choices(present: str) -> list[tuple[str, str]]:
+    return [
+        (zone, zone.replace("_", " ")) for zone in sorted(_list_regional_zones() | {"UTC", present})
+    ]
 
 
 @cache
-def _regional_zones() -> frozenset[str]:
+def _list_regional_zones() -> frozenset[str]:
     """Return the zones named after a place; cached, as each is read from a file of its own."""
     return frozenset(zone for zone in available_timezones() if zone.startswith(REGIONS))

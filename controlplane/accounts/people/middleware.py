@@ -1,4 +1,4 @@
-"""Keep the sessions of people who are active."""
+"""Middleware that extends the sessions of active people."""
 
 from collections.abc import Callable
 from typing import cast
@@ -15,7 +15,7 @@ GetResponse = Callable[[HttpRequest], HttpResponse]
 
 
 class PresenceMiddleware:
-    """Extends the session of an active person; a page's automatic requests don't count."""
+    """Extends a person's session with each request, except automatic ones of a page."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -23,15 +23,12 @@ class PresenceMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
         session = request.session
-        if session.accessed and BACKGROUND not in request.headers:
-            cast(SessionStore, session).seen(timezone.now())
-        if session.accessed:
-            _note_person(request)
+        if not session.accessed:
+            return response
+        if BACKGROUND not in request.headers:
+            cast(SessionStore, session).record_activity(timezone.now())
+        # Later requests of this session count against the limits of its user.
+        signed_in = getattr(request, "scope", {}).get(requests.SIGNED_IN)
+        if signed_in is not None and session.session_key:
+            signed_in[session.session_key] = session.get(SESSION_KEY)
         return response
-
-
-def _note_person(request: HttpRequest) -> None:
-    """Record the session's user in the ASGI scope, so that later requests count for that user."""
-    noted = getattr(request, "scope", {}).get(requests.SIGNED_IN)
-    if noted is not None and request.session.session_key:
-        noted[request.session.session_key] = request.session.get(SESSION_KEY)

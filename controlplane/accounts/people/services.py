@@ -1,4 +1,4 @@
-"""Services for people: creating, changing permissions, and conversion to actors."""
+"""Services of people: create, change, set passwords."""
 
 import re
 from datetime import datetime
@@ -33,13 +33,13 @@ def create_user(
     Raises :class:`InvalidInput` if the name is taken, and Django's ValidationError for invalid
     values.
     """
-    username = User.normalize_username(username)  # As signing in does: NFKC.
-    # Kim and kim would be indistinguishable in the trail.
+    username = User.normalize_username(username)  # NFKC, as for signing in.
+    # Readers of the audit trail could not tell `Kim` from `kim`.
     if taken := User.objects.filter(username__iexact=username).first():
         raise InvalidInput({"username": [f"{taken.username} exists already."]})
     require_readable(display_name=str(more.get("display_name", "")))
     if "slack_user_id" in more:
-        more["slack_user_id"] = slack_user_id(more["slack_user_id"], of=None)
+        more["slack_user_id"] = validate_slack_user_id(more["slack_user_id"], of=None)
     user = User(username=username, role=role, **more)
     user.set_password(password)
     user.full_clean(exclude=["password"])
@@ -54,7 +54,7 @@ def create_user(
         actor=actor,
         action="user.created",
         target=f"user:{user.username}",
-        after=_picture(user),
+        after=_audit_state(user),
         now=now,
     )
     return user
@@ -62,47 +62,51 @@ def create_user(
 
 @transaction.atomic
 def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> User:
-    """Change role, names, addresses, time zone or activity; the last active admin can't be lost.
+    """Change a person's role, names, addresses, time zone or activity.
 
-    Takes effect with the next request. Deactivation ends all sessions.
+    Takes effect with the next request; deactivation ends all sessions. Raises :class:`Conflict` if
+    no active admin would remain.
     """
     require_readable(display_name=str(changes.get("display_name", "")))
-    user = locked(user)
-    before, was_admin, was_active = _picture(user), user.is_admin, user.is_active
+    user = lock_user(user)
+    before, was_admin, was_active = _audit_state(user), user.is_admin, user.is_active
     for field, value in changes.items():
         if field not in CHANGEABLE:
             raise InvalidInput({field: ["can't be changed here."]})
         if field == "slack_user_id":
-            value = slack_user_id(value, of=user)
+            value = validate_slack_user_id(value, of=user)
         setattr(user, field, value)
     # Only changed fields: an address that has become invalid must not prevent a deactivation.
     user.full_clean(exclude={field.name for field in User._meta.fields} - set(changes))
-    if was_admin and not user.is_admin and not _other_admins(user):
+    if (
+        was_admin
+        and not user.is_admin
+        and not User.objects.filter(_ADMINS).exclude(pk=user.pk).exists()
+    ):
         raise Conflict("This is the last active admin; make another one first.")
-    sessions.lock(user)
-    Credentials.objects.select_for_update().get()  # Which a trigger changes when `user` is saved.
+    sessions.lock_sessions(user)
+    Credentials.objects.select_for_update().get()  # A trigger changes it.
     audit.record(
         actor=actor,
         action="user.changed",
         target=f"user:{user.username}",
         before=before,
-        after=_picture(user),
+        after=_audit_state(user),
         now=now,
     )
     if user.is_active != was_active:
         sessions.end_all(user=user, actor=actor, now=now)
-    # Saved last, though locked first: the trail checks the actor's permissions, and the actor may
-    # be this very person.
+    # Save after the audit entry, which checks the permissions of the actor: they may be `user`.
     user.save(update_fields=list(changes))
     wakeups.wake("credentials")
     return user
 
 
-def slack_user_id(text: str, *, of: User | None) -> str:
-    """Return a normalized Slack member ID; empty for none. `of` is its owner, if they exist.
+def validate_slack_user_id(text: str, *, of: User | None) -> str:
+    """Return the normalized Slack member ID of `of`; empty for none.
 
     Button presses in Slack under this ID count as that person's. Raises :class:`InvalidInput` if it
-    is malformed or belongs to somebody else.
+    is malformed or belongs to another person.
     """
     found = text.strip().upper()
     if found and not SLACK_USER_ID.fullmatch(found):
@@ -120,42 +124,36 @@ def slack_user_id(text: str, *, of: User | None) -> str:
 def set_password(
     *, user: User, password: str, actor: Actor, now: datetime, keep: str | None = None
 ) -> None:
-    """Set a person's password; it is neither logged nor audited.
+    """Set a person's password and end their sessions, except the one with the key `keep`.
 
-    All their sessions end except the one with the key `keep`, in which they changed it themselves.
-    Raises :class:`Conflict` if the password has changed since `user` was loaded: a change based on
-    the old password is too late.
+    Raises :class:`Conflict` if the password has changed since `user` was loaded.
     """
-    kept = User.objects.select_for_update(no_key=True).get(pk=user.pk)
-    if not constant_time_compare(kept.password, user.password):
+    current = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    if not constant_time_compare(current.password, user.password):
         raise Conflict("Somebody else changed this password just now; nothing was changed.")
     user.set_password(password)
     user.save(update_fields=["password"])
-    sessions.lock(user)
+    sessions.lock_sessions(user)
     audit.record(actor=actor, action="user.password_set", target=f"user:{user.username}", now=now)
     sessions.end_all(user=user, actor=actor, now=now, but=keep)
 
 
-def locked(user: User, *others: User) -> User:
-    """The person as they are now, for this transaction alone, with `others` and every active admin.
+def lock_user(user: User, *others: User) -> User:
+    """Lock the user, `others` and all active admins, and return the user's current row.
 
-    All in one order, so that two admins who change each other at once wait instead of failing.
-    Never `FOR UPDATE`: it would block the commit of every change made by these people, which holds
-    the audit lock while its foreign keys are checked.
+    Locking in one order prevents deadlocks of two admins who change each other. `FOR UPDATE` would
+    block the commits of these people's changes, whose foreign keys are checked under the audit
+    lock.
     """
     wanted = Q(pk__in=[each.pk for each in (user, *others)]) | _ADMINS
     people = User.objects.select_for_update(no_key=True).filter(wanted).order_by("pk")
     return {row.pk: row for row in people}[user.pk]
 
 
-def first_admin() -> User | None:
-    """Return the longest-standing admin, the default owner."""
+def find_first_admin() -> User | None:
+    """Return the active admin with the lowest id, the default owner of tokens."""
     return User.objects.filter(_ADMINS).order_by("pk").first()
 
 
-def _other_admins(user: User) -> bool:
-    return User.objects.filter(_ADMINS).exclude(pk=user.pk).exists()
-
-
-def _picture(user: User) -> dict[str, Any]:
+def _audit_state(user: User) -> dict[str, Any]:
     return {field: getattr(user, field) for field in CHANGEABLE}

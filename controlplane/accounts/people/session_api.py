@@ -1,4 +1,4 @@
-"""API for browser sessions: a person's own, and for admins those of others."""
+"""API of browser sessions: a person's own, and for admins those of others."""
 
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,6 @@ from rest_framework.views import APIView
 
 from controlplane.accounts.models.people import BrowserSession, User
 from controlplane.core.actors import Actor
-from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Forbidden, InvalidInput, NotFound
 from controlplane.core.http.confirmation import require_fresh
@@ -20,6 +19,7 @@ from controlplane.core.http.fields import Filters, MutationBody, Text
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.requests import session_digest
+from controlplane.core.http.resources import Resource, TimestampField
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.roles import Power
 
@@ -27,7 +27,7 @@ from . import devices, sessions
 
 
 class IsPerson(BasePermission):
-    """Allows signed-in people; a token has no sessions."""
+    """Permission for signed-in people; tokens have no sessions."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         actor = getattr(request, "actor", None)
@@ -36,51 +36,52 @@ class IsPerson(BasePermission):
         return actor is not None
 
 
-class SessionShape(serializers.Serializer[BrowserSession]):
-    id = serializers.CharField(help_text="Names the session; it lets nobody in.")
-    user = serializers.CharField()
-    device = serializers.CharField(help_text="Such as `Firefox on Linux`.")
-    ip = serializers.CharField()
-    method = serializers.CharField(help_text="How they came in: `password`, `password + code`, …")
-    started_at = serializers.DateTimeField()
-    last_seen_at = serializers.DateTimeField()
-    ends_at = serializers.DateTimeField(
-        help_text="Doing something puts it off, until the longest time."
-    )
-    is_this = serializers.BooleanField(help_text="Whether this request came in it.")
+class DeviceField(serializers.CharField):
+    def to_representation(self, value: str) -> str:
+        return devices.name_device(value)
 
-    def to_representation(self, session: BrowserSession) -> dict[str, Any]:
-        return session_resource(session, self.context["request"])
+
+class IsRequestingField(serializers.BooleanField):
+    def to_representation(self, value: Any) -> bool:
+        return bool(value == session_digest(_get_session_key(self.context["request"]) or ""))
+
+
+class SessionShape(Resource[BrowserSession]):
+    id = serializers.CharField(
+        source="session_key", help_text="Identifies the session, but does not authenticate."
+    )
+    user = serializers.CharField(source="user.username")
+    device = DeviceField(source="user_agent", help_text="Such as `Firefox on Linux`.")
+    ip = serializers.CharField()
+    method = serializers.CharField(help_text="Sign-in method: `password`, `password + code`, …")
+    started_at = TimestampField()
+    last_seen_at = TimestampField()
+    ends_at = TimestampField(
+        source="expire_date", help_text="Activity extends it, up to the maximum session duration."
+    )
+    is_this = IsRequestingField(
+        source="session_key", help_text="True for the session of this request."
+    )
 
 
 class SessionFilters(Filters):
-    user = Text(required=False, help_text="A user name; yourself, if left out. For admins.")
+    user = Text(
+        required=False, help_text="User name; yourself if absent. Other users require an admin."
+    )
 
 
 class EndedShape(serializers.Serializer[Any]):
-    ended = serializers.IntegerField(help_text="How many sessions that were.")
+    ended = serializers.IntegerField(help_text="Number of ended sessions.")
 
 
 class EndSessionsBody(MutationBody):
-    user = Text(required=False, help_text="A user name; yourself, if left out. For admins.")
-
-
-def session_resource(session: BrowserSession, request: Request) -> dict[str, Any]:
-    return {
-        "id": session.pk,
-        "user": session.user.username if session.user else "",
-        "device": devices.named(session.user_agent),
-        "ip": session.ip,
-        "method": session.method,
-        "started_at": timestamp(session.started_at),
-        "last_seen_at": timestamp(session.last_seen_at),
-        "ends_at": timestamp(session.expire_date),
-        "is_this": session.pk == session_digest(_key(request) or ""),
-    }
+    user = Text(
+        required=False, help_text="User name; yourself if absent. Other users require an admin."
+    )
 
 
 class SessionList(ListView[BrowserSession]):
-    """Sessions of signed-in browsers."""
+    """Open browser sessions of a person."""
 
     queryset = BrowserSession.objects.select_related("user").defer("session_data")
     serializer_class = SessionShape
@@ -91,7 +92,7 @@ class SessionList(ListView[BrowserSession]):
     def apply_filters(
         self, rows: QuerySet[BrowserSession], filters: dict[str, Any]
     ) -> QuerySet[BrowserSession]:
-        whose = _whose(filters.get("user"), actor_of(self.request))
+        whose = _get_user(filters.get("user"), actor_of(self.request))
         return rows.filter(user=whose, expire_date__gt=db_now())
 
 
@@ -101,10 +102,12 @@ class EndSessions(ApiView):
     @extend_schema(request=EndSessionsBody, responses=EndedShape, auth=BY_SESSION)
     @mutation(EndSessionsBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """End all sessions of a person, except the requesting one."""
-        user = _whose(body.get("user"), actor)
+        """End all sessions of a person, except the session of this request."""
+        user = _get_user(body.get("user"), actor)
         _confirm_for(user, actor, self.request, now)
-        ended = sessions.end_all(user=user, actor=actor, now=now, but=_key(self.request))
+        ended = sessions.end_all(
+            user=user, actor=actor, now=now, but=_get_session_key(self.request)
+        )
         return Done({"ended": ended})
 
 
@@ -114,28 +117,30 @@ class SessionView(ApiView):
     @extend_schema(request=MutationBody, responses={200: EndedShape}, auth=BY_SESSION)
     @mutation(MutationBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, session_id: str) -> Done:
-        """End one session; another person's requires an admin."""
+        """End one session. Ending another person's session requires an admin."""
         found = BrowserSession.objects.open(now).filter(pk=session_id.replace("\x00", ""))
         session = found.select_related("user").first()
-        if session is None or session.user is None or not _may(actor, session.user):
+        may = session is not None and (
+            session.user_id == actor.user_id or actor.has(Power.ADMINISTER)
+        )
+        if session is None or session.user is None or not may:
             raise NotFound("There is no such session, or it has ended.")
         _confirm_for(session.user, actor, self.request, now)
-        sessions.end(user=session.user, session_id=session.pk, actor=actor, now=now)
+        sessions.end_session(user=session.user, session_id=session.pk, actor=actor, now=now)
         return Done({"ended": 1})
 
 
-def _may(actor: Actor, user: User) -> bool:
-    return user.pk == actor.user_id or actor.has(Power.ADMINISTER)
-
-
 def _confirm_for(user: User, actor: Actor, request: Request, now: datetime) -> None:
-    """Ending one's own takes no confirming: that is how one gets rid of a stranger."""
+    """Require a recent confirmation of identity to end another person's session."""
     if user.pk != actor.user_id:
         require_fresh(request, now)
 
 
-def _whose(username: str | None, actor: Actor) -> User:
-    """Return the person; another one than the actor requires the power to administer."""
+def _get_user(username: str | None, actor: Actor) -> User:
+    """Return the named user, by default the actor's.
+
+    Raises :class:`Forbidden` for another user than the actor, unless the actor is an admin.
+    """
     asked = username or actor.name
     if asked != actor.name:
         actor.require_power(Power.ADMINISTER)
@@ -145,6 +150,6 @@ def _whose(username: str | None, actor: Actor) -> User:
     return user
 
 
-def _key(request: Request) -> str | None:
+def _get_session_key(request: Request) -> str | None:
     key: str | None = request._request.session.session_key
     return key

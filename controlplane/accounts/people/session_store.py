@@ -1,7 +1,7 @@
-"""A Django session store in the accounts' table, with two limits.
+"""Django session store in the accounts' table, with two time limits.
 
-A session ends `SESSION_HOURS` after it began, and `SESSION_IDLE_MINUTES` after its person's last
-activity, whichever is first. Pages, API and sockets all use the one column with that time.
+A session ends `SESSION_HOURS` after it began, or `SESSION_IDLE_MINUTES` after the last activity,
+whichever is first. Pages, API and sockets all use the column `expire_date`.
 """
 
 from datetime import datetime, timedelta
@@ -30,10 +30,9 @@ KEPT_FIELDS = ("started_at", "last_seen_at", "expire_date", "ip", "user_agent", 
 
 
 class SessionStore(SessionBase):
-    """Finds the row by the digest of the key.
+    """Session store that finds its row by the digest of the session key.
 
-    The browser's details are written once, by :meth:`begin`. Only :meth:`seen` extends a session;
-    saving its content doesn't.
+    :meth:`begin` writes the browser's details. Only :meth:`record_activity` extends a session.
     """
 
     def __init__(self, session_key: str | None = None) -> None:
@@ -44,20 +43,20 @@ class SessionStore(SessionBase):
     def begin(self, *, ip: str, user_agent: str, method: str, now: datetime) -> None:
         """Start the session's lifetime and record the browser, with the next save."""
         self._begun = {
-            **_times(now),
+            **_build_times(now),
             "ip": ip[:45],
             "user_agent": user_agent[:MAX_AGENT_LENGTH],
             "method": method,
         }
         self.modified = True
 
-    def seen(self, now: datetime) -> None:
-        """Record activity, at most once a minute."""
+    def record_activity(self, now: datetime) -> None:
+        """Extend the session, at most once a minute."""
         last = self._last_seen_at
         if last is None or now - last < SEEN_EVERY or self.session_key is None:
             return
         self._last_seen_at = now
-        ends = Least(F("started_at") + _longest(), now + _idle())
+        ends = Least(F("started_at") + _get_max_age(), now + _get_max_idle())
         self._rows().filter(expire_date__gt=now).update(last_seen_at=now, expire_date=ends)
 
     def load(self) -> dict[str, Any]:
@@ -82,31 +81,31 @@ class SessionStore(SessionBase):
         self.modified = True
 
     def save(self, must_create: bool = False) -> None:
-        """Save; raise :class:`UpdateError` if the session has been ended."""
+        """Save the content. Raise :class:`UpdateError` if the session has ended."""
         if self.session_key is None:
             self.create()
             return
         data = self._get_session(no_load=must_create)  # type: ignore[attr-defined]
         written = {"session_data": self.encode(data), "user_id": data.get(SESSION_KEY)}
         if must_create:
-            known = {**_times(timezone.now()), **written, **self._begun}
-            BrowserSession.objects.create(session_key=session_digest(self.session_key), **known)
+            values = {**_build_times(timezone.now()), **written, **self._begun}
+            BrowserSession.objects.create(session_key=session_digest(self.session_key), **values)
         elif not self._rows().update(**written, **self._begun):
             raise UpdateError
         if data:
             self._begun = {}
 
     def cycle_key(self) -> None:
-        """Change the key; the browser's details and the expiry stay.
+        """Change the key, keeping the browser's details and expiry.
 
-        Raises :class:`SessionInterrupted` if the session has been ended: it must not be revived.
+        Raises :class:`SessionInterrupted` if the session has ended, so that it isn't revived.
         """
-        known = self._rows().filter(user__isnull=False).values(*KEPT_FIELDS).first()
-        if SESSION_KEY in self and known is None:
+        values = self._rows().filter(user__isnull=False).values(*KEPT_FIELDS).first()
+        if SESSION_KEY in self and values is None:
             raise SessionInterrupted("The session was ended meanwhile.")
         super().cycle_key()
-        if known and not self._begun:
-            self._rows().update(**known)
+        if values and not self._begun:
+            self._rows().update(**values)
 
     def delete(self, session_key: str | None = None) -> None:
         key = session_key or self.session_key
@@ -121,19 +120,19 @@ class SessionStore(SessionBase):
         return BrowserSession.objects.filter(session_key=session_digest(self.session_key or ""))
 
 
-def ends_anyway(session: BrowserSession) -> bool:
-    """Return True if the session has reached its absolute limit, so activity doesn't extend it."""
-    return session.expire_date >= session.started_at + _longest()
+def is_at_max_age(session: BrowserSession) -> bool:
+    """Return True if activity can't extend the session, because it reaches its maximum age."""
+    return session.expire_date >= session.started_at + _get_max_age()
 
 
-def _times(now: datetime) -> dict[str, datetime]:
-    ends = now + min(_longest(), _idle())
+def _build_times(now: datetime) -> dict[str, datetime]:
+    ends = now + min(_get_max_age(), _get_max_idle())
     return {"started_at": now, "last_seen_at": now, "expire_date": ends}
 
 
-def _longest() -> timedelta:
+def _get_max_age() -> timedelta:
     return timedelta(minutes=settings.ENTRY.session_minutes)
 
 
-def _idle() -> timedelta:
+def _get_max_idle() -> timedelta:
     return timedelta(minutes=settings.ENTRY.idle_minutes)

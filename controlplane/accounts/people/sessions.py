@@ -1,4 +1,4 @@
-"""Browser sessions: start, end and failed sign-ins, with their audit rows."""
+"""Services of browser sessions: record sign-ins, end sessions, write their audit entries."""
 
 from datetime import datetime
 
@@ -18,14 +18,10 @@ log = structlog.get_logger(__name__)
 
 
 @transaction.atomic
-def started(
+def record_sign_in(
     *, actor: Actor, now: datetime, request: HttpRequest | None = None, method: str = ""
 ) -> None:
-    """Record a completed sign-in.
-
-    `request` is the one that completed it: its session's lifetime starts, and its browser is
-    recorded. `method` is `password`, `passkey`, `sso` or the like.
-    """
+    """Record a completed sign-in, and start the lifetime of the session of `request`."""
     if request is not None and isinstance(request.session, SessionStore):
         agent = request.headers.get("User-Agent", "")
         request.session.begin(ip=actor.ip, user_agent=agent, method=method, now=now)
@@ -33,25 +29,25 @@ def started(
 
 
 @transaction.atomic
-def ended(*, actor: Actor, now: datetime) -> None:
+def record_sign_out(*, actor: Actor, now: datetime) -> None:
     audit.record(actor=actor, action="session.ended", target=f"user:{actor.name}", now=now)
 
 
-def lock(user: User) -> None:
-    """Lock this person's sessions until the transaction ends.
+def lock_sessions(user: User) -> None:
+    """Lock a person's sessions until the transaction ends.
 
-    Lock order: sessions before the audit trail. Call this first if audit rows precede ending them.
+    The lock order is sessions before the audit trail, so call this before writing audit entries.
     """
     list(BrowserSession.objects.select_for_update().filter(user=user).order_by("pk"))
 
 
 @transaction.atomic
-def end(*, user: User, session_id: str, actor: Actor, now: datetime) -> None:
-    """End one session of this person; raises :class:`NotFound` if they have no such one."""
+def end_session(*, user: User, session_id: str, actor: Actor, now: datetime) -> None:
+    """End one session of a person. Raise :class:`NotFound` if they have no such session."""
     theirs = BrowserSession.objects.filter(user=user, pk=session_id)
     if not theirs.select_for_update().exists():
         raise NotFound("That session has ended already.")
-    _note_ended(user, 1, actor, now, "")
+    _record_end(user, 1, actor, now, "")
     theirs.delete()
 
 
@@ -59,28 +55,27 @@ def end(*, user: User, session_id: str, actor: Actor, now: datetime) -> None:
 def end_all(
     *, user: User, actor: Actor, now: datetime, but: str | None = None, reason: str = ""
 ) -> int:
-    """End all sessions of this person, except the one with the key `but`; returns how many.
+    """End all sessions of a person, except the one with the key `but`; return their number.
 
-    Their sockets close within seconds. Where none is open nothing is noted.
+    Sockets of the sessions close within seconds. Without open sessions no audit entry is written.
     """
     theirs = BrowserSession.objects.filter(user=user)
     if but:
         theirs = theirs.exclude(pk=session_digest(but))
-    lock(user)
+    lock_sessions(user)
     open_ = theirs.open(now).count()
     if open_:
-        _note_ended(user, open_, actor, now, reason)
-    theirs.delete()  # Last, because one may be the session of this request.
+        _record_end(user, open_, actor, now, reason)
+    theirs.delete()  # Last, as it may include this request's session.
     return open_
 
 
 @transaction.atomic
-def failed(*, username: str, request_id: str, ip: str, now: datetime) -> None:
+def record_failure(*, username: str, request_id: str, ip: str, now: datetime) -> None:
     """Record a failed sign-in as `username`.
 
-    Unknown names are not recorded: they may be passwords typed into the wrong field, which the
-    trail would keep forever, and a stranger could fill the trail with invented names. The log
-    counts those.
+    Unknown names are only counted in the log, because they may be passwords typed into the wrong
+    field, and strangers could fill the audit trail with invented names.
     """
     if not User.objects.filter(username=username).exists():
         log.warning("session.failed", username="?", ip=ip)
@@ -93,7 +88,7 @@ def failed(*, username: str, request_id: str, ip: str, now: datetime) -> None:
     )
 
 
-def _note_ended(user: User, count: int, actor: Actor, now: datetime, reason: str) -> None:
+def _record_end(user: User, count: int, actor: Actor, now: datetime, reason: str) -> None:
     audit.record(
         actor=actor,
         action="session.revoked",

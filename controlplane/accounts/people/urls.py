@@ -1,5 +1,3 @@
-"""API paths of people and of their sessions."""
-
 from django.urls import URLPattern
 
 from controlplane.core.http.routes import both_forms

@@ -89,7 +89,7 @@ def test_expired_token_is_401():
 
 def test_revoked_token_is_401():
     text = token_text(person("admin"), ["switches:read"])
-    tokens.revoke(token=Token.objects.get(), actor=system_actor("test"), now=timezone.now())
+    tokens.revoke_token(token=Token.objects.get(), actor=system_actor("test"), now=timezone.now())
 
     assert Api(x_api_key=text).get(LIST).status_code == 401
 

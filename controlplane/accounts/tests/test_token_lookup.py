@@ -40,7 +40,7 @@ def holder():
 
 @pytest.fixture
 def token():
-    return services.create(
+    return services.create_token(
         name="ci",
         owner=person("operator"),
         scopes=["switches:read", "switches:write"],
@@ -77,7 +77,7 @@ def test_unknown_token_is_checked_in_the_database(holder, token):
 def test_write_is_checked_in_the_database_whatever_memory_says(holder, token):
     row, text = token
     holder.tokens[text] = services.to_known_token(row)
-    services.revoke(token=row, actor=system_actor("test"), now=timezone.now())
+    services.revoke_token(token=row, actor=system_actor("test"), now=timezone.now())
 
     answer = Api(x_api_key=text).engage("feature:beta")
 

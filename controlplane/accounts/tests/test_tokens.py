@@ -24,7 +24,7 @@ def person(username="olga", role="operator"):
 
 
 def token_for(owner, scopes=("switches:read",), **more):
-    return services.create(
+    return services.create_token(
         name="poller", owner=owner, scopes=scopes, actor=ACTOR, now=db_now(), **more
     )
 
@@ -32,7 +32,7 @@ def token_for(owner, scopes=("switches:read",), **more):
 def test_the_text_authenticates_and_the_secret_is_stored_nowhere():
     token, text = token_for(person())
 
-    assert services.authenticate(text).pk == token.pk
+    assert services.authenticate_token(text).pk == token.pk
     secret = text.split("_", 2)[2]
     with connection.cursor() as cursor:
         for table in ("core_token", "core_auditentry"):
@@ -45,7 +45,7 @@ def test_a_changed_text_is_refused(spoil):
     _, text = token_for(person())
 
     with pytest.raises(Unauthenticated):
-        services.authenticate(spoil(text))
+        services.authenticate_token(spoil(text))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_changed_text_is_refused(spoil):
 )
 def test_texts_of_no_token_are_refused(text):
     with pytest.raises(Unauthenticated):
-        services.authenticate(text)
+        services.authenticate_token(text)
 
 
 def test_expired_revoked_and_orphaned_tokens_are_refused():
@@ -61,7 +61,7 @@ def test_expired_revoked_and_orphaned_tokens_are_refused():
     owner = person()
     _, expired = token_for(owner, lifetime=timedelta(seconds=-1))
     revoked_token, revoked = token_for(owner)
-    services.revoke(token=revoked_token, actor=ACTOR, now=now)
+    services.revoke_token(token=revoked_token, actor=ACTOR, now=now)
     person("root", "admin")
     _, orphaned = token_for(person("gone"))
     people.change_user(
@@ -70,7 +70,7 @@ def test_expired_revoked_and_orphaned_tokens_are_refused():
 
     for text in (expired, revoked, orphaned):
         with pytest.raises(Unauthenticated):
-            services.authenticate(text)
+            services.authenticate_token(text)
 
 
 def test_a_token_may_do_no_more_than_its_owner_now_may():
@@ -81,7 +81,7 @@ def test_a_token_may_do_no_more_than_its_owner_now_may():
     people.change_user(user=owner, role="viewer", actor=ACTOR, now=db_now())
 
     token.refresh_from_db()
-    assert services.allowed_scopes(token) == {"switches:read"}
+    assert services.find_allowed_scopes(token) == {"switches:read"}
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_wrong_requests_name_the_field(changes, field):
     arguments = {"name": "poller", "scopes": ["switches:read"], **changes}
 
     with pytest.raises(InvalidInput) as refused:
-        services.create(owner=person(), actor=ACTOR, now=db_now(), **arguments)
+        services.create_token(owner=person(), actor=ACTOR, now=db_now(), **arguments)
 
     assert field in refused.value.errors
     assert not Token.objects.exists()
@@ -119,7 +119,7 @@ def test_whatever_decides_a_sign_in_moves_the_revision_and_use_does_not():
     assert revision() > seen
 
     seen = revision()
-    services.authenticate(text)
+    services.authenticate_token(text)
     assert Token.objects.get().last_used_at is not None
     assert revision() == seen
 
@@ -127,7 +127,7 @@ def test_whatever_decides_a_sign_in_moves_the_revision_and_use_does_not():
     assert revision() > seen
 
     seen = revision()
-    services.revoke(token=token, actor=ACTOR, now=db_now())
+    services.revoke_token(token=token, actor=ACTOR, now=db_now())
     assert revision() > seen
 
 
@@ -150,7 +150,7 @@ def test_command_prints_the_token_alone_on_the_last_line(capsys):
     )
 
     text = capsys.readouterr().out.splitlines()[-1]
-    token = services.authenticate(text)
+    token = services.authenticate_token(text)
     assert token.owner.username == "root"
     assert token.scopes == ["audit:read", "switches:read"]
     assert token.expires_at - token.created_at == timedelta(days=90)
@@ -185,7 +185,7 @@ def test_command_limits_a_token_to_services(capsys):
     )
 
     text = capsys.readouterr().out.splitlines()[-1]
-    assert services.authenticate(text).services == ["core", "gateway"]
+    assert services.authenticate_token(text).services == ["core", "gateway"]
     assert '"services":["core","gateway"]' in AuditEntry.objects.get(action="token.created").after
     call_command("token", "list")
     assert "only as core,gateway" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Instances that two processes or two tokens report as."""
+"""Attention items for instances reported by several processes or tokens."""
 
 from collections import defaultdict
 from datetime import datetime, timedelta
@@ -13,23 +13,23 @@ SHOWN_FOR = timedelta(minutes=15)
 MAX_INSTANCES = 500
 
 
-def contested_rows(now: datetime) -> QuerySet[Instance]:
+def filter_contested(now: datetime) -> QuerySet[Instance]:
     return Instance.objects.filter(contested_at__gte=now - SHOWN_FOR)
 
 
-@attention_source(70, only_if=contested_rows)
-def contested(now: datetime) -> list[AttentionItem]:
-    """Return one line for each service with instances that were contested in the last 15 min."""
-    rows = contested_rows(now).order_by("contested_at", "id")[:MAX_INSTANCES]
+@attention_source(70, only_if=filter_contested)
+def list_contested_instances(now: datetime) -> list[AttentionItem]:
+    """Return one item per service with instances contested in the last 15 minutes."""
+    rows = filter_contested(now).order_by("contested_at", "id")[:MAX_INSTANCES]
     by_service: dict[str, list[Instance]] = defaultdict(list)
     for row in rows.only("id", "service", "contested_at", "reported"):
         by_service[row.service].append(row)
     ids = {int(one[0]) for row in rows for one in row.reported.get("tokens", ())}
     names = dict(Token.objects.filter(pk__in=ids).values_list("pk", "name")) if ids else {}
-    return [_waiting(service, found, names, now) for service, found in by_service.items()]
+    return [_build_item(service, found, names, now) for service, found in by_service.items()]
 
 
-def _waiting(
+def _build_item(
     service: str, found: list[Instance], names: dict[int, str], now: datetime
 ) -> AttentionItem:
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""

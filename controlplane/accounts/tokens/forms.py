@@ -31,7 +31,6 @@ class NewTokenForm(ServiceForm):
     days = forms.ChoiceField(choices=LIFETIMES, required=False)
 
     def limit_to(self) -> list[str]:
-        """Return the services in the input, split at commas and spaces."""
         named: str = self.cleaned_data["services"]
         return named.replace(",", " ").split()
 

@@ -1,7 +1,6 @@
-"""Check tokens without a query, by a token table in the memory of this process.
+"""Token lookup in memory, without a database query.
 
-A process without such a table (a worker, the shell, most tests) queries the database, and so does
-every request that changes something.
+Web processes set a lookup function. Other processes, and all writes, query the database.
 """
 
 from collections.abc import Callable
@@ -12,9 +11,9 @@ from controlplane.core.roles import Role
 
 @dataclass(frozen=True, slots=True)
 class KnownToken:
-    """A usable token; `scopes` are those of its own that its owner's role allows.
+    """A usable token; `scopes` are limited to those of its owner's role.
 
-    `services` are the services it may report as; empty means any.
+    `services` are the services that it may report as; empty means any.
     """
 
     token_id: int
@@ -26,17 +25,17 @@ class KnownToken:
 
 
 Lookup = Callable[[str], KnownToken | None]
-"""Return the usable token of a credential; None if it must be checked in the database."""
+"""Function that returns the usable token of a credential; None if only the database can tell."""
 
 _lookup: Lookup | None = None
 
 
 def set_lookup(lookup: Lookup | None) -> None:
-    """Set the function that looks up tokens in memory; it also records their use."""
+    """Set the function that looks up tokens in memory and records their use."""
     global _lookup
     _lookup = lookup
 
 
-def find(text: str) -> KnownToken | None:
-    """Return the token if it is known in memory; None means that the database must be queried."""
+def find_token(text: str) -> KnownToken | None:
+    """Return the token from memory; None if the database must be queried."""
     return _lookup(text) if _lookup is not None else None

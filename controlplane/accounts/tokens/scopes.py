@@ -1,4 +1,4 @@
-"""Descriptions of the scopes, grouped by area, for the form that creates tokens."""
+"""Descriptions of the scopes by area, for the form that creates tokens."""
 
 AREAS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     (
@@ -23,10 +23,7 @@ AREAS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         "Dead letters",
         (("dlq:read", "read letters"), ("dlq:write", "add, retry and discard letters")),
     ),
-    (
-        "SLOs",
-        (("slo:read", "read SLOs and budgets"), ("slo:write", "send points, change SLOs")),
-    ),
+    ("SLOs", (("slo:read", "read SLOs and budgets"), ("slo:write", "send points, change SLOs"))),
     (
         "Looking on",
         (("audit:read", "read the audit trail"), ("metrics:read", "scrape the metrics")),

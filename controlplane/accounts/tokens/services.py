@@ -1,4 +1,4 @@
-"""Making, checking and revoking API tokens."""
+"""Services of API tokens: create, authenticate, revoke, hand over."""
 
 import hashlib
 import hmac
@@ -7,6 +7,7 @@ import secrets
 import string
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models.functions import Now
@@ -26,7 +27,7 @@ PREFIX_ALPHABET = string.ascii_lowercase + string.digits
 PREFIX_LENGTH = 10
 FORM = re.compile(r"sg_(?P<prefix>[a-z0-9]{1,16})_(?P<secret>[A-Za-z0-9_-]{1,128})")
 MAX_SERVICES = 100
-# The rule for service names in reports.
+# Same rule as for service names in reports.
 SERVICE = re.compile(r"(?!token:)[^\s/]{1,120}")
 USE_NOTED_EVERY = timedelta(minutes=1)
 ADMIN_POWERS = {
@@ -37,28 +38,31 @@ ADMIN_POWERS = {
 }
 
 
-def digest(secret: str) -> str:
-    """SHA-256, in hex, of a token's secret part: all that is ever stored of it."""
+def hash_secret(secret: str) -> str:
+    """Return the SHA-256, in hex, of a token's secret part."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def split(text: str) -> tuple[str, str]:
-    """`sg_<prefix>_<secret>` → (prefix, secret); raises :class:`Unauthenticated`."""
+def split_token(text: str) -> tuple[str, str]:
+    """Split `sg_<prefix>_<secret>` into prefix and secret.
+
+    Raises :class:`Unauthenticated` for any other format.
+    """
     parts = FORM.fullmatch(text)
     if parts is None:
         raise Unauthenticated("The token does not look like sg_<prefix>_<secret>.")
     return parts["prefix"], parts["secret"]
 
 
-def admin_powers(token: Token) -> list[str]:
-    """Return one sentence for each power that a token has only because its owner is an admin."""
+def describe_admin_powers(token: Token) -> list[str]:
+    """Return a sentence for each power that a token has only because its owner is an admin."""
     if token.owner.role != Role.ADMIN:
         return []
     return [text for scope, text in ADMIN_POWERS.items() if scope in token.scopes]
 
 
 @transaction.atomic
-def create(
+def create_token(
     *,
     name: str,
     owner: User,
@@ -68,115 +72,100 @@ def create(
     lifetime: timedelta | None = None,
     limit_to: Iterable[str] = (),
 ) -> tuple[Token, str]:
-    """Create a token and return it with its text, which is not stored.
+    """Create a token; return it with its text, which is not stored.
 
-    With `limit_to` it may report and poll only as one of these services.
-
-    Raises :class:`InvalidInput` for an empty name, no scope, an unknown scope or one that the
-    owner's role does not allow, and an invalid service name.
+    With `limit_to` it may report and poll only as one of these services. Raises
+    :class:`InvalidInput` for an empty name, no scope, an unknown scope, a scope beyond the owner's
+    role, and an invalid service name.
     """
     require_readable(name=name)
-    wanted, owner = sorted(set(scopes)), _present(owner)
+    wanted, owner = sorted(set(scopes)), _lock_owner(owner)
     allowed_services = sorted(set(limit_to))
-    _check(name, owner, wanted, allowed_services)
+    _validate(name, owner, wanted, allowed_services)
     prefix = "".join(secrets.choice(PREFIX_ALPHABET) for _ in range(PREFIX_LENGTH))
     secret = secrets.token_urlsafe(32)
     token = Token.objects.create(
         name=name.strip(),
         owner=owner,
         prefix=prefix,
-        digest=digest(secret),
+        digest=hash_secret(secret),
         scopes=wanted,
         services=allowed_services,
         created_at=now,
         expires_at=now + lifetime if lifetime else None,
     )
-    audit.record(
-        actor=actor,
-        action="token.created",
-        target=f"token:{prefix}",
-        after={
-            "name": token.name,
-            "owner": owner.username,
-            "scopes": wanted,
-            "services": allowed_services,
-            "expires_at": token.expires_at,
-        },
-        now=now,
-    )
-    wakeups.wake("credentials")
+    after = {
+        "name": token.name,
+        "owner": owner.username,
+        "scopes": wanted,
+        "services": allowed_services,
+        "expires_at": token.expires_at,
+    }
+    _record_change("token.created", token, actor, now, after=after)
     return token, f"sg_{prefix}_{secret}"
 
 
 @transaction.atomic
-def revoke(*, token: Token, actor: Actor, now: datetime, reason: str = "") -> Token:
-    """End a token now; revoking it again changes nothing."""
+def revoke_token(*, token: Token, actor: Actor, now: datetime, reason: str = "") -> Token:
+    """Revoke a token immediately; repeating it changes nothing."""
     require_readable(reason=reason)
     token = Token.objects.select_for_update().get(pk=token.pk)
     if token.revoked_at is not None:
         return token
     token.revoked_at = now
     token.save(update_fields=["revoked_at"])
-    audit.record(
-        actor=actor,
-        action="token.revoked",
-        target=f"token:{token.prefix}",
-        reason=reason,
-        before={"name": token.name},
-        now=now,
-    )
-    wakeups.wake("credentials")
+    before = {"name": token.name}
+    _record_change("token.revoked", token, actor, now, reason=reason, before=before)
     return token
 
 
 @transaction.atomic
-def hand_over(*, token: Token, owner: User, actor: Actor, now: datetime) -> Token:
-    """Give a token to another owner, whose role it then follows; its text stays valid.
+def hand_over_token(*, token: Token, owner: User, actor: Actor, now: datetime) -> Token:
+    """Transfer a token to another owner, whose role then limits it; its text stays valid.
 
-    Raises :class:`Conflict` if it has ended, :class:`InvalidInput` if the owner is deactivated or
-    lacks one of its scopes.
+    Raises :class:`Conflict` if the token has ended, and :class:`InvalidInput` if the owner is
+    deactivated or lacks one of its scopes.
     """
-    owner = _present(owner)
+    owner = _lock_owner(owner)
     token = Token.objects.select_for_update(of=("self",)).select_related("owner").get(pk=token.pk)
     if token.owner_id == owner.pk:
         return token
     if token.revoked_at is not None or (token.expires_at and token.expires_at <= now):
         raise Conflict(f"{token.name} has ended; nobody needs to own it.")
-    _check(token.name, owner, token.scopes)
-    before = token.owner.username
+    _validate(token.name, owner, token.scopes)
+    before = {"name": token.name, "owner": token.owner.username}
     token.owner = owner
     token.save(update_fields=["owner"])
-    audit.record(
-        actor=actor,
-        action="token.handed_over",
-        target=f"token:{token.prefix}",
-        before={"name": token.name, "owner": before},
-        after={"name": token.name, "owner": owner.username},
-        now=now,
-    )
-    wakeups.wake("credentials")
+    after = {"name": token.name, "owner": owner.username}
+    _record_change("token.handed_over", token, actor, now, before=before, after=after)
     return token
 
 
-def _present(owner: User) -> User:
-    """Lock and return the owner as they are now: they may be being deactivated.
+def _record_change(action: str, token: Token, actor: Actor, now: datetime, **more: Any) -> None:
+    target = f"token:{token.prefix}"
+    audit.record(actor=actor, action=action, target=target, now=now, **more)
+    wakeups.wake("credentials")
 
-    Lock order: people before tokens, as when somebody leaves.
+
+def _lock_owner(owner: User) -> User:
+    """Lock and return the owner's current row, because a concurrent deactivation is possible.
+
+    The lock order is people before tokens.
     """
     return User.objects.select_for_update(no_key=True).get(pk=owner.pk)
 
 
-def authenticate(text: str) -> Token:
-    """Return the usable token of a credential; raise :class:`Unauthenticated` otherwise.
+def authenticate_token(text: str) -> Token:
+    """Return the usable token of a credential.
 
-    It expires by the database's clock. The comparison takes the same time wherever the digests
-    differ.
+    Raises :class:`Unauthenticated` if it is unknown, expired by the database's clock, or revoked.
+    The comparison takes constant time.
     """
-    prefix, secret = split(text)
+    prefix, secret = split_token(text)
     rows = Token.objects.select_related("owner").usable(Now()).annotate(checked_at=Now())
     token = rows.filter(prefix=prefix).first()
     expected = token.digest if token else "0" * 64
-    if not hmac.compare_digest(digest(secret), expected) or token is None:
+    if not hmac.compare_digest(hash_secret(secret), expected) or token is None:
         raise Unauthenticated("The token is unknown, expired or revoked.")
     now: datetime = token.checked_at  # type: ignore[attr-defined]  # annotated above
     if token.last_used_at is None or now - token.last_used_at > USE_NOTED_EVERY:
@@ -184,24 +173,23 @@ def authenticate(text: str) -> Token:
     return token
 
 
-def allowed_scopes(token: Token) -> frozenset[str]:
+def find_allowed_scopes(token: Token) -> frozenset[str]:
     """Return the token's scopes, limited to those of its owner's role."""
     return frozenset(token.scopes) & SCOPES_OF[Role(token.owner.role)]
 
 
 def to_known_token(token: Token) -> KnownToken:
-    """Return the data of a token that requests need."""
     return KnownToken(
         token_id=token.pk,
         name=token.name,
         owner_id=token.owner_id,
         role=Role(token.owner.role),
-        scopes=allowed_scopes(token),
+        scopes=find_allowed_scopes(token),
         services=frozenset(token.services),
     )
 
 
-def _check(name: str, owner: User, scopes: list[str], limit_to: Sequence[str] = ()) -> None:
+def _validate(name: str, owner: User, scopes: list[str], limit_to: Sequence[str] = ()) -> None:
     errors: dict[str, list[str]] = {}
     if not name.strip() or len(name) > 120:
         errors["name"] = ["Give the token a name of 1 to 120 characters."]

@@ -1,5 +1,3 @@
-"""Paths of tokens."""
-
 from django.urls import URLPattern, path
 
 from controlplane.core.http.routes import both_forms
@@ -15,7 +13,7 @@ api_urlpatterns: list[URLPattern] = [
 ]
 urlpatterns: list[URLPattern] = [
     path("tokens/", views.tokens_page, name="tokens_page"),
-    path("tokens/new/", views.new, name="token_new"),
-    path("tokens/<int:token_id>/revoke/", views.revoke, name="token_revoke"),
-    path("tokens/<int:token_id>/hand-over/", views.hand_over, name="token_hand_over"),
+    path("tokens/new/", views.create_token, name="token_new"),
+    path("tokens/<int:token_id>/revoke/", views.revoke_token, name="token_revoke"),
+    path("tokens/<int:token_id>/hand-over/", views.hand_over_token, name="token_hand_over"),
 ]

@@ -1,4 +1,4 @@
-"""The Tokens page: programs' credentials, their lifetimes and owners."""
+"""Tokens page, and its forms to create, revoke and hand over tokens."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ ON_A_PAGE = 50
 MAX_OWNERS = 500
 SOON = timedelta(days=14)
 USUAL_DAYS = "90"
-# How a state looks: tone, icon, word.
+# Tone, icon and word of each state.
 LOOKS = {
     "active": ("released", "check", "In use"),
     "soon": ("pending", "clock", "Ends soon"),
@@ -43,7 +43,7 @@ LOOKS = {
 
 
 @dataclass(frozen=True)
-class Row:
+class TokenRow:
     token: Token
     state: str
     may_revoke: bool
@@ -57,18 +57,18 @@ class Row:
 @signed_in
 @require_GET
 def tokens_page(request: UserRequest) -> HttpResponse:
-    """List tokens, newest first: all of them for an admin, else one's own."""
+    """List tokens, newest first: all tokens for an admin, else one's own."""
     actor, now = actor_of(request), db_now()
-    q, owner = _text(request.GET, "q"), _text(request.GET, "owner")
+    q, owner = _read_text(request.GET, "q"), _read_text(request.GET, "owner")
     ended = request.GET.get("state") == "ended"
-    found = _narrowed(_seen_by(request.user), q, owner)
+    found = _filter_tokens(_filter_visible(request.user), q, owner)
     usable = Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=now))
     shown = found.exclude(usable) if ended else found.filter(usable)
     page = Paginator(shown.order_by("-id"), ON_A_PAGE).get_page(request.GET.get("page"))
     context = {
         "now": now,
         "page": page,
-        "rows": [_row(token, actor, now) for token in page],
+        "rows": [_build_row(token, actor, now) for token in page],
         "q": q,
         "owner": owner,
         "ended": ended,
@@ -79,18 +79,18 @@ def tokens_page(request: UserRequest) -> HttpResponse:
 @signed_in
 @sensitive_variables("text")
 @require_http_methods(["GET", "POST"])
-def new(request: UserRequest) -> HttpResponse:
-    """Make a token. Its text is in this answer and nowhere else."""
-    actor, now = _admin(request)
+def create_token(request: UserRequest) -> HttpResponse:
+    """Create a token; the response shows its text once."""
+    actor, now = _require_admin(request)
     start = {"owner": request.user.pk, "days": USUAL_DAYS}
     form = NewTokenForm(request.POST if request.method == "POST" else None, initial=start)
     if form.is_valid():
-        given = form.cleaned_data
+        values = form.cleaned_data
         try:
-            token, text = services.create(
-                name=given["name"],
-                owner=given["owner"],
-                scopes=given["scopes"],
+            token, text = services.create_token(
+                name=values["name"],
+                owner=values["owner"],
+                scopes=values["scopes"],
                 actor=actor,
                 now=now,
                 lifetime=form.lifetime(),
@@ -104,7 +104,7 @@ def new(request: UserRequest) -> HttpResponse:
                 "token": token,
                 "text": text,
                 "origin": origin,
-                "admin_powers": services.admin_powers(token),
+                "admin_powers": services.describe_admin_powers(token),
             }
             return show(request, "core/token_once.html", context)
     people = User.objects.filter(is_active=True).order_by("username")[:MAX_OWNERS]
@@ -114,15 +114,15 @@ def new(request: UserRequest) -> HttpResponse:
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def revoke(request: UserRequest, token_id: int) -> HttpResponse:
-    """End a token, for a reason: an admin any, everybody else their own."""
+def revoke_token(request: UserRequest, token_id: int) -> HttpResponse:
+    """Revoke a token for a reason: admins any token, other people their own."""
     actor, now = actor_of(request), db_now()
-    token = _token(_seen_by(request.user), token_id)
+    token = _get_token(_filter_visible(request.user), token_id)
     require_fresh(request, now)
     form = RevokeForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         reason = form.cleaned_data["reason"]
-        services.revoke(token=token, actor=actor, now=now, reason=reason)
+        services.revoke_token(token=token, actor=actor, now=now, reason=reason)
         said = f"{token.name} is revoked; programs that use it are refused within a second."
         return redirect_done(request, said, PAGE)
     context = {"token": token, "form": form, "now": now}
@@ -131,16 +131,16 @@ def revoke(request: UserRequest, token_id: int) -> HttpResponse:
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def hand_over(request: UserRequest, token_id: int) -> HttpResponse:
-    actor, now = _admin(request)
-    token = _token(Token.objects.select_related("owner"), token_id)
+def hand_over_token(request: UserRequest, token_id: int) -> HttpResponse:
+    actor, now = _require_admin(request)
+    token = _get_token(Token.objects.select_related("owner"), token_id)
     roles = [role for role in Role if set(token.scopes) <= SCOPES_OF[role]]
     people = User.objects.filter(is_active=True, role__in=roles).exclude(pk=token.owner_id)
     owners = list(people.order_by("username")[:MAX_OWNERS])
     form = HandOverForm(owners, request.POST if request.method == "POST" else None)
     if form.is_valid():
         try:
-            handed = services.hand_over(
+            handed = services.hand_over_token(
                 token=token, owner=form.cleaned_data["owner"], actor=actor, now=now
             )
         except InvalidInput as error:
@@ -153,26 +153,26 @@ def hand_over(request: UserRequest, token_id: int) -> HttpResponse:
     return show(request, "core/token_hand_over.html", context, status=422 if form.is_bound else 200)
 
 
-def _admin(request: UserRequest) -> tuple[Actor, datetime]:
+def _require_admin(request: UserRequest) -> tuple[Actor, datetime]:
     actor, now = actor_of(request), db_now()
     actor.require_power(Power.ADMINISTER)
     require_fresh(request, now)
     return actor, now
 
 
-def _seen_by(user: User) -> QuerySet[Token]:
+def _filter_visible(user: User) -> QuerySet[Token]:
     tokens = Token.objects.select_related("owner")
     return tokens if user.is_admin else tokens.filter(owner=user)
 
 
-def _token(tokens: QuerySet[Token], token_id: int) -> Token:
+def _get_token(tokens: QuerySet[Token], token_id: int) -> Token:
     token = tokens.filter(pk=token_id).first()
     if token is None:
         raise NotFound(f"There is no token {token_id}.")
     return token
 
 
-def _narrowed(tokens: QuerySet[Token], q: str, owner: str) -> QuerySet[Token]:
+def _filter_tokens(tokens: QuerySet[Token], q: str, owner: str) -> QuerySet[Token]:
     if owner:
         tokens = tokens.filter(owner__username=owner)
     if q:
@@ -183,13 +183,13 @@ def _narrowed(tokens: QuerySet[Token], q: str, owner: str) -> QuerySet[Token]:
     return tokens
 
 
-def _row(token: Token, actor: Actor, now: datetime) -> Row:
-    state = _state(token, now)
+def _build_row(token: Token, actor: Actor, now: datetime) -> TokenRow:
+    state = _find_state(token, now)
     ended = state in {"revoked", "expired"}
-    return Row(token, state, not ended, not ended and actor.has(Power.ADMINISTER))
+    return TokenRow(token, state, not ended, not ended and actor.has(Power.ADMINISTER))
 
 
-def _state(token: Token, now: datetime) -> str:
+def _find_state(token: Token, now: datetime) -> str:
     if token.revoked_at is not None:
         return "revoked"
     if token.expires_at is not None and token.expires_at <= now:
@@ -201,5 +201,5 @@ def _state(token: Token, now: datetime) -> str:
     return "active"
 
 
-def _text(asked: Mapping[str, Any], name: str) -> str:
+def _read_text(asked: Mapping[str, Any], name: str) -> str:
     return str(asked.get(name, "")).replace("\x00", "").strip()[:200]

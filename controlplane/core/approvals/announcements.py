@@ -13,12 +13,7 @@ from controlplane.core.outbox import services as outbox
 from controlplane.core.scopes import SCOPES
 
 PAGE = "/approvals/"
-SEVERITY = {
-    Risk.LOW: "info",
-    Risk.MEDIUM: "info",
-    Risk.HIGH: "warning",
-    Risk.CRITICAL: "critical",
-}
+SEVERITY = {Risk.LOW: "info", Risk.MEDIUM: "info", Risk.HIGH: "warning", Risk.CRITICAL: "critical"}
 """Severity of the messages about a request, by its risk."""
 
 
@@ -49,7 +44,6 @@ def message_fields(approval: Approval) -> dict[str, Any]:
 def record_decision(
     approval: Approval, state: str, comment: str, actor: Actor, now: datetime
 ) -> None:
-    """Store a decision in the locked row."""
     approval.state = state
     approval.comment = comment
     approval.decided_by = actor.label

@@ -11,12 +11,7 @@ from controlplane.core.approvals.risk import Risk
 from controlplane.core.page_registry import AttentionItem, attention_source
 
 MAX_ITEMS = 300
-SEVERITY = {
-    Risk.LOW: "info",
-    Risk.MEDIUM: "info",
-    Risk.HIGH: "warning",
-    Risk.CRITICAL: "warning",
-}
+SEVERITY = {Risk.LOW: "info", Risk.MEDIUM: "info", Risk.HIGH: "warning", Risk.CRITICAL: "warning"}
 
 
 def _filter_open_reviews(_now: datetime) -> QuerySet[Approval]:

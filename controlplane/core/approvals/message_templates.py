@@ -1,5 +1,3 @@
-"""Message templates of approvals and reviews."""
-
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
 
 MESSAGE_TEMPLATES.register(

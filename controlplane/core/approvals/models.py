@@ -49,9 +49,7 @@ class Approval(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["kind", "target"],
-                condition=Q(state="pending"),
-                name="approval_one_pending",
+                fields=["kind", "target"], condition=Q(state="pending"), name="approval_one_pending"
             ),
             models.CheckConstraint(
                 condition=Q(state__in=["pending", "approved", "denied", "expired", "void"]),

@@ -28,13 +28,7 @@ SUMMARY_LENGTH = 300
 
 
 def open_review(
-    *,
-    rule: str,
-    reason: str,
-    target: str,
-    diff: Mapping[str, Any],
-    actor: Actor,
-    now: datetime,
+    *, rule: str, reason: str, target: str, diff: Mapping[str, Any], actor: Actor, now: datetime
 ) -> Approval:
     """Create the review of a broken glass, last in the transaction.
 
@@ -56,21 +50,8 @@ def open_review(
     )
     facts = {**announcements.message_facts(review), "rule": rule}
     _open_escalation(review, facts, now)
-    entry = audit.record(
-        actor=actor,
-        action="review.opened",
-        target=target,
-        reason=reason,
-        after={"approval": review.pk, "kind": review.kind, **review.diff},
-        now=now,
-    )
-    outbox.announce(
-        event="review.opened",
-        event_key=f"audit:{entry.pk}",
-        facts=facts,
-        now=now,
-        **announcements.message_fields(review),
-    )
+    after = {"approval": review.pk, "kind": review.kind, **review.diff}
+    _announce("review.opened", target, review, facts, actor, now, reason, after)
     return review
 
 
@@ -117,21 +98,9 @@ def _reopen_review(review_id: int, now: datetime) -> bool:
         return False
     escalations.close(subject=subject, now=now)
     _open_escalation(review, facts, now)
-    entry = audit.record(
-        actor=system_actor("reviews"),
-        action="review.reopened",
-        target=announcements.get_target(review),
-        reason=facts["said"],
-        after={"approval": review.pk, "weeks": weeks},
-        now=now,
-    )
-    outbox.announce(
-        event="review.reopened",
-        event_key=f"audit:{entry.pk}",
-        facts=facts,
-        now=now,
-        **announcements.message_fields(review),
-    )
+    after = {"approval": review.pk, "weeks": weeks}
+    target, actor = announcements.get_target(review), system_actor("reviews")
+    _announce("review.reopened", target, review, facts, actor, now, facts["said"], after)
     return True
 
 
@@ -146,6 +115,24 @@ def _open_escalation(review: Approval, facts: Mapping[str, Any], now: datetime) 
         now=now,
         announced=True,
     )
+
+
+def _announce(
+    event: str,
+    target: str,
+    review: Approval,
+    facts: Mapping[str, Any],
+    actor: Actor,
+    now: datetime,
+    reason: str,
+    after: Mapping[str, Any],
+) -> None:
+    """Write the audit row and the messages of an event of the review."""
+    entry = audit.record(
+        actor=actor, action=event, target=target, reason=reason, after=after, now=now
+    )
+    fields = announcements.message_fields(review)
+    outbox.announce(event=event, event_key=f"audit:{entry.pk}", facts=facts, now=now, **fields)
 
 
 def _get_escalation_week(subject: str) -> int:

@@ -66,24 +66,24 @@ def classify_facts(facts: RiskFacts) -> Risk:
     Source: the risk classifier of "long-running autonomous agents", section 9. That classifier
     returns the first match, which would rate a financial and destructive step as only high.
     """
-    found = [RISK_OF_TAG.get(tag, Risk.LOW) for tag in facts.tags]
+    risks = [RISK_OF_TAG.get(tag, Risk.LOW) for tag in facts.tags]
     if not facts.recipients <= MAX_RECIPIENTS:
-        found.append(Risk.HIGH)
+        risks.append(Risk.HIGH)
     if not facts.cost_usd <= MAX_COST_USD:
-        found.append(Risk.HIGH)
+        risks.append(Risk.HIGH)
     if not facts.duration_minutes <= MAX_MINUTES:
-        found.append(Risk.MEDIUM)
-    return find_worst_risk(*found)
+        risks.append(Risk.MEDIUM)
+    return find_worst_risk(*risks)
 
 
 def classify_request(kind: str, facts: RiskFacts | None = None, at_least: str = "") -> Risk:
     """Return the risk of a request: the worst of its kind, its facts and `at_least`."""
-    found = [RISK_OF_KIND.get(kind, Risk.HIGH)]
+    risks = [RISK_OF_KIND.get(kind, Risk.HIGH)]
     if facts is not None:
-        found.append(classify_facts(facts))
+        risks.append(classify_facts(facts))
     if at_least:
-        found.append(Risk(at_least))
-    return find_worst_risk(*found)
+        risks.append(Risk(at_least))
+    return find_worst_risk(*risks)
 
 
 def find_worst_risk(*risks: Risk) -> Risk:

@@ -1,5 +1,3 @@
-"""URLs of approvals and reviews."""
-
 from django.urls import URLPattern, path
 
 from controlplane.core.approvals import api, views

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from controlplane.core.approvals import announcements, kinds, reviews, services
 from controlplane.core.approvals.models import Approval
-from controlplane.core.audit.differences import FieldChange, compare_texts
+from controlplane.core.audit.differences import AuditChange, compare_texts
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.confirmation import require_fresh
@@ -40,7 +40,7 @@ def approvals_page(request: PersonRequest) -> HttpResponse:
     decided = Approval.objects.exclude(state="pending").order_by("-id")
     if before.isascii() and before.isdigit() and len(before) < 19:
         decided = decided.filter(pk__lt=int(before))
-    found = list(decided.select_related("requester")[: DECIDED_SHOWN + 1])
+    decisions = list(decided.select_related("requester")[: DECIDED_SHOWN + 1])
     live = Q(expires_at__gt=now) | Q(expires_at__isnull=True)
     of_reviews = Q(kind=Approval.Kind.BREAK_GLASS_REVIEW)
     pending = Approval.objects.select_related("requester").filter(live, state="pending")
@@ -55,8 +55,8 @@ def approvals_page(request: PersonRequest) -> HttpResponse:
         "page": page,
         "reviews": [card for card in cards if card["approval"].is_review],
         "pending": [card for card in cards if not card["approval"].is_review],
-        "decided": [_describe_decision(approval) for approval in found[:DECIDED_SHOWN]],
-        "older": found[DECIDED_SHOWN - 1].pk if len(found) > DECIDED_SHOWN else None,
+        "decided": [_describe_decision(approval) for approval in decisions[:DECIDED_SHOWN]],
+        "older": decisions[DECIDED_SHOWN - 1].pk if len(decisions) > DECIDED_SHOWN else None,
         "newest": not before,
     }
     return render(request, "core/approvals.html", context)
@@ -163,7 +163,7 @@ def _describe_decision(approval: Approval) -> dict[str, Any]:
     return {"approval": approval, "tone": tone, "icon": icon, "word": word}
 
 
-def list_changes(kind: str, diff: Mapping[str, Any]) -> list[FieldChange]:
+def list_changes(kind: str, diff: Mapping[str, Any]) -> list[AuditChange]:
     """Return the fields of a request's `diff` as changes.
 
     A list of two values means before and after. Other values are unchanged, as are all fields of a

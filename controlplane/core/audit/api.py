@@ -154,7 +154,7 @@ class AuditExport(ApiView):
             (200, "text/csv"): OpenApiResponse(
                 OpenApiTypes.STR, "A header, then one entry per line."
             ),
-        },
+        }
     )
     def get(self, request: Request) -> StreamingHttpResponse:
         """Export the trail as JSON lines or CSV, oldest first.
@@ -205,8 +205,6 @@ def _format_csv(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 class _Echo:
-    """A file whose `write` returns the text."""
-
     def write(self, text: str) -> str:
         return text
 

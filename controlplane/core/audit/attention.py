@@ -1,18 +1,10 @@
-"""Attention item for an audit trail that failed its verification."""
-
 from datetime import datetime
-
-from django.db.models import QuerySet
 
 from controlplane.core.audit.models import AuditRound
 from controlplane.core.page_registry import AttentionItem, attention_source
 
 
-def _filter_broken(_now: datetime) -> QuerySet[AuditRound]:
-    return AuditRound.objects.exclude(problem="")
-
-
-@attention_source(4, only_if=_filter_broken)
+@attention_source(4, only_if=lambda _now: AuditRound.objects.exclude(problem=""))
 def list_broken_trail(_now: datetime) -> list[AttentionItem]:
     state = AuditRound.objects.exclude(problem="").first()
     if state is None or state.broken_at is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class FieldChange:
+class AuditChange:
     """A field of an audit entry, with `before` and `after` as text."""
 
     field: str
@@ -15,11 +15,11 @@ class FieldChange:
     changed: bool
 
 
-def compare_texts(before: str, after: str) -> list[FieldChange]:
+def compare_texts(before: str, after: str) -> list[AuditChange]:
     """Compare two canonical JSON texts; return the changed fields, then the equal ones."""
     old, new = _load_fields(before), _load_fields(after)
-    found = [
-        FieldChange(
+    changes = [
+        AuditChange(
             field=name.replace("_", " "),
             before=_format_value(old.get(name)),
             after=_format_value(new.get(name)),
@@ -27,7 +27,7 @@ def compare_texts(before: str, after: str) -> list[FieldChange]:
         )
         for name in dict.fromkeys([*new, *old])
     ]
-    return sorted(found, key=lambda change: not change.changed)
+    return sorted(changes, key=lambda change: not change.changed)
 
 
 def _load_fields(text: str) -> dict[str, Any]:

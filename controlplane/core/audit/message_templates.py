@@ -1,12 +1,7 @@
-"""Message template of published audit anchors."""
-
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
 
 MESSAGE_TEMPLATES.register(
     MessageTemplate(
-        "audit.anchored",
-        "⚓",
-        "Audit trail anchored at row {id}",
-        (("Hash", "hash"), ("At", "at")),
-    ),
+        "audit.anchored", "⚓", "Audit trail anchored at row {id}", (("Hash", "hash"), ("At", "at"))
+    )
 )

@@ -1,5 +1,3 @@
-"""Prometheus metrics of the audit trail's verification."""
-
 from collections.abc import Iterator
 from datetime import datetime
 

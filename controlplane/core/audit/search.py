@@ -65,12 +65,7 @@ def match_newest() -> Q:
 
 
 def build_segment_query(
-    rows: QuerySet[AuditEntry, Any],
-    text: str,
-    *,
-    ascending: bool,
-    position: int | None,
-    limit: int,
+    rows: QuerySet[AuditEntry, Any], text: str, *, ascending: bool, position: int | None, limit: int
 ) -> tuple[str, tuple[Any, ...]]:
     """Return SQL and parameters for the first `limit` of `rows` that contain `text`.
 

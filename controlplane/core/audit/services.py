@@ -139,7 +139,6 @@ def read_entries(entries: QuerySet[AuditEntry], text: str = "") -> Iterator[dict
 
 
 def list_actions() -> list[str]:
-    """Return the distinct actions in the trail."""
     with connection.cursor() as cursor:
         cursor.execute(_ACTIONS)
         return [action for (action,) in cursor.fetchall()]

@@ -27,7 +27,13 @@ def verify_next_rows(now: datetime, *, most: int = MAX_AT_ONCE) -> int:
         return 0  # Another process is verifying.
     verdict, at_end = _verify_rows(state, most)
     if verdict.intact:
-        _advance(state, verdict, at_end, now)
+        state.problem, state.broken_at = "", None
+        if at_end:
+            state.whole_id, state.whole_hash = verdict.head_id, verdict.head_hash
+            state.whole_at = now
+            state.reached_id, state.reached_hash = 0, chain.GENESIS
+        else:
+            state.reached_id, state.reached_hash = verdict.head_id, verdict.head_hash
     elif not state.problem:
         state.problem, state.broken_at = f"row {verdict.bad_id}: {verdict.problem}", now
         log.error("audit.broken", row=verdict.bad_id, problem=verdict.problem)
@@ -36,7 +42,6 @@ def verify_next_rows(now: datetime, *, most: int = MAX_AT_ONCE) -> int:
 
 
 def _verify_rows(state: AuditRound, most: int) -> tuple[chain.ChainVerdict, bool]:
-    """Return the verdict on the next rows, and True if the trail ends with them."""
     last = state.reached_id + most
     newest = AuditEntry.objects.order_by("-id").values_list("id", flat=True).first() or 0
     at_end = newest <= last
@@ -45,12 +50,3 @@ def _verify_rows(state: AuditRound, most: int) -> tuple[chain.ChainVerdict, bool
         anchors[state.whole_id] = state.whole_hash
     rows = services.read_entries(AuditEntry.objects.filter(id__gt=state.reached_id, id__lte=last))
     return chain.verify(rows, anchors, after=(state.reached_id, state.reached_hash)), at_end
-
-
-def _advance(state: AuditRound, verdict: chain.ChainVerdict, at_end: bool, now: datetime) -> None:
-    state.reached_id, state.reached_hash = verdict.head_id, verdict.head_hash
-    state.problem, state.broken_at = "", None
-    if at_end:
-        state.whole_id, state.whole_hash = verdict.head_id, verdict.head_hash
-        state.whole_at = now
-        state.reached_id, state.reached_hash = 0, chain.GENESIS

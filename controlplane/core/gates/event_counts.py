@@ -18,8 +18,8 @@ _INSERT_ROWS = f"""
     FROM json_to_recordset(%s::json)
          AS added (slo text, instance text, began bigint, ended bigint, good bigint, total bigint)
 """  # noqa: S608
-# Counts that began and ended before `first`, and those that ended after `last`. A count that began
-# before `start` and ended between the two is part of the caller's minutes: it is subtracted.
+# Sum counts that ended by `first` and counts that ended after `last`. Subtract counts from before
+# `start` that ended between `first` and `last`, because the caller's minutes include them.
 _EDGES = """
     SELECT coalesce(head.good, 0) + coalesce(tail.good, 0) - coalesce(across.good, 0),
            coalesce(head.total, 0) + coalesce(tail.total, 0) - coalesce(across.total, 0)

@@ -106,10 +106,10 @@ def record_verdict(
 
 def get_verdict(name: str) -> ExternalVerdict:
     """Return the latest verdict of a gate. Raise :class:`NotFound` if there is none."""
-    found = ExternalVerdict.objects.filter(pk=name).first() if NAME.fullmatch(name) else None
-    if found is None:
+    stored = ExternalVerdict.objects.filter(pk=name).first() if NAME.fullmatch(name) else None
+    if stored is None:
         raise NotFound(f"Nobody has reported a gate {name} yet.")
-    return found
+    return stored
 
 
 def check_name(value: Any) -> str:
@@ -208,11 +208,7 @@ def _record_audit(
         target=f"gate:{name}",
         now=now,
         before=None if before is None else {"verdict": before},
-        after={
-            "verdict": verdict,
-            "observed_at": seen_at,
-            "evidence": truncate_evidence(evidence),
-        },
+        after={"verdict": verdict, "observed_at": seen_at, "evidence": truncate_evidence(evidence)},
     )
 
 

@@ -56,19 +56,22 @@ class GateField:
 
 
 def check_fields(
-    fields: Iterable[GateField], given: Mapping[str, Any], path: str, errors: dict[str, list[str]]
+    fields: Iterable[GateField],
+    document: Mapping[str, Any],
+    path: str,
+    errors: dict[str, list[str]],
 ) -> dict[str, Any]:
     """Return the validated values of a JSON object, with defaults filled in.
 
     Errors are added to `errors` by path (`plan[1].gates[0].slo`); an invalid value becomes None.
     """
-    known = {field.name: field for field in fields}
-    for name in given:
-        if name not in known:
-            errors[f"{path}.{name}"[:200]] = [f"Unknown; the fields are {', '.join(known)}."]
+    by_name = {field.name: field for field in fields}
+    for name in document:
+        if name not in by_name:
+            errors[f"{path}.{name}"[:200]] = [f"Unknown; the fields are {', '.join(by_name)}."]
     values = {}
-    for name, field in known.items():
-        value = given.get(name)
+    for name, field in by_name.items():
+        value = document.get(name)
         if value is not None:
             values[name] = check_value(field.check, value, f"{path}.{name}", errors)
         elif field.default is REQUIRED:
@@ -104,8 +107,6 @@ def format_values(fields: Iterable[GateField], values: Mapping[str, Any]) -> dic
 
 
 def number_between(lowest: float, highest: float) -> Check:
-    """Return a check for numbers within these limits."""
-
     def check(value: Any) -> Any:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not lowest <= value <= highest:
@@ -116,8 +117,6 @@ def number_between(lowest: float, highest: float) -> Check:
 
 
 def whole_number_between(lowest: int, highest: int) -> Check:
-    """Return a check for whole numbers within these limits."""
-
     def check(value: Any) -> Any:
         if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
             raise ValueError(f"Must be a whole number from {lowest} to {highest}.")

@@ -1,5 +1,3 @@
-"""Registration of the gate kinds of core: external gates and event counts."""
-
 from . import external, samples
 from .kinds import GATE_KINDS
 

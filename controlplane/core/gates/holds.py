@@ -52,7 +52,6 @@ def release_holds(keys: Collection[str]) -> int:
 
 
 def list_holds() -> list[Hold]:
-    """Return all holds, oldest first."""
     return list(Hold.objects.order_by("since", "pk"))
 
 

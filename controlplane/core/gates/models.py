@@ -23,7 +23,7 @@ class Gate(models.Model):
         constraints = [
             models.CheckConstraint(
                 condition=Q(verdict__in=["", "pass", "fail", "no_data"]), name="gate_verdict_known"
-            ),
+            )
         ]
         indexes = [models.Index(fields=["type"], name="gate_by_type")]
 
@@ -49,7 +49,7 @@ class ExternalVerdict(models.Model):
         constraints = [
             models.CheckConstraint(
                 condition=Q(verdict__in=["ok", "fail"]), name="external_verdict_known"
-            ),
+            )
         ]
 
     def __str__(self) -> str:

@@ -53,10 +53,10 @@ def evaluate_questions(questions: Sequence[GateQuestion], now: datetime) -> list
     for type, own in places.items():
         kind = GATE_KINDS.get(type)
         some = [questions[place] for place in own]
-        found = kind.look_up(some, now) if kind else [None] * len(some)
+        fetched = kind.look_up(some, now) if kind else [None] * len(some)
         evaluate = kind.evaluate if kind else evaluate_unknown_kind
-        for place, one, known in zip(own, some, found, strict=True):
-            answers[place] = evaluate(one, known, now)
+        for place, one, data in zip(own, some, fetched, strict=True):
+            answers[place] = evaluate(one, data, now)
     return [answers[place] for place in range(len(questions))]
 
 
@@ -66,11 +66,11 @@ def find_observations(
     """Return the latest answer that an app recorded for each stored question, in one query."""
     with connection.cursor() as cursor:
         cursor.execute(_OBSERVATIONS, [[one.key for one in questions]])
-        found = {
+        fetched = {
             key: Observation(verdict, at, orjson.loads(evidence))
             for key, verdict, at, evidence in cursor
         }
-    return [found.get(one.key) for one in questions]
+    return [fetched.get(one.key) for one in questions]
 
 
 def find_open_gates(type: str) -> QuerySet[Gate]:
@@ -92,8 +92,8 @@ def record_answer(
     earlier = Q(observed_at__isnull=True) | Q(observed_at__lte=observed_at)
     from_before_clock_was_set_back = Q(observed_at__gt=now + FRESH)
     rows = Gate.objects.filter(earlier | from_before_clock_was_set_back, key=key)
-    kept = truncate_evidence(evidence)
-    return bool(rows.update(verdict=verdict, evidence=kept, observed_at=observed_at))
+    truncated = truncate_evidence(evidence)
+    return bool(rows.update(verdict=verdict, evidence=truncated, observed_at=observed_at))
 
 
 def purge_expired(now: datetime, *, at_once: int, most: int) -> int:

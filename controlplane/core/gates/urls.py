@@ -1,5 +1,3 @@
-"""URLs of external gates."""
-
 from django.urls import URLPattern
 
 from controlplane.core.http.routes import both_forms

@@ -75,10 +75,7 @@ def build_no_data(question: GateQuestion, why: str, evidence: Mapping[str, Any])
 
 
 def show_evidence(observation: Observation) -> dict[str, Any]:
-    return {
-        **observation.evidence,
-        "observed_at": canonical.timestamp(observation.observed_at),
-    }
+    return {**observation.evidence, "observed_at": canonical.timestamp(observation.observed_at)}
 
 
 def explain_staleness(question: GateQuestion, observation: Observation, now: datetime) -> str:
@@ -101,8 +98,8 @@ def truncate_evidence(evidence: Mapping[str, Any]) -> dict[str, Any]:
         return dict(evidence)
     names = sorted(evidence, key=lambda name: name not in KEPT_FIRST)
     short = [name for name in names if len(name) <= MAX_NAME_LENGTH and _is_short(evidence[name])]
-    kept = {name: evidence[name] for name in short[:MAX_KEPT_FIELDS]}
-    return {**kept, "left_out": f"the rest of {size:,} bytes"}
+    shortened = {name: evidence[name] for name in short[:MAX_KEPT_FIELDS]}
+    return {**shortened, "left_out": f"the rest of {size:,} bytes"}
 
 
 def read_limit(question: GateQuestion, name: str, default: int) -> int:

@@ -5,7 +5,6 @@ from django.http import HttpRequest
 
 
 def describe_installation(request: HttpRequest) -> dict[str, object]:
-    """Return the environment's name, and True if it is production."""
     return {
         "environment_name": settings.ENVIRONMENT_NAME,
         "is_production": settings.ENVIRONMENT_NAME.lower() == "production",

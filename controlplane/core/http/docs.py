@@ -41,9 +41,9 @@ class SchemaView(APIView):
         accepted = request.headers.get("Accept-Encoding", "")
         compressed = accepts_gzip(accepted.encode("latin-1", "replace"))
         etag = prepared.compressed_etag if compressed else prepared.etag
-        known = request.headers.get("If-None-Match", "")
+        cached_etags = request.headers.get("If-None-Match", "")
         response = HttpResponse(content_type=renderer.media_type)
-        if etag in (one.strip().removeprefix("W/") for one in known.split(",")):
+        if etag in (one.strip().removeprefix("W/") for one in cached_etags.split(",")):
             response.status_code = 304
             del response["Content-Type"]
         else:

@@ -119,7 +119,6 @@ def _load_json() -> bytes:
 
 
 def _convert_value(value: object) -> object:
-    """Convert decimals to numbers and other values, such as lazy strings, to text."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     return str(value)

@@ -119,9 +119,6 @@ class Filters(serializers.Serializer[Any]):
 
 
 class MutationBody(Body):
-    """Fields of every mutating request."""
-
     dry_run = Flag(
-        required=False,
-        help_text="Answer as if it had been done, and do nothing.",
+        required=False, help_text="Respond as if the change were made, without making it."
     )

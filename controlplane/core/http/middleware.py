@@ -77,8 +77,6 @@ class NamedHostMiddleware(CommonMiddleware):
 
 
 class PersonTimeZoneMiddleware:
-    """Activates the time zone of the signed-in person."""
-
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 

@@ -23,7 +23,7 @@ from controlplane.core.roles import Power
 def render_error(request: HttpRequest, error: DomainError) -> HttpResponse:
     """Return the error's response: problem+json on API paths, else a page."""
     if isinstance(error, ConfirmFirst) and not is_api(request):
-        return redirect(error.confirm_url)  # From the dialog, htmx follows it into the dialog.
+        return redirect(error.confirm_url)  # htmx follows it in the dialog.
     return (
         problems.build_problem_response(error) if is_api(request) else render_page(request, error)
     )

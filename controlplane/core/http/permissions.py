@@ -48,7 +48,7 @@ class HasScope(BasePermission):
         actor = getattr(request, "actor", None)
         if actor is None:
             return False
-        if request.method in view.allowed_methods:  # Otherwise a 405 follows for every caller.
+        if request.method in view.allowed_methods:  # Otherwise the response is a 405.
             name = "read_scope" if request.method in SAFE_METHODS else "write_scope"
             scope = getattr(view, name, None)
             if not isinstance(scope, str):

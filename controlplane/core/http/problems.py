@@ -109,11 +109,11 @@ def _translate_database_error(exc: DatabaseError) -> DomainError | None:
 def _flatten_errors(detail: Any, path: str = "") -> list[tuple[str, list[str]]]:
     """Return nested errors as a flat list: `{"a": {"b": ["…"]}}` → `[("a.b", ["…"])]`."""
     if isinstance(detail, dict):
-        found = []
+        errors = []
         for key, below in detail.items():
             name = "" if key == "non_field_errors" else str(key)
-            found += _flatten_errors(below, ".".join(part for part in (path, name) if part))
-        return found
+            errors += _flatten_errors(below, ".".join(part for part in (path, name) if part))
+        return errors
     texts = detail if isinstance(detail, list) else [detail]
     if any(isinstance(text, dict) for text in texts):
         return _flatten_errors({str(place): text for place, text in enumerate(texts) if text}, path)
@@ -139,19 +139,13 @@ _TRANSLATIONS: tuple[
         (drf_errors.PermissionDenied, django_errors.PermissionDenied),
         lambda exc: Forbidden(str(exc) or "These credentials may not do this."),
     ),
-    (
-        drf_errors.ValidationError,
-        lambda exc: InvalidInput(dict(_flatten_errors(exc.detail))),
-    ),
+    (drf_errors.ValidationError, lambda exc: InvalidInput(dict(_flatten_errors(exc.detail)))),
     (django_errors.ValidationError, _translate_model_error),
     (
         drf_errors.MethodNotAllowed,
         lambda exc: MethodNotAllowed(f"{exc.detail} The header Allow lists those that are."),
     ),
-    (
-        drf_errors.NotAcceptable,
-        lambda _: NotAcceptable("Change or leave out the header Accept."),
-    ),
+    (drf_errors.NotAcceptable, lambda _: NotAcceptable("Change or leave out the header Accept.")),
     (
         drf_errors.UnsupportedMediaType,
         lambda _: UnsupportedMediaType(

@@ -36,8 +36,6 @@ class PercentField(serializers.FloatField):
 
 
 class NullableTextField(serializers.CharField):
-    """A text that renders null if it is empty."""
-
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"allow_null": True, **options})
 
@@ -58,9 +56,9 @@ class Resource(serializers.Serializer[T]):
 
         Fields must not read `context`: one serializer per class renders in all threads.
         """
-        return dict(cls._shared().to_representation(instance))
+        return dict(cls._get_shared().to_representation(instance))
 
     @classmethod
     @cache
-    def _shared(cls) -> Self:
+    def _get_shared(cls) -> Self:
         return cls()

@@ -44,7 +44,7 @@ class ApiView(APIView):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         if "chunked" in request.headers.get("Transfer-Encoding", "").lower():
-            # DRF looks for a body only if a length is announced; the parser stops at its limit.
+            # DRF reads a body only if it has a length; the parser enforces the limit.
             request.META.setdefault("CONTENT_LENGTH", "-1")
         if request.query_params and is_api(request._request):
             refuse_unknown(request.query_params, self._list_parameters())

@@ -15,27 +15,21 @@ FORGOTTEN = timedelta(days=1)
 MAX_ITEMS = 100
 
 
-def _failed_compensations(_now: datetime) -> QuerySet[Job]:
-    return Job.objects.filter(state=Job.State.FAILED, compensation_failed_at__isnull=False)
+FAILED_COMPENSATIONS = Job.objects.filter(
+    state=Job.State.FAILED, compensation_failed_at__isnull=False
+)
+PAUSED = Job.objects.filter(state=Job.State.PAUSED, finished_at=None)
 
 
-def _stuck_jobs(now: datetime) -> QuerySet[Job]:
+def _filter_stuck(now: datetime) -> QuerySet[Job]:
     return stuck_jobs.filter_stuck_jobs(Job.objects.all(), now)
 
 
-def _paused_jobs(_now: datetime) -> QuerySet[Job]:
-    return Job.objects.filter(state=Job.State.PAUSED, finished_at=None)
-
-
-@attention_source(5, only_if=_failed_compensations)
+@attention_source(5, only_if=lambda _now: FAILED_COMPENSATIONS.all())
 def list_failed_compensations(now: datetime) -> Sequence[AttentionItem]:
     """Return items for failed jobs whose compensation fails too."""
-    rows = Job.objects.filter(
-        next_at__isnull=False,  # Always true, as compensation is retried: uses the index `job_due`.
-        state=Job.State.FAILED,
-        compensation_failed_at__isnull=False,
-        compensated_at=None,
-    )
+    # `next_at` is always set, as compensation is retried; the condition uses the index `job_due`.
+    rows = FAILED_COMPENSATIONS.filter(next_at__isnull=False, compensated_at=None)
     return [
         AttentionItem(
             kind="job_not_compensated",
@@ -49,12 +43,10 @@ def list_failed_compensations(now: datetime) -> Sequence[AttentionItem]:
     ]
 
 
-@attention_source(6, only_if=_stuck_jobs)
+@attention_source(6, only_if=_filter_stuck)
 def list_stuck_jobs(now: datetime) -> Sequence[AttentionItem]:
     """Return items for stuck jobs: critical until a person acknowledges the escalation."""
-    rows = list(
-        stuck_jobs.filter_stuck_jobs(Job.objects.all(), now).order_by("heartbeat_at")[:MAX_ITEMS]
-    )
+    rows = list(_filter_stuck(now).order_by("heartbeat_at")[:MAX_ITEMS])
     acknowledged = _find_acknowledgments(rows)
     return [
         AttentionItem(
@@ -71,12 +63,9 @@ def list_stuck_jobs(now: datetime) -> Sequence[AttentionItem]:
     ]
 
 
-@attention_source(40, only_if=_paused_jobs)
+@attention_source(40, only_if=lambda _now: PAUSED.all())
 def list_forgotten_jobs(now: datetime) -> Sequence[AttentionItem]:
-    """Return items for jobs paused more than a day ago."""
-    rows = Job.objects.filter(
-        state=Job.State.PAUSED, finished_at=None, paused_at__lt=now - FORGOTTEN
-    )
+    rows = PAUSED.filter(paused_at__lt=now - FORGOTTEN)
     return [
         AttentionItem(
             kind="job_paused",

@@ -136,8 +136,8 @@ def claim_jobs(kinds: Collection[str], now: datetime, *, most: int) -> list[Leas
     with transaction.atomic():
         lease = {"now": now, "until": now + LEASE, "worker": WORKER}
         parameters = {"kinds": list(kinds), "most": most, **lease}
-        found = Job.objects.raw(_CLAIM, parameters)
-        leased_jobs = [LeasedJob(job, job.__dict__["inherited"]) for job in found]
+        rows = Job.objects.raw(_CLAIM, parameters)
+        leased_jobs = [LeasedJob(job, job.__dict__["inherited"]) for job in rows]
     return sorted(leased_jobs, key=lambda leased: leased.job.pk)
 
 

@@ -36,10 +36,10 @@ def begin_effect(job: Job, name: str, *, now: datetime) -> str:
     the same key is returned, so the external system can deduplicate by it.
     """
     key = build_key(job, name)
-    known = JobEffect.objects.filter(key=key).first()
-    if known is None:
+    effect = JobEffect.objects.filter(key=key).first()
+    if effect is None:
         return _write(job, name, now, done_at=None)
-    if known.done_at is not None:
+    if effect.done_at is not None:
         raise AlreadyDone(key)
     return key
 

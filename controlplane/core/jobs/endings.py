@@ -54,7 +54,7 @@ def call_failed_compensation(job: Job, why: str, now: datetime) -> None:
     """Escalate a job whose compensation failed, once per job."""
     if is_called(job, NOT_COMPENSATED):
         return
-    escalation.close(subject=get_subject(job), now=now)  # That it was stuck: it is not, by now.
+    escalation.close(subject=get_subject(job), now=now)  # It is no longer stuck.
     to_do = "Remove the cause, or take it back by hand; it is tried again all the time."
     call_person(job, NOT_COMPENSATED, now, error=why, to_do=to_do)
     record_audit(job, NOT_COMPENSATED, now, reason=why)
@@ -62,14 +62,14 @@ def call_failed_compensation(job: Job, why: str, now: datetime) -> None:
 
 def call_person(job: Job, event: str, now: datetime, **more: Any) -> None:
     """Announce a critical event of a job to all routes and open its escalation."""
-    told = announce(job, event, "critical", now, **more)
+    destinations = announce(job, event, "critical", now, **more)
     escalation.open_escalation(
         subject=get_subject(job),
         event=event,
         severity="critical",
         facts=message_facts(job, **more),
         now=now,
-        announced=told > 0,
+        announced=destinations > 0,
     )
 
 
@@ -79,7 +79,6 @@ def is_called(job: Job, event: str) -> bool:
 
 
 def record_audit(job: Job, action: str, now: datetime, reason: str = "") -> None:
-    """Write the audit row of a change that the job engine made."""
     audit.record(
         actor=system_actor("jobs"),
         action=action,

@@ -1,5 +1,3 @@
-"""Message templates of job events and job alarms."""
-
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
 
 MESSAGE_TEMPLATES.register(
@@ -52,10 +50,5 @@ MESSAGE_TEMPLATES.register(
         severity="warning",
         buttons=("acknowledge",),
     ),
-    MessageTemplate(
-        "jobs.alarm_over",
-        "🌤️",
-        "Over: {said}",
-        (("It was so since", "since_at"),),
-    ),
+    MessageTemplate("jobs.alarm_over", "🌤️", "Over: {said}", (("It was so since", "since_at"),)),
 )

@@ -1,5 +1,3 @@
-"""Prometheus metrics of jobs."""
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -87,10 +85,10 @@ def _build_duration_histogram(now: datetime) -> Metric:
         labels=["kind"],
     )
     edges = [-bucket for bucket in reversed(BUCKETS)]
-    found: dict[str, list[tuple[int, int, float]]] = defaultdict(list)
+    by_kind: dict[str, list[tuple[int, int, float]]] = defaultdict(list)
     for kind, place, count, seconds in fetch_rows(_DURATIONS, [edges, now - DURATIONS_FROM]):
-        found[kind].append((len(BUCKETS) - place, count, seconds))
-    for kind, places in sorted(found.items()):
+        by_kind[kind].append((len(BUCKETS) - place, count, seconds))
+    for kind, places in sorted(by_kind.items()):
         buckets = [
             (le, sum(count for first, count, _ in places if first <= index))
             for index, le in enumerate([*(str(float(bucket)) for bucket in BUCKETS), "+Inf"])

@@ -83,7 +83,7 @@ class Job(models.Model):
             ),
             models.Index(fields=["subject", "-id"], name="job_of_subject"),
             models.Index(fields=["finished_at"], name="job_by_end"),
-            # Nothing here changes with a heartbeat, so that one costs no index a write.
+            # No index contains a column that heartbeats change, so they write no index.
             models.Index(fields=["kind"], condition=Q(finished_at__isnull=True), name="job_live"),
         ]
 
@@ -127,9 +127,7 @@ class JobStep(models.Model):
                 name="job_step_state_known",
             ),
         ]
-        indexes = [
-            models.Index(fields=["finished_at"], name="job_step_by_end"),
-        ]
+        indexes = [models.Index(fields=["finished_at"], name="job_step_by_end")]
 
     def __str__(self) -> str:
         return f"{self.job_id} step {self.index} {self.name} ({self.state})"

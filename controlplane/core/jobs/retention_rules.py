@@ -17,7 +17,6 @@ def purge_jobs(now: datetime, *, most: int) -> int:
 
 
 def build_rules() -> Sequence[RetentionRule]:
-    """Return the retention rule of each job kind that has a retention period."""
     return [
         RetentionRule(
             name=f"jobs.{kind.name}",

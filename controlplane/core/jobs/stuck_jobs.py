@@ -67,16 +67,16 @@ def escalate_stuck_jobs(now: datetime) -> int:
     open_calls = Escalation.objects.filter(closed_at=None, event=endings.STUCK)
     called = set(open_calls.values_list("subject", flat=True))
     other = Escalation.objects.filter(closed_at=None, event=endings.NOT_COMPENSATED)
-    known = set(other.values_list("subject", flat=True))
-    told = 0
+    uncompensated = set(other.values_list("subject", flat=True))
+    changed = 0
     unmarked_first = F("stuck_at").asc(nulls_first=True)
     silent = filter_stuck_jobs(Job.objects.all(), now).order_by(
         unmarked_first, "heartbeat_at", "pk"
     )
     for job in silent.only("pk", "stuck_at")[:MAX_AT_ONCE]:
-        room = len(called) < MAX_CALLED and endings.get_subject(job) not in called | known
+        room = len(called) < MAX_CALLED and endings.get_subject(job) not in called | uncompensated
         if (job.stuck_at is None or room) and _mark_stuck(job.pk, room, now):
-            told += 1
+            changed += 1
             called |= {endings.get_subject(job)} if room else set()
     marked = Job.objects.filter(
         Q(finished_at=None)
@@ -86,7 +86,7 @@ def escalate_stuck_jobs(now: datetime) -> int:
         stuck_at__isnull=False,
     )
     pks = list(marked.values_list("pk", flat=True)[:MAX_AT_ONCE])
-    return told + sum(_clear_stuck(pk, now) for pk in pks)
+    return changed + sum(_clear_stuck(pk, now) for pk in pks)
 
 
 @transaction.atomic
@@ -115,7 +115,7 @@ def _clear_stuck(pk: int, now: datetime) -> bool:
     called = endings.is_called(job, endings.STUCK)
     if called:
         escalation.close(subject=endings.get_subject(job), now=now)
-    if called or job.state == Job.State.COMPLETED:  # Its end has closed the call before us.
+    if called or job.state == Job.State.COMPLETED:  # Its end closed the escalation.
         endings.announce(job, endings.RECOVERED, "info", now, since_at=timestamp(since))
     if job.state != Job.State.CANCELLED:
         endings.record_audit(job, endings.RECOVERED, now)

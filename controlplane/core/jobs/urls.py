@@ -1,5 +1,3 @@
-"""URLs of jobs."""
-
 from django.urls import URLPattern, path
 
 from controlplane.core.http.routes import both_forms

@@ -16,7 +16,6 @@ MAX_IDS = 200
 
 
 def encode_notices(topic: str, ids: Iterable[str]) -> list[bytes]:
-    """Return the encoded notifications for these resources."""
     unique_ids = sorted(set(ids))
     return [
         orjson.dumps({"topic": topic, "ids": unique_ids[start : start + MAX_IDS]})

@@ -28,12 +28,12 @@ class Traffic(NamedTuple):
 
 def find_descriptors(peers: Collection[Peer]) -> dict[Peer, int]:
     """Return this process's file descriptors of connections from these addresses and ports."""
-    found: dict[Peer, int] = {}
+    descriptors: dict[Peer, int] = {}
     for name in os.listdir(DESCRIPTORS):
         peer = _read_peer(int(name))
         if peer is not None and peer in peers:
-            found[peer] = int(name)
-    return found
+            descriptors[peer] = int(name)
+    return descriptors
 
 
 def read_traffic(descriptor: int, peer: Peer) -> Traffic | None:

@@ -125,9 +125,9 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
         key = session_key_of(headers, settings.SESSION_COOKIE_NAME)
         if key is None:
             raise Unauthenticated("Sign in first, or send `Authorization: Bearer sg_…`.")
-        if not is_own_page(
-            headers, _list_trusted_origins(), https_only=bool(settings.SESSION_COOKIE_SECURE)
-        ):
+        own = [settings.PUBLIC_URL] if settings.PUBLIC_URL else []
+        origins = [*settings.CSRF_TRUSTED_ORIGINS, *own]
+        if not is_own_page(headers, origins, https_only=bool(settings.SESSION_COOKIE_SECURE)):
             raise Forbidden("A socket is opened by a page of this console, or with a token.")
         if not self._hub.process.database_reachable():
             raise Unavailable("Sessions can't be checked: the database does not answer.")
@@ -145,14 +145,9 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
             return
         headers = {"Content-Type": problem.MEDIA_TYPE, **problem.problem_headers(error)}
         encoded = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-        start = {
-            "type": "websocket.http.response.start",
-            "status": error.status,
-            "headers": encoded,
-        }
-        body = orjson.dumps(problem.problem_document(error))
-        await self.send(start)
-        await self.send({"type": "websocket.http.response.body", "body": body})
+        kind, body = "websocket.http.response", orjson.dumps(problem.problem_document(error))
+        await self.send({"type": f"{kind}.start", "status": error.status, "headers": encoded})
+        await self.send({"type": f"{kind}.body", "body": body})
 
     def _handle_message(self, socket: Socket, text: str) -> None:
         try:
@@ -196,8 +191,3 @@ def _read_topics(message: Any, subscriber: Subscriber) -> frozenset[str]:
         allowed = ", ".join(sorted(subscriber.topics))
         raise NotFound(f"You can't listen to {', '.join(refused)}. You may: {allowed}.")
     return frozenset(names)
-
-
-def _list_trusted_origins() -> list[str]:
-    own = [settings.PUBLIC_URL] if settings.PUBLIC_URL else []
-    return [*settings.CSRF_TRUSTED_ORIGINS, *own]

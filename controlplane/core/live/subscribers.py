@@ -60,24 +60,29 @@ def is_own_page(headers: Headers, trusted: Collection[str], *, https_only: bool)
     `trusted` entries are `https://a.example`, or `https://.a.example` for all its subdomains.
     Browsers send cookies with sockets opened by any site's page, so the origin must be checked.
     """
-    origin = _split(headers.get(b"origin", b"").decode("latin-1"))
+    origin = _split_origin(headers.get(b"origin", b"").decode("latin-1"))
     if origin is None:
         return False
     scheme, host, port = origin
-    asked = _split(f"{scheme}://{headers.get(b'host', b'').decode('latin-1')}")
-    if asked == origin and (scheme == "https" or not https_only):
+    requested = _split_origin(f"{scheme}://{headers.get(b'host', b'').decode('latin-1')}")
+    if requested == origin and (scheme == "https" or not https_only):
         return True
-    return any(_matches(_split(each.replace("*.", ".")), scheme, host, port) for each in trusted)
+    return any(
+        _matches_origin(_split_origin(each.replace("*.", ".")), scheme, host, port)
+        for each in trusted
+    )
 
 
-def _matches(pattern: tuple[str, str, int] | None, scheme: str, host: str, port: int) -> bool:
+def _matches_origin(
+    pattern: tuple[str, str, int] | None, scheme: str, host: str, port: int
+) -> bool:
     if pattern is None or pattern[::2] != (scheme, port):
         return False
-    wanted = pattern[1]
-    return host == wanted or (wanted.startswith(".") and host.endswith(wanted))
+    pattern_host = pattern[1]
+    return host == pattern_host or (pattern_host.startswith(".") and host.endswith(pattern_host))
 
 
-def _split(origin: str) -> tuple[str, str, int] | None:
+def _split_origin(origin: str) -> tuple[str, str, int] | None:
     try:
         parts = urlsplit(origin)
         port = parts.port

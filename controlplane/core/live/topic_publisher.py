@@ -112,7 +112,7 @@ class TopicPublisher:
         while ids := await self._next():
             stream_id = self._stream.id
             try:
-                at, found = await self._read(ids)
+                at, resources = await self._read_resources(ids)
             except DATABASE_ERRORS as error:
                 log.info("live.database_away", topic=self.topic.name, error=str(error))
                 self.note(ids)
@@ -120,7 +120,7 @@ class TopicPublisher:
                 return
             # Data read for an ended stream may be older than the clients' reloaded state.
             if self._stream.id == stream_id:
-                await self._send(ids, at, found)
+                await self._send(ids, at, resources)
 
     async def _next(self) -> list[str]:
         """Wait for room in the sockets' mailboxes, then return the next ids.
@@ -137,17 +137,19 @@ class TopicPublisher:
             self._resync()
         return self._changes.take()
 
-    async def _read(self, ids: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
-        assert self.topic.read is not None  # noqa: S101 - a lane is made for topics that have one
-        return await self._query_pool.run(partial(_read, self.topic.read, ids), READ_SECONDS)
+    async def _read_resources(self, ids: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
+        assert self.topic.read is not None  # noqa: S101 - only such topics have one
+        return await self._query_pool.run(
+            partial(_read_resources, self.topic.read, ids), READ_SECONDS
+        )
 
-    async def _send(self, ids: Sequence[str], at: str, found: Mapping[str, Any]) -> None:
+    async def _send(self, ids: Sequence[str], at: str, resources: Mapping[str, Any]) -> None:
         """Send the changes to all open sockets.
 
         A socket opened meanwhile starts at the numbers assigned here and loads the state itself.
         """
         stream_id, name = self._stream.id, self.topic.name
-        texts = [self._number(each, at, found.get(each)) for each in ids]
+        texts = [self._number(each, at, resources.get(each)) for each in ids]
         put = 0
         for socket in self._sockets:
             socket.send_changes(name, texts)
@@ -174,6 +176,6 @@ class TopicPublisher:
             await asyncio.sleep(PAUSE_SECONDS)
 
 
-def _read(read: Read, ids: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
+def _read_resources(read: Read, ids: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
     now = db_now()
     return timestamp(now), read(ids, now)

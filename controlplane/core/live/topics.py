@@ -37,10 +37,7 @@ DEGRADATION = Topic(
 
 _topics: dict[str, Topic] = {
     topic.name: topic
-    for topic in (
-        Topic("slo", frozenset({"slo:read"}), "slo.changed"),
-        DEGRADATION,
-    )
+    for topic in (Topic("slo", frozenset({"slo:read"}), "slo.changed"), DEGRADATION)
 }
 
 

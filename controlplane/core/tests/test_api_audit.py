@@ -200,7 +200,7 @@ def test_long_trail_is_exported_piece_by_piece(auditor, monkeypatch):
 @pytest.mark.parametrize(
     "end",
     [
-        lambda token: tokens.revoke(token=token, actor=system_actor("test"), now=db_now()),
+        lambda token: tokens.revoke_token(token=token, actor=system_actor("test"), now=db_now()),
         lambda token: people.change_user(
             user=token.owner, actor=system_actor("test"), now=db_now(), is_active=False
         ),

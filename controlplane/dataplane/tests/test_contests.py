@@ -117,8 +117,8 @@ def test_contest_is_in_the_log_and_on_needs_attention(
 
     row = Instance.objects.get()
     assert (row.boot, row.contested_at) == (NEXT_BOOT, at_work.clock.now - SECOND)
-    (waiting,) = attention.contested(at_work.clock.now)
+    (waiting,) = attention.list_contested_instances(at_work.clock.now)
     assert (waiting.kind, waiting.severity) == ("instance_contested", "warning")
     assert waiting.title.startswith("core/a1: ")
-    assert attention.contested(at_work.clock.now + timedelta(minutes=16)) == []
+    assert attention.list_contested_instances(at_work.clock.now + timedelta(minutes=16)) == []
     assert caplog.text.count("instance.contested") == 1

@@ -233,7 +233,9 @@ def test_new_epoch_counts_afresh_and_the_old_one_stays_left(following: Following
 @pytest.mark.parametrize(
     "end",
     [
-        lambda token: tokens.revoke(token=token, actor=system_actor("test"), now=timezone.now()),
+        lambda token: tokens.revoke_token(
+            token=token, actor=system_actor("test"), now=timezone.now()
+        ),
         lambda token: User.objects.filter(pk=token.owner_id).update(is_active=False),
         lambda token: token.delete(),
     ],

@@ -63,7 +63,7 @@ def _answer(
         _reply(pressed, digest, NOT_CONNECTED, now)
         return None
     actor = user.as_actor(kind="slack", request_id=request_id, ip=ip)
-    if factors.is_required(user) and not factors.has_any(user):
+    if factors.is_required(user) and not factors.has_factor(user):
         _reply(pressed, digest, factors.SET_UP_FIRST, now)
         return actor
     _reply(pressed, digest, _outcome(carry_out, pressed, actor, now), now)

@@ -9,7 +9,7 @@ from django import forms
 from django.utils import timezone
 
 from controlplane.accounts.models.people import User
-from controlplane.accounts.people.forms import zone_choices
+from controlplane.accounts.people.forms import list_zone_choices
 from controlplane.core import clock
 from controlplane.core.change_views import ServiceForm
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, SEVERITIES
@@ -118,7 +118,7 @@ class OnCallForm(TargetForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        _choices(self, "time_zone", zone_choices(str(self.initial.get("time_zone", "UTC"))))
+        _choices(self, "time_zone", list_zone_choices(str(self.initial.get("time_zone", "UTC"))))
         people = Target.objects.filter(kind=Target.Kind.PERSON).order_by("name")
         choices = [("", "–"), *((str(one.pk), one.name) for one in people)]
         present = [str(pk) for pk in self.initial.get("member_ids", [])]

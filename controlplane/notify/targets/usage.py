@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from django.db.models import Q, QuerySet
 
 from controlplane.accounts.models.people import User
-from controlplane.accounts.people.leaving import Duties
+from controlplane.accounts.people.deactivation import Duties
 from controlplane.notify.models.targets import EscalationStep, OnCallMember, Route, Target
 
 

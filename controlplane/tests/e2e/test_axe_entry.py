@@ -85,7 +85,7 @@ def test_coming_in_by_two_steps(desks):
 
 def test_password_that_was_forgotten(desks, settings):
     settings.EMAIL = replace(settings.EMAIL, host="127.0.0.1")
-    path = resets.path_for(kim(email="kim@example.org"))
+    path = resets.build_path(kim(email="kim@example.org"))
     desk = desks.of(None)
 
     assert faults_of(desk.open("/sign-in/forgotten/")) == ""

@@ -167,7 +167,7 @@ def test_a_token_that_is_handed_over_may_what_its_new_owner_may():
     api = Api(authorization=f"Bearer {text}")
     assert api.engage("segment:finance").status_code == 200
 
-    tokens.hand_over(token=token, owner=lee, actor=ada.as_actor(), now=db_now())
+    tokens.hand_over_token(token=token, owner=lee, actor=ada.as_actor(), now=db_now())
     User.objects.filter(pk=lee.pk).update(role="viewer")
 
     assert api.engage("segment:emea").status_code == 403
@@ -349,7 +349,7 @@ def test_crowd_at_the_door_waits_its_turn_and_is_told_so(client, monkeypatch):
 
     with ExitStack() as others:
         for _ in range(throttle.HASHED_AT_ONCE):
-            others.enter_context(throttle.hashing())
+            others.enter_context(throttle.limit_hashing())
         crowded = client.post("/sign-in/", {"username": user.username, "password": PASSWORD})
     alone = client.post("/sign-in/", {"username": user.username, "password": PASSWORD})
 
@@ -361,7 +361,7 @@ def test_text_that_reads_other_than_it_is_stored_is_refused_wherever_it_would_be
     ada = person("admin", "ada")
     api = signed_in(ada)
     api.engage("feature:chat")
-    _, text = tokens.create(
+    _, text = tokens.create_token(
         name="ci", owner=ada, scopes=["switches:read"], actor=ada.as_actor(), now=db_now()
     )
     token = Token.objects.get()

@@ -20,7 +20,7 @@ HARMLESS = {
     "controlplane/core/idempotency/services.py": {"request_digest", "digest"},  # Of a body.
     "controlplane/accounts/people/session_api.py": {"session_digest"},  # Hashed here.
     "breakers/dead_letters/letters/filters.py": {"digest"},  # Of an error's wording.
-    "controlplane/accounts/authentication/views/resetting.py": {
+    "controlplane/accounts/authentication/views/password_reset.py": {
         "token"
     },  # With a word that is no token.
     "controlplane/dataplane/ingest/contests.py": {"token_id"},  # The number of a row.

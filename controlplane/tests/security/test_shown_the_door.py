@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from controlplane.accounts.authentication import factors
 from controlplane.accounts.models.people import BrowserSession, User
 from controlplane.accounts.models.tokens import Token
-from controlplane.accounts.people import leaving, sessions
+from controlplane.accounts.people import deactivation, sessions
 from controlplane.accounts.people import services as people
 from controlplane.accounts.tokens import services as tokens
 from controlplane.core.actors import system_actor
@@ -106,7 +106,7 @@ def test_a_token_that_was_revoked_meanwhile_stops_nothing():
 
     answer = answer_of(
         lambda: caller.engage("segment:finance"),
-        meanwhile=lambda: tokens.revoke(token=token, actor=HOUSE, now=db_now()),
+        meanwhile=lambda: tokens.revoke_token(token=token, actor=HOUSE, now=db_now()),
     )
 
     assert answer.status_code == 403
@@ -187,7 +187,7 @@ def test_the_second_factor_of_a_thief_does_not_outlive_a_reset():
     with pytest.raises(Forbidden):
         factors.add_totp(user=olga, secret="A" * 32, actor=actor, now=db_now())
 
-    assert not factors.has_any(olga)
+    assert not factors.has_factor(olga)
 
 
 def test_an_admin_who_is_being_deactivated_does_not_come_back_by_themselves():
@@ -235,12 +235,14 @@ def test_leaving_while_ones_tokens_are_revoked_ends_well():
 
     def revoke(some):
         for token in some:
-            tokens.revoke(token=token, actor=ada.as_actor(), now=db_now())
+            tokens.revoke_token(token=token, actor=ada.as_actor(), now=db_now())
         return True
 
     results = at_once(
         lambda: (
-            leaving.deactivate(user=lee, heir=heir, actor=ada.as_actor(), now=db_now()).is_active
+            deactivation.deactivate_user(
+                user=lee, heir=heir, actor=ada.as_actor(), now=db_now()
+            ).is_active
         ),
         lambda: revoke(held[:4]),
         lambda: revoke(held[4:8]),

@@ -39,7 +39,7 @@ def point(good: float, total: float, ago: float | None = None, **more: Any) -> d
 
 def limited_to(*services: str) -> Api:
     """Create a token limited to these services."""
-    _, text = tokens.create(
+    _, text = tokens.create_token(
         name="core",
         owner=person("operator", "olga"),
         scopes=["report:write"],

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from controlplane.accounts.tokens.services import create as create_token
+from controlplane.accounts.tokens.services import create_token as create_token
 from controlplane.core.actors import system_actor
 from controlplane.core.gates.models import EventCount
 from controlplane.core.http.tests.callers import person

@@ -78,8 +78,8 @@ def test_last_one_can_not_be_removed():
     with_app(user)
 
     with pytest.raises(Conflict):
-        factors.remove(user=user, factor_id=None, actor=WORLD, now=db_now())
-    assert factors.has_any(user)
+        factors.remove_factor(user=user, factor_id=None, actor=WORLD, now=db_now())
+    assert factors.has_factor(user)
 
 
 def test_who_lost_theirs_is_reset_by_an_admin_and_asked_anew():

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.test import Client
 
 from controlplane.accounts.authentication import resets
-from controlplane.accounts.authentication.views import resetting
+from controlplane.accounts.authentication.views import password_reset
 from controlplane.accounts.models.people import User
 from controlplane.core.actors import system_actor
 from controlplane.core.audit.models import AuditEntry
@@ -36,7 +36,7 @@ def mail(settings):
 def soon(request, monkeypatch):
     """Shorten the minimum time of an answer, except for the test that measures it."""
     if "unhurried" not in request.fixturenames:
-        monkeypatch.setattr(resetting, "ANSWER_SECONDS", 0.01)
+        monkeypatch.setattr(password_reset, "ANSWER_SECONDS", 0.01)
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_link_sets_the_password_once_and_ends_all_sessions():
     user = kim()
     elsewhere = Client()
     first_step(elsewhere)
-    path = resets.path_for(User.objects.get(pk=user.pk))
+    path = resets.build_path(User.objects.get(pk=user.pk))
     client, other = Client(), Client()
     other.get(path)
 
@@ -131,7 +131,7 @@ def test_link_sets_the_password_once_and_ends_all_sessions():
 
 
 def test_token_leaves_the_address_at_once():
-    path = resets.path_for(kim())
+    path = resets.build_path(kim())
     token = path.rstrip("/").rsplit("/", 1)[1]
 
     response = Client().get(path)
@@ -144,7 +144,7 @@ def test_link_lets_nobody_past_the_second_factor():
     user = kim()
     with_app(user)
     client = Client()
-    choose(client, resets.path_for(user))
+    choose(client, resets.build_path(user))
 
     assert first_step(client, password=NEW)["Location"] == "/sign-in/second/"
 
@@ -152,7 +152,7 @@ def test_link_lets_nobody_past_the_second_factor():
 def test_link_lasts_an_hour():
     user = kim()
     with time_machine.travel("2026-11-21T02:00:00Z", tick=False) as clock:
-        path = resets.path_for(user)
+        path = resets.build_path(user)
         clock.shift(3590)
         assert Client().get(path).status_code == 302
         clock.shift(20)
@@ -165,7 +165,7 @@ def test_odd_links_are_spent(uid):
 
 
 def test_vague_password_is_refused_and_the_link_stays_good():
-    path = resets.path_for(kim())
+    path = resets.build_path(kim())
     client = Client()
 
     assert choose(client, path, "12345678").status_code == 422
@@ -175,7 +175,7 @@ def test_vague_password_is_refused_and_the_link_stays_good():
 def test_admin_makes_a_link_that_the_trail_notes_without_it():
     user = kim()
 
-    url = resets.issue(user, WORLD, db_now())
+    url = resets.issue_link(user, WORLD, db_now())
 
     assert url.startswith("https://console.example/sign-in/reset/")
     entry = AuditEntry.objects.get()
@@ -189,7 +189,7 @@ def test_no_link_is_made_for_who_is_deactivated():
     user.is_active = False
 
     with pytest.raises(Conflict):
-        resets.issue(user, system_actor("test"), db_now())
+        resets.issue_link(user, system_actor("test"), db_now())
 
 
 def test_without_a_mail_server_nothing_is_offered(settings):
@@ -205,7 +205,7 @@ def test_who_tried_too_often_gets_in_with_the_new_password_and_others_still_wait
         for _ in range(settings.AXES_FAILURE_LIMIT):
             sign_in(browser, "wrong", address)
 
-    choose(client, resets.path_for(user), address="192.0.2.1")
+    choose(client, resets.build_path(user), address="192.0.2.1")
 
     assert sign_in(client, NEW, "192.0.2.1").status_code == 302
     assert sign_in(Client(), NEW, "192.0.2.2").status_code == 429

@@ -42,7 +42,7 @@ def test_app_is_added_by_its_first_code_and_brings_ten_recovery_codes(browser, p
 
     shown = re.findall(r"<code>(\d{4} \d{4})</code>", response.content.decode())
     assert len(set(shown)) == 10
-    assert factors.of(person).totp_since
+    assert factors.get_factors(person).totp_since
     assert actions() == ["factor.added"]
     entry = AuditEntry.objects.get()
     assert secret not in str((entry.before, entry.after, entry.reason))
@@ -121,7 +121,7 @@ def test_nothing_is_taken_away_by_who_signed_in_long_ago(browser, person, path):
     response = browser.post(f"{PAGE}{path}", {"factor": "app"})
 
     assert response["Location"] == "/confirm/?next=%2Fpreferences%2Fsecurity%2F"
-    assert factors.of(person).totp_since
+    assert factors.get_factors(person).totp_since
 
 
 def test_code_that_added_the_app_opens_nothing_else(browser, client):

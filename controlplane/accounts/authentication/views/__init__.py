@@ -1,1 +1,1 @@
-"""The pages of entry."""
+pass

@@ -1,4 +1,4 @@
-"""A person's own second factors: the page and its changes."""
+"""Security page: a person's own second factors."""
 
 import base64
 
@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from controlplane.accounts.authentication import codes, factors, links, passkeys, trail
+from controlplane.accounts.authentication import audit_entries, codes, factors, links, passkeys
 from controlplane.accounts.authentication.adapters import SecondFactorAdapter
 from controlplane.accounts.requests import UserRequest
 from controlplane.core import encryption
@@ -28,7 +28,7 @@ PAGE_URL = "/preferences/security/"
 @signed_in
 @require_GET
 def security_page(request: UserRequest) -> HttpResponse:
-    have = factors.of(request.user)
+    have = factors.get_factors(request.user)
     context = {
         "now": db_now(),
         "factors": have,
@@ -43,20 +43,20 @@ def security_page(request: UserRequest) -> HttpResponse:
 @sensitive_post_parameters("code")
 @require_http_methods(["GET", "POST"])
 def add_app(request: UserRequest) -> HttpResponse:
-    """GET makes a secret and shows it as a QR code; POST proves that the app has it."""
+    """Set up an authenticator app: GET shows a secret as QR code, POST verifies a code of it."""
     now = db_now()
     confirmation.require_fresh(request, now)
-    if factors.of(request.user).totp_since:
+    if factors.get_factors(request.user).totp_since:
         return redirect(PAGE)
     kept = request.session.get(PENDING) if request.method == "POST" else None
     secret = encryption.decrypt(kept, encryption.SECOND_FACTORS) if kept else generate_totp_secret()
     wrong = ""
     typed, at = request.POST.get("code", ""), timezone.now()
-    if kept and codes.is_code_of(secret, typed, at):
+    if kept and codes.matches_secret(secret, typed, at):
         made = factors.add_totp(user=request.user, secret=secret, actor=actor_of(request), now=now)
-        codes.check(request.user, typed, at)  # Used now: it opens nothing else.
+        codes.check_code(request.user, typed, at)  # Mark the code as used.
         request.session.pop(PENDING)
-        return _added(request, "The authenticator app is added.", made)
+        return _finish_adding(request, "The authenticator app is added.", made)
     if request.method == "POST":
         wrong = "That code does not fit. Check the clock of your phone, and try the next one."
     request.session[PENDING] = encryption.encrypt(secret, encryption.SECOND_FACTORS)
@@ -65,7 +65,7 @@ def add_app(request: UserRequest) -> HttpResponse:
     context = {
         "secret": " ".join(secret[at : at + 4] for at in range(0, len(secret), 4)),
         "picture": base64.b64encode(picture.encode()).decode(),
-        "issuer": trail.issuer(),
+        "issuer": audit_entries.get_issuer_name(),
         "wrong": wrong,
     }
     return render(request, "core/security_app.html", context, status=422 if wrong else 200)
@@ -83,14 +83,14 @@ def add_passkey(request: UserRequest) -> HttpResponse:
             made = factors.add_passkey(
                 user=request.user,
                 name=name,
-                credential=passkeys.registered(request.POST.get("credential", "")),
+                credential=passkeys.verify_registration(request.POST.get("credential", "")),
                 actor=actor_of(request),
                 now=now,
             )
-            return _added(request, f"The passkey {name} is added.", made)
+            return _finish_adding(request, f"The passkey {name} is added.", made)
         except (InvalidInput, Conflict) as error:
             wrong = error.detail
-    context = {"options": passkeys.to_register(request.user), "wrong": wrong}
+    context = {"options": passkeys.build_registration_options(request.user), "wrong": wrong}
     return render(request, "core/security_passkey.html", context, status=422 if wrong else 200)
 
 
@@ -104,7 +104,7 @@ def remove(request: UserRequest) -> HttpResponse:
     if not (chosen == "app" or (chosen.isascii() and chosen.isdigit() and len(chosen) < 19)):
         raise InvalidInput({"factor": ["Name a passkey by its id, or app."]})
     try:
-        factors.remove(
+        factors.remove_factor(
             user=request.user,
             factor_id=None if chosen == "app" else int(chosen),
             actor=actor_of(request),
@@ -120,20 +120,25 @@ def remove(request: UserRequest) -> HttpResponse:
 @signed_in
 @require_POST
 def new_codes(request: UserRequest) -> HttpResponse:
-    """Replace the recovery codes, and show the new ones: this once."""
+    """Replace the recovery codes and show the new ones once."""
     now = db_now()
     confirmation.require_fresh(request, now, next_url=PAGE_URL)
-    made = factors.new_codes(user=request.user, actor=actor_of(request), now=now)
+    made = factors.replace_codes(user=request.user, actor=actor_of(request), now=now)
     return _show_codes(request, made)
 
 
-def _added(request: UserRequest, said: str, made: list[str]) -> HttpResponse:
+def _finish_adding(request: UserRequest, said: str, made: list[str]) -> HttpResponse:
     messages.success(request, said)
     return _show_codes(request, made) if made else redirect(PAGE)
 
 
 def _show_codes(request: UserRequest, made: list[str]) -> HttpResponse:
     shown = [f"{code[:4]} {code[4:]}" for code in made]
-    lines = [f"{trail.issuer()}: recovery codes of {request.user.username}", "", *shown, ""]
+    lines = [
+        f"{audit_entries.get_issuer_name()}: recovery codes of {request.user.username}",
+        "",
+        *shown,
+        "",
+    ]
     text = base64.b64encode("\n".join(lines).encode()).decode()
     return render(request, "core/security_codes.html", {"codes": shown, "text": text})

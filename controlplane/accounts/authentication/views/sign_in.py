@@ -1,4 +1,4 @@
-"""Signing in, step by step, and out."""
+"""Pages to sign in, in stages, and to sign out."""
 
 from typing import Any
 
@@ -31,8 +31,6 @@ from controlplane.core.http.requests import client_ip, request_id_of
 
 
 class SignIn(LoginView):
-    """The first step: name and password."""
-
     template_name = "registration/sign_in.html"
     authentication_form = SignInForm
     redirect_authenticated_user = True
@@ -46,9 +44,9 @@ class SignIn(LoginView):
         )
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        name = throttle.typed_name(request)
+        name = throttle.read_username(request)
         throttle.count_attempt(request, name)
-        with throttle.hashing():
+        with throttle.limit_hashing():
             # Checked first, so that an attempt while locked out does not prolong the lockout.
             if not throttle.is_allowed(request, name):
                 return throttle.locked_out(request)
@@ -56,22 +54,24 @@ class SignIn(LoginView):
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         user = form.get_user()
-        return proceed(self.request, user, method="password", next_url=self.get_success_url())
+        return continue_sign_in(
+            self.request, user, method="password", next_url=self.get_success_url()
+        )
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
         if form.non_field_errors():
-            note_failure(self.request, form.cleaned_data.get("username", ""))
+            record_failure(self.request, form.cleaned_data.get("username", ""))
         response = super().form_invalid(form)
         response.status_code = 422
         return response
 
 
-def proceed(
+def continue_sign_in(
     request: HttpRequest, user: User, *, method: str, next_url: str, **more: Any
 ) -> HttpResponse:
-    """Continue to the next sign-in step, or sign in.
+    """Continue to the next sign-in stage, or complete the sign-in.
 
-    The session key changes at each step, against session fixation.
+    The session key changes at each stage, against session fixation.
     """
     request.session.cycle_key()
     record_authentication(request, user, method, **more)
@@ -84,7 +84,7 @@ def proceed(
 @csrf_protect
 @require_http_methods(["GET", "POST"])
 def second_factor(request: HttpRequest) -> HttpResponse:
-    """Ask for the second factor: a code, or a passkey."""
+    """Second stage of signing in: a code or a passkey."""
     stage = LoginStageController.enter(request, stages.SECOND_FACTOR)
     if not isinstance(stage, stages.SecondFactorStage) or not stage.is_open():
         clear_login(request)
@@ -95,26 +95,26 @@ def second_factor(request: HttpRequest) -> HttpResponse:
         if not throttle.is_allowed(request, user.username):
             clear_login(request)
             return throttle.locked_out(request, credentials={"username": user.username})
-        error = prove(request, user, user.username)
+        error = check_second_factor(request, user, user.username)
         if error is None:
             request.session.cycle_key()
             response: HttpResponse = stage.exit()
             return response
-    return _ask_second(request, user, error)
+    return _show_second_factor(request, user, error)
 
 
-def prove(request: HttpRequest, user: User, name: str) -> DomainError | None:
-    """Check the code or passkey that was sent; return the problem, or None.
+def check_second_factor(request: HttpRequest, user: User, name: str) -> DomainError | None:
+    """Verify the sent code or passkey; return the error, or None.
 
-    A failure is recorded, and counts for `name` and the address.
+    A failure is recorded, and counts for `name` and the client's address.
     """
     try:
         if "credential" in request.POST:
-            found = passkeys.shown(request.POST["credential"], user)
-            found.record_usage()
-            record_authentication(request, user, "mfa", id=found.pk, type=found.type)
+            passkey = passkeys.verify_authentication(request.POST["credential"], user)
+            passkey.record_usage()
+            record_authentication(request, user, "mfa", id=passkey.pk, type=passkey.type)
             return None
-        kind = codes.check(user, request.POST.get("code", ""), timezone.now())
+        kind = codes.check_code(user, request.POST.get("code", ""), timezone.now())
         if kind:
             record_authentication(request, user, "mfa", type=kind)
             return None
@@ -122,19 +122,21 @@ def prove(request: HttpRequest, user: User, name: str) -> DomainError | None:
         return error
     except InvalidInput:
         pass
-    throttle.failed(request, name)
-    note_failure(request, user.username)
-    said = passkeys.REFUSED if "credential" in request.POST else "That code opens nothing."
-    return InvalidInput({"code": [said]})
+    throttle.count_failure(request, name)
+    record_failure(request, user.username)
+    text = passkeys.REFUSED if "credential" in request.POST else "That code opens nothing."
+    return InvalidInput({"code": [text]})
 
 
-def _ask_second(request: HttpRequest, user: User, error: DomainError | None) -> HttpResponse:
-    have = factors.of(user)
+def _show_second_factor(
+    request: HttpRequest, user: User, error: DomainError | None
+) -> HttpResponse:
+    have = factors.get_factors(user)
     context = {
         "person": user,
         "factors": have,
         "error": error,
-        "options": passkeys.to_show(user) if have.passkeys else "",
+        "options": passkeys.build_challenge(user) if have.passkeys else "",
     }
     status = error.status if isinstance(error, TooManyRequests) else 422 if error else 200
     return render(request, "registration/second_factor.html", context, status=status)
@@ -144,60 +146,56 @@ def _ask_second(request: HttpRequest, user: User, error: DomainError | None) -> 
 @csrf_protect
 @require_http_methods(["GET", "POST"])
 def sign_in_by_passkey(request: HttpRequest) -> HttpResponse:
-    """Both steps at once. GET: the question, for the script; POST: the answer."""
+    """Sign in by passkey alone: GET returns the challenge, POST verifies the response."""
     if request.user.is_authenticated:
         return redirect("/")
     if request.method == "GET":
-        throttle.begin_as_stranger(request, timezone.now())
-        return HttpResponse(passkeys.to_show(None), content_type="application/json")
+        throttle.begin_anonymous_session(request, timezone.now())
+        return HttpResponse(passkeys.build_challenge(None), content_type="application/json")
     throttle.count_attempt(request)
     try:
-        found = passkeys.shown(request.POST.get("credential", ""), None)
+        passkey = passkeys.verify_authentication(request.POST.get("credential", ""), None)
     except InvalidInput:
-        return _passkey_refused(request)
-    user: User = found.user
+        return _refuse_passkey(request)
+    user: User = passkey.user
     if not user.is_active:
-        return _passkey_refused(request)
-    found.record_usage()
-    given = {"id": found.pk, "type": found.type, "passwordless": True}
-    return proceed(request, user, method="mfa", next_url=safe_next(request), **given)
+        return _refuse_passkey(request)
+    passkey.record_usage()
+    details = {"id": passkey.pk, "type": passkey.type, "passwordless": True}
+    return continue_sign_in(request, user, method="mfa", next_url=get_safe_next(request), **details)
 
 
-def _passkey_refused(request: HttpRequest) -> HttpResponse:
-    note_failure(request, "")
+def _refuse_passkey(request: HttpRequest) -> HttpResponse:
+    record_failure(request, "")
     messages.error(request, passkeys.REFUSED)
     return redirect("login")
 
 
 @never_cache
 @require_GET
-def cancel(request: HttpRequest) -> HttpResponse:
-    """Back to the first step."""
+def cancel_sign_in(request: HttpRequest) -> HttpResponse:
     clear_login(request)
     return redirect("login")
 
 
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
-    """End the session; signing out twice is no error."""
+    """End the session; repeating it is no error."""
     if request.user.is_authenticated:
-        sessions.ended(actor=actor_of(request), now=db_now())
+        sessions.record_sign_out(actor=actor_of(request), now=db_now())
     logout(request)
     messages.success(request, "You are signed out.")
     return redirect(settings.LOGOUT_REDIRECT_URL)
 
 
-def note_failure(request: HttpRequest, username: str) -> None:
-    sessions.failed(
-        username=username,
-        request_id=request_id_of(request),
-        ip=client_ip(request),
-        now=db_now(),
+def record_failure(request: HttpRequest, username: str) -> None:
+    sessions.record_failure(
+        username=username, request_id=request_id_of(request), ip=client_ip(request), now=db_now()
     )
 
 
-def safe_next(request: HttpRequest) -> str:
-    """Return `next` if it is a page of this site, else the first page."""
+def get_safe_next(request: HttpRequest) -> str:
+    """Return the page to continue with: `next` if it is on this site, else the first page."""
     asked = request.POST.get("next") or request.GET.get("next") or ""
     ours = url_has_allowed_host_and_scheme(asked, {request.get_host()}, request.is_secure())
     return asked if ours else "/"

@@ -1,4 +1,4 @@
-"""`manage.py changepassword`: refused, because Django's bypasses the audit trail."""
+"""`manage.py changepassword`: refused, because Django's command writes no audit entry."""
 
 from controlplane.core.shell import ReplacedCommand
 

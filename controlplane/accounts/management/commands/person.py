@@ -1,4 +1,4 @@
-"""`manage.py person`: account recovery and immediate lockout, from the server's shell."""
+"""`manage.py person`: create, list, unlock and deactivate people from the server's shell."""
 
 import secrets
 from argparse import ArgumentParser
@@ -12,7 +12,7 @@ from django.db.models import Case, When
 
 from controlplane.accounts.authentication import codes, factors, throttle
 from controlplane.accounts.models.people import User
-from controlplane.accounts.people import leaving
+from controlplane.accounts.people import deactivation
 from controlplane.accounts.people import services as people
 from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
@@ -70,41 +70,41 @@ class Command(ShellCommand):
         self._tell(made.username, password, "first password")
 
     def password(self, options: dict[str, Any]) -> None:
-        user, password = _user(options), secrets.token_urlsafe(15)
+        user, password = _find_user(options), secrets.token_urlsafe(15)
         people.set_password(user=user, password=password, actor=shell_actor(), now=db_now())
         self._tell(user.username, password, "new password")
 
     @transaction.atomic
     def unlock(self, options: dict[str, Any]) -> None:
-        user = _user(options)
-        count = reset(username=user.username) + reset(username=throttle.confirming_name(user))
-        count += codes.forgive(user)
+        user = _find_user(options)
+        count = reset(username=user.username) + reset(username=throttle.get_confirmation_name(user))
+        count += codes.reset_failures(user)
         target = f"user:{user.username}"
         audit.record(actor=shell_actor(), action="user.unlocked", target=target, now=db_now())
         self.line(f"{user.username} may try again ({count} forgotten)")
 
     def reset_factors(self, options: dict[str, Any]) -> None:
-        user = _user(options)
+        user = _find_user(options)
         factors.remove_all(user=user, actor=shell_actor(), now=db_now())
         self.line(f"{user.username} has no second factor now, and is signed out everywhere")
 
     def deactivate(self, options: dict[str, Any]) -> None:
-        user = _user(options)
-        leaving.deactivate(user=user, heir=None, actor=shell_actor(), now=db_now())
+        user = _find_user(options)
+        deactivation.deactivate_user(user=user, heir=None, actor=shell_actor(), now=db_now())
         self.line(f"{user.username} is out: sessions have ended, tokens have stopped")
 
     def activate(self, options: dict[str, Any]) -> None:
-        user = _user(options)
+        user = _find_user(options)
         people.change_user(user=user, actor=shell_actor(), now=db_now(), is_active=True)
         self.line(f"{user.username} may sign in")
 
     def _tell(self, username: str, password: str, what: str) -> None:
-        """Print the password alone on the last line of stdout, so that programs can read it."""
+        """Print the password alone on the last line of stdout, so that scripts can read it."""
         self.stderr.write(f"{username}: the {what}, shown only now:")
         self.line(password)
 
 
-def _user(options: dict[str, Any]) -> User:
+def _find_user(options: dict[str, Any]) -> User:
     name = User.normalize_username(options["name"])
     user = User.objects.filter(username=name).first()
     if user is None:

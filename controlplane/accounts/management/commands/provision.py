@@ -1,4 +1,7 @@
-"""`manage.py provision`: after `migrate`, as the owner: the application's rights, and an admin."""
+"""`manage.py provision`: grant the application's database rights and create the first admin.
+
+Runs as the database owner after `migrate`.
+"""
 
 import json
 import os

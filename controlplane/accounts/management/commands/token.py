@@ -1,4 +1,4 @@
-"""`manage.py token`: make, list and revoke API tokens."""
+"""`manage.py token`: create, list and revoke API tokens."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -41,9 +41,9 @@ class Command(ShellCommand):
             lifetime = durations.parse(options["expires"]) if options["expires"] else None
         except ValueError as error:
             raise InvalidInput({"--expires": [str(error)]}) from error
-        token, text = tokens.create(
+        token, text = tokens.create_token(
             name=options["name"],
-            owner=_owner(options["owner"]),
+            owner=_find_owner(options["owner"]),
             scopes=[scope.strip() for scope in options["scopes"].split(",") if scope.strip()],
             lifetime=lifetime,
             limit_to=[name.strip() for name in options["services"].split(",") if name.strip()],
@@ -51,7 +51,7 @@ class Command(ShellCommand):
             now=db_now(),
         )
         ends = f"expires {token.expires_at:%Y-%m-%d %H:%M} UTC" if token.expires_at else "no expiry"
-        for warning in tokens.admin_powers(token):
+        for warning in tokens.describe_admin_powers(token):
             self.stderr.write(f"Warning: {warning}")
         self.stderr.write(f"{token.name}: owner {token.owner.username}, {ends}. Shown only now:")
         self.line(text)
@@ -69,12 +69,16 @@ class Command(ShellCommand):
         token = Token.objects.filter(prefix=options["prefix"]).first()
         if token is None:
             raise NotFound(f"No token has the prefix {options['prefix']}.")
-        tokens.revoke(token=token, actor=shell_actor(), now=db_now(), reason=options["reason"])
+        tokens.revoke_token(
+            token=token, actor=shell_actor(), now=db_now(), reason=options["reason"]
+        )
         self.line(f"revoked {token.prefix} ({token.name})")
 
 
-def _owner(username: str | None) -> User:
-    owner = User.objects.filter(username=username).first() if username else people.first_admin()
+def _find_owner(username: str | None) -> User:
+    owner = (
+        User.objects.filter(username=username).first() if username else people.find_first_admin()
+    )
     if owner is None:
         raise NotFound(f"There is no user {username}." if username else "There is no admin yet.")
     return owner

@@ -9,7 +9,7 @@ from django.test import Client
 
 from controlplane.accounts.models.people import BrowserSession, User
 from controlplane.accounts.models.tokens import Token
-from controlplane.accounts.people import leaving
+from controlplane.accounts.people import deactivation
 from controlplane.accounts.people import services as people
 from controlplane.accounts.tokens import services as tokens
 from controlplane.core.actors import system_actor
@@ -34,7 +34,7 @@ def browser(user) -> Client:
 
 
 def leave(user, heir=None):
-    return leaving.deactivate(user=user, heir=heir, actor=ACTOR, now=db_now())
+    return deactivation.deactivate_user(user=user, heir=heir, actor=ACTOR, now=db_now())
 
 
 def come_back(user):
@@ -87,7 +87,7 @@ def test_token_that_was_handed_over_goes_on_and_obeys_the_new_owner(kim):
 
     leave(kim, heir)
 
-    token = tokens.authenticate(text)
+    token = tokens.authenticate_token(text)
     assert token.owner == heir
     (entry,) = AuditEntry.objects.filter(action="token.handed_over")
     before, after = json.loads(entry.before), json.loads(entry.after)
@@ -114,15 +114,15 @@ def test_heirs_are_those_who_may_all_of_it(kim):
     person("admin", "root")
     leave(gone)
 
-    assert {each.username for each in leaving.heirs(kim)} == {approver.username, "root"}
+    assert {each.username for each in deactivation.find_heirs(kim)} == {approver.username, "root"}
 
 
 def test_tokens_that_have_ended_are_not_handed_over(kim):
     revoked, expired = token_text(kim, ["switches:read"]), token_text(kim, ["switches:read"])
-    Token.objects.filter(prefix=tokens.split(expired)[0]).update(
+    Token.objects.filter(prefix=tokens.split_token(expired)[0]).update(
         expires_at=db_now() - timedelta(seconds=1)
     )
-    Token.objects.filter(prefix=tokens.split(revoked)[0]).update(revoked_at=db_now())
+    Token.objects.filter(prefix=tokens.split_token(revoked)[0]).update(revoked_at=db_now())
 
     leave(kim, person("operator", "lee"))
 
@@ -131,10 +131,10 @@ def test_tokens_that_have_ended_are_not_handed_over(kim):
 
 def test_token_that_has_ended_needs_no_other_owner(kim):
     token_text(kim, ["switches:read"])
-    token = tokens.revoke(token=Token.objects.get(), actor=ACTOR, now=db_now())
+    token = tokens.revoke_token(token=Token.objects.get(), actor=ACTOR, now=db_now())
 
     with pytest.raises(Conflict):
-        tokens.hand_over(token=token, owner=person("admin"), actor=ACTOR, now=db_now())
+        tokens.hand_over_token(token=token, owner=person("admin"), actor=ACTOR, now=db_now())
 
 
 def test_last_admin_keeps_sessions_and_tokens():
@@ -145,7 +145,7 @@ def test_last_admin_keeps_sessions_and_tokens():
         leave(admin, person("operator", "lee"))
 
     assert client.get("/preferences/").status_code == 200
-    assert tokens.authenticate(text).owner == admin
+    assert tokens.authenticate_token(text).owner == admin
 
 
 def test_other_role_counts_for_the_next_request(kim):
@@ -164,8 +164,8 @@ def test_token_obeys_its_owners_new_role(kim):
 
     people.change_user(user=kim, actor=ACTOR, now=db_now(), role="viewer")
 
-    token = tokens.authenticate(text)
-    assert tokens.allowed_scopes(token) == {"switches:read"}
+    token = tokens.authenticate_token(text)
+    assert tokens.find_allowed_scopes(token) == {"switches:read"}
 
 
 @pytest.mark.django_db(transaction=True)

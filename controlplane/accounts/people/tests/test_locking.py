@@ -32,7 +32,7 @@ def reset_factors(kim):
 
 def reset_password(kim):
     link = resets.tokens.make_token(kim)
-    resets.complete(user=kim, token=link, password=NEW, actor=ACTOR, now=db_now())
+    resets.complete_reset(user=kim, token=link, password=NEW, actor=ACTOR, now=db_now())
 
 
 def alone(action, user):

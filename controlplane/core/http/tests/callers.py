@@ -115,7 +115,7 @@ def as_role(role: str) -> Api:
 def token_text(
     owner: User, scopes: Iterable[str], name: str = "ci", lifetime: timedelta | None = None
 ) -> str:
-    _, text = tokens.create(
+    _, text = tokens.create_token(
         name=name,
         owner=owner,
         scopes=scopes,

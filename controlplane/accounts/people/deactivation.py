@@ -1,4 +1,4 @@
-"""Deactivating a person: a preview of what stops, and handing over their tokens."""
+"""Deactivation of people: preview of its consequences, and transfer of their tokens."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ SHOWN = 50
 
 @dataclass(frozen=True)
 class Duties:
-    """Notifications that depend on a person.
+    """Notification settings that depend on a person.
 
-    `duties` are the rotations, steps and routes that name the person, in words. `addressed` are
-    the names of targets with the person's own address that aren't the person's: they stay active.
+    `duties` describes the rotations, steps and routes with the person. `addressed` are the names of
+    other people's targets with the person's address; they stay active.
     """
 
     duties: list[str]
@@ -33,10 +33,10 @@ class Duties:
 
 
 @dataclass(frozen=True)
-class Leaving(Duties):
-    """Everything that stops or loses its owner when a person leaves.
+class DeactivationPreview(Duties):
+    """Everything that stops or loses its owner when a person is deactivated.
 
-    Lists hold at most :data:`SHOWN`; `token_count` and `session_count` count all.
+    Lists hold at most :data:`SHOWN` items; `token_count` and `session_count` count all.
     """
 
     tokens: list[Token]
@@ -49,27 +49,26 @@ _sources: list[Callable[[User, int], Duties]] = []
 
 
 def register_duties(source: Callable[[User, int], Duties]) -> None:
-    """Register a function that returns the notifications depending on a person."""
+    """Register a function that returns the notification settings that depend on a person."""
     _sources.append(source)
 
 
-def preview(user: User, now: datetime) -> Leaving:
-    """Return what would stop or lose its owner if this person were deactivated at `now`."""
+def preview_deactivation(user: User, now: datetime) -> DeactivationPreview:
     theirs = Token.objects.usable(now).filter(owner=user)
     asked = Approval.objects.filter(requester=user, state=Approval.State.PENDING)
-    found = [source(user, SHOWN) for source in _sources]
-    return Leaving(
+    duties_by_source = [source(user, SHOWN) for source in _sources]
+    return DeactivationPreview(
         tokens=list(theirs.order_by(F("last_used_at").desc(nulls_last=True), "-id")[:SHOWN]),
         token_count=theirs.count(),
         session_count=user.browser_sessions.open(now).count(),
         approvals=list(asked.order_by("id")[:SHOWN]),
-        duties=[words for one in found for words in one.duties],
-        addressed=[name for one in found for name in one.addressed],
+        duties=[words for one in duties_by_source for words in one.duties],
+        addressed=[name for one in duties_by_source for name in one.addressed],
     )
 
 
-def heirs(user: User) -> list[User]:
-    """Return at most 200 active people whose roles cover all scopes of this person's tokens."""
+def find_heirs(user: User) -> list[User]:
+    """Return up to 200 active people whose roles cover all scopes of this person's tokens."""
     scopes = {scope for token in user.tokens.filter(revoked_at=None) for scope in token.scopes}
     roles = [role for role in Role if scopes <= SCOPES_OF[role]]
     others = User.objects.filter(is_active=True, role__in=roles).exclude(pk=user.pk)
@@ -77,19 +76,20 @@ def heirs(user: User) -> list[User]:
 
 
 @transaction.atomic
-def deactivate(*, user: User, heir: User | None, actor: Actor, now: datetime) -> User:
-    """End somebody's sessions and tokens, except the tokens that `heir` takes over.
+def deactivate_user(*, user: User, heir: User | None, actor: Actor, now: datetime) -> User:
+    """Deactivate a person: end their sessions, transfer usable tokens to `heir` if given.
 
-    Raises :class:`InvalidInput` if the heir lacks permission, :class:`Conflict` for the last admin.
+    Raises :class:`InvalidInput` if the heir may not own a token, and :class:`Conflict` for the last
+    admin.
     """
     if heir is not None:
         if heir.pk == user.pk:
             raise InvalidInput({"heir": ["Choose somebody else to take over the tokens."]})
-        services.locked(user, heir)
-        # All rows before the first of the trail: who revokes one of them waits, instead of failing.
+        services.lock_user(user, heir)
+        # Lock all tokens before the audit trail, so that concurrent revocations wait, not deadlock.
         theirs = Token.objects.usable(now).filter(owner=user).order_by("pk")
-        held = list(theirs.select_for_update(of=("self",)))
-        sessions.lock(user)
-        for token in held:
-            tokens.hand_over(token=token, owner=heir, actor=actor, now=now)
+        locked_tokens = list(theirs.select_for_update(of=("self",)))
+        sessions.lock_sessions(user)
+        for token in locked_tokens:
+            tokens.hand_over_token(token=token, owner=heir, actor=actor, now=now)
     return services.change_user(user=user, actor=actor, now=now, is_active=False)

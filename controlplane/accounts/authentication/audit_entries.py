@@ -1,4 +1,4 @@
-"""Audit entries of sign-ins and second factors; never a secret, code or link."""
+"""Audit entries of sign-ins and second factors, without secrets, codes and links."""
 
 from datetime import datetime
 
@@ -21,20 +21,20 @@ _WORDS = {
 
 
 @transaction.atomic
-def note(action: str, *, user: User, actor: Actor, now: datetime, **after: object) -> None:
-    """A row about `user`: `session.confirmed`, `factor.added`, `factor.removed`, and the like."""
+def record_event(action: str, *, user: User, actor: Actor, now: datetime, **after: object) -> None:
+    """Write an audit entry about `user`, such as `session.confirmed` or `factor.added`."""
     audit.record(
         actor=actor, action=action, target=f"user:{user.username}", after=after or None, now=now
     )
 
 
-def how(request: HttpRequest) -> str:
+def describe_method(request: HttpRequest) -> str:
     """Return the sign-in method: `password`, `password + code`, `passkey`, `single sign-on`."""
     steps = request.session.get(AUTHENTICATION_METHODS_SESSION_KEY, [])
     words = dict.fromkeys(_WORDS.get(str(step.get("type") or step["method"]), "") for step in steps)
     return " + ".join(word for word in words if word)
 
 
-def issuer() -> str:
-    """Return this installation's name in an authenticator, which may hold several of them."""
+def get_issuer_name() -> str:
+    """Return the name of this installation for authenticator apps."""
     return f"Switchgear ({settings.ENVIRONMENT_NAME})"

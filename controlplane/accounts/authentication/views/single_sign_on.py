@@ -1,4 +1,4 @@
-"""The round trip to the identity provider, to sign in or to confirm one's identity."""
+"""Redirects to the identity provider and back, to sign in or to confirm one's identity."""
 
 import secrets
 from typing import Any
@@ -13,8 +13,14 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from controlplane.accounts.authentication import arrivals, factors, links, throttle, trail
-from controlplane.accounts.authentication.provider import Identity, ProviderAdapter, provider
+from controlplane.accounts.authentication import (
+    audit_entries,
+    factors,
+    links,
+    provider_users,
+    throttle,
+)
+from controlplane.accounts.authentication.provider import Identity, ProviderAdapter, build_provider
 from controlplane.accounts.requests import UserRequest
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError, Forbidden
@@ -22,7 +28,7 @@ from controlplane.core.http import confirmation
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import signed_in
 
-from .sign_in import proceed, safe_next
+from .sign_in import continue_sign_in, get_safe_next
 
 SIGN_IN, CONFIRM = "sign-in", "confirm"
 CONFIRMED_WITHIN = 120  # Seconds since the provider authenticated the person.
@@ -32,7 +38,7 @@ ANY_AGE = "31536000"
 log = structlog.get_logger(__name__)
 
 
-class NotAnswering(DomainError):
+class ProviderFailed(DomainError):
     status = 502
     slug = "provider-failed"
     title = "Single sign-on did not work"
@@ -40,58 +46,56 @@ class NotAnswering(DomainError):
 
 @never_cache
 @require_POST
-def leave(request: HttpRequest) -> HttpResponse:
-    """Redirect to the provider to sign in; only by POST, so that no other site's link starts it."""
-    throttle.begin_as_stranger(request, db_now())
-    return _leave(request, SIGN_IN, max_age=ANY_AGE)
+def redirect_to_provider(request: HttpRequest) -> HttpResponse:
+    """Redirect to the provider; only by POST, so that links of other sites can't start it."""
+    throttle.begin_anonymous_session(request, db_now())
+    return _redirect_with_nonce(request, SIGN_IN, max_age=ANY_AGE)
 
 
 @signed_in
 @require_POST
-def leave_to_confirm(request: UserRequest) -> HttpResponse:
-    return _leave(request, CONFIRM, prompt="login", max_age="0")
+def redirect_to_confirm(request: UserRequest) -> HttpResponse:
+    return _redirect_with_nonce(request, CONFIRM, prompt="login", max_age="0")
 
 
-def _leave(request: HttpRequest, process: str, **more: str) -> HttpResponse:
+def _redirect_with_nonce(request: HttpRequest, process: str, **more: str) -> HttpResponse:
     if not settings.OIDC.issuer:
         raise Http404
     nonce = secrets.token_urlsafe(32)
     try:
-        response: HttpResponse = provider(request).redirect(
-            request, process, next_url=safe_next(request), auth_params={"nonce": nonce, **more},
+        response: HttpResponse = build_provider(request).redirect(
+            request, process, next_url=get_safe_next(request), auth_params={"nonce": nonce, **more},
             nonce=nonce,
         )  # fmt: skip
     except (OAuth2Error, requests.RequestException, KeyError, ValueError) as error:
-        return _failed(request, error)
+        return _show_failure(request, error)
     return response
 
 
 @never_cache
 @require_GET
-def arrive(request: HttpRequest) -> HttpResponse:
-    """Back from the provider, with a code that opens once, for the browser that left."""
+def handle_callback(request: HttpRequest) -> HttpResponse:
+    """Handle the provider's redirect back, whose code and state work once, in the same browser."""
     if not settings.OIDC.issuer:
         raise Http404
     state = statekit.unstash_state(
-        request,
-        provider_id=provider(request).sub_id,
-        state_id=request.GET.get("state", ""),
+        request, provider_id=build_provider(request).sub_id, state_id=request.GET.get("state", "")
     )
     if state is None:
-        return _failed(request, OAuth2Error("nobody left from this browser lately"))
+        return _show_failure(request, OAuth2Error("nobody left from this browser lately"))
     if request.GET.get("error") or "code" not in request.GET:
-        return _failed(request, OAuth2Error("the provider sent no code"))
+        return _show_failure(request, OAuth2Error("the provider sent no code"))
     try:
-        identity = _identity(request, state)
+        identity = _fetch_identity(request, state)
     except (OAuth2Error, requests.RequestException, KeyError, ValueError, TypeError) as error:
-        return _failed(request, error)
+        return _show_failure(request, error)
     try:
-        return _let_in(request, identity, state)
+        return _accept_identity(request, identity, state)
     except Forbidden as error:
-        return _refused(request, error)
+        return _show_refusal(request, error)
 
 
-def _identity(request: HttpRequest, state: dict[str, Any]) -> Identity:
+def _fetch_identity(request: HttpRequest, state: dict[str, Any]) -> Identity:
     adapter = ProviderAdapter(request)
     app = adapter.get_provider().app
     answer = adapter.get_access_token_data(
@@ -100,54 +104,58 @@ def _identity(request: HttpRequest, state: dict[str, Any]) -> Identity:
         adapter.get_client(request, app),
         pkce_code_verifier=state.get("pkce_code_verifier"),
     )
-    return adapter.identity(answer, str(state.get("nonce", "")))
+    return adapter.verify_identity(answer, str(state.get("nonce", "")))
 
 
-def _let_in(request: HttpRequest, identity: Identity, state: dict[str, Any]) -> HttpResponse:
+def _accept_identity(
+    request: HttpRequest, identity: Identity, state: dict[str, Any]
+) -> HttpResponse:
     now = db_now()
     leads_to = str(state.get("next") or "/")
     if state.get("process") == CONFIRM:
-        owner = links.owner(identity.issuer, identity.subject)
+        owner = links.find_owner(identity.issuer, identity.subject)
         if owner is None or owner.pk != request.user.pk:
             raise Forbidden("That was somebody else than who is signed in here.")
         if identity.auth_time is None or now.timestamp() - identity.auth_time > CONFIRMED_WITHIN:
             raise Forbidden(f"{settings.OIDC.name} did not ask you anew. Use another way.")
-        if factors.has_any(owner) and not identity.with_second_factor:
+        if factors.has_factor(owner) and not identity.with_second_factor:
             raise Forbidden(
                 f"{settings.OIDC.name} did not ask for a second factor. Use the one you have here."
             )
         confirmation.record_confirmation(request, now.timestamp())
-        trail.note("session.confirmed", user=owner, actor=actor_of(request), now=now)
+        audit_entries.record_event(
+            "session.confirmed", user=owner, actor=actor_of(request), now=now
+        )
         return redirect(leads_to)
     if request.user.is_authenticated:
         return redirect("/")
-    user = arrivals.arrive(identity, now)
+    user = provider_users.find_or_create_user(identity, now)
     method = {
         "provider": settings.OIDC.issuer,
         "mfa": identity.with_second_factor or None,
         "auth_time": identity.auth_time,
     }
-    return proceed(request, user, method="socialaccount", next_url=leads_to, **method)
+    return continue_sign_in(request, user, method="socialaccount", next_url=leads_to, **method)
 
 
-def _failed(request: HttpRequest, error: Exception) -> HttpResponse:
-    log.warning("single_sign_on.failed", cause=type(error).__name__, said=_harmless(error))
-    return _refused(
+def _show_failure(request: HttpRequest, error: Exception) -> HttpResponse:
+    log.warning("single_sign_on.failed", cause=type(error).__name__, said=_describe_error(error))
+    return _show_refusal(
         request,
-        NotAnswering(
+        ProviderFailed(
             f"{settings.OIDC.name} did not confirm who you are. Try again; if it stays so, sign "
             "in with a password or tell an admin."
         ),
     )
 
 
-def _harmless(error: Exception) -> str:
-    """Return our own error texts; others may quote tokens, codes or secrets."""
+def _describe_error(error: Exception) -> str:
+    """Return the text of our own errors; others may contain tokens, codes or secrets."""
     said = str(error)
     ours = isinstance(error, OAuth2Error) and not said.startswith("Error retrieving")
     return said[:200] if ours else ""
 
 
-def _refused(request: HttpRequest, error: DomainError) -> HttpResponse:
+def _show_refusal(request: HttpRequest, error: DomainError) -> HttpResponse:
     context = {"error": error, "user_is_here": request.user.is_authenticated}
     return render(request, "registration/refused.html", context, status=error.status)

@@ -1,4 +1,4 @@
-"""Maps an identity from the provider to a user: linked, matched by e-mail address, or created.
+"""Users of single sign-on: linked, matched by e-mail address, or created.
 
 The user's role follows the provider's groups at each sign-in.
 """
@@ -18,7 +18,7 @@ from controlplane.core.actors import system_actor
 from controlplane.core.errors import Conflict, Forbidden
 from controlplane.core.roles import Role
 
-from . import links, trail
+from . import audit_entries, links
 from .provider import Identity
 
 ACTOR = system_actor("single-sign-on")
@@ -29,16 +29,17 @@ log = structlog.get_logger(__name__)
 
 
 def role_of(groups: frozenset[str]) -> Role | None:
-    """Return the strongest role of these groups; None if they have none."""
+    """Return the strongest role of these groups; None if no group has a role."""
     given = [Role(role) for group, role in settings.OIDC.roles if group in groups]
     return max(given, key=STRENGTH.index) if given else None
 
 
 @transaction.atomic
-def arrive(identity: Identity, now: datetime) -> User:
-    """Return the user for this identity, with the role that their groups give today.
+def find_or_create_user(identity: Identity, now: datetime) -> User:
+    """Return the user of an identity, with the role of the identity's groups.
 
-    Raises :class:`Forbidden` if the groups give no role, or the user is deactivated or ambiguous.
+    Raises :class:`Forbidden` if no group has a role, the user is deactivated, or several users
+    match.
     """
     role = role_of(identity.groups)
     if role is None:
@@ -46,9 +47,9 @@ def arrive(identity: Identity, now: datetime) -> User:
             f"{settings.OIDC.name} knows you, but none of your groups may use this console. Ask "
             "whoever runs it which group to join."
         )
-    user = links.owner(identity.issuer, identity.subject) or _known(identity, now)
+    user = links.find_owner(identity.issuer, identity.subject) or _find_by_email(identity, now)
     if user is None:
-        user = _made(identity, role, now)
+        user = _create_user(identity, role, now)
     if not user.is_active:
         raise Forbidden("Your account here is deactivated. An admin can change that.")
     if user.role != role:
@@ -60,14 +61,14 @@ def arrive(identity: Identity, now: datetime) -> User:
     return user
 
 
-def _known(identity: Identity, now: datetime) -> User | None:
-    """Return the user with this address, if the provider has verified it."""
+def _find_by_email(identity: Identity, now: datetime) -> User | None:
+    """Return the user with this address, linked, if the provider has verified the address."""
     if not (identity.email and identity.email_verified):
         return None
     found = [
         user
         for user in User.objects.filter(email__iexact=identity.email)
-        if _is_same(user.email, identity.email)
+        if _is_same_address(user.email, identity.email)
     ][:2]
     if not found:
         return None
@@ -76,24 +77,24 @@ def _known(identity: Identity, now: datetime) -> User | None:
             f"Several accounts here have the address {identity.email}; an admin has to mend that."
         )
     if not links.is_linked(found[0]):
-        return _linked(found[0], identity, now)
+        return _link_user(found[0], identity, now)
     raise Forbidden(
         f"The account {found[0].username} belongs to somebody else of {settings.OIDC.name}; an "
         "admin has to mend that."
     )
 
 
-def _is_same(ours: str, theirs: str) -> bool:
-    """Return True if two addresses are equal but for the case of ASCII letters.
+def _is_same_address(ours: str, theirs: str) -> bool:
+    """Return True if two addresses differ at most in the case of ASCII letters.
 
     The database also equates `ı` with `i` and `ſ` with `s`, which are different mailboxes.
     """
     return ours.encode().lower() == theirs.encode().lower()
 
 
-def _made(identity: Identity, role: Role, now: datetime) -> User:
+def _create_user(identity: Identity, role: Role, now: datetime) -> User:
     user = people.create_user(
-        username=_free_name(identity),
+        username=_find_free_name(identity),
         password=None,
         role=role.value,
         actor=ACTOR,
@@ -101,11 +102,10 @@ def _made(identity: Identity, role: Role, now: datetime) -> User:
         display_name=identity.name[:150],
         email=identity.email if identity.email_verified and _is_address(identity.email) else "",
     )
-    return _linked(user, identity, now)
+    return _link_user(user, identity, now)
 
 
 def _is_address(text: str) -> bool:
-    """Return True for a usable e-mail address; a company's provider may have shorter ones."""
     try:
         validate_email(text)
     except ValidationError:
@@ -113,16 +113,18 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _linked(user: User, identity: Identity, now: datetime) -> User:
-    links.link(user, identity.issuer, identity.subject)
-    trail.note("user.linked", user=user, actor=ACTOR, now=now, issuer=identity.issuer)
+def _link_user(user: User, identity: Identity, now: datetime) -> User:
+    links.link_user(user, identity.issuer, identity.subject)
+    audit_entries.record_event(
+        "user.linked", user=user, actor=ACTOR, now=now, issuer=identity.issuer
+    )
     return user
 
 
-def _free_name(identity: Identity) -> str:
-    """Return an unused name, so that a stranger never takes over a person of the same name."""
+def _find_free_name(identity: Identity) -> str:
+    """Return an unused user name, so that a person never takes over another's account."""
     wanted = identity.username or identity.email.partition("@")[0]
-    # Normalised first: that may bring characters which no name may have.
+    # Normalize first, because it may add characters that names can't have.
     name = re.sub(r"[^\w.@+-]", "", User.normalize_username(wanted))[:140] or "person"
     for number in range(1, 1000):
         candidate = name if number == 1 else f"{name}-{number}"

@@ -1,4 +1,4 @@
-"""Pages for a forgotten password: requesting a link, and setting a new password."""
+"""Pages to request a password reset link and to set a new password."""
 
 import time
 
@@ -24,7 +24,7 @@ from controlplane.core.http.requests import client_ip, request_id_of
 
 KEPT = "password_reset"
 IN_SESSION = "link"
-"""Replaces the token in the URL, to keep it out of histories, logs and referrers."""
+"""Replaces the token in the URL, which would leak into histories, logs and referrers."""
 
 ANSWER_SECONDS = 0.4
 """Constant response time, longer than a lookup and a write take."""
@@ -33,8 +33,8 @@ ANSWER_SECONDS = 0.4
 @never_cache
 @csrf_protect
 @require_http_methods(["GET", "POST"])
-def forgotten(request: HttpRequest) -> HttpResponse:
-    """Request a link; response and response time are the same if there is no such person."""
+def request_link(request: HttpRequest) -> HttpResponse:
+    """Request a reset link; the response and its time don't reveal whether the user exists."""
     if not settings.EMAIL.host:
         raise Http404
     began = time.monotonic()
@@ -43,7 +43,7 @@ def forgotten(request: HttpRequest) -> HttpResponse:
         actor = Actor(
             type="system", name="sign-in", request_id=request_id_of(request), ip=client_ip(request)
         )
-        resets.ask(typed, actor, db_now())
+        resets.request_link(typed, actor, db_now())
         time.sleep(max(0.0, ANSWER_SECONDS - (time.monotonic() - began)))
     return render(request, "registration/password_forgotten.html", {"asked": bool(typed)})
 
@@ -52,28 +52,28 @@ def forgotten(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters("new_password1", "new_password2")
 @csrf_protect
 @require_http_methods(["GET", "POST"])
-def reset(request: HttpRequest, uid: str, token: str) -> HttpResponse:
-    """Set a new password. The link moves its token into the session, and out of the address."""
-    user = _of(uid)
+def reset_password(request: HttpRequest, uid: str, token: str) -> HttpResponse:
+    """Set a new password. A valid link's token moves to the session before the form is shown."""
+    user = _find_user(uid)
     if token != IN_SESSION:
         if user is None or not resets.tokens.check_token(user, token):
-            return _stale(request)
+            return _show_expired(request)
         request.session.cycle_key()
         request.session[KEPT] = token
         return redirect("password_reset", uid, IN_SESSION)
     kept = str(request.session.get(KEPT, ""))
     if user is None or not resets.tokens.check_token(user, kept):
-        return _stale(request)
+        return _show_expired(request)
     form = SetPasswordForm(user, request.POST if request.method == "POST" else None)
     if form.is_valid():
         actor = user.as_actor(request_id=request_id_of(request), ip=client_ip(request))
         chosen = form.cleaned_data["new_password1"]
         try:
-            resets.complete(user=user, token=kept, password=chosen, actor=actor, now=db_now())
+            resets.complete_reset(user=user, token=kept, password=chosen, actor=actor, now=db_now())
         except Conflict:
-            return _stale(request)
-        # Who tried the forgotten one too often waits no longer.
-        throttle.forget(request, user.username)
+            return _show_expired(request)
+        # Unlock the person, who may have tried too many wrong passwords.
+        throttle.reset_failures(request, user.username)
         request.session.flush()
         messages.success(request, "Your password is set. Sign in with it.")
         return redirect("login")
@@ -82,7 +82,7 @@ def reset(request: HttpRequest, uid: str, token: str) -> HttpResponse:
     return render(request, "registration/password_reset.html", context, status=status)
 
 
-def _of(uid: str) -> User | None:
+def _find_user(uid: str) -> User | None:
     try:
         key = urlsafe_base64_decode(uid).decode()
         return User.objects.filter(pk=key, is_active=True).first()
@@ -90,6 +90,6 @@ def _of(uid: str) -> User | None:
         return None
 
 
-def _stale(request: HttpRequest) -> HttpResponse:
+def _show_expired(request: HttpRequest) -> HttpResponse:
     request.session.pop(KEPT, None)
     return render(request, "registration/password_stale.html", status=410)
