@@ -9,62 +9,76 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 
 from controlplane.core import reasons
-from controlplane.core.admin import ReadOnly, Table, apply_to_each
+from controlplane.core.admin import Table, apply_to_each, register_read_only
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError
 from controlplane.core.http.permissions import actor_of
 from switches import services
-from switches.drills import admin as drills_admin  # noqa: F401 - its tables join these
-from switches.models import Episode, Publication, Rule, Switch, Trip, TripPolicy, WeeklyReport
-from switches.ramps import admin as ramps_admin  # noqa: F401
+from switches.models import (
+    Drill,
+    DrillMark,
+    DrillSchedule,
+    Episode,
+    Publication,
+    Ramp,
+    Rule,
+    Switch,
+    Trip,
+    TripPolicy,
+    WeeklyReport,
+)
 from switches.scopes import GLOBAL
 
 from .confirmation import require_confirmation
 from .services.registration import DESCRIPTIVE
 
-
-@admin.register(Publication)
-class PublicationAdmin(ReadOnly):
-    list_display = ("id", "epoch", "version", "published_at")
-
-
-@admin.register(Episode)
-class EpisodeAdmin(ReadOnly):
-    list_display = (
-        "id", "switch", "engaged_by_name", "engaged_at", "expires_at", "permanent", "on_expiry",
-        "overdue_at", "ended_at", "ended_how", "ended_by",
-    )  # fmt: skip
-    list_filter = ("ended_how", "permanent", "on_expiry")
-    search_fields = ("switch__id", "reason", "=engaged_by_name")
-    list_select_related = ("switch",)
-    ordering = ("-id",)
-
-
-@admin.register(Rule)
-class RuleAdmin(ReadOnly):
-    list_display = ("name", "kind", "switches", "n", "created_by", "changed_at")
-    list_filter = ("kind",)
-    ordering = ("name",)
-
-
-@admin.register(TripPolicy)
-class TripPolicyAdmin(ReadOnly):
-    list_display = ("position", "trigger", "sources", "scopes", "gate", "budget_per_hour")
-    ordering = ("position",)
-
-
-@admin.register(Trip)
-class TripAdmin(ReadOnly):
-    list_display = ("id", "at", "switch", "source", "fingerprint", "outcome", "repeats", "by")
-    list_filter = ("outcome",)
-    search_fields = ("=switch", "=fingerprint")
-    ordering = ("-id",)
-
-
-@admin.register(WeeklyReport)
-class WeeklyReportAdmin(ReadOnly):
-    list_display = ("week", "generated_at", "final", "sent_at", "signed_by", "signed_at")
-    ordering = ("-week",)
+register_read_only(Publication, "id epoch version published_at", order="id")
+register_read_only(
+    Episode,
+    "id switch engaged_by_name engaged_at expires_at permanent on_expiry overdue_at ended_at "
+    "ended_how ended_by",
+    order="-id",
+    filters="ended_how permanent on_expiry",
+    search="switch__id reason =engaged_by_name",
+    related="switch",
+)
+register_read_only(Rule, "name kind switches n created_by changed_at", order="name", filters="kind")
+register_read_only(
+    TripPolicy, "position trigger sources scopes gate budget_per_hour", order="position"
+)
+register_read_only(
+    Trip,
+    "id at switch source fingerprint outcome repeats by",
+    order="-id",
+    filters="outcome",
+    search="=switch =fingerprint",
+)
+register_read_only(
+    WeeklyReport, "week generated_at final sent_at signed_by signed_at", order="-week"
+)
+register_read_only(
+    Ramp,
+    "job switch episode requested_by_name automatic live blind_since",
+    order="-job_id",
+    filters="live automatic",
+    search="=switch__id",
+    related="job switch episode",
+)
+register_read_only(
+    Drill,
+    "job switch mode scheduled live passed engaged_at released_at",
+    order="-job_id",
+    filters="mode passed live",
+    search="=switch__id",
+    related="job switch",
+)
+register_read_only(DrillMark, "pattern created_at created_by", order="pattern")
+register_read_only(
+    DrillSchedule,
+    "switch mode every_days next_at reason created_by",
+    order="next_at",
+    related="switch",
+)
 
 
 @admin.register(Switch)
@@ -113,15 +127,17 @@ class SwitchAdmin(Table):
         """Ask for a justification on a separate page, then release each selected switch."""
         if chosen.filter(scope=GLOBAL.name).exists():
             require_confirmation(request, GLOBAL.name, db_now(), next_url=request.get_full_path())
-        given = request.POST.get("justification", "").strip()
-        problems = reasons.find_text_problems(given) if "justification" in request.POST else []
+        justification = request.POST.get("justification", "").strip()
+        problems = (
+            reasons.find_text_problems(justification) if "justification" in request.POST else []
+        )
         if "justification" not in request.POST or problems:
             context = {
                 **self.admin_site.each_context(request),
                 "title": "Release switches",
                 "opts": self.opts,
                 "chosen": chosen,
-                "justification": given,
+                "justification": justification,
                 "problems": problems,
             }
             return TemplateResponse(request, "admin/release_switches.html", context)
@@ -131,7 +147,11 @@ class SwitchAdmin(Table):
             request,
             chosen,
             lambda switch: services.release(
-                scope=switch.scope, key=switch.key, justification=given, actor=actor, now=now
+                scope=switch.scope,
+                key=switch.key,
+                justification=justification,
+                actor=actor,
+                now=now,
             ),
             "released by ramp, or asked for where that takes a second person.",
         )

@@ -16,46 +16,47 @@ from .reminders import DAY, EXPIRY_EFFECTS, HOUR
 MAX_ITEMS = 300
 
 
-def _overdue(_now: datetime) -> QuerySet[Episode]:
-    return _open().filter(overdue_at__isnull=False)
+def _find_overdue(_now: datetime) -> QuerySet[Episode]:
+    return _open_episodes().filter(overdue_at__isnull=False)
 
 
-def _unconfirmed(now: datetime) -> QuerySet[Episode]:
-    return _open().filter(permanent=True, reconfirm_due_at__lte=now + DAY, allow_percent=0)
+def _find_unconfirmed(now: datetime) -> QuerySet[Episode]:
+    return _open_episodes().filter(permanent=True, reconfirm_due_at__lte=now + DAY, allow_percent=0)
 
 
-def _expiring(now: datetime) -> QuerySet[Episode]:
+def _find_expiring(now: datetime) -> QuerySet[Episode]:
     soon = Q(expires_at__lte=now + HOUR)
     later = Q(expires_at__lte=now + DAY, engaged_at__lt=F("expires_at") - DAY)
-    found = _open().filter(overdue_at__isnull=True, expires_at__gt=now, allow_percent=0)
+    found = _open_episodes().filter(overdue_at__isnull=True, expires_at__gt=now, allow_percent=0)
     return found.filter(soon | later)
 
 
-def _long_engaged(now: datetime) -> QuerySet[Episode]:
-    return _open().filter(engaged_at__lte=now - neglected_episodes.NEGLECT_AFTER, permanent=False)
+def _find_long_engaged(now: datetime) -> QuerySet[Episode]:
+    return _open_episodes().filter(
+        engaged_at__lte=now - neglected_episodes.NEGLECT_AFTER, permanent=False
+    )
 
 
-@attention_source(10, only_if=_overdue)
-def overdue(now: datetime) -> list[AttentionItem]:
-    """Return an item for each overdue episode."""
-    found = _overdue(now).order_by("expires_at", "pk")
+@attention_source(10, only_if=_find_overdue)
+def list_overdue(now: datetime) -> list[AttentionItem]:
+    found = _find_overdue(now).order_by("expires_at", "pk")
     return [
-        _waiting(
+        _build_item(
             "overdue",
             "critical",
             f"{episode.switch_id} is overdue by {durations.format_readable(now - expires_at)}",
-            f"{_acknowledged(episode)}Extend it or release it. {_because(episode)}",
+            f"{_acknowledgment_prefix(episode)}Extend it or release it. "
+            f"{_describe_engagement(episode)}",
             episode,
             since=expires_at,
         )
-        for episode, expires_at in _ending(found)
+        for episode, expires_at in _with_expiry(found)
     ]
 
 
-@attention_source(20, only_if=_unconfirmed)
-def unconfirmed(now: datetime) -> list[AttentionItem]:
-    """Return an item for each permanent episode whose re-confirmation is late or due in a day."""
-    found = _unconfirmed(now)
+@attention_source(20, only_if=_find_unconfirmed)
+def list_unconfirmed(now: datetime) -> list[AttentionItem]:
+    found = _find_unconfirmed(now)
     items = []
     for episode in found.order_by("reconfirm_due_at", "pk")[:MAX_ITEMS]:
         due_at = episode.reconfirm_due_at or now
@@ -65,9 +66,12 @@ def unconfirmed(now: datetime) -> list[AttentionItem]:
             if late
             else f"has to be re-confirmed within {durations.format_readable(due_at - now)}"
         )
-        detail = f"{_acknowledged(episode)}Re-confirm it or release it. {_because(episode)}"
+        detail = (
+            f"{_acknowledgment_prefix(episode)}Re-confirm it or release it. "
+            f"{_describe_engagement(episode)}"
+        )
         items.append(
-            _waiting(
+            _build_item(
                 "unconfirmed",
                 "critical" if late else "warning",
                 title,
@@ -80,47 +84,48 @@ def unconfirmed(now: datetime) -> list[AttentionItem]:
     return items
 
 
-@attention_source(40, only_if=_expiring)
-def expiring(now: datetime) -> list[AttentionItem]:
+@attention_source(40, only_if=_find_expiring)
+def list_expiring(now: datetime) -> list[AttentionItem]:
     """Return an item for each episode that expires within an hour, or a day for longer episodes.
 
     Most episodes last one day, so listing those from the start would bury the others. Ramping
     episodes are left out because the ramp decides their end.
     """
     return [
-        _waiting(
+        _build_item(
             "expiring",
             "warning" if expires_at <= now + HOUR else "info",
             f"{episode.switch_id} expires in {durations.format_readable(expires_at - now)}",
-            f"{EXPIRY_EFFECTS[episode.on_expiry]} {_because(episode)}",
+            f"{EXPIRY_EFFECTS[episode.on_expiry]} {_describe_engagement(episode)}",
             episode,
             since=max(episode.engaged_at, expires_at - DAY),
             due_at=expires_at,
         )
-        for episode, expires_at in _ending(_expiring(now).order_by("expires_at", "pk"))
+        for episode, expires_at in _with_expiry(_find_expiring(now).order_by("expires_at", "pk"))
     ]
 
 
-@attention_source(30, only_if=_long_engaged)
-def forgotten(now: datetime) -> list[AttentionItem]:
+@attention_source(30, only_if=_find_long_engaged)
+def list_forgotten(now: datetime) -> list[AttentionItem]:
     """Return an item for each episode without action or acknowledgment for a week.
 
     Permanent, overdue and soon expiring episodes are left out; they have other items.
     """
     found = (
-        _open()
+        _open_episodes()
         .annotate(looked_at=neglected_episodes.LAST_TOUCHED)
-        .filter(neglected_episodes.neglect_signs(now)[neglected_episodes.LEFT_ALONE])
+        .filter(neglected_episodes.neglect_conditions(now)[neglected_episodes.LEFT_ALONE])
         .filter(overdue_at__isnull=True, expires_at__gt=now + DAY, allow_percent=0)
         .order_by("looked_at", "pk")
     )
     return [
-        _waiting(
+        _build_item(
             "forgotten",
             "warning",
             f"{episode.switch_id} may be forgotten: engaged for "
             f"{durations.format_readable(now - episode.engaged_at)}",
-            "Nobody has acknowledged, extended or released it for a week. " + _because(episode),
+            "Nobody has acknowledged, extended or released it for a week. "
+            + _describe_engagement(episode),
             episode,
             since=episode.looked_at + neglected_episodes.NEGLECT_AFTER,
             due_at=episode.expires_at,
@@ -129,11 +134,11 @@ def forgotten(now: datetime) -> list[AttentionItem]:
     ]
 
 
-def _open() -> QuerySet[Episode]:
+def _open_episodes() -> QuerySet[Episode]:
     return Episode.objects.filter(ended_at__isnull=True)
 
 
-def _ending(found: QuerySet[Episode]) -> Iterable[tuple[Episode, datetime]]:
+def _with_expiry(found: QuerySet[Episode]) -> Iterable[tuple[Episode, datetime]]:
     return (
         (episode, episode.expires_at)
         for episode in found[:MAX_ITEMS]
@@ -141,7 +146,7 @@ def _ending(found: QuerySet[Episode]) -> Iterable[tuple[Episode, datetime]]:
     )
 
 
-def _waiting(
+def _build_item(
     kind: str,
     severity: str,
     title: str,
@@ -156,10 +161,10 @@ def _waiting(
     return AttentionItem(kind, severity, title, detail, path, since, due_at)
 
 
-def _because(episode: Episode) -> str:
+def _describe_engagement(episode: Episode) -> str:
     who = label_of(episode.engaged_by_type, episode.engaged_by_name)
     return f"Engaged by {who}: {episode.reason}"
 
 
-def _acknowledged(episode: Episode) -> str:
+def _acknowledgment_prefix(episode: Episode) -> str:
     return f"Acknowledged by {episode.acknowledged_by}. " if episode.acknowledged_at else ""

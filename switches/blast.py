@@ -67,7 +67,6 @@ class SwitchBlastRadius:
 
     @property
     def processes(self) -> int:
-        """Return the number of callers that are service instances."""
         return self.instances_total - self.tokens
 
 
@@ -85,7 +84,7 @@ def blast_radius(switch_id: str, now: datetime) -> SwitchBlastRadius:
         tokens=total - len(named),
         calls_per_second=sum(caller.calls_per_second for caller in found),
         last_seen=max((caller.last_seen for caller in found), default=None),
-        overlapping=_overlapping(switch_id, now),
+        overlapping=_find_overlaps(switch_id, now),
     )
 
 
@@ -95,13 +94,12 @@ def wider_engaged(switch_id: str, now: datetime) -> list[Overlap]:
     place = order[switch_id.partition(":")[0]]
     return [
         one
-        for one in _overlapping(switch_id, now)
+        for one in _find_overlaps(switch_id, now)
         if order.get(one.id.partition(":")[0], place) < place and one.state == "engaged"
     ]
 
 
 def current_refusals(switch_id: str) -> tuple[tuple[str, Refusal], ...]:
-    """Return refusals by safety rules, as pairs of the refused action and the refusal."""
     return (
         *(("engage", one) for one in guard.refusals_to_engage(switch_id)),
         *(("release", one) for one in guard.refusals_to_release(switch_id)),
@@ -125,7 +123,7 @@ def group_by_service(found: Sequence[Caller]) -> tuple[CallingService, ...]:
     return tuple(sorted(services, key=lambda one: (-one.calls_per_second, one.id)))
 
 
-def _overlapping(switch_id: str, now: datetime) -> tuple[Overlap, ...]:
+def _find_overlaps(switch_id: str, now: datetime) -> tuple[Overlap, ...]:
     """Return the global switch and switches checked by the same instances, if not released.
 
     Switches checked with the same token don't overlap, as many programs may share a token.

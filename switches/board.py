@@ -49,7 +49,6 @@ class SwitchboardRow:
 
 
 def read_filters(given: Any) -> SwitchboardFilters:
-    """Return the filters in a query string; invalid values are ignored."""
     state, scope, page = given.get("state", ""), given.get("scope", ""), given.get("page", "")
     return SwitchboardFilters(
         state=state if state in CONDITIONS else "",
@@ -67,7 +66,7 @@ def find_rows(
     The global switch and overdue switches come first, then those that expire soonest.
     """
     start = (filters.page - 1) * PAGE_SIZE
-    found = list(_ordered(_narrowed(filters))[start : start + PAGE_SIZE + 1])
+    found = list(_order_by_urgency(_filter_switches(filters))[start : start + PAGE_SIZE + 1])
     ramps = summarize_live_ramps([switch.pk for switch in found[:PAGE_SIZE] if switch.episode])
     rows = [board_row(switch, user, now, ramps.get(switch.pk)) for switch in found[:PAGE_SIZE]]
     return rows, len(found) > PAGE_SIZE
@@ -107,7 +106,7 @@ def undo_until(
     return until if mine and untouched and until > now + timedelta(seconds=1) else None
 
 
-def _narrowed(filters: SwitchboardFilters) -> QuerySet[Switch]:
+def _filter_switches(filters: SwitchboardFilters) -> QuerySet[Switch]:
     switches = Switch.objects.with_open_episode()
     if filters.state == OVERDUE:
         switches = switches.overdue()
@@ -127,7 +126,7 @@ def _narrowed(filters: SwitchboardFilters) -> QuerySet[Switch]:
     return switches
 
 
-def _ordered(switches: QuerySet[Switch]) -> QuerySet[Switch]:
+def _order_by_urgency(switches: QuerySet[Switch]) -> QuerySet[Switch]:
     urgency = Case(
         When(scope=GLOBAL.name, open_episode__isnull=False, then=Value(0)),
         When(open_episode__overdue_at__isnull=False, then=Value(1)),

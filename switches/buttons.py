@@ -79,7 +79,6 @@ def abort_ramp(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
 
 
 def _is_known_already(episode: Episode, now: datetime) -> bool:
-    """Return True if the episode was acknowledged moments ago and has not become overdue since."""
     known_at = episode.acknowledged_at
     if known_at is None or now - known_at > buttons.JUST_NOW:
         return False

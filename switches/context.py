@@ -10,10 +10,10 @@ from .status_summary import StatusSummary, read_summary
 
 def banner(request: HttpRequest) -> dict[str, object]:
     """Return the context `standing`, evaluated lazily; database errors yield an unknown status."""
-    return {"standing": SimpleLazyObject(lambda: _standing(request))}
+    return {"standing": SimpleLazyObject(lambda: _read_status(request))}
 
 
-def _standing(request: HttpRequest) -> StatusSummary:
+def _read_status(request: HttpRequest) -> StatusSummary:
     now = timezone.now()
     try:
         user = request.user

@@ -60,16 +60,14 @@ class SwitchEffect:
 
     @property
     def by_everybody(self) -> bool:
-        """Return True if there are instances and all of them apply the change."""
         return 0 < self.instances == self.applied
 
     @property
     def whole(self) -> bool:
-        """Return True if :attr:`by_everybody` and no instance fell silent before acknowledging."""
         return self.by_everybody and not self.silent_total
 
 
-def effects(switches: Sequence[Switch], now: datetime) -> dict[str, SwitchEffect]:
+def measure_effects(switches: Sequence[Switch], now: datetime) -> dict[str, SwitchEffect]:
     """Return the effect of each switch's last published change, by switch id.
 
     Takes four queries for any number of switches read with their open episodes. Switches that
@@ -81,7 +79,7 @@ def effects(switches: Sequence[Switch], now: datetime) -> dict[str, SwitchEffect
         return {}
     row = Publication.objects.get(pk=1)
     head = Head(row.epoch, row.version)
-    fleet = measure(
+    fleet = measure_fleet(
         published, FleetReports(head, now, row.began_version, *queries.count_versions(head, now))
     )
     return {
@@ -89,7 +87,7 @@ def effects(switches: Sequence[Switch], now: datetime) -> dict[str, SwitchEffect
             version=switch.version,
             applied=fleet.present.total - behind,
             instances=fleet.present.total,
-            stragglers=_stragglers(fleet.lagging[:behind], fleet.head),
+            stragglers=_to_stragglers(fleet.lagging[:behind], fleet.head),
             silent_total=fleet.silent.below(switch.version),
             p50_ms=delays.p50_ms,
             p99_ms=delays.p99_ms,
@@ -132,12 +130,11 @@ class FleetReports:
 
 
 def read_fleet() -> FleetReports:
-    """Return the instance reports about the published version, in one query."""
     now, head, began_version, present, silent = queries.count_versions_at_head()
     return FleetReports(head, now, began_version, present, silent)
 
 
-def measure(published: Sequence[Published], fleet: FleetReports) -> FleetReports:
+def measure_fleet(published: Sequence[Published], fleet: FleetReports) -> FleetReports:
     """Return `fleet` with the stragglers and delays of these switches' last changes."""
     head, present = fleet.head, fleet.present
     newest = max(switch.version for switch in published)
@@ -145,11 +142,11 @@ def measure(published: Sequence[Published], fleet: FleetReports) -> FleetReports
     if present.below(newest):
         # Ordered by version, so those behind an older change come first.
         lagging = queries.list_lagging_instances(newest, head, fleet.now, most=MAX_NAMED_STRAGGLERS)
-    changes = measurable(published, present.total, fleet.began_version)
+    changes = select_measurable(published, present.total, fleet.began_version)
     return replace(fleet, lagging=lagging, delays=queries.load_delays(head.epoch, changes))
 
 
-def measurable(
+def select_measurable(
     switches: Sequence[Published], instances: int, began_version: int
 ) -> list[PublishedChange]:
     """Return the changes whose delays are measured, newest first.
@@ -166,20 +163,20 @@ def measurable(
     return changes[: max(1, MAX_DELAYS_AT_ONCE // max(1, instances))]
 
 
-def effect_of(switch: Switch, now: datetime) -> SwitchEffect | None:
+def measure_effect(switch: Switch, now: datetime) -> SwitchEffect | None:
     """Return the effect of one switch's last published change; None if never published."""
-    return effects([switch], now).get(switch.pk)
+    return measure_effects([switch], now).get(switch.pk)
 
 
-def fallen_silent(switch: Switch, now: datetime) -> tuple[Straggler, ...]:
+def find_silent_instances(switch: Switch, now: datetime) -> tuple[Straggler, ...]:
     """Return up to 20 instances that fell silent, the latest reports first."""
     row = Publication.objects.get(pk=1)
     head = Head(row.epoch, row.version)
     found = queries.list_silent_instances(switch.version, head, now, most=MAX_NAMED_STRAGGLERS)
-    return _stragglers(found, head)
+    return _to_stragglers(found, head)
 
 
-def _stragglers(found: Sequence[InstanceStatus], head: Head) -> tuple[Straggler, ...]:
+def _to_stragglers(found: Sequence[InstanceStatus], head: Head) -> tuple[Straggler, ...]:
     return tuple(
         Straggler(report.id, _describe_report(report, head), report.heard_at) for report in found
     )

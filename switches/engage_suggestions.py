@@ -37,24 +37,24 @@ class Suggestion:
     why: str
 
 
-def form_suggestions(asked: Mapping[str, str], now: datetime) -> dict[str, Any]:
+def suggest_for_form(asked: Mapping[str, str], now: datetime) -> dict[str, Any]:
     """Return likely switches if the form names none, else reasons for a released switch.
 
     The global switch gets no suggestions: engaging it requires typing a confirmation.
     """
     scope, key = asked["scope"], asked["key"]
     if not key:
-        return {"likely": likely_switches(now)}
+        return {"likely": list_likely_switches(now)}
     try:
         switch = find_switch(scope, key)
     except InvalidInput:
         return {}
     if scope == GLOBAL.name or asked["reason"] or (switch and switch.episode):
         return {}
-    return {"prepared": prepared_reasons(f"{scope}:{key}", now)}
+    return {"prepared": prepare_reasons(f"{scope}:{key}", now)}
 
 
-def likely_switches(now: datetime) -> Sequence[Suggestion]:
+def list_likely_switches(now: datetime) -> Sequence[Suggestion]:
     """Return switches checked within the last hour, busiest first, then recently engaged ones.
 
     Undone episodes don't count. The global switch is never suggested.
@@ -66,41 +66,40 @@ def likely_switches(now: datetime) -> Sequence[Suggestion]:
     )
     latest = stopped.values("switch_id").annotate(last=Max("engaged_at")).order_by("-last")
     before = [one["switch_id"] for one in latest[: 3 * MAX_SHOWN]]
-    why = dict.fromkeys(_checked(now), "checked now")
+    why = dict.fromkeys(_find_checked_switches(now), "checked now")
     for switch_id in before:
         why[switch_id] = (
             f"{why[switch_id]}, {STOPPED_BEFORE}" if switch_id in why else STOPPED_BEFORE
         )
-    known = Switch.objects.with_open_episode().in_bulk(list(why))
-    found = [
-        Suggestion(known.get(one) or _unknown(one), reason)
+    switches = Switch.objects.with_open_episode().in_bulk(list(why))
+    suggestions = [
+        Suggestion(switches.get(one) or _build_unregistered(one), reason)
         for one, reason in why.items()
         if not one.startswith(f"{GLOBAL.name}:")
     ]
-    return [one for one in found if one.switch.episode is None][:MAX_SHOWN]
+    return [one for one in suggestions if one.switch.episode is None][:MAX_SHOWN]
 
 
-def prepared_reasons(switch_id: str, now: datetime) -> Sequence[str]:
-    """Return suggested reasons with the person's local time, the last episode's reason first."""
+def prepare_reasons(switch_id: str, now: datetime) -> Sequence[str]:
     local = timezone.localtime(now)
-    said = [reason.format(at=f"{local:%H:%M %Z}") for reason in REASON_TEMPLATES]
+    reasons = [reason.format(at=f"{local:%H:%M %Z}") for reason in REASON_TEMPLATES]
     last = Episode.objects.filter(switch_id=switch_id).order_by("-id").first()
     if (
         last
         and now - last.engaged_at < STOPPED_WITHIN
         and len(last.reason) <= MAX_REPEATED_REASON_LENGTH
     ):
-        said.insert(0, f"Again: {last.reason.removeprefix('Again: ')}")
-    return said
+        reasons.insert(0, f"Again: {last.reason.removeprefix('Again: ')}")
+    return reasons
 
 
-def _checked(now: datetime) -> Sequence[str]:
+def _find_checked_switches(now: datetime) -> Sequence[str]:
     rates = load_check_rates(now - RECENT, now)
     per_second = {switch_id: sum(found) for switch_id, found in rates.items()}
     busiest = sorted(per_second, key=lambda one: (-per_second[one], one))
     return busiest[:MAX_CHECKED]
 
 
-def _unknown(switch_id: str) -> Switch:
+def _build_unregistered(switch_id: str) -> Switch:
     scope, _, key = switch_id.partition(":")
     return Switch(id=switch_id, scope=scope, key=key)

@@ -29,7 +29,7 @@ class Expiring(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class CallQuestion:
     """The switches that a call checks, in decision order, and its targeting key."""
 
     switch_ids: tuple[str, ...] = (GLOBAL_ID,)
@@ -47,7 +47,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class CallDecision:
     """The result of a check; `switch` and `reason` are None if the call is allowed."""
 
     allowed: bool
@@ -55,17 +55,17 @@ class Decision:
     reason: str | None = None
 
 
-def read_question(document: Mapping[str, Any]) -> Question:
+def read_question(document: Mapping[str, Any]) -> CallQuestion:
     """Return the question in a JSON object. Raise :class:`InvalidInput` for each invalid field.
 
     Unknown fields are refused because a misspelled field would let blocked traffic through.
     """
     fields = question_fields()
-    known = (*fields, "targeting_key")
+    allowed = (*fields, "targeting_key")
     errors = {
-        field: [f"Unknown; the fields are {', '.join(known)}."]
+        field: [f"Unknown; the fields are {', '.join(allowed)}."]
         for field in document
-        if field not in known
+        if field not in allowed
     }
     for field in fields:
         if not _are_keys(document.get(field, [])):
@@ -74,18 +74,18 @@ def read_question(document: Mapping[str, Any]) -> Question:
         errors["targeting_key"] = ["Must be a string or null."]
     if errors:
         raise InvalidInput(errors)
-    return Question.naming(document, document.get("targeting_key"))
+    return CallQuestion.naming(document, document.get("targeting_key"))
 
 
 def evaluate(
-    question: Question, entries: Mapping[str, SnapshotEntry], *, now: datetime, draw: Draw
-) -> Decision:
+    question: CallQuestion, entries: Mapping[str, SnapshotEntry], *, now: datetime, draw: Draw
+) -> CallDecision:
     """Return the decision from published `entries` by switch id; unlisted switches are released."""
     for switch_id in question.switch_ids:
         entry = entries.get(switch_id)
         if entry is not None and _blocks(entry, question.targeting_key, now, draw):
-            return Decision(allowed=False, switch=entry.id, reason=entry.reason)
-    return Decision(allowed=True)
+            return CallDecision(allowed=False, switch=entry.id, reason=entry.reason)
+    return CallDecision(allowed=True)
 
 
 def lapses_at(entry: Expiring) -> datetime | None:

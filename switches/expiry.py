@@ -33,7 +33,9 @@ class FieldErrors(ValueError):
     """Invalid fields; `errors` maps each field to its messages."""
 
     def __init__(self, errors: Mapping[str, list[str]]) -> None:
-        super().__init__("; ".join(f"{field}: {' '.join(said)}" for field, said in errors.items()))
+        super().__init__(
+            "; ".join(f"{field}: {' '.join(texts)}" for field, texts in errors.items())
+        )
         self.errors = dict(errors)
 
 
@@ -46,7 +48,6 @@ class Expiry:
     on_expiry: str
 
     def is_shorter_than(self, asked: "Expiry") -> bool:
-        """Return True if this expiry is earlier than the requested one."""
         return asked.permanent_requested or self.expires_at < asked.expires_at
 
 
@@ -70,7 +71,7 @@ def plan_expiry(
     ends = now
     permanent = False
     try:
-        ends, permanent = _end(_strip(expires_in), _strip(expires_at), now)
+        ends, permanent = _parse_expiry(_strip(expires_in), _strip(expires_at), now)
     except FieldErrors as error:
         errors.update(error.errors)
     if errors:
@@ -83,10 +84,10 @@ def plan_extension(*, expires_in: str, present: datetime | None, now: datetime) 
 
     Raise :class:`FieldErrors`.
     """
-    ends = _after(expires_in, now)
+    ends = _add_duration(expires_in, now)
     if present is not None and ends <= present:
         left = durations.format_readable(present - now)
-        raise _wrong(
+        raise _field_error(
             "expires_in",
             f"That would end at {_format_time(ends)}, not later than the present expiry "
             f"{_format_time(present)}. It counts from now: ask for more than {left}.",
@@ -112,41 +113,43 @@ def _strip(text: str | None) -> str | None:
     return (text or "").strip() or None
 
 
-def _end(expires_in: str | None, expires_at: str | None, now: datetime) -> tuple[datetime, bool]:
+def _parse_expiry(
+    expires_in: str | None, expires_at: str | None, now: datetime
+) -> tuple[datetime, bool]:
     if expires_in is not None and expires_at is not None:
-        raise _wrong("expires_at", "Give either expires_in or expires_at, not both.")
+        raise _field_error("expires_at", "Give either expires_in or expires_at, not both.")
     if PERMANENT in (expires_in, expires_at):
         return now.astimezone(UTC) + UNTIL_APPROVED, True
     if expires_in is not None:
-        return _after(expires_in, now), False
+        return _add_duration(expires_in, now), False
     if expires_at is not None:
         return _parse_end(expires_at, now), False
-    raise _wrong(
+    raise _field_error(
         "expires_in",
         "An expiry is required: expires_in (24h, 7d or permanent) or expires_at (a time).",
     )
 
 
-def _after(expires_in: str, now: datetime) -> datetime:
+def _add_duration(expires_in: str, now: datetime) -> datetime:
     try:
         duration = durations.parse(expires_in)
     except ValueError as error:
-        raise _wrong("expires_in", str(error)) from error
+        raise _field_error("expires_in", str(error)) from error
     if duration > MAX_DURATION:
-        raise _wrong("expires_in", _TOO_LATE)
+        raise _field_error("expires_in", _TOO_LATE)
     return now.astimezone(UTC) + duration
 
 
 def _parse_end(expires_at: str, now: datetime) -> datetime:
     ends = _parse_time(expires_at)
     if ends <= now:
-        raise _wrong(
+        raise _field_error(
             "expires_at", f"{_format_time(ends)} is in the past; it is {_format_time(now)} now."
         )
     if ends - now < MIN_DURATION:
-        raise _wrong("expires_at", "Must be at least 1 s from now.")
+        raise _field_error("expires_at", "Must be at least 1 s from now.")
     if ends - now > MAX_DURATION:
-        raise _wrong("expires_at", _TOO_LATE)
+        raise _field_error("expires_at", _TOO_LATE)
     return ends
 
 
@@ -159,10 +162,10 @@ _TOO_LATE = (
 def _parse_time(text: str) -> datetime:
     written = _RFC_3339.fullmatch(text)
     if written is None:
-        raise _wrong("expires_at", f"Write a time in RFC 3339, such as {_TIME_EXAMPLE}.")
+        raise _field_error("expires_at", f"Write a time in RFC 3339, such as {_TIME_EXAMPLE}.")
     date, time, fraction, offset = written.groups()
     if offset is None:
-        raise _wrong(
+        raise _field_error(
             "expires_at",
             "The time has no UTC offset, so it means another moment in another time zone. "
             f"Add Z or an offset: {_TIME_EXAMPLE}.",
@@ -172,12 +175,14 @@ def _parse_time(text: str) -> datetime:
     try:
         return datetime.fromisoformat(f"{date}T{time}.{microseconds}{offset}").astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise _wrong("expires_at", f"There is no such time. Example: {_TIME_EXAMPLE}.") from error
+        raise _field_error(
+            "expires_at", f"There is no such time. Example: {_TIME_EXAMPLE}."
+        ) from error
 
 
 def _format_time(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _wrong(field: str, message: str) -> FieldErrors:
+def _field_error(field: str, message: str) -> FieldErrors:
     return FieldErrors({field: [message]})

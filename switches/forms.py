@@ -85,7 +85,7 @@ class EngageForm(_HowLongForm, _GlassForm):
     confirm = forms.CharField(max_length=200, required=False)
 
     def __init__(self, data: QueryDict | None = None, **more: Any) -> None:
-        super().__init__(data and _split(data), **more)
+        super().__init__(data and _split_full_id(data), **more)
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
@@ -101,22 +101,22 @@ class EngageForm(_HowLongForm, _GlassForm):
     def service_arguments(self) -> dict[str, Any]:
         how_long = self.given("how_long") or DAY
         until = self.cleaned_data.get("expires_at")
-        chosen = how_long == AT
+        is_chosen_time = how_long == AT
         policy = self.given("on_expiry")
         # The form always sends a policy. Omit the scope's default, so that a rule may replace it.
-        usual = policy == default_on_expiry(self.given("scope"))
+        is_default_policy = policy == default_on_expiry(self.given("scope"))
         return {
             "scope": self.given("scope"),
             "key": self.given("key").strip(),
             "reason": self.given("reason"),
-            "expires_in": None if chosen and until else DAY if chosen else how_long,
-            "expires_at": timestamp(until) if chosen and until else None,
-            "on_expiry": None if usual else policy or None,
+            "expires_in": None if is_chosen_time and until else DAY if is_chosen_time else how_long,
+            "expires_at": timestamp(until) if is_chosen_time and until else None,
+            "on_expiry": None if is_default_policy else policy or None,
             "break_glass": self.break_glass(),
         }
 
 
-def _split(data: QueryDict) -> QueryDict:
+def _split_full_id(data: QueryDict) -> QueryDict:
     """Return the data with a full id in the key field split into scope and key.
 
     The old scope's default expiry policy is replaced by the new scope's default.
@@ -155,16 +155,12 @@ class ReleaseForm(_GlassForm):
     renamed = {"break_glass.rule": "glass_rule", "break_glass.reason": "glass_reason"}
 
 
-class RampForm(ServiceForm):
+class ReasonForm(ServiceForm):
     reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
 
 
 class AcknowledgeForm(ServiceForm):
     comment = forms.CharField(max_length=MAX_CHARACTERS, required=False)
-
-
-class ReconfirmForm(ServiceForm):
-    reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
 
 
 class DescribeForm(ServiceForm):

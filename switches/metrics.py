@@ -35,8 +35,7 @@ _IN_FORCE = """
 
 
 @DATABASE_METRICS.add()
-def engaged(now: datetime) -> Iterator[Metric]:
-    """Yield a series for each switch in force or just released, and counts by state."""
+def collect_engaged(now: datetime) -> Iterator[Metric]:
     family = GaugeMetricFamily(
         "switchgear_switch_engaged",
         "1 while the switch is engaged, 0 while it ramps and for 15 minutes after its release.",
@@ -47,14 +46,14 @@ def engaged(now: datetime) -> Iterator[Metric]:
         cursor.execute(_IN_FORCE, {"since": now - RELEASED_WITHIN})
         rows = cursor.fetchall()
         cursor.execute(_KNOWN)
-        known = cursor.fetchall()
+        registered = cursor.fetchall()
     # Not add_metric(), which takes twice as long.
     family.samples = [
         Sample(family.name, {"scope": scope, "key": key}, int(state == "engaged"))
         for scope, key, state in rows
     ]
     counts |= Counter((scope, state) for scope, _, state in rows if state != "released")
-    for scope, number in known:
+    for scope, number in registered:
         counts[scope, "released"] = number - sum(counts[scope, state] for state in STATES)
     yield family
     totals = GaugeMetricFamily(
@@ -66,21 +65,20 @@ def engaged(now: datetime) -> Iterator[Metric]:
 
 
 @DATABASE_METRICS.add()
-def last_proven(now: datetime) -> Iterator[Metric]:
+def collect_last_proven(now: datetime) -> Iterator[Metric]:
     """Yield the time of the last passed drill for each switch that has one."""
     family = GaugeMetricFamily(
         "switchgear_switch_last_proven_timestamp_seconds",
         "When a drill last proved the switch, in UNIX seconds.",
         labels=["scope", "key"],
     )
-    for scope, key, at in fetch_rows(_proven):
+    for scope, key, at in fetch_rows(_select_proven):
         family.add_metric([scope, key], at.timestamp())
     yield family
 
 
 @DATABASE_METRICS.add()
-def ramping(now: datetime) -> Iterator[Metric]:
-    """Yield step and share of live ramps; the label `switch` is `<scope>:<key>`."""
+def collect_ramping(now: datetime) -> Iterator[Metric]:
     labels = ["switch", "scope", "key"]
     step = GaugeMetricFamily(
         "switchgear_ramp_step",
@@ -92,7 +90,7 @@ def ramping(now: datetime) -> Iterator[Metric]:
         "The share of its traffic that the ramping switch lets flow, in percent.",
         labels=labels,
     )
-    for pk, index, share in fetch_rows(_live_ramps):
+    for pk, index, share in fetch_rows(_select_live_ramps):
         scope, _, key = pk.partition(":")
         step.add_metric([pk, scope, key], index + 1)
         percent.add_metric([pk, scope, key], float(share))
@@ -100,11 +98,11 @@ def ramping(now: datetime) -> Iterator[Metric]:
     yield percent
 
 
-def _proven() -> QuerySet[Switch, tuple[Any, ...]]:
+def _select_proven() -> QuerySet[Switch, tuple[Any, ...]]:
     proven = Switch.objects.filter(last_proven_at__isnull=False).order_by("pk")
     return proven.values_list("scope", "key", "last_proven_at")
 
 
-def _live_ramps() -> QuerySet[Ramp, tuple[Any, ...]]:
+def _select_live_ramps() -> QuerySet[Ramp, tuple[Any, ...]]:
     live = Ramp.objects.filter(live=True, job__started_at__isnull=False).order_by("switch_id")
     return live.values_list("switch_id", "job__step_index", "episode__allow_percent")

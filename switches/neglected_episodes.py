@@ -17,15 +17,15 @@ UNCONFIRMED = "permanent, and not confirmed in time"
 LEFT_ALONE = "left alone"
 
 
-def neglect_signs(now: datetime) -> Mapping[str, Q]:
+def neglect_conditions(now: datetime) -> Mapping[str, Q]:
     """Return the conditions of neglect by name, for episodes annotated with `looked_at`."""
     return {
         OVERDUE: Q(overdue_at__isnull=False, acknowledged_at__isnull=True),
-        UNCONFIRMED: unconfirmed(now),
+        UNCONFIRMED: unconfirmed_condition(now),
         LEFT_ALONE: Q(permanent=False, looked_at__lte=now - NEGLECT_AFTER),
     }
 
 
-def unconfirmed(now: datetime) -> Q:
+def unconfirmed_condition(now: datetime) -> Q:
     """Return the condition for permanent, non-ramping episodes with a late re-confirmation."""
     return Q(permanent=True, reconfirm_due_at__lte=now, allow_percent=0)

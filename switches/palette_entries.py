@@ -85,60 +85,62 @@ register_commands(
 
 
 @PALETTE_SOURCES.add(10)
-def switches(query: PaletteQuery) -> Sequence[PaletteEntry]:
+def find_switches(query: PaletteQuery) -> Sequence[PaletteEntry]:
     """Return entries for texts such as `finance` or `engage feature:nl2sql`."""
     first, _, rest = query.text.partition(" ")
     verb = VERBS.get(first.casefold(), "") if query.user.may_operate else ""
-    wanted = rest.strip() if verb else query.text
-    called = GLOBAL_ID if wanted.casefold() in EVERYTHING else wanted
-    entries = [*_verbatim(query, verb, called)]
-    for switch in _like(wanted):
-        entries += _entries_of(query, verb, switch, wanted)
-    seen: dict[tuple[str, str], PaletteEntry] = {}
+    text = rest.strip() if verb else query.text
+    target = GLOBAL_ID if text.casefold() in EVERYTHING else text
+    entries = [*_find_exact(query, verb, target)]
+    for switch in _search_switches(text):
+        entries += _build_entries(query, verb, switch, text)
+    unique: dict[tuple[str, str], PaletteEntry] = {}
     for entry in entries:
-        seen.setdefault((entry.kind, entry.path), entry)
-    return list(seen.values())[: 2 * MAX_ENTRIES]
+        unique.setdefault((entry.kind, entry.path), entry)
+    return list(unique.values())[: 2 * MAX_ENTRIES]
 
 
-def _verbatim(query: PaletteQuery, verb: str, wanted: str) -> Sequence[PaletteEntry]:
-    """Return entries of a switch named by its full id, or of an unused key to engage."""
+def _find_exact(query: PaletteQuery, verb: str, wanted: str) -> Sequence[PaletteEntry]:
     if is_switch_id(wanted):
         scope, _, key = wanted.partition(":")
-        known = Switch.objects.with_open_episode().filter(pk=wanted).first()
-        switch = known or Switch(id=wanted, scope=scope, key=key)
-        return _entries_of(query, verb, switch, wanted)
-    if verb == ENGAGE and KEY.fullmatch(wanted) and not _like(wanted):
-        return [_engage(f"{scope.name}:{wanted}", 90.0) for scope in keyed_scopes()]
+        registered = Switch.objects.with_open_episode().filter(pk=wanted).first()
+        switch = registered or Switch(id=wanted, scope=scope, key=key)
+        return _build_entries(query, verb, switch, wanted)
+    if verb == ENGAGE and KEY.fullmatch(wanted) and not _search_switches(wanted):
+        return [_engage_entry(f"{scope.name}:{wanted}", 90.0) for scope in keyed_scopes()]
     return []
 
 
-def _like(wanted: str) -> Sequence[Switch]:
-    if not wanted:
+def _search_switches(text: str) -> Sequence[Switch]:
+    if not text:
         return []
-    parts = [Q(id__icontains=word) | Q(description__icontains=word) for word in wanted.split()[:6]]
-    found = Switch.objects.with_open_episode()
+    parts = [Q(id__icontains=word) | Q(description__icontains=word) for word in text.split()[:6]]
+    rows = Switch.objects.with_open_episode()
     for part in parts:
-        found = found.filter(part)
-    return sorted(found.order_by("id")[:50], key=lambda one: -_fit(one, wanted))[:MAX_ENTRIES]
+        rows = rows.filter(part)
+    return sorted(rows.order_by("id")[:50], key=lambda one: -_weigh_switch(one, text))[:MAX_ENTRIES]
 
 
-def _fit(switch: Switch, wanted: str) -> float:
-    words = wanted.casefold().split()
+def _weigh_switch(switch: Switch, text: str) -> float:
+    words = text.casefold().split()
     stopped = 15.0 if switch.episode else 0.0  # people mostly look for stopped switches
-    fits = max(relevance.score_text(words, switch.pk, switch.description), _key_fits(words, switch))
+    fits = max(
+        relevance.score_text(words, switch.pk, switch.description), _weigh_key(words, switch)
+    )
     return fits + stopped
 
 
-def _key_fits(words: Sequence[str], switch: Switch) -> float:
+def _weigh_key(words: Sequence[str], switch: Switch) -> float:
     return relevance.score_text(words, switch.key, switch.description)
 
 
-def _entries_of(
+def _build_entries(
     query: PaletteQuery, verb: str, switch: Switch, wanted: str
 ) -> Sequence[PaletteEntry]:
-    """Return a switch's page entry, preceded by an entry for `verb` if it applies."""
     shown = board_row(switch, query.user, query.now)
-    weight = VERBATIM if wanted.casefold() == switch.pk.casefold() else _fit(switch, wanted)
+    weight = (
+        VERBATIM if wanted.casefold() == switch.pk.casefold() else _weigh_switch(switch, wanted)
+    )
     page = PaletteEntry(
         "Switch",
         switch.pk,
@@ -150,15 +152,15 @@ def _entries_of(
     )
     may_engage = query.user.may_operate and (not switch.episode or shown.condition == "ramping")
     if verb == ENGAGE and may_engage:
-        return [_engage(switch.pk, weight + 5), page]
+        return [_engage_entry(switch.pk, weight + 5), page]
     if verb in {"release", "extend"} and switch.episode:
-        return [_change(verb, switch, weight + 5), page]
+        return [_change_entry(verb, switch, weight + 5), page]
     if not verb and may_engage and weight >= VERBATIM:
-        return [page, _engage(switch.pk, weight - 1)]
+        return [page, _engage_entry(switch.pk, weight - 1)]
     return [page]
 
 
-def _engage(switch_id: str, weight: float) -> PaletteEntry:
+def _engage_entry(switch_id: str, weight: float) -> PaletteEntry:
     scope, _, key = switch_id.partition(":")
     path = f"{reverse('engage')}?{urlencode({'scope': scope, 'key': key})}"
     title = f"Engage {switch_id}…"
@@ -167,7 +169,7 @@ def _engage(switch_id: str, weight: float) -> PaletteEntry:
     )
 
 
-def _change(verb: str, switch: Switch, weight: float) -> PaletteEntry:
+def _change_entry(verb: str, switch: Switch, weight: float) -> PaletteEntry:
     path = reverse(verb, args=[switch.scope, switch.key])
     icon = "released" if verb == "release" else "extend"
     title = f"{verb.capitalize()} {switch.pk}…"
@@ -175,8 +177,7 @@ def _change(verb: str, switch: Switch, weight: float) -> PaletteEntry:
 
 
 @PALETTE_SOURCES.add(12)
-def under_way(query: PaletteQuery) -> Sequence[PaletteEntry]:
-    """Return engaged or ramping switches for the text `release`, `extend`, `undo` or `abort`."""
+def find_stopped_switches(query: PaletteQuery) -> Sequence[PaletteEntry]:
     verb = query.text.casefold()
     verb = VERBS.get(verb, verb)
     if verb not in {"release", "extend", UNDO, ENDING} or not query.user.may_operate:
@@ -204,8 +205,7 @@ def under_way(query: PaletteQuery) -> Sequence[PaletteEntry]:
 
 
 @PALETTE_SOURCES.add(30)
-def ramps(query: PaletteQuery) -> Sequence[PaletteEntry]:
-    """Return entries of live ramps whose switch matches."""
+def find_ramps(query: PaletteQuery) -> Sequence[PaletteEntry]:
     found = Ramp.objects.filter(live=True, switch__id__icontains=query.words[-1])
     entries = []
     for ramp in found.select_related("job").order_by("-pk")[:MAX_ENTRIES]:

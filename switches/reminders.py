@@ -64,11 +64,9 @@ def skipped_reminders(ends_at: datetime, now: datetime) -> dict[str, datetime | 
 
 
 def time_left(ends_at: datetime, now: datetime) -> str:
-    """Return the time left, rounded down to minutes: `24 h`, `58 min`."""
     minutes = max(timedelta(minutes=1), (ends_at - now) // MINUTE * MINUTE)
     return durations.format_readable(minutes)
 
 
 def reminder_severity(scope: str, notice: timedelta) -> str:
-    """Return a reminder's severity: that of an overdue episode for the hour reminder."""
     return overdue_severity(scope) if notice == HOUR else "warning"

@@ -1,14 +1,19 @@
 """API resources of switches and episodes."""
 
 from dataclasses import asdict
-from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from controlplane.core.canonical import timestamp
-from switches.blast import SwitchBlastRadius
+from rest_framework import serializers
+
+from controlplane.core.audit.api import ActorShape
+from controlplane.core.canonical import timestamp, timestamp_or_none
+from controlplane.core.http.resources import PercentField, RateField, Resource, TimestampField
+from controlplane.core.instances.queries import Caller
+from switches.blast import CallingService, Overlap, SwitchBlastRadius
 from switches.effect import SwitchEffect
-from switches.models import Episode, State, Switch
+from switches.models import Episode, OnExpiry, State, Switch
+from switches.rules.evaluation import Refusal
 
 FULLY_ALLOWED = 100
 
@@ -31,7 +36,7 @@ def switch_resource(
         "reason": episode.reason if episode else None,
         "engaged_by": episode.engaged_by_name if episode else None,
         "engaged_at": timestamp(episode.engaged_at) if episode else None,
-        "expires_at": _moment(episode.expires_at) if episode else None,
+        "expires_at": timestamp_or_none(episode.expires_at) if episode else None,
         "on_expiry": episode.on_expiry if episode else None,
         "permanent": episode.permanent if episode else False,
         "overdue": episode.overdue if episode else False,
@@ -39,14 +44,13 @@ def switch_resource(
         "owner": switch.owner,
         "description": switch.description,
         "runbook_url": switch.runbook_url,
-        "last_proven_at": _moment(switch.last_proven_at),
+        "last_proven_at": timestamp_or_none(switch.last_proven_at),
         "ramp": ramp,
         "effect": effect_resource(effect) if effect else None,
     }
 
 
 def effect_resource(effect: SwitchEffect) -> dict[str, Any]:
-    """Return an effect's resource; delays are in milliseconds after the commit."""
     return {
         "version": effect.version,
         "applied": effect.applied,
@@ -57,74 +61,8 @@ def effect_resource(effect: SwitchEffect) -> dict[str, Any]:
         "measured": effect.measured,
         "p50_ms": effect.p50_ms,
         "p99_ms": effect.p99_ms,
-        "requested_at": _moment(effect.requested_at),
-        "committed_at": _moment(effect.committed_at),
-    }
-
-
-def blast_resource(blast: SwitchBlastRadius) -> dict[str, Any]:
-    """Return a blast radius's resource."""
-    return {
-        "switch": blast.switch,
-        "instances": [
-            {
-                "id": caller.id,
-                "service": caller.service,
-                "calls_per_second": _rate(caller.calls_per_second),
-                "blocked_per_second": _rate(caller.blocked_per_second),
-                "last_seen": timestamp(caller.last_seen),
-            }
-            for caller in blast.instances
-        ],
-        "instances_total": blast.instances_total,
-        "services": [
-            {
-                "service": service.id,
-                "instances": service.instances,
-                "calls_per_second": _rate(service.calls_per_second),
-                "last_seen": timestamp(service.last_seen),
-            }
-            for service in blast.services
-        ],
-        "tokens": blast.tokens,
-        "calls_per_second": _rate(blast.calls_per_second),
-        "last_seen": _moment(blast.last_seen),
-        "overlapping": [
-            {
-                "id": other.id,
-                "state": other.state,
-                "reason": other.reason,
-                "allow_percent": plain(other.allow_percent),
-            }
-            for other in blast.overlapping
-        ],
-        "rules": [{"action": action, **asdict(refusal)} for action, refusal in blast.refusals],
-    }
-
-
-def episode_resource(episode: Episode) -> dict[str, Any]:
-    """Return an episode's resource."""
-    return {
-        "id": episode.pk,
-        "switch": episode.switch_id,
-        "state": episode.state.value if episode.ended_at is None else State.RELEASED.value,
-        "reason": episode.reason,
-        "evidence": episode.evidence,
-        "engaged_by": {"type": episode.engaged_by_type, "name": episode.engaged_by_name},
-        "engaged_at": timestamp(episode.engaged_at),
-        "engaged_version": episode.engaged_version,
-        "expires_at": timestamp(episode.expires_at) if episode.expires_at else None,
-        "permanent": episode.permanent,
-        "reconfirm_due_at": _moment(episode.reconfirm_due_at),
-        "on_expiry": episode.on_expiry,
-        "overdue": episode.overdue,
-        "acknowledged_at": timestamp(episode.acknowledged_at) if episode.acknowledged_at else None,
-        "acknowledged_by": episode.acknowledged_by or None,
-        "ended_at": timestamp(episode.ended_at) if episode.ended_at else None,
-        "ended_by": episode.ended_by or None,
-        "ended_how": episode.ended_how or None,
-        "justification": episode.justification or None,
-        "broke_glass": episode.broke_glass,
+        "requested_at": timestamp_or_none(effect.requested_at),
+        "committed_at": timestamp_or_none(effect.committed_at),
     }
 
 
@@ -140,9 +78,93 @@ def plain(share: Decimal) -> float | int:
     return int(percent) if percent.is_integer() else percent
 
 
-def _moment(at: datetime | None) -> str | None:
-    return timestamp(at) if at else None
+class BlankAsNullField(serializers.CharField):
+    """A text that renders null if it is blank."""
+
+    def to_representation(self, value: str) -> Any:
+        return value or None
 
 
-def _rate(per_second: float) -> float:
-    return round(per_second, 2)
+class BlankAsNullChoiceField(serializers.ChoiceField):
+    """A choice that renders null if it is blank."""
+
+    def to_representation(self, value: str) -> Any:
+        return value or None
+
+
+class EpisodeShape(Resource[Episode]):
+    id = serializers.IntegerField(source="pk")
+    switch = serializers.CharField(source="switch_id")
+    state = serializers.ChoiceField(State.values, source="final_state")
+    reason = serializers.CharField()
+    evidence = serializers.DictField(allow_null=True)
+    engaged_by = ActorShape(source="engager")
+    engaged_at = TimestampField()
+    engaged_version = serializers.IntegerField()
+    expires_at = TimestampField(allow_null=True)
+    permanent = serializers.BooleanField()
+    reconfirm_due_at = TimestampField(
+        allow_null=True, help_text="Deadline for re-confirming a permanent episode."
+    )
+    on_expiry = serializers.ChoiceField(OnExpiry.values)
+    overdue = serializers.BooleanField()
+    acknowledged_at = TimestampField(allow_null=True)
+    acknowledged_by = BlankAsNullField(allow_null=True)
+    ended_at = TimestampField(allow_null=True)
+    ended_by = BlankAsNullField(allow_null=True)
+    ended_how = BlankAsNullChoiceField(Episode.End.values, allow_null=True)
+    justification = BlankAsNullField(allow_null=True)
+    broke_glass = serializers.DictField(allow_null=True)
+
+
+class CallerShape(Resource[Caller]):
+    id = serializers.CharField(help_text="`service/instance`, or `token:<name>`.")
+    service = serializers.CharField()
+    calls_per_second = RateField(help_text="Over the last minute.")
+    blocked_per_second = RateField()
+    last_seen = TimestampField()
+
+
+class CallingServiceShape(Resource[CallingService]):
+    service = serializers.CharField(source="id")
+    instances = serializers.IntegerField()
+    calls_per_second = RateField()
+    last_seen = TimestampField()
+
+
+class OverlapShape(Resource[Overlap]):
+    id = serializers.CharField()
+    state = serializers.ChoiceField([State.ENGAGED.value, State.RAMPING.value])
+    reason = serializers.CharField()
+    allow_percent = PercentField()
+
+
+class RefusalShape(Resource[Any]):
+    action = serializers.ChoiceField(["engage", "release"], help_text="The refused action.")
+    rule = serializers.CharField()
+    detail = serializers.CharField()
+    would_pass = serializers.CharField()
+
+    def to_representation(self, refused: tuple[str, Refusal]) -> dict[str, Any]:
+        action, refusal = refused
+        return {"action": action, **asdict(refusal)}
+
+
+class BlastRadiusShape(Resource[SwitchBlastRadius]):
+    switch = serializers.CharField()
+    instances = CallerShape(many=True, help_text="The 200 busiest callers, including API tokens.")
+    instances_total = serializers.IntegerField(help_text="Number of callers, including API tokens.")
+    services = CallingServiceShape(many=True)
+    tokens = serializers.IntegerField(
+        help_text="Number of callers known by their token only, without a service."
+    )
+    calls_per_second = RateField(help_text="Sum over all callers.")
+    last_seen = TimestampField(allow_null=True)
+    overlapping = OverlapShape(
+        many=True, help_text="Unreleased switches that block part of the same traffic; at most 50."
+    )
+    rules = RefusalShape(
+        source="refusals",
+        many=True,
+        help_text="Safety rules that would refuse to engage or release the switch.",
+    )

@@ -13,10 +13,12 @@ WITHIN = timedelta(hours=1)
 
 def risk_facts(switch_id: str, now: datetime, *, for_good: bool = False) -> RiskFacts:
     """Return the number of instances that check the switch, and an infinite duration `for_good`."""
-    return RiskFacts(recipients=_reached(switch_id, now), duration_minutes=inf if for_good else 0.0)
+    return RiskFacts(
+        recipients=_count_recipients(switch_id, now), duration_minutes=inf if for_good else 0.0
+    )
 
 
-def _reached(switch_id: str, now: datetime) -> int:
+def _count_recipients(switch_id: str, now: datetime) -> int:
     """Count the instances.
 
     all present ones for the global switch, to avoid reading their checks.

@@ -103,7 +103,6 @@ GLOBAL_ID = f"{GLOBAL.name}:{GLOBAL.only_key}"
 
 
 def keyed_scopes() -> list[SwitchScope]:
-    """Return the scopes whose switches have keys: all but the global one."""
     return [scope for scope in SCOPES.values() if not scope.stops_everything]
 
 
@@ -127,13 +126,12 @@ def default_on_expiry(name: str) -> str:
 
 def names_defaulting_to(on_expiry: str) -> str:
     """Return the scopes with this default expiry policy as text: `global and segment`."""
-    return conjoined(
+    return join_words(
         [scope.name for scope in SCOPES.values() if scope.default_on_expiry == on_expiry]
     )
 
 
-def conjoined(words: Sequence[str]) -> str:
-    """Return words joined as text: `global, segment and feature`."""
+def join_words(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 

@@ -63,7 +63,7 @@ def drill_reason(reason: str) -> str:
 
 def render(publication: SnapshotVersion, entries: Iterable[SnapshotEntry]) -> bytes:
     """Return the canonical bytes of a snapshot; switches are sorted by id, by code point."""
-    return assemble(publication, map(element, sorted(entries, key=lambda entry: entry.id)))
+    return assemble(publication, map(render_entry, sorted(entries, key=lambda entry: entry.id)))
 
 
 def assemble(publication: SnapshotVersion, elements: Iterable[bytes]) -> bytes:
@@ -79,14 +79,13 @@ def assemble(publication: SnapshotVersion, elements: Iterable[bytes]) -> bytes:
     return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
 
 
-def element(entry: SnapshotEntry) -> bytes:
-    """Return the canonical bytes of one switch."""
+def render_entry(entry: SnapshotEntry) -> bytes:
     fields = {
         "id": entry.id,
         "scope": entry.scope,
         "key": entry.key,
         "state": entry.state,
-        "allow_percent": _number(entry.allow_percent),
+        "allow_percent": _render_percent(entry.allow_percent),
         "salt": entry.salt,
         "reason": entry.reason,
         "engaged_at": timestamp(entry.engaged_at),
@@ -96,7 +95,7 @@ def element(entry: SnapshotEntry) -> bytes:
     return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)
 
 
-def _number(percent: Decimal) -> int | float:
+def _render_percent(percent: Decimal) -> int | float:
     """Return 0, 5 or 12.5; the double nearest to two decimals prints as those decimals."""
     if not percent:
         return 0

@@ -24,7 +24,6 @@ _DID = {"engage": "engaged", "extend": "extended", "release": "released"}
 
 
 def _broken_glass_field(key: str) -> Coalesce:
-    """Return an expression for a field of the latest override in the episode's `broke_glass`."""
     released = KeyTransform("release", "broke_glass")
     return Coalesce(KeyTextTransform(key, released), KeyTextTransform(key, "broke_glass"))
 
@@ -98,25 +97,23 @@ class StatusSummary:
 
 
 def read_summary(now: datetime, *, with_approvals: bool) -> StatusSummary:
-    """Return the summary, read in one statement."""
-    found = fetch_first(now, _episodes, _approvals, _ramps)
+    found = fetch_first(now, _aggregate_episodes, _aggregate_approvals, _aggregate_ramps)
     reviews = found["reviews"]
     return StatusSummary(
         now=now,
         engaged=found["engaged"],
         ramping=found["ramping"],
         overdue=found["overdue"],
-        everything=_everything(found),
-        broken=_broken(found, reviews),
+        everything=_get_global_stop(found),
+        broken=_get_broken_glass(found, reviews),
         approvals=found["approvals"] + reviews if with_approvals else 0,
         ramps=found["live"],
-        failed_ramps=_failed(found),
+        failed_ramps=_get_failed_ramps(found),
     )
 
 
-def _episodes(_now: Any) -> QuerySet[Episode, Any]:
-    """Aggregate the open episodes; at most one is global, so its maxima are its fields."""
-    return _aggregate(
+def _aggregate_episodes(_now: Any) -> QuerySet[Episode, Any]:
+    return _aggregate_rows(
         Episode.objects.filter(ended_at__isnull=True),
         engaged=Count("pk", filter=Q(allow_percent=0)),
         ramping=Count("pk", filter=Q(allow_percent__gt=0)),
@@ -137,17 +134,17 @@ def _episodes(_now: Any) -> QuerySet[Episode, Any]:
     )
 
 
-def _approvals(now: Any) -> QuerySet[Approval, Any]:
-    return _aggregate(
+def _aggregate_approvals(now: Any) -> QuerySet[Approval, Any]:
+    return _aggregate_rows(
         Approval.objects.filter(state="pending"),
         approvals=Count("pk", filter=Q(expires_at__gt=now)),
         reviews=Count("pk", filter=Q(kind=Approval.Kind.BREAK_GLASS_REVIEW)),
     )
 
 
-def _ramps(_now: Any) -> QuerySet[Ramp, Any]:
+def _aggregate_ramps(_now: Any) -> QuerySet[Ramp, Any]:
     failed = Q(job__state=Job.State.FAILED)
-    return _aggregate(
+    return _aggregate_rows(
         Ramp.objects.filter(live=True),
         live=Count("pk"),
         failed=Count("pk", filter=failed),
@@ -157,14 +154,13 @@ def _ramps(_now: Any) -> QuerySet[Ramp, Any]:
     )
 
 
-def _aggregate(rows: QuerySet[Any, Any], **figures: Aggregate) -> QuerySet[Any, Any]:
-    """Return a queryset of one row with aggregates over all rows."""
+def _aggregate_rows(rows: QuerySet[Any, Any], **figures: Aggregate) -> QuerySet[Any, Any]:
     whole: QuerySet[Any, Any] = rows.order_by().annotate(whole=Value(1)).values("whole")
     found: QuerySet[Any, Any] = whole.annotate(**figures).values_list(*figures)
     return found
 
 
-def _failed(ramps: dict[str, Any]) -> FailedRamps | None:
+def _get_failed_ramps(ramps: dict[str, Any]) -> FailedRamps | None:
     if not ramps["failed"]:
         return None
     return FailedRamps(
@@ -172,33 +168,33 @@ def _failed(ramps: dict[str, Any]) -> FailedRamps | None:
     )
 
 
-def _broken(found: dict[str, Any], reviews: int) -> BrokenGlass | None:
-    broken = found["broken"]
+def _get_broken_glass(row: dict[str, Any], reviews: int) -> BrokenGlass | None:
+    broken = row["broken"]
     if not broken and not reviews:
         return None
     if broken != 1:
         return BrokenGlass(broken, reviews)
-    did = _DID.get(found["broken_at"] or "", "engaged")
-    by = found["broken_by"] or (found["broken_engaged_by"] if did == "engaged" else "")
+    did = _DID.get(row["broken_at"] or "", "engaged")
+    by = row["broken_by"] or (row["broken_engaged_by"] if did == "engaged" else "")
     return BrokenGlass(
         engaged=1,
         reviews=reviews,
-        switch=found["broken_switch"],
-        rule=found["broken_rule"] or "",
-        reason=found["broken_reason"] or "",
+        switch=row["broken_switch"],
+        rule=row["broken_rule"] or "",
+        reason=row["broken_reason"] or "",
         by=by,
         did=did,
     )
 
 
-def _everything(found: dict[str, Any]) -> GlobalStop | None:
-    if found["since"] is None:
+def _get_global_stop(row: dict[str, Any]) -> GlobalStop | None:
+    if row["since"] is None:
         return None
     return GlobalStop(
-        reason=found["reason"],
-        engaged_by_name=found["by"],
-        engaged_at=found["since"],
-        expires_at=found["until"],
-        allow_percent=found["percent"],
-        overdue=found["late"] is not None,
+        reason=row["reason"],
+        engaged_by_name=row["by"],
+        engaged_at=row["since"],
+        expires_at=row["until"],
+        allow_percent=row["percent"],
+        overdue=row["late"] is not None,
     )

@@ -8,8 +8,8 @@ from controlplane.core.trip_requests import services as trip_requests
 from switches.drills import schedules as drills
 from switches.report import services as report
 from switches.services.expire import past_expiry
-from switches.trips import internal_requests
 from switches.trips import resolution as trips
+from switches.trips import services as trip_services
 
 from . import retention_rules, services
 
@@ -53,7 +53,6 @@ def weekly_report(now: datetime) -> int:
     "trips.settle", seconds=5, queue="switches", pending=lambda _now: [trips.open_questions()]
 )
 def settle_trips(now: datetime) -> int:
-    """Close questions about trips whose switch was engaged by a person."""
     return trips.close_engaged(now)
 
 
@@ -64,8 +63,7 @@ def settle_trips(now: datetime) -> int:
     pending=lambda _now: [trip_requests.select_undecided()],
 )
 def answer_trip_requests(now: datetime) -> int:
-    """Decide the open trip requests of other apps."""
-    return internal_requests.decide_open_requests(now)
+    return trip_services.decide_open_requests(now)
 
 
 @ticks.tick("trips.purge", seconds=24 * 3600, queue="housekeeping")

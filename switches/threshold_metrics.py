@@ -22,8 +22,7 @@ KNOWING = ("user", "slack", "token")
 TO_DO = "See what stopped it and whether that is over; release it or acknowledge it."
 
 
-def engaged(asked: MetricQuery, now: datetime) -> Iterator[MetricReading]:
-    """Yield a reading for each engaged or ramping switch."""
+def read_engaged(asked: MetricQuery, now: datetime) -> Iterator[MetricReading]:
     rows = Episode.objects.filter(ended_at__isnull=True).select_related("switch")
     tripped = set(
         Trip.objects.filter(outcome=Trip.Outcome.TRIPPED, episode__ended_at__isnull=True)
@@ -46,7 +45,7 @@ def engaged(asked: MetricQuery, now: datetime) -> Iterator[MetricReading]:
                 "allow_percent": float(episode.allow_percent),
                 "stands": _describe_state(episode),
             },
-            acknowledged_by=_known_to(episode, by_trip=episode.pk in tripped),
+            acknowledged_by=_get_responsible(episode, by_trip=episode.pk in tripped),
             thread=changes.episode_subject(episode),
             facts={
                 "owner": episode.switch.owner or None,
@@ -56,7 +55,7 @@ def engaged(asked: MetricQuery, now: datetime) -> Iterator[MetricReading]:
         )
 
 
-def overdue(now: datetime) -> Collection[str]:
+def list_overdue(now: datetime) -> Collection[str]:
     """Return the overdue switches, which have escalations of their own."""
     rows = Episode.objects.filter(ended_at__isnull=True, overdue_at__isnull=False)
     return set(rows.values_list("switch_id", flat=True))
@@ -76,7 +75,7 @@ def _engaged_by(episode: Episode) -> str:
     return label_of(episode.engaged_by_type, episode.engaged_by_name)
 
 
-def _known_to(episode: Episode, *, by_trip: bool) -> str:
+def _get_responsible(episode: Episode, *, by_trip: bool) -> str:
     """Return the person who engaged or acknowledged the switch, else an empty text.
 
     Automatic engagements are known to nobody; a token acts on behalf of a person.
@@ -94,8 +93,8 @@ THRESHOLD_METRICS.register(
         unit=COUNT,
         statistics=("now",),
         about="One for each switch that is engaged or ramping.",
-        read=engaged,
+        read=read_engaged,
         comparisons=(ABOVE, AT_LEAST),
-        waiting=overdue,
+        waiting=list_overdue,
     )
 )

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from controlplane.core.live import topics
-from switches.effect import effects
+from switches.effect import measure_effects
 from switches.models import Switch
 from switches.ramps import resources as ramps
 from switches.resources import switch_resource
@@ -14,16 +14,17 @@ SCOPE = "switches:read"
 
 
 def read_switches(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
-    """Return the resources of these switches, by id."""
     found = list(Switch.objects.with_open_episode().filter(pk__in=ids))
-    measured, under_way = effects(found, now), ramps.find_live_ramps([one.pk for one in found])
+    measured, under_way = (
+        measure_effects(found, now),
+        ramps.find_live_ramps([one.pk for one in found]),
+    )
     return {
         one.pk: switch_resource(one, measured.get(one.pk), under_way.get(one.pk)) for one in found
     }
 
 
 def read_ramps(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
-    """Return the resources of these ramps, by id."""
     found = list(ramps.ROWS.filter(pk__in=[int(each) for each in ids if each.isdecimal()]))
     around = ramps.fetch_related(found)
     return {str(one.pk): ramps.ramp_resource(one, around, now) for one in found}

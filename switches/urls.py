@@ -3,7 +3,7 @@
 from django.urls import URLPattern
 
 from controlplane.core.http.routes import View, both_forms
-from switches.api import actions, preview, published, switches
+from switches.api import actions, snapshot, switches
 from switches.drills import urls as drills
 from switches.ramps import urls as ramps
 from switches.report import urls as report
@@ -18,7 +18,7 @@ ACTIONS: dict[str, View] = {
     "reconfirm": actions.ReconfirmView.as_view(),
     "release": actions.ReleaseView.as_view(),
     "undo": actions.UndoView.as_view(),
-    "preview": preview.PreviewView.as_view(),
+    "preview": switches.PreviewView.as_view(),
     "history": switches.EpisodeHistoryView.as_view(),
 }
 
@@ -36,6 +36,6 @@ api_urlpatterns: list[URLPattern] = [
         for action, view in ACTIONS.items()
         for pattern in both_forms(f"{ONE}{action}", view, name=f"api-{action}")
     ),
-    *both_forms("snapshot", published.SnapshotView.as_view(), name="api-snapshot"),
-    *both_forms("check", published.CheckView.as_view(), name="api-check"),
+    *both_forms("snapshot", snapshot.SnapshotView.as_view(), name="api-snapshot"),
+    *both_forms("check", snapshot.CheckView.as_view(), name="api-check"),
 ]

@@ -27,6 +27,10 @@ def timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
+def timestamp_or_none(moment: datetime | None) -> str | None:
+    return timestamp(moment) if moment else None
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return timestamp(value)

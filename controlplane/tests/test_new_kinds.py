@@ -31,7 +31,7 @@ from controlplane.core.retention import RETENTION_RULES, RetentionRule
 from controlplane.core.threshold_metrics import COUNT, THRESHOLD_METRICS, ThresholdMetric
 from controlplane.tests.test_docs_names import documented
 from switches.report import weeks
-from switches.report.compose import zone
+from switches.report.compose import get_zone
 
 pytestmark = pytest.mark.django_db
 
@@ -125,7 +125,7 @@ def test_message_template_gives_severity_text_and_choices(settings: Any) -> None
 
 @pytest.mark.usefixtures("_section")
 def test_report_section_is_on_page_in_api_and_command() -> None:
-    viewer, week = as_role("viewer"), weeks.week_of(db_now(), zone())
+    viewer, week = as_role("viewer"), weeks.week_of(db_now(), get_zone())
     out = StringIO()
 
     answer = viewer.get(f"/reports/weekly/{week}/").json()

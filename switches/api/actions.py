@@ -25,7 +25,10 @@ from switches.expiry import PERMANENT
 from switches.ramps import resources as ramps
 from switches.services import Engagement, Release
 
-from .switches import present_effect, resource
+from .switches import read_present_effect, read_switch_resource
+
+Switch = dict[str, Any]
+"""Scope and key of a switch, from the path."""
 
 
 class ActionView(ApiView):
@@ -36,91 +39,80 @@ class ActionView(ApiView):
 class EngageView(ActionView):
     @extend_schema(request=EngageBody, responses=ActedShape)
     @mutation(EngageBody)
-    def post(
-        self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
-    ) -> Done:
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, **switch: Any) -> Done:
         """Engage the switch, which blocks its traffic.
 
         `permanent` engages for 24 hours and requests approval.
         """
-        require_confirmation(self.request, scope, now)
-        return _engaged(
-            services.engage(scope=scope, key=key, actor=actor, now=now, **body), scope, key, now
-        )
+        require_confirmation(self.request, switch["scope"], now)
+        engaged = services.engage(**switch, actor=actor, now=now, **body)
+        return _respond_engaged(engaged, switch, now)
 
 
 class ExtendView(ActionView):
     @extend_schema(request=ExtendBody, responses=ActedShape)
     @mutation(ExtendBody)
-    def post(
-        self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
-    ) -> Done:
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, **switch: Any) -> Done:
         """Extend the engagement, counted from now. `permanent` requests approval."""
         if body.get("expires_in") == PERMANENT:
-            require_confirmation(self.request, scope, now)
-        return _engaged(
-            services.extend(scope=scope, key=key, actor=actor, now=now, **body), scope, key, now
-        )
+            require_confirmation(self.request, switch["scope"], now)
+        extended = services.extend(**switch, actor=actor, now=now, **body)
+        return _respond_engaged(extended, switch, now)
 
 
 class AcknowledgeEpisodeView(ActionView):
     @extend_schema(request=AcknowledgeBody, responses=ActedShape)
     @mutation(AcknowledgeBody)
-    def post(
-        self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
-    ) -> Done:
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, **switch: Any) -> Done:
         """Acknowledge that the switch is engaged or overdue."""
-        done = services.acknowledge(scope=scope, key=key, actor=actor, now=now, **body)
-        known = {"acknowledged_at": timestamp(now), "acknowledged_by": done.episode.acknowledged_by}
-        return Done({**resource(scope, key, now), **known})
+        done = services.acknowledge(**switch, actor=actor, now=now, **body)
+        acknowledgment = {
+            "acknowledged_at": timestamp(now),
+            "acknowledged_by": done.episode.acknowledged_by,
+        }
+        return Done({**read_switch_resource(**switch, now=now), **acknowledgment})
 
 
 class ReconfirmView(ActionView):
     @extend_schema(request=ReconfirmBody, responses=ActedShape)
     @mutation(ReconfirmBody)
-    def post(
-        self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
-    ) -> Done:
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, **switch: Any) -> Done:
         """Re-confirm a permanent episode for another week. Requires a person, not a token."""
-        services.reconfirm(scope=scope, key=key, actor=actor, now=now, **body)
-        return Done(resource(scope, key, now))
+        services.reconfirm(**switch, actor=actor, now=now, **body)
+        return Done(read_switch_resource(**switch, now=now))
 
 
 class ReleaseView(ActionView):
     @extend_schema(request=ReleaseBody, responses={200: ActedShape, 202: PendingShape})
     @mutation(ReleaseBody)
-    def post(
-        self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
-    ) -> Done:
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, **switch: Any) -> Done:
         """Release the switch by a ramp, or immediately.
 
         The global switch, and an immediate release of a segment or a protected switch, wait
         for a second person. Any other immediate release requires an approver.
         """
-        require_confirmation(self.request, scope, now)
-        done = services.release(scope=scope, key=key, actor=actor, now=now, **body)
+        require_confirmation(self.request, switch["scope"], now)
+        done = services.release(**switch, actor=actor, now=now, **body)
         if done.ramp is not None:
-            return _ramping(done, scope, key, now)
-        shown = resource(scope, key, now)
+            return _respond_ramping(done, done.ramp.pk, switch, now)
+        shown = read_switch_resource(**switch, now=now)
         if done.approval is not None:
             waits = {"approval": ApprovalShape.render(done.approval)}
             return Done(waits, status=202, dry_run_data={**shown, **waits})
-        return _published({**shown, **_review(done)}, scope, key, now)
+        return _respond_with_effect({**shown, **_review_field(done)}, switch, now)
 
 
 class UndoView(ActionView):
     @extend_schema(request=UndoBody, responses=ActedShape)
     @mutation(UndoBody)
-    def post(
-        self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
-    ) -> Done:
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, **switch: Any) -> Done:
         """Undo your own engage within 30 seconds, if nothing changed since."""
-        services.undo(scope=scope, key=key, actor=actor, now=now)
-        return _published(resource(scope, key, now), scope, key, now)
+        services.undo(**switch, actor=actor, now=now)
+        return _respond_with_effect(read_switch_resource(**switch, now=now), switch, now)
 
 
-def _engaged(done: Engagement, scope: str, key: str, now: datetime) -> Done:
-    shown = resource(scope, key, now)
+def _respond_engaged(done: Engagement, switch: Switch, now: datetime) -> Done:
+    shown = read_switch_resource(**switch, now=now)
     if done.approval is not None:
         shown["approval"] = ApprovalShape.render(done.approval)
     if done.notice:
@@ -128,23 +120,20 @@ def _engaged(done: Engagement, scope: str, key: str, now: datetime) -> Done:
     if done.review is not None:
         shown["broke_glass"] = done.episode.broke_glass
         shown["review"] = ApprovalShape.render(done.review)
-    return _published(shown, scope, key, now)
+    return _respond_with_effect(shown, switch, now)
 
 
-def _ramping(done: Release, scope: str, key: str, now: datetime) -> Done:
-    """Return the response for a started ramp; a dry run includes the predicted switch."""
-    assert done.ramp is not None  # noqa: S101 - asked before
-    ramp = ramps.get_ramp_resource(done.ramp.pk, now)
-    begun = {"ramp": ramp, **_review(done)}
-    would_be = {**resource(scope, key, now), **begun, "ramp": {**ramp, "id": None}}
-    still = partial(present_effect, scope, key, now)
+def _respond_ramping(done: Release, ramp_id: int, switch: Switch, now: datetime) -> Done:
+    ramp = ramps.get_ramp_resource(ramp_id, now)
+    begun = {"ramp": ramp, **_review_field(done)}
+    would_be = {**read_switch_resource(**switch, now=now), **begun, "ramp": {**ramp, "id": None}}
+    still = partial(read_present_effect, **switch, now=now)
     return Done(begun, status=202, dry_run_data=would_be, actual=still)
 
 
-def _review(done: Release) -> dict[str, Any]:
+def _review_field(done: Release) -> dict[str, Any]:
     return {"review": ApprovalShape.render(done.review)} if done.review is not None else {}
 
 
-def _published(shown: dict[str, Any], scope: str, key: str, now: datetime) -> Done:
-    """Return a response whose dry run shows the present effect, as its version is unpublished."""
-    return Done(shown, actual=partial(present_effect, scope, key, now))
+def _respond_with_effect(shown: dict[str, Any], switch: Switch, now: datetime) -> Done:
+    return Done(shown, actual=partial(read_present_effect, **switch, now=now))

@@ -6,10 +6,9 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 
 from controlplane.core.approvals.api import ApprovalShape
-from controlplane.core.audit.api import ActorShape
-from switches.models import Episode, OnExpiry, State, Switch
+from switches.models import OnExpiry, State, Switch
 from switches.ramps.shapes import RampShape
-from switches.resources import episode_resource
+from switches.resources import BlastRadiusShape
 from switches.scopes import KEY_PATTERN, SCOPES, question_fields
 
 ONE_SWITCH = (
@@ -81,35 +80,6 @@ class SwitchShape(serializers.Serializer[Switch]):
     effect = EffectShape(allow_null=True, help_text="Null if the switch was never published.")
 
 
-class CallerShape(serializers.Serializer[Any]):
-    id = serializers.CharField(help_text="`service/instance`, or `token:<name>`.")
-    service = serializers.CharField()
-    calls_per_second = serializers.FloatField(help_text="Over the last minute.")
-    blocked_per_second = serializers.FloatField()
-    last_seen = serializers.DateTimeField()
-
-
-class CallingServiceShape(serializers.Serializer[Any]):
-    service = serializers.CharField()
-    instances = serializers.IntegerField()
-    calls_per_second = serializers.FloatField()
-    last_seen = serializers.DateTimeField()
-
-
-class OverlapShape(serializers.Serializer[Any]):
-    id = serializers.CharField()
-    state = serializers.ChoiceField([State.ENGAGED.value, State.RAMPING.value])
-    reason = serializers.CharField()
-    allow_percent = serializers.FloatField(min_value=0, max_value=100)
-
-
-class RefusalShape(serializers.Serializer[Any]):
-    action = serializers.ChoiceField(["engage", "release"], help_text="The refused action.")
-    rule = serializers.CharField()
-    detail = serializers.CharField()
-    would_pass = serializers.CharField()
-
-
 class CallingShape(serializers.Serializer[Any]):
     service = serializers.CharField()
     dependency = serializers.CharField(help_text="Such as `canvas->core`.")
@@ -122,24 +92,9 @@ class DependentShape(serializers.Serializer[Any]):
     callers = CallingShape(many=True, help_text="At most 50, the most critical first.")
 
 
-class PreviewShape(serializers.Serializer[Any]):
+class PreviewShape(BlastRadiusShape):
     """The blast radius: callers within the last hour, without clients that only poll."""
 
-    switch = serializers.CharField()
-    instances = CallerShape(many=True, help_text="The 200 busiest callers, including API tokens.")
-    instances_total = serializers.IntegerField(help_text="Number of callers, including API tokens.")
-    services = CallingServiceShape(many=True)
-    tokens = serializers.IntegerField(
-        help_text="Number of callers known by their token only, without a service."
-    )
-    calls_per_second = serializers.FloatField(help_text="Sum over all callers.")
-    last_seen = serializers.DateTimeField(allow_null=True)
-    overlapping = OverlapShape(
-        many=True, help_text="Unreleased switches that block part of the same traffic; at most 50."
-    )
-    rules = RefusalShape(
-        many=True, help_text="Safety rules that would refuse to engage or release the switch."
-    )
     dependents = DependentShape(
         many=True, help_text="Registered callers of the services that check the switch."
     )
@@ -174,34 +129,6 @@ class PendingShape(serializers.Serializer[Any]):
     review = ApprovalShape(
         required=False, help_text="Review that another person must sign if a rule was overridden."
     )
-
-
-class EpisodeShape(serializers.Serializer[Episode]):
-    id = serializers.IntegerField()
-    switch = serializers.CharField()
-    state = serializers.ChoiceField(State.values)
-    reason = serializers.CharField()
-    evidence = serializers.DictField(allow_null=True)
-    engaged_by = ActorShape()
-    engaged_at = serializers.DateTimeField()
-    engaged_version = serializers.IntegerField()
-    expires_at = serializers.DateTimeField(allow_null=True)
-    permanent = serializers.BooleanField()
-    reconfirm_due_at = serializers.DateTimeField(
-        allow_null=True, help_text="Deadline for re-confirming a permanent episode."
-    )
-    on_expiry = serializers.ChoiceField(OnExpiry.values)
-    overdue = serializers.BooleanField()
-    acknowledged_at = serializers.DateTimeField(allow_null=True)
-    acknowledged_by = serializers.CharField(allow_null=True)
-    ended_at = serializers.DateTimeField(allow_null=True)
-    ended_by = serializers.CharField(allow_null=True)
-    ended_how = serializers.ChoiceField(Episode.End.values, allow_null=True)
-    justification = serializers.CharField(allow_null=True)
-    broke_glass = serializers.DictField(allow_null=True)
-
-    def to_representation(self, episode: Episode) -> dict[str, Any]:
-        return episode_resource(episode)
 
 
 class SnapshotEntryShape(serializers.Serializer[Any]):

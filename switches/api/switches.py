@@ -1,6 +1,7 @@
 """REST API of switches: list, detail, description and history."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -13,30 +14,32 @@ from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from controlplane.core.page_registry import PREVIEW_FIELDS
 from switches import services
-from switches.effect import effect_of
-from switches.listing import COLUMNS, serialize_rows, with_episode_and_ramp
+from switches.blast import blast_radius, current_refusals
+from switches.effect import measure_effect
 from switches.models import Episode, Switch, SwitchQuerySet
 from switches.ramps.resources import find_live_ramps
-from switches.resources import effect_resource, switch_resource
+from switches.resources import BlastRadiusShape, EpisodeShape, effect_resource, switch_resource
 from switches.services.registration import DESCRIPTIVE, find_switch, identify
+from switches.switch_list import COLUMNS, serialize_rows, with_episode_and_ramp
 
 from .bodies import DescribeBody, SwitchFilters
-from .shapes import ONE_SWITCH, ActedShape, EpisodeShape, SwitchShape
+from .shapes import ONE_SWITCH, ActedShape, PreviewShape, SwitchShape
 
 
-def resource(scope: str, key: str, now: datetime) -> dict[str, Any]:
+def read_switch_resource(scope: str, key: str, now: datetime) -> dict[str, Any]:
     """Return a switch's resource in this transaction; an unknown switch is released."""
-    switch = find_switch(scope, key) or _unheard_of(scope, key)
+    switch = find_switch(scope, key) or _build_unregistered(scope, key)
     return switch_resource(
-        switch, effect_of(switch, now), find_live_ramps([switch.pk]).get(switch.pk)
+        switch, measure_effect(switch, now), find_live_ramps([switch.pk]).get(switch.pk)
     )
 
 
-def present_effect(scope: str, key: str, now: datetime) -> dict[str, Any]:
+def read_present_effect(scope: str, key: str, now: datetime) -> dict[str, Any]:
     """Return the field `effect` as it is without a dry run's change."""
     switch = find_switch(scope, key)
-    effect = effect_of(switch, now) if switch else None
+    effect = measure_effect(switch, now) if switch else None
     return {"effect": effect_resource(effect) if effect else None}
 
 
@@ -52,7 +55,7 @@ class SwitchList(ListView[Switch]):
 
     def apply_filters(self, rows: QuerySet[Switch], filters: dict[str, Any]) -> QuerySet[Switch]:
         assert isinstance(rows, SwitchQuerySet)  # noqa: S101 - it is that of `queryset` above
-        return _matching(rows, filters)
+        return _filter_switches(rows, filters)
 
     def present(self, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
         return serialize_rows(rows)
@@ -66,7 +69,7 @@ class SwitchDetail(ApiView):
     @extend_schema(responses=SwitchShape)
     def get(self, request: Request, scope: str, key: str) -> Response:
         """Return one switch. An unknown key is a released switch."""
-        return Response(resource(scope, key, db_now()))
+        return Response(read_switch_resource(scope, key, db_now()))
 
     @extend_schema(request=DescribeBody, responses=ActedShape)
     @mutation(DescribeBody)
@@ -77,7 +80,7 @@ class SwitchDetail(ApiView):
         if not body:
             raise InvalidInput({"body": [f"Name at least one of {', '.join(DESCRIPTIVE)}."]})
         services.describe(scope=scope, key=key, changes=body, actor=actor, now=now)
-        return Done(resource(scope, key, now))
+        return Done(read_switch_resource(scope, key, now))
 
 
 class EpisodeHistoryView(ListView[Episode]):
@@ -93,7 +96,7 @@ class EpisodeHistoryView(ListView[Episode]):
         return rows.filter(switch_id=identify(self.kwargs["scope"], self.kwargs["key"]))
 
 
-def _matching(switches: SwitchQuerySet, filters: dict[str, Any]) -> SwitchQuerySet:
+def _filter_switches(switches: SwitchQuerySet, filters: dict[str, Any]) -> SwitchQuerySet:
     if "scope" in filters:
         switches = switches.filter(scope=filters["scope"])
     if "state" in filters:
@@ -109,7 +112,21 @@ def _matching(switches: SwitchQuerySet, filters: dict[str, Any]) -> SwitchQueryS
     return switches
 
 
-def _unheard_of(scope: str, key: str) -> Switch:
+def _build_unregistered(scope: str, key: str) -> Switch:
     switch = Switch(id=identify(scope, key), scope=scope, key=key)
     setattr(switch, "open_episode_id", None)  # noqa: B010 - as `with_open_episode` does
     return switch
+
+
+class PreviewView(ApiView):
+    path_parameters = ONE_SWITCH
+    read_scope = "switches:read"
+
+    @extend_schema(responses=PreviewShape)
+    def get(self, request: Request, scope: str, key: str) -> Response:
+        """Return the callers of this switch with their rates, and overlapping switches."""
+        switch_id, now = identify(scope, key), db_now()
+        found = replace(blast_radius(switch_id, now), refusals=current_refusals(switch_id))
+        previews = [read(switch_id, now) for read in PREVIEW_FIELDS.functions()]
+        more = {field: value for fields in previews for field, value in fields.items()}
+        return Response({**more, **BlastRadiusShape.render(found)})

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Prefetch, QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -12,8 +12,8 @@ from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import NotFound
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from controlplane.core.jobs.models import JobStep
 from switches.drills import marked_instances
-from switches.drills.resources import drill_resource, mark_resource, schedule_resource
 from switches.drills.shapes import (
     ONE_SCHEDULE,
     BegunShape,
@@ -32,7 +32,9 @@ from switches.models import Drill, DrillMark, DrillSchedule
 
 from . import services
 
-DRILLS = Drill.objects.select_related("job").prefetch_related("job__steps")
+DRILLS = Drill.objects.select_related("job").prefetch_related(
+    Prefetch("job__steps", queryset=JobStep.objects.order_by("index"))
+)
 
 
 class DrillList(ListView[Drill]):
@@ -62,10 +64,10 @@ class DrillList(ListView[Drill]):
             actor=actor,
             now=now,
         )
-        begun: dict[str, Any] = {"drill": drill_resource(DRILLS.get(pk=drill.pk))}
+        begun: dict[str, Any] = {"drill": DrillShape.render(DRILLS.get(pk=drill.pk))}
         if "every" in body:
             row = DrillSchedule.objects.get(switch_id=drill.switch_id)
-            begun["schedule"] = schedule_resource(row)
+            begun["schedule"] = DrillScheduleShape.render(row)
         return Done(begun, status=202)
 
 
@@ -79,7 +81,7 @@ class DrillDetail(ApiView):
         drill = DRILLS.filter(pk=drill_id).first()
         if drill is None:
             raise NotFound(f"There is no drill {drill_id}.")
-        return Response(drill_resource(drill))
+        return Response(DrillShape.render(drill))
 
 
 class MarkList(ListView[DrillMark]):
@@ -101,15 +103,15 @@ class MarkList(ListView[DrillMark]):
 
         Requires an approver.
         """
-        row, new = services.mark(pattern=body["pattern"], actor=actor, now=now)
-        there = marked_instances.count_by_pattern([row.pattern], now)[row.pattern]
-        return Done(mark_resource(row, there), status=201 if new else 200)
+        row, new = services.mark_instances(pattern=body["pattern"], actor=actor, now=now)
+        (counted,) = marked_instances.count_instances([row], now)
+        return Done(DrillMarkShape.render(counted), status=201 if new else 200)
 
     @extend_schema(request=MarkBody, responses={200: DrillGoneShape})
     @mutation(MarkBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Remove a mark, also from a drill in progress."""
-        services.unmark(pattern=body["pattern"], actor=actor, now=now)
+        services.remove_mark(pattern=body["pattern"], actor=actor, now=now)
         return Done({"removed": body["pattern"].strip()})
 
 
@@ -132,5 +134,5 @@ class ScheduleDetail(ApiView):
         self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
     ) -> Done:
         """Remove the drill schedule of a switch."""
-        services.unschedule(scope=scope, key=key, actor=actor, now=now)
+        services.remove_schedule(scope=scope, key=key, actor=actor, now=now)
         return Done({"removed": f"{scope}:{key}"})

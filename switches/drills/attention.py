@@ -6,31 +6,29 @@ from django.db.models import Count, Min, QuerySet
 
 from controlplane.core.page_registry import AttentionItem, attention_source
 from switches.drills import queries
-from switches.episodes import live_drills
 from switches.models import Drill, Switch
-from switches.report.words import pluralize
+from switches.report.section_rows import pluralize
 
 MAX_ITEMS = 200
 
 
-def failures(_now: datetime) -> QuerySet[Drill]:
-    return queries.failed_drills()
+def find_failures(_now: datetime) -> QuerySet[Drill]:
+    return queries.find_failed_drills()
 
 
-def never_proven(_now: datetime) -> QuerySet[Switch]:
-    return queries.never_proven()
+def find_never_proven(_now: datetime) -> QuerySet[Switch]:
+    return queries.find_never_proven()
 
 
-@attention_source(45, only_if=failures)
-def failed_drills(_now: datetime) -> list[AttentionItem]:
-    """Return an item for each switch whose last drill failed."""
-    found = queries.failed_drills().select_related("job").order_by("pk")[:MAX_ITEMS]
+@attention_source(45, only_if=find_failures)
+def list_failed_drills(_now: datetime) -> list[AttentionItem]:
+    found = queries.find_failed_drills().select_related("job").order_by("pk")[:MAX_ITEMS]
     return [
         AttentionItem(
             kind="drill",
             severity="warning",
             title=f"The drill of {drill.switch_id} failed",
-            detail=f"{live_drills.failure_reason(drill)} Mend that, and rehearse it again.",
+            detail=f"{drill.failure_reason} Mend that, and rehearse it again.",
             path=f"/drills/#drill-{drill.pk}",
             since=drill.job.finished_at or drill.job.created_at,
         )
@@ -38,10 +36,9 @@ def failed_drills(_now: datetime) -> list[AttentionItem]:
     ]
 
 
-@attention_source(90, only_if=never_proven)
-def never_rehearsed(now: datetime) -> list[AttentionItem]:
-    """Return one item for all switches never proven by a drill."""
-    found = queries.never_proven().aggregate(count=Count("pk"), since=Min("registered_at"))
+@attention_source(90, only_if=find_never_proven)
+def list_never_rehearsed(now: datetime) -> list[AttentionItem]:
+    found = queries.find_never_proven().aggregate(count=Count("pk"), since=Min("registered_at"))
     count, since = found["count"], found["since"]
     if not count:
         return []

@@ -11,8 +11,10 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from controlplane.core.actors import Actor, system_actor
+from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict
-from controlplane.core.jobs import kinds, stepwise
+from controlplane.core.escalations import services as escalation
+from controlplane.core.jobs import control, endings, kinds, stepwise
 from controlplane.core.jobs.claims import LeasedJob
 from controlplane.core.jobs.control import PlannedStep
 from controlplane.core.jobs.kinds import Probe
@@ -22,8 +24,7 @@ from switches.drills import marked_instances, transitions
 from switches.drills.patterns import Marks
 from switches.episodes import live_drills
 from switches.models import Drill
-
-from .cancellation import cancel
+from switches.models.drill import MARKED, WHY
 
 APPLIED_WITHIN = timedelta(seconds=60)
 POLL_INTERVAL = timedelta(milliseconds=500)
@@ -35,12 +36,44 @@ NO_INSTANCES = (
 SKIPPED = StepPassed({"skipped": True})
 
 
+@transaction.atomic
+def cancel_drill(job: Job, reason: str, actor: Actor, now: datetime) -> None:
+    """Release the drill and end its job as neither passed nor failed."""
+    locked = transitions.lock_drill(job.pk)
+    drill = locked.drill
+    row = Job.objects.select_for_update().get(pk=job.pk)
+    if not (row.is_live and drill.live):
+        raise control.build_conflict(row, "be cancelled")
+    before = row.state
+    outcome = f"Cancelled by {actor.label}: {reason}"
+    over = {"state": Job.State.CANCELLED, "finished_at": now, "next_at": None}
+    control.take_over(row, now, **over, outcome=outcome)
+    released = transitions.release(locked, now)
+    drill.live, drill.measured = False, {WHY: outcome, **drill.measured}
+    drill.save(update_fields=["live", "measured"])
+    escalation.close(subject=endings.get_subject(row), now=now)
+    if released:
+        version = drill.released_version
+        transitions.record_audit(
+            "drill.released", locked.switch, drill, actor, now, version=version
+        )
+    audit.record(
+        actor=actor,
+        action="job.cancelled",
+        target=row.subject,
+        reason=reason,
+        before={"job": row.pk, "state": before},
+        after={"job": row.pk, "kind": row.kind, "state": row.state, "step": row.step_index},
+        now=now,
+    )
+
+
 def _list_instances(turn: LeasedJob, _step: JobStep, now: datetime, _probe: Probe) -> StepPassed:
     """List the present marked instances; the drill can't pass without any."""
     with transaction.atomic():
         drill = transitions.lock_drill_row(turn.job.pk)
         turn.heartbeat(now)
-        found = marked_instances.present_instances(marked_instances.current_marks(), now)
+        found = marked_instances.list_present(marked_instances.read_marks(), now)
         named = {"instances": len(found), "names": found[: marked_instances.MAX_NAMED]}
         transitions.record_measurement(drill, "look", named, why="" if found else NO_INSTANCES)
         return StepPassed(named)
@@ -55,11 +88,11 @@ def _engage(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> Ste
         if drill.engaged_at is not None:
             return StepPassed()
         episode = locked.switch.episode
-        if episode is not None and not live_drills.failure_reason(drill):
+        if episode is not None and not drill.failure_reason:
             transitions.record_measurement(
                 drill, "look", drill.measured.get("look", {}), why=describe_stopped(episode.state)
             )
-        if live_drills.failure_reason(drill):
+        if drill.failure_reason:
             return SKIPPED
         transitions.engage(locked, now)
         probe("drill.engaged.written")
@@ -74,7 +107,7 @@ def _engaged_applied(
     drill = Drill.objects.get(pk=turn.job.pk)
     if drill.released_at is not None:
         return SKIPPED
-    return _applied(turn, "engage", drill, now, probe)
+    return _wait_until_applied(turn, "engage", drill, now, probe)
 
 
 def _release(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> StepPassed:
@@ -94,19 +127,18 @@ def _release(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> St
 def _released_applied(
     turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe
 ) -> StepPassed | StepContinues:
-    return _applied(turn, "release", Drill.objects.get(pk=turn.job.pk), now, probe)
+    return _wait_until_applied(turn, "release", Drill.objects.get(pk=turn.job.pk), now, probe)
 
 
-def _applied(
+def _wait_until_applied(
     turn: LeasedJob, part: str, drill: Drill, now: datetime, probe: Probe
 ) -> StepPassed | StepContinues:
-    """Wait up to a minute until all stopped instances acknowledge the version."""
     version, since = drill.engaged_version, drill.engaged_at
     if part == "release":
         version, since = drill.released_version, drill.released_at
     if version is None or since is None:
         return SKIPPED
-    stopped_by = drill.measured.get(live_drills.MARKED, [])
+    stopped_by = drill.measured.get(MARKED, [])
     found = marked_instances.measure_effect(Marks.from_patterns(stopped_by), version, since)
     probe(f"drill.{part}.looked")
     # `now` may precede the commit. abs() limits the wait even if the clock is set back.
@@ -114,7 +146,7 @@ def _applied(
         return StepContinues(now + POLL_INTERVAL)
     with transaction.atomic():
         drill = transitions.lock_drill_row(turn.job.pk)
-        if drill.measured.get(live_drills.MARKED, []) != stopped_by:
+        if drill.measured.get(MARKED, []) != stopped_by:
             return StepContinues(now + POLL_INTERVAL)  # A mark was removed meanwhile.
         turn.heartbeat(now)
         late = part == "engage" and drill.ends_by is not None and now >= drill.ends_by
@@ -124,12 +156,11 @@ def _applied(
 
 
 def _record(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> StepPassed:
-    """Record the outcome; only this step marks a switch as proven."""
     with transaction.atomic():
         locked = transitions.lock_drill(turn.job.pk)
         turn.change(outcome=transitions.describe_outcome(locked.drill), heartbeat_at=now)
         if locked.drill.live:
-            passed = not live_drills.failure_reason(locked.drill)
+            passed = not locked.drill.failure_reason
             transitions.end_drill(
                 locked.switch, locked.drill, turn.job, passed=passed, actor=ACTOR, now=now
             )
@@ -156,7 +187,7 @@ def _give_up(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
         drill = locked.drill
         if not drill.live:
             return
-        drill.measured = {live_drills.WHY: f"It broke: {turn.job.error}", **drill.measured}
+        drill.measured = {WHY: f"It broke: {turn.job.error}", **drill.measured}
         drill.save(update_fields=["measured"])
         turn.change(outcome=transitions.describe_outcome(drill), heartbeat_at=now)
         transitions.end_drill(locked.switch, drill, turn.job, passed=False, actor=ACTOR, now=now)
@@ -175,15 +206,13 @@ DRY_STEPS = (LOOK, StepKind("record", _record))
 _live_work, _dry_work = stepwise.build_worker(LIVE_STEPS), stepwise.build_worker(DRY_STEPS)
 
 
-def planned_steps(mode: str) -> list[PlannedStep]:
-    """Return the planned steps of a drill."""
+def plan_steps(mode: str) -> list[PlannedStep]:
     return [
         PlannedStep(step.name) for step in (DRY_STEPS if mode == live_drills.DRY else LIVE_STEPS)
     ]
 
 
-def work(turns: Sequence[LeasedJob], now: datetime, probe: Probe) -> int:
-    """Advance the leased drills and return how many moved."""
+def advance_drills(turns: Sequence[LeasedJob], now: datetime, probe: Probe) -> int:
     ours = [turn.job.pk for turn in turns]
     dry = set(Drill.objects.filter(pk__in=ours, mode=live_drills.DRY).values_list("pk", flat=True))
     moved = _live_work([turn for turn in turns if turn.job.pk not in dry], now, probe)
@@ -212,7 +241,7 @@ def _describe_unproven(part: str, found: marked_instances.MarkedEffect) -> str:
     )
 
 
-def _not_paused(_job: Job, _reason: str, _actor: Actor, _now: datetime) -> None:
+def _refuse_pause(_job: Job, _reason: str, _actor: Actor, _now: datetime) -> None:
     raise Conflict("A drill takes a minute or two; it can't be paused. Cancel it instead.")
 
 
@@ -221,9 +250,9 @@ kinds.register(
         name=live_drills.KIND,
         title="Drill",
         tick="jobs.turn",
-        work=work,
+        work=advance_drills,
         path=lambda job: f"/drills/#drill-{job.pk}",
-        interventions={"cancel": cancel, "pause": _not_paused},
+        interventions={"cancel": cancel_drill, "pause": _refuse_pause},
         tells_failures=True,
     )
 )

@@ -44,15 +44,15 @@ class MarkedEffect:
         }
 
 
-def mark_patterns() -> list[str]:
+def list_patterns() -> list[str]:
     return list(DrillMark.objects.values_list("pattern", flat=True))
 
 
-def current_marks() -> Marks:
-    return Marks.from_patterns(mark_patterns())
+def read_marks() -> Marks:
+    return Marks.from_patterns(list_patterns())
 
 
-def present_instances(marked: Marks, now: datetime) -> list[str]:
+def list_present(marked: Marks, now: datetime) -> list[str]:
     """Return the names of marked instances that reported within 30 s."""
     return selection.list_live_instances(marked.names, marked.services, now)
 
@@ -80,12 +80,20 @@ def measure_effect(marked: Marks, version: int, since: datetime) -> MarkedEffect
     )
 
 
-def count_by_pattern(wanted: Sequence[str], now: datetime) -> dict[str, int]:
+def count_instances(marks: Sequence[DrillMark], now: datetime) -> list[DrillMark]:
+    """Set `instances` of each mark to the number of matching present instances."""
+    counts = count_by_pattern([mark.pattern for mark in marks], now)
+    for mark in marks:
+        mark.instances = counts[mark.pattern]
+    return list(marks)
+
+
+def count_by_pattern(patterns: Sequence[str], now: datetime) -> dict[str, int]:
     """Return the number of instances that match each pattern and reported within 30 s."""
-    found = present_instances(Marks.from_patterns(wanted), now)
-    names, services = set(found), Counter(name.partition("/")[0] for name in found)
+    present = list_present(Marks.from_patterns(patterns), now)
+    names, services = set(present), Counter(name.partition("/")[0] for name in present)
     return {
         pattern: services[service] if instance == ALL else int(pattern in names)
-        for pattern in wanted
+        for pattern in patterns
         for service, _, instance in (pattern.partition("/"),)
     }

@@ -19,7 +19,6 @@ class Marks:
 
     @classmethod
     def from_patterns(cls, patterns: Iterable[str]) -> "Marks":
-        """Return the marks of validated patterns."""
         names, services = set(), set()
         for pattern in patterns:
             service, _, instance = pattern.partition("/")

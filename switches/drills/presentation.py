@@ -11,7 +11,7 @@ from switches.models import Drill, DrillMark, DrillSchedule, Switch
 from switches.scopes import GLOBAL
 
 from . import queries, transitions
-from .resources import step_state
+from .shapes import step_state
 
 STEPS = {
     "look": "Look who is there",
@@ -50,15 +50,14 @@ class DrillRow:
     release: dict[str, Any] | None
 
 
-def drill_rows(drills: Iterable[Drill]) -> list[DrillRow]:
+def build_drill_rows(drills: Iterable[Drill]) -> list[DrillRow]:
     """Return rows of drills that were fetched with their jobs and job steps."""
-    return [_drill_row(drill) for drill in drills]
+    return [_build_drill_row(drill) for drill in drills]
 
 
 def switch_context(switch: Switch, now: datetime) -> dict[str, Any]:
-    """Return the template context of a switch's drills (`switches/_drill.html`)."""
     newest = _with_steps().filter(switch_id=switch.pk).order_by("-job_id").first()
-    last = _drill_row(newest) if newest else None
+    last = _build_drill_row(newest) if newest else None
     return {
         "drill": last if last and last.outcome == "running" else None,
         "last_drill": last if last and last.outcome != "running" else None,
@@ -73,17 +72,15 @@ def _with_steps() -> Any:
     return Drill.objects.select_related("job").prefetch_related("job__steps")
 
 
-def _drill_row(drill: Drill) -> DrillRow:
+def _build_drill_row(drill: Drill) -> DrillRow:
     steps = sorted(drill.job.steps.all(), key=lambda step: step.index)
     present = next((step for step in steps if step.index == drill.job.step_index), None)
-    outcome = _outcome(drill)
+    outcome = _get_outcome(drill)
     return DrillRow(
         drill=drill,
         job=drill.job,
         outcome=outcome,
-        said=live_drills.failure_reason(drill)
-        if outcome == "running"
-        else transitions.describe_outcome(drill),
+        said=drill.failure_reason if outcome == "running" else transitions.describe_outcome(drill),
         steps=tuple(DrillStep(STEPS.get(step.name, step.name), step_state(step)) for step in steps),
         now=STEPS.get(present.name, present.name) if outcome == "running" and present else "",
         engage=drill.measured.get("engage"),
@@ -91,7 +88,7 @@ def _drill_row(drill: Drill) -> DrillRow:
     )
 
 
-def _outcome(drill: Drill) -> str:
+def _get_outcome(drill: Drill) -> str:
     if drill.live:
         return "running"
     if drill.passed is None:

@@ -12,19 +12,19 @@ PROOF_DURATION = timedelta(days=90)
 """Time for which a passed drill proves a switch."""
 
 
-def drillable_switches() -> QuerySet[Switch]:
+def list_drillable_switches() -> QuerySet[Switch]:
     """Return all switches except the global one, which can't be drilled."""
     return Switch.objects.exclude(scope=GLOBAL.name)
 
 
-def never_proven() -> QuerySet[Switch]:
-    return drillable_switches().filter(last_proven_at__isnull=True)
+def find_never_proven() -> QuerySet[Switch]:
+    return list_drillable_switches().filter(last_proven_at__isnull=True)
 
 
-def unproven(now: datetime) -> QuerySet[Switch]:
+def find_unproven(now: datetime) -> QuerySet[Switch]:
     """Return the drillable switches without a passed drill in the last 90 days."""
     long_ago = Q(last_proven_at__lt=now - PROOF_DURATION)
-    return drillable_switches().filter(Q(last_proven_at__isnull=True) | long_ago)
+    return list_drillable_switches().filter(Q(last_proven_at__isnull=True) | long_ago)
 
 
 def is_unproven(switch: Switch, now: datetime) -> bool:
@@ -34,7 +34,7 @@ def is_unproven(switch: Switch, now: datetime) -> bool:
     return switch.last_proven_at is None or switch.last_proven_at < now - PROOF_DURATION
 
 
-def failed_drills() -> QuerySet[Drill]:
+def find_failed_drills() -> QuerySet[Drill]:
     """Return the newest failed live drill of each switch, unless a later one passed."""
     ended = Drill.objects.filter(
         switch=OuterRef("switch"),

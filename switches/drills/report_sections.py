@@ -6,25 +6,22 @@ from django.db.models import F, Q
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
-from switches.episodes import live_drills
-from switches.report.counted_rows import first_rows
-from switches.report.words import first, pluralize, switch_path
+from switches.report.section_rows import pluralize, read_first_rows, shorten_reason, switch_path
 
 from . import queries
 
 
 @REPORT_SECTIONS.add(65)
 def not_rehearsed_section(_start: datetime, _end: datetime, now: datetime) -> ReportSection:
-    """Return the section of switches not proven within 90 days, never proven ones first."""
-    found = queries.unproven(now)
-    rows, counts = first_rows(
+    found = queries.find_unproven(now)
+    rows, counts = read_first_rows(
         found.order_by(F("last_proven_at").asc(nulls_first=True), "pk"),
         never=Q(last_proven_at__isnull=True),
     )
     total, never = counts["total"], counts["never"]
     failed = {
-        drill.switch_id: live_drills.failure_reason(drill)
-        for drill in queries.failed_drills().filter(switch__in=rows)
+        drill.switch_id: drill.failure_reason
+        for drill in queries.find_failed_drills().filter(switch__in=rows)
     }
     return ReportSection(
         slug="not_rehearsed",
@@ -45,7 +42,7 @@ def not_rehearsed_section(_start: datetime, _end: datetime, now: datetime) -> Re
                     "last_proven_at": (
                         timestamp(switch.last_proven_at) if switch.last_proven_at else None
                     ),
-                    "last_drill_failed": first(failed.get(switch.pk, "")),
+                    "last_drill_failed": shorten_reason(failed.get(switch.pk, "")),
                 },
                 switch_path(switch.pk),
             )

@@ -14,10 +14,10 @@ from controlplane.core.jobs import control
 from controlplane.core.roles import POWERS_OF, Power
 from switches import publication
 from switches.drills import transitions
-from switches.drills.job import describe_stopped, planned_steps
+from switches.drills.job import describe_stopped, plan_steps
 from switches.episodes import live_drills
 from switches.models import Drill, DrillMark, DrillSchedule, Publication, Switch
-from switches.scopes import GLOBAL, conjoined, question_fields
+from switches.scopes import GLOBAL, join_words, question_fields
 from switches.services.registration import identify, lock_switch, register_and_lock
 
 from . import patterns
@@ -31,7 +31,7 @@ HOW_TO_MARK = (
 )
 
 
-def begin(
+def begin_drill(
     *, scope: str, key: str, mode: str = live_drills.LIVE, reason: str, actor: Actor, now: datetime
 ) -> Drill:
     """Start a drill of a switch on the marked instances; mode `dry` only counts them.
@@ -43,7 +43,7 @@ def begin(
     check_drillable(scope, key, mode, reason)
     with transaction.atomic():
         publication.lock()
-        return _begin(scope, key, mode, reason.strip(), actor, now)
+        return _create_drill(scope, key, mode, reason.strip(), actor, now)
 
 
 def begin_and_schedule(
@@ -52,9 +52,9 @@ def begin_and_schedule(
     """Start a drill and, if `every` is given, schedule it, in one transaction."""
     with transaction.atomic():
         arguments = {"scope": scope, "key": key, "mode": mode, "reason": reason}
-        drill = begin(**arguments, actor=actor, now=now)
+        drill = begin_drill(**arguments, actor=actor, now=now)
         if every is not None:
-            schedule(**arguments, every=every, actor=actor, now=now)
+            schedule_drill(**arguments, every=every, actor=actor, now=now)
         return drill
 
 
@@ -63,7 +63,7 @@ def check_drillable(scope: str, key: str, mode: str, reason: str) -> None:
     identify(scope, key)
     errors: dict[str, list[str]] = {}
     if scope == GLOBAL.name:
-        others = conjoined(list(question_fields()))
+        others = join_words(list(question_fields()))
         errors["switch"] = [f"The global switch is not drilled: rehearse {others}."]
     if mode not in live_drills.MODES:
         errors["mode"] = [f"Must be one of {', '.join(live_drills.MODES)}."]
@@ -73,7 +73,7 @@ def check_drillable(scope: str, key: str, mode: str, reason: str) -> None:
         raise InvalidInput(errors)
 
 
-def _begin(
+def _create_drill(
     scope: str,
     key: str,
     mode: str,
@@ -95,7 +95,7 @@ def _begin(
     job = control.create_job(
         kind=live_drills.KIND,
         subject=switch.pk,
-        steps=planned_steps(mode),
+        steps=plan_steps(mode),
         reason=reason,
         actor=actor,
         now=now,
@@ -113,7 +113,7 @@ def _begin(
     return drill
 
 
-def cancel(*, drill_id: int, reason: str, actor: Actor, now: datetime) -> Drill:
+def cancel_drill(*, drill_id: int, reason: str, actor: Actor, now: datetime) -> Drill:
     """Cancel a drill as neither passed nor failed. Raise :class:`Conflict` if it has ended."""
     if not Drill.objects.filter(pk=drill_id).exists():
         raise NotFound(f"There is no drill {drill_id}.")
@@ -121,7 +121,7 @@ def cancel(*, drill_id: int, reason: str, actor: Actor, now: datetime) -> Drill:
     return Drill.objects.select_related("job").get(pk=drill_id)
 
 
-def mark(*, pattern: str, actor: Actor, now: datetime) -> tuple[DrillMark, bool]:
+def mark_instances(*, pattern: str, actor: Actor, now: datetime) -> tuple[DrillMark, bool]:
     """Mark instances for drills; return the mark, and True if it is new."""
     require_approver(actor)
     parsed = patterns.read_pattern(pattern)
@@ -135,13 +135,12 @@ def mark(*, pattern: str, actor: Actor, now: datetime) -> tuple[DrillMark, bool]
         return row, new
 
 
-def unmark(*, pattern: str, actor: Actor, now: datetime) -> None:
-    """Remove a mark, also from drills in force."""
+def remove_mark(*, pattern: str, actor: Actor, now: datetime) -> None:
     require_approver(actor)
     with transaction.atomic():
         head = publication.lock()
-        gone, _ = DrillMark.objects.filter(pattern=pattern.strip().replace("\x00", "")).delete()
-        if not gone:
+        deleted, _ = DrillMark.objects.filter(pattern=pattern.strip().replace("\x00", "")).delete()
+        if not deleted:
             raise NotFound(f"{pattern.strip()} is not marked.")
         transitions.forget_mark(pattern.strip())
         _record_mark_change("drill.unmarked", pattern.strip(), head, actor, now)
@@ -150,13 +149,12 @@ def unmark(*, pattern: str, actor: Actor, now: datetime) -> None:
 def _record_mark_change(
     action: str, pattern: str, head: Publication, actor: Actor, now: datetime
 ) -> None:
-    """Audit a change of marks, and publish the change if a drill is in force."""
-    published = live_drills.drills_in_force().exists()
+    published = live_drills.find_drills_in_force().exists()
     after = {"version": publication.advance(head, now)} if published else None
     audit.record(actor=actor, action=action, target=f"drills:{pattern}", after=after, now=now)
 
 
-def schedule(
+def schedule_drill(
     *,
     scope: str,
     key: str,
@@ -169,7 +167,7 @@ def schedule(
     """Schedule a drill every given number of days (`7d`), starting after that time."""
     actor.require("switches:write")
     check_drillable(scope, key, mode, reason)
-    days = _days(every)
+    days = _parse_days(every)
     with transaction.atomic():
         publication.lock()
         switch = register_and_lock(scope, key, now=now)
@@ -189,8 +187,7 @@ def schedule(
         return row
 
 
-def unschedule(*, scope: str, key: str, actor: Actor, now: datetime) -> None:
-    """Remove the drill schedule of a switch; a drill in progress continues."""
+def remove_schedule(*, scope: str, key: str, actor: Actor, now: datetime) -> None:
     actor.require("switches:write")
     switch_id = identify(scope, key)
     with transaction.atomic():
@@ -207,15 +204,14 @@ def begin_scheduled(row: DrillSchedule, actor: Actor, now: datetime) -> Drill:
     """Start a scheduled drill once per due time; the publication row must be locked."""
     scope, _, key = row.switch_id.partition(":")
     job_key = f"drill:auto:{row.switch_id}:{timestamp(row.next_at)}"
-    return _begin(scope, key, row.mode, row.reason, actor, now, job_key=job_key)
+    return _create_drill(scope, key, row.mode, row.reason, actor, now, job_key=job_key)
 
 
 def lock_switch_row(switch_id: str) -> Switch:
-    """Lock and return a switch; the publication row must be locked already."""
     return Switch.objects.select_for_update().get(pk=switch_id)
 
 
-def _days(every: str) -> int:
+def _parse_days(every: str) -> int:
     day = timedelta(days=1)
     try:
         found = durations.parse(every)

@@ -6,18 +6,25 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 
 from controlplane.core.http.fields import Filters, MutationBody, Text
+from controlplane.core.http.resources import Resource, TimestampField
 from controlplane.core.jobs.models import Job, JobStep
 from switches.drills import marked_instances
 from switches.episodes import live_drills
 from switches.models import Drill, DrillMark, DrillSchedule
 from switches.scopes import KEY_PATTERN, SCOPES
 
-from . import resources
-
 ONE_SCHEDULE = (
     OpenApiParameter("scope", str, OpenApiParameter.PATH, enum=SCOPES.names),
     OpenApiParameter("key", str, OpenApiParameter.PATH, pattern=f"^{KEY_PATTERN}$"),
 )
+
+
+SKIPPED = "skipped"
+
+
+def step_state(step: JobStep) -> str:
+    """Return the state of the job step, or `skipped` if it had nothing to do."""
+    return SKIPPED if step.data.get(SKIPPED) else step.state
 
 
 class DrillBody(MutationBody):
@@ -47,13 +54,16 @@ class DrillFilters(Filters):
     mode = serializers.ChoiceField(live_drills.MODES, required=False)
 
 
-class DrillStepShape(serializers.Serializer[Any]):
+class DrillStepShape(Resource[JobStep]):
     name = serializers.CharField()
-    state = serializers.ChoiceField([*JobStep.State.values, resources.SKIPPED])
+    state = serializers.ChoiceField([*JobStep.State.values, SKIPPED])
     attempts = serializers.IntegerField()
-    started_at = serializers.DateTimeField(allow_null=True)
-    finished_at = serializers.DateTimeField(allow_null=True)
+    started_at = TimestampField(allow_null=True)
+    finished_at = TimestampField(allow_null=True)
     error = serializers.CharField()
+
+    def to_representation(self, step: JobStep) -> dict[str, Any]:
+        return {**super().to_representation(step), "state": step_state(step)}
 
 
 class LookedShape(serializers.Serializer[Any]):
@@ -78,42 +88,43 @@ class MeasuredShape(serializers.Serializer[Any]):
     engage = DrillReachShape(required=False)
     release = DrillReachShape(required=False)
 
+    def to_representation(self, measured: Any) -> Any:
+        return measured
 
-class DrillShape(serializers.Serializer[Drill]):
-    id = serializers.IntegerField()
-    switch = serializers.CharField()
+
+class DrillShape(Resource[Drill]):
+    id = serializers.IntegerField(source="pk")
+    switch = serializers.CharField(source="switch_id")
     mode = serializers.ChoiceField(live_drills.MODES)
     scheduled = serializers.BooleanField()
-    state = serializers.ChoiceField(Job.State.values, help_text="State of the drill's job.")
+    state = serializers.ChoiceField(
+        Job.State.values, source="job.state", help_text="State of the drill's job."
+    )
     passed = serializers.BooleanField(allow_null=True, help_text="Null until the drill has ended.")
-    why = serializers.CharField(help_text="Why the drill has not passed, or empty.")
-    steps = DrillStepShape(many=True)
-    measured = MeasuredShape()
-    reason = serializers.CharField()
-    requested_by = serializers.CharField()
-    created_at = serializers.DateTimeField()
-    engaged_at = serializers.DateTimeField(allow_null=True)
-    ends_by = serializers.DateTimeField(
+    why = serializers.CharField(
+        source="failure_reason", help_text="Why the drill has not passed, or empty."
+    )
+    steps = DrillStepShape(source="job.steps", many=True)
+    measured = MeasuredShape(source="measurements")
+    reason = serializers.CharField(source="job.reason")
+    requested_by = serializers.CharField(source="job.created_by")
+    created_at = TimestampField(source="job.created_at")
+    engaged_at = TimestampField(allow_null=True)
+    ends_by = TimestampField(
         allow_null=True, help_text="Time at which clients end the drill by themselves."
     )
-    released_at = serializers.DateTimeField(allow_null=True)
-    finished_at = serializers.DateTimeField(allow_null=True)
-
-    def to_representation(self, drill: Drill) -> dict[str, Any]:
-        return resources.drill_resource(drill)
+    released_at = TimestampField(allow_null=True)
+    finished_at = TimestampField(source="job.finished_at", allow_null=True)
 
 
-class DrillScheduleShape(serializers.Serializer[DrillSchedule]):
-    switch = serializers.CharField()
+class DrillScheduleShape(Resource[DrillSchedule]):
+    switch = serializers.CharField(source="switch_id")
     mode = serializers.ChoiceField(live_drills.MODES)
-    every = serializers.CharField()
-    next_at = serializers.DateTimeField()
+    every = serializers.CharField(source="interval")
+    next_at = TimestampField()
     reason = serializers.CharField()
-    created_at = serializers.DateTimeField()
+    created_at = TimestampField()
     created_by = serializers.CharField()
-
-    def to_representation(self, row: DrillSchedule) -> dict[str, Any]:
-        return resources.schedule_resource(row)
 
 
 class BegunShape(serializers.Serializer[Any]):
@@ -126,19 +137,17 @@ class DrillMarkListShape(serializers.ListSerializer[DrillMark]):
     """A list of marks, whose matching instances are counted together."""
 
     def to_representation(self, data: Any) -> Any:
-        rows = list(data)
-        there = marked_instances.count_by_pattern(
-            [row.pattern for row in rows], self.context["now"]
+        return super().to_representation(
+            marked_instances.count_instances(list(data), self.context["now"])
         )
-        return [resources.mark_resource(row, there[row.pattern]) for row in rows]
 
 
-class DrillMarkShape(serializers.Serializer[DrillMark]):
+class DrillMarkShape(Resource[DrillMark]):
     pattern = serializers.CharField()
     instances = serializers.IntegerField(
         help_text="Matching instances that reported within 30 seconds."
     )
-    created_at = serializers.DateTimeField()
+    created_at = TimestampField()
     created_by = serializers.CharField()
 
     class Meta:

@@ -14,6 +14,7 @@ from controlplane.core.outbox import services as outbox
 from switches import publication
 from switches.episodes import live_drills
 from switches.models import Drill, Publication, Switch
+from switches.models.drill import MARKED, WHY
 
 from . import marked_instances
 
@@ -51,7 +52,7 @@ def engage(locked: LockedDrill, now: datetime) -> None:
     drill.ends_by = drill.engaged_at + live_drills.MAX_DURATION
     drill.measured = {
         **drill.measured,
-        live_drills.MARKED: sorted(marked_instances.mark_patterns()),
+        MARKED: sorted(marked_instances.list_patterns()),
     }
     drill.save(update_fields=["engaged_version", "engaged_at", "ends_by", "measured"])
 
@@ -72,9 +73,9 @@ def forget_mark(pattern: str) -> None:
 
     The publication row must be locked.
     """
-    for drill in live_drills.drills_in_force().select_for_update().order_by("pk"):
-        stopped = [one for one in drill.measured.get(live_drills.MARKED, ()) if one != pattern]
-        drill.measured = {**drill.measured, live_drills.MARKED: stopped}
+    for drill in live_drills.find_drills_in_force().select_for_update().order_by("pk"):
+        stopped = [one for one in drill.measured.get(MARKED, ()) if one != pattern]
+        drill.measured = {**drill.measured, MARKED: stopped}
         drill.save(update_fields=["measured"])
 
 
@@ -82,7 +83,7 @@ def record_measurement(drill: Drill, part: str, found: dict[str, Any], why: str 
     """Store the measurement of one step, and the first reason that the drill can't pass."""
     drill.measured = {**drill.measured, part: found}
     if why:
-        drill.measured = {live_drills.WHY: why, **drill.measured}
+        drill.measured = {WHY: why, **drill.measured}
     drill.save(update_fields=["measured"])
 
 
@@ -103,8 +104,8 @@ def end_drill(
         drill,
         actor,
         now,
-        reason=live_drills.failure_reason(drill),
-        **measurements(drill),
+        reason=drill.failure_reason,
+        **drill.measurements,
     )
     if drill.mode != live_drills.LIVE:
         return
@@ -146,23 +147,17 @@ def record_audit(
     )
 
 
-def measurements(drill: Drill) -> dict[str, Any]:
-    """Return the measurements by step, without internal entries."""
-    apart = (live_drills.WHY, live_drills.MARKED)
-    return {part: found for part, found in drill.measured.items() if part not in apart}
-
-
 def describe_outcome(drill: Drill) -> str:
-    """Return the outcome as one sentence."""
-    if why := live_drills.failure_reason(drill):
+    if why := drill.failure_reason:
         return why
-    found = drill.measured.get("look" if drill.mode == live_drills.DRY else "engage", {})
-    count = found.get("instances", 0)
+    measurement = drill.measured.get("look" if drill.mode == live_drills.DRY else "engage", {})
+    count = measurement.get("instances", 0)
     if drill.mode == live_drills.DRY:
-        return f"It would reach {_instances(count)}."
+        return f"It would reach {_format_instances(count)}."
     back = drill.measured.get("release", {})
     return (
-        f"{_instances(count)} stopped{_within(found)}, and let traffic flow again{_within(back)}."
+        f"{_format_instances(count)} stopped{_format_delay(measurement)}, "
+        f"and let traffic flow again{_format_delay(back)}."
     )
 
 
@@ -182,10 +177,10 @@ def message_facts(switch: Switch, **more: Any) -> dict[str, Any]:
     }
 
 
-def _instances(count: int) -> str:
+def _format_instances(count: int) -> str:
     return f"{count:,} instance{'' if count == 1 else 's'}"
 
 
-def _within(found: dict[str, Any]) -> str:
-    p99_ms = found.get("p99_ms")
+def _format_delay(measurement: dict[str, Any]) -> str:
+    p99_ms = measurement.get("p99_ms")
     return "" if p99_ms is None else f" within {p99_ms:,} ms"

@@ -2,18 +2,21 @@
 
 from typing import Any
 
-from django.http import Http404, HttpResponse, QueryDict
+from django import forms
+from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
+from controlplane.core.change_views import ServiceForm, submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
-from switches import polling
+from controlplane.core.reasons import MAX_CHARACTERS
+from switches import page_updates
 from switches.drills import marked_instances, presentation, queries, services
-from switches.drills.forms import BeginForm, CancelForm, MarkForm
+from switches.episodes import live_drills
 from switches.models import Drill, DrillMark, DrillSchedule
 
 SHOWN = 25
@@ -21,12 +24,41 @@ MARKS_SHOWN = 200
 UNPROVEN_SHOWN = 50
 
 
+class BeginForm(ServiceForm):
+    """Fields of a new drill and its optional schedule."""
+
+    renamed = {"scope": "switch", "key": "switch"}
+
+    switch = forms.CharField(max_length=200, required=False)
+    mode = forms.ChoiceField(
+        choices=[(mode, mode) for mode in live_drills.MODES], initial=live_drills.LIVE
+    )
+    reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
+    every = forms.CharField(max_length=20, required=False)
+
+    def service_arguments(self) -> dict[str, Any]:
+        scope, _, key = self.given("switch").strip().partition(":")
+        return {
+            "scope": scope,
+            "key": key,
+            "mode": self.given("mode"),
+            "reason": self.given("reason"),
+        }
+
+
+class MarkForm(ServiceForm):
+    pattern = forms.CharField(max_length=300, required=False)
+
+
+class CancelForm(ServiceForm):
+    reason = forms.CharField(max_length=MAX_CHARACTERS, required=False)
+
+
 @signed_in
 @require_GET
 def drills_page(request: PersonRequest) -> HttpResponse:
-    """Show marks, schedules, recent drills and unproven switches."""
-    head, now = polling.head_and_now()
-    nothing_new = polling.unchanged(request, head, now)
+    head, now = page_updates.read_head_and_time()
+    nothing_new = page_updates.respond_if_unchanged(request, head, now)
     if nothing_new is not None:
         return nothing_new
     before = request.GET.get("before", "")
@@ -36,12 +68,12 @@ def drills_page(request: PersonRequest) -> HttpResponse:
     found = list(rows[: SHOWN + 1])
     marks = list(DrillMark.objects.order_by("pattern")[: MARKS_SHOWN + 1])
     there = marked_instances.count_by_pattern([mark.pattern for mark in marks], now)
-    unproven = queries.unproven(now).order_by("pk")
+    unproven = queries.find_unproven(now).order_by("pk")
     context = {
         "now": now,
         "head": head,
         "live": True,
-        "drills": presentation.drill_rows(found[:SHOWN]),
+        "drills": presentation.build_drill_rows(found[:SHOWN]),
         "older": found[SHOWN - 1].pk if len(found) > SHOWN else None,
         "newest": not before,
         "marks": [(mark, there[mark.pattern]) for mark in marks[:MARKS_SHOWN]],
@@ -51,8 +83,8 @@ def drills_page(request: PersonRequest) -> HttpResponse:
         "unproven_total": unproven.count(),
     }
     if request.htmx:
-        return polling.render_part(request, "switches/_drills.html", context, now)
-    return polling.stamp_server_time(render(request, "switches/drills.html", context), now)
+        return page_updates.render_part(request, "switches/_drills.html", context, now)
+    return page_updates.stamp_server_time(render(request, "switches/drills.html", context), now)
 
 
 @signed_in
@@ -60,7 +92,9 @@ def drills_page(request: PersonRequest) -> HttpResponse:
 def new_drill(request: PersonRequest) -> HttpResponse:
     actor = actor_of(request)
     actor.require("switches:write")
-    form = BeginForm(_posted(request), initial={"switch": request.GET.get("switch", "")[:200]})
+    form = BeginForm(
+        submitted_data(request), initial={"switch": request.GET.get("switch", "")[:200]}
+    )
     now, refused, status = db_now(), "", 422 if form.is_bound else 200
     if form.is_valid():
         arguments = {**form.service_arguments(), "actor": actor, "now": now}
@@ -73,13 +107,15 @@ def new_drill(request: PersonRequest) -> HttpResponse:
         except Conflict as conflict:
             refused, status = conflict.detail, 409
         else:
-            return respond_done(request, f"The drill of {drill.switch_id} begins.", _page(drill))
-    marked = marked_instances.current_marks()
+            return respond_done(
+                request, f"The drill of {drill.switch_id} begins.", _drill_path(drill)
+            )
+    marked = marked_instances.read_marks()
     context = {
         "form": form,
         "refused": refused,
         "marked": bool(marked),
-        "there": marked_instances.present_instances(marked, now),
+        "there": marked_instances.list_present(marked, now),
         "named": marked_instances.MAX_NAMED,
     }
     return show(request, "switches/drill_new.html", context, status=status)
@@ -93,12 +129,12 @@ def cancel_drill(request: PersonRequest, drill_id: int) -> HttpResponse:
     drill = Drill.objects.select_related("job").filter(pk=drill_id).first()
     if drill is None:
         raise Http404
-    form = CancelForm(_posted(request))
+    form = CancelForm(submitted_data(request))
     refused, status = "", 422 if form.is_bound else 200
     if form.is_valid():
         reason = form.given("reason")
         try:
-            services.cancel(drill_id=drill_id, reason=reason, actor=actor, now=db_now())
+            services.cancel_drill(drill_id=drill_id, reason=reason, actor=actor, now=db_now())
         except InvalidInput as error:
             form.add_service_errors(error.errors)
         except Conflict as conflict:
@@ -115,11 +151,13 @@ def cancel_drill(request: PersonRequest, drill_id: int) -> HttpResponse:
 def new_mark(request: PersonRequest) -> HttpResponse:
     actor = actor_of(request)
     services.require_approver(actor)
-    form = MarkForm(_posted(request))
+    form = MarkForm(submitted_data(request))
     status = 422 if form.is_bound else 200
     if form.is_valid():
         try:
-            mark, _ = services.mark(pattern=form.given("pattern"), actor=actor, now=db_now())
+            mark, _ = services.mark_instances(
+                pattern=form.given("pattern"), actor=actor, now=db_now()
+            )
         except InvalidInput as error:
             form.add_service_errors(error.errors)
         else:
@@ -134,9 +172,9 @@ def new_mark(request: PersonRequest) -> HttpResponse:
 def remove_mark(request: PersonRequest) -> HttpResponse:
     pattern = request.POST.get("pattern", "")
     try:
-        services.unmark(pattern=pattern, actor=actor_of(request), now=db_now())
+        services.remove_mark(pattern=pattern, actor=actor_of(request), now=db_now())
     except DomainError as error:
-        return _refused(request, error)
+        return _show_refusal(request, error)
     return respond_done(
         request, f"{pattern} takes part in no drill any more.", reverse("drills_page")
     )
@@ -147,24 +185,20 @@ def remove_mark(request: PersonRequest) -> HttpResponse:
 def remove_schedule(request: PersonRequest) -> HttpResponse:
     scope, _, key = request.POST.get("switch", "").partition(":")
     try:
-        services.unschedule(scope=scope, key=key, actor=actor_of(request), now=db_now())
+        services.remove_schedule(scope=scope, key=key, actor=actor_of(request), now=db_now())
     except DomainError as error:
-        return _refused(request, error)
+        return _show_refusal(request, error)
     return respond_done(request, f"No drill of {scope}:{key} comes round.", reverse("drills_page"))
 
 
-def _page(drill: Drill) -> str:
+def _drill_path(drill: Drill) -> str:
     return f"{reverse('drills_page')}#drill-{drill.pk}"
 
 
-def _refused(request: PersonRequest, error: DomainError) -> HttpResponse:
+def _show_refusal(request: PersonRequest, error: DomainError) -> HttpResponse:
     context: dict[str, Any] = {
         "heading": "Nothing was changed",
         "detail": error.detail,
         "back": "drills_page",
     }
     return show(request, "core/notice.html", context, status=error.status)
-
-
-def _posted(request: PersonRequest) -> QueryDict | None:
-    return request.POST if request.method == "POST" else None

@@ -8,11 +8,13 @@ from typing import Any
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.escalations import services as escalation
 from controlplane.core.live.change_notices import notify_changed
 from controlplane.core.outbox import services as outbox
 from switches.models import Episode, Switch
+from switches.scopes import overdue_severity
 
-from . import facts
+from . import serialization
 
 
 def lock_open_episode(switch: Switch) -> Episode | None:
@@ -50,7 +52,7 @@ def record_change(
         target=switch.pk,
         reason=reason,
         before=before,
-        after={**facts.audit_state(switch, episode), **more},
+        after={**serialization.audit_state(switch, episode), **more},
         now=now,
     )
     outbox.announce(
@@ -59,9 +61,28 @@ def record_change(
         scope=switch.scope,
         severity=severity,
         subject=episode_subject(episode),
-        facts=facts.message_facts(switch, episode, actor, said=reason, **more, **in_words),
+        facts=serialization.message_facts(switch, episode, actor, said=reason, **more, **in_words),
         now=now,
         to=to,
     )
     notify_changed("switches", switch.pk)
     return entry
+
+
+OVERDUE = "episode.overdue"
+
+
+def mark_overdue(switch: Switch, episode: Episode, why: str, actor: Actor, now: datetime) -> None:
+    """Mark the episode overdue, clear its acknowledgment and open a new escalation."""
+    episode.overdue_at, episode.acknowledged_at, episode.acknowledged_by = now, None, ""
+    episode.save(update_fields=["overdue_at", "acknowledged_at", "acknowledged_by"])
+    escalation.close(subject=episode_subject(episode), now=now)
+    escalation.open_escalation(
+        subject=episode_subject(episode),
+        event=OVERDUE,
+        severity=overdue_severity(switch.scope),
+        scope=switch.scope,
+        facts=serialization.message_facts(switch, episode, actor, said=why),
+        now=now,
+        announced=True,
+    )

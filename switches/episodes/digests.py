@@ -60,7 +60,7 @@ def announce_digest(
     expiring = [episode for episode in due if not episode.permanent]
     become: dict[str, list[Episode]] = {}
     for episode in expiring:
-        become.setdefault(_becomes(episode, single), []).append(episode)
+        become.setdefault(_classify_end(episode, single), []).append(episode)
     ends = [_end_key(episode) for episode in due]
     keys = sorted((_end_key(episode), str(notices.get(episode.pk, ""))) for episode in due)
     singles = {(scope_of(episode), *single(episode)) for episode in due}
@@ -73,12 +73,15 @@ def announce_digest(
             "switches": [episode.switch_id for episode in due],
             "ends": ends,
             "events": [single(episode)[0] for episode in due],
-            **{what: _named(become.get(what, [])) for what in ("held", "released", "ramping")},
-            "permanent": _named(permanent),
+            **{
+                what: _format_names(become.get(what, []))
+                for what in ("held", "released", "ramping")
+            },
+            "permanent": _format_names(permanent),
             "path": "/attention/",
         },
         now=now,
-        to=_destinations(singles, now),
+        to=_route_digest(singles, now),
     )
 
 
@@ -92,7 +95,7 @@ def thread_destinations(episode: Episode) -> list[str]:
     return list(found.values_list("destination", flat=True))
 
 
-def _destinations(singles: set[tuple[str, str, str]], now: datetime) -> list[str]:
+def _route_digest(singles: set[tuple[str, str, str]], now: datetime) -> list[str]:
     found = (
         destination
         for scope, event, severity in sorted(singles)
@@ -101,8 +104,7 @@ def _destinations(singles: set[tuple[str, str, str]], now: datetime) -> list[str
     return list(dict.fromkeys(found))
 
 
-def _named(episodes: Sequence[Episode]) -> str | None:
-    """Return `segment:a, segment:b and 12 more`; None for no episodes."""
+def _format_names(episodes: Sequence[Episode]) -> str | None:
     if not episodes:
         return None
     shown = ", ".join(episode.switch_id for episode in episodes[:MAX_NAMED])
@@ -111,12 +113,11 @@ def _named(episodes: Sequence[Episode]) -> str | None:
 
 
 def _end_key(episode: Episode) -> str:
-    """Return a key of the episode and its expiry or re-confirmation deadline."""
     ends_at = episode.expires_at or episode.reconfirm_due_at
     return f"{episode.pk}@{timestamp(ends_at) if ends_at else ''}"
 
 
-def _becomes(episode: Episode, single: Single) -> str:
+def _classify_end(episode: Episode, single: Single) -> str:
     """Return `held`, `released` or `ramping`, from the event or else the expiry policy."""
     event = single(episode)[0]
     by_policy = {OnExpiry.RELEASE.value: "released", OnExpiry.RAMP.value: "ramping"}
@@ -126,7 +127,6 @@ def _becomes(episode: Episode, single: Single) -> str:
 
 
 def _recently_notified(event: str, now: datetime) -> dict[str, str]:
-    """Return the events by end key of recent digests."""
     digests = OutboxMessage.objects.filter(event=event, created_at__gt=now - TURNS_OVERLAP)
     return {
         end: single

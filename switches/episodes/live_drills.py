@@ -7,31 +7,22 @@ from django.db.models import QuerySet
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
 from switches.models import Drill, Switch
+from switches.models.drill import WHY
 
 KIND = "drill"
 LIVE, DRY = "live", "dry"
 MODES = (LIVE, DRY)
 MAX_DURATION = timedelta(minutes=5)
 """Clients end a drill this long after its engage, even if its worker died."""
-WHY = "why"
-"""Key in `Drill.measured` of the reason that the drill can't pass."""
-MARKED = "marked"
-"""Key in `Drill.measured` of the mark patterns at the engage."""
 
 
 def find_live_drill(switch_id: str) -> Drill | None:
-    """Return the switch's live drill with its job, or None."""
     return Drill.objects.select_related("job").filter(switch_id=switch_id, live=True).first()
 
 
-def drills_in_force() -> QuerySet[Drill]:
+def find_drills_in_force() -> QuerySet[Drill]:
     """Return the drills that currently publish a different state to marked instances."""
     return Drill.objects.filter(live=True, engaged_at__isnull=False, released_at__isnull=True)
-
-
-def failure_reason(drill: Drill) -> str:
-    """Return why the drill can't pass any more; empty while it can."""
-    return str(drill.measured.get(WHY, ""))
 
 
 def supersede(switch: Switch, why: str, now: datetime) -> Drill | None:

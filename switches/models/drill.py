@@ -1,10 +1,17 @@
 """Models of drills."""
 
+from typing import Any
+
 from django.db import models
 from django.db.models import Q
 
 from controlplane.core.jobs.models import Job
 from switches.models.switching import Switch
+
+WHY = "why"
+"""Key in `Drill.measured` of the reason that the drill can't pass."""
+MARKED = "marked"
+"""Key in `Drill.measured` of the mark patterns at the engage."""
 
 
 class DrillMark(models.Model):
@@ -13,6 +20,9 @@ class DrillMark(models.Model):
     pattern = models.CharField(primary_key=True, max_length=250, db_collation="C")
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=200)
+
+    instances: int
+    """Matching present instances, set by :func:`marked_instances.count_instances`."""
 
     def __str__(self) -> str:
         return self.pattern
@@ -45,6 +55,10 @@ class DrillSchedule(models.Model):
 
     def __str__(self) -> str:
         return f"{self.switch_id} every {self.every_days} d"
+
+    @property
+    def interval(self) -> str:
+        return f"{self.every_days}d"
 
 
 class Drill(models.Model):
@@ -88,3 +102,13 @@ class Drill(models.Model):
 
     def __str__(self) -> str:
         return f"drill {self.pk} of {self.switch_id}"
+
+    @property
+    def failure_reason(self) -> str:
+        """Return why the drill can't pass any more; empty while it can."""
+        return str(self.measured.get(WHY, ""))
+
+    @property
+    def measurements(self) -> dict[str, Any]:
+        """Return the measurements by step, without internal entries."""
+        return {part: found for part, found in self.measured.items() if part not in (WHY, MARKED)}

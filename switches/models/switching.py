@@ -216,5 +216,14 @@ class Episode(models.Model):
         return State.RAMPING if self.allow_percent else State.ENGAGED
 
     @property
+    def final_state(self) -> State:
+        """Return `released` for an ended episode, else its state."""
+        return self.state if self.ended_at is None else State.RELEASED
+
+    @property
+    def engager(self) -> dict[str, str]:
+        return {"type": self.engaged_by_type, "name": self.engaged_by_name}
+
+    @property
     def overdue(self) -> bool:
         return self.ended_at is None and self.overdue_at is not None

@@ -74,7 +74,7 @@ class RampAction(ApiView):
     write_scope = "ramps:write"
 
 
-class AdvanceView(RampAction):
+class RampAdvanceView(RampAction):
     def step(self, *, body: dict[str, Any], ramp_id: int, **_: Any) -> int | None:
         """Return the step to leave; a retried transaction must not leave a later step."""
         named: int | None = body.get("step_index")
@@ -100,34 +100,34 @@ class AdvanceView(RampAction):
         ramp = Ramp.objects.select_related("switch").filter(pk=ramp_id).first()
         if ramp is not None:
             require_confirmation(self.request, ramp.switch.scope, now)
-        return _done(actions.advance, {**body, "step_index": prepared}, actor, now, ramp_id)
+        return _execute(actions.advance, {**body, "step_index": prepared}, actor, now, ramp_id)
 
 
-class PauseView(RampAction):
+class RampPauseView(RampAction):
     @extend_schema(operation_id="ramps_pause", request=RampActionBody, responses=ActedRampShape)
     @mutation(RampActionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int) -> Done:
         """Pause the ramp at its current share. A gate that fails still ends the ramp."""
-        return _done(actions.pause, body, actor, now, ramp_id)
+        return _execute(actions.pause, body, actor, now, ramp_id)
 
 
-class ResumeView(RampAction):
+class RampResumeView(RampAction):
     @extend_schema(operation_id="ramps_resume", request=RampActionBody, responses=ActedRampShape)
     @mutation(RampActionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int) -> Done:
         """Resume the ramp with the dwell that was left when it was paused."""
-        return _done(actions.resume, body, actor, now, ramp_id)
+        return _execute(actions.resume, body, actor, now, ramp_id)
 
 
-class AbortView(RampAction):
+class RampAbortView(RampAction):
     @extend_schema(operation_id="ramps_abort", request=RampActionBody, responses=ActedRampShape)
     @mutation(RampActionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int) -> Done:
         """Abort the ramp and engage the switch again."""
-        return _done(actions.abort, body, actor, now, ramp_id)
+        return _execute(actions.abort, body, actor, now, ramp_id)
 
 
-def _done(
+def _execute(
     act: Callable[..., Ramp], body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int
 ) -> Done:
     act(ramp_id=ramp_id, actor=actor, now=now, **body)

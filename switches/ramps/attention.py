@@ -42,9 +42,9 @@ def list_holding_ramps(now: datetime) -> Sequence[AttentionItem]:
             severity="warning",
             title=f"The ramp of {ramp.switch_id} holds at {_describe_share(ramp)}",
             detail=f"{ramp.job.hold_reason} Let it go on or abort it; else it goes back.",
-            path=_path(ramp),
+            path=_get_path(ramp),
             since=min(since, now),
-            due_at=since + timedelta(seconds=_step(ramp)["max_hold_seconds"]),
+            due_at=since + timedelta(seconds=_get_step(ramp)["max_hold_seconds"]),
         )
         for ramp in rows.order_by("blind_since", "pk")[:MAX_ITEMS]
         if (since := ramp.blind_since) is not None
@@ -62,7 +62,7 @@ def list_paused_ramps(now: datetime) -> Sequence[AttentionItem]:
             title=f"The ramp of {ramp.switch_id} is paused at {_describe_share(ramp)} "
             f"for {format_readable(now - (ramp.job.paused_at or now))}",
             detail=f"Resume it, or abort it. {ramp.job.hold_reason}",
-            path=_path(ramp),
+            path=_get_path(ramp),
             since=ramp.job.paused_at or now,
         )
         for ramp in rows.order_by("job__paused_at", "pk")[:MAX_ITEMS]
@@ -73,7 +73,7 @@ def _find_live_ramps() -> QuerySet[Ramp]:
     return Ramp.objects.filter(live=True).select_related("job", "episode")
 
 
-def _step(ramp: Ramp) -> Mapping[str, float]:
+def _get_step(ramp: Ramp) -> Mapping[str, float]:
     found: Mapping[str, float] = ramp.plan[ramp.job.step_index]
     return found
 
@@ -83,5 +83,5 @@ def _describe_share(ramp: Ramp) -> str:
     return f"{descriptions.format_percent(ramp.episode.allow_percent)}, {at}"
 
 
-def _path(ramp: Ramp) -> str:
+def _get_path(ramp: Ramp) -> str:
     return f"/ramps/{ramp.pk}/"

@@ -74,7 +74,9 @@ def _correct_times(turn: LeasedJob, ramp: Ramp, step: JobStep, now: datetime) ->
         ramp.save(update_fields=["blind_since"])
     if begins_anew:
         step.started_at = now
-        step.data = {name: kept for name, kept in step.data.items() if name != transitions.HELD_FOR}
+        step.data = {
+            name: value for name, value in step.data.items() if name != transitions.HELD_FOR
+        }
         _reset_questions(ramp, step.index, now)
     if begins_anew or (step.due_at is not None and step.due_at > now + _dwell(step)):
         step.due_at = now + _dwell(step)

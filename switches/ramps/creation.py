@@ -12,7 +12,7 @@ from controlplane.core.escalations import services as escalation
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
 from controlplane.core.live.change_notices import notify_changed
-from switches.episodes import changes, facts
+from switches.episodes import changes, serialization
 from switches.models import Episode, Publication, Ramp, Switch
 
 from . import descriptions, plan, transitions
@@ -22,7 +22,7 @@ from .transitions import SYSTEM
 KIND = "ramp"
 
 
-def start(
+def start_ramp(
     head: Publication,
     switch: Switch,
     episode: Episode,
@@ -40,10 +40,10 @@ def start(
     """
     ramp = _create(switch, episode, steps, justification, actor, now, overridden=overridden)
     assert ramp is not None  # noqa: S101 - only a key can be taken
-    return ramp, activate(head, switch, episode, ramp, actor=actor, now=now)
+    return ramp, activate_ramp(head, switch, episode, ramp, actor=actor, now=now)
 
 
-def request(
+def request_ramp(
     switch: Switch,
     episode: Episode,
     *,
@@ -58,13 +58,12 @@ def request(
     """
     ramp = _create(switch, episode, steps, justification, actor, now, state=Job.State.PENDING)
     assert ramp is not None  # noqa: S101
-    shares = ", ".join(descriptions.format_percent(step["percent"]) for step in steps)
     audit.record(
         actor=actor,
         action="ramp.requested",
         target=switch.pk,
         reason=justification,
-        after={"ramp": ramp.pk, "episode": episode.pk, "plan": shares},
+        after={"ramp": ramp.pk, "episode": episode.pk, "plan": descriptions.describe_plan(steps)},
         now=now,
     )
     notify_changed("ramps", str(ramp.pk))
@@ -90,11 +89,11 @@ def start_at_expiry(
         switch, episode, plan.get_default_plan(), why, SYSTEM, now, key=key, automatic=True
     )
     if ramp is not None:
-        activate(head, switch, episode, ramp, actor=SYSTEM, now=now, to=to)
+        activate_ramp(head, switch, episode, ramp, actor=SYSTEM, now=now, to=to)
     return ramp
 
 
-def activate(
+def activate_ramp(
     head: Publication,
     switch: Switch,
     episode: Episode,
@@ -110,7 +109,7 @@ def activate(
     start again.
     """
     job = ramp.job
-    before = facts.audit_state(switch, episode)
+    before = serialization.audit_state(switch, episode)
 
     def write(**fields: Any) -> None:
         control.take_over(job, now, **fields)

@@ -44,7 +44,7 @@ class GateResult:
 
 
 @dataclass(frozen=True)
-class Decision:
+class RampDecision:
     """The next transition, its reason, and the time since which a gate has had no data."""
 
     next: Next
@@ -52,7 +52,7 @@ class Decision:
     blind_since: datetime | None = None
 
 
-def decide(standing: CurrentStep, seen: Sequence[GateResult], now: datetime) -> Decision:
+def decide(step: CurrentStep, results: Sequence[GateResult], now: datetime) -> RampDecision:
     """Return the next transition.
 
     A failing gate compensates the ramp at any time, even while paused. Otherwise the ramp stays
@@ -60,24 +60,24 @@ def decide(standing: CurrentStep, seen: Sequence[GateResult], now: datetime) -> 
     gate has no data, as long as a manual gate allows for a person, and without limit while
     `held` lists reasons; the no-data time starts after those holds.
     """
-    failing = [one for one in seen if one.verdict == FAIL]
+    failing = [one for one in results if one.verdict == FAIL]
     if failing:
-        return Decision(Next.COMPENSATE, _explain("A gate fails", failing))
-    if standing.state == "paused" or now < standing.dwell_until:
-        return Decision(Next.STAY, blind_since=standing.blind_since)
-    if standing.held:
-        return Decision(Next.HOLD, f"Held: {'; '.join(standing.held)}.")
-    if all(one.verdict == PASS for one in seen):
-        return Decision(Next.ADVANCE)
-    blind = [one for one in seen if one.verdict == NO_DATA]
-    since = (standing.blind_since or now) if blind else None
-    if since is not None and now - since >= standing.max_hold:
-        waited = durations.format_readable(standing.max_hold)
-        return Decision(Next.COMPENSATE, _explain(f"No data for {waited}", blind), since)
-    waiting = [one for one in seen if one.verdict == WAITING]
+        return RampDecision(Next.COMPENSATE, _explain("A gate fails", failing))
+    if step.state == "paused" or now < step.dwell_until:
+        return RampDecision(Next.STAY, blind_since=step.blind_since)
+    if step.held:
+        return RampDecision(Next.HOLD, f"Held: {'; '.join(step.held)}.")
+    if all(one.verdict == PASS for one in results):
+        return RampDecision(Next.ADVANCE)
+    blind = [one for one in results if one.verdict == NO_DATA]
+    since = (step.blind_since or now) if blind else None
+    if since is not None and now - since >= step.max_hold:
+        waited = durations.format_readable(step.max_hold)
+        return RampDecision(Next.COMPENSATE, _explain(f"No data for {waited}", blind), since)
+    waiting = [one for one in results if one.verdict == WAITING]
     parts = [_explain("No data", blind)] if blind else []
     parts += [f"Waits for {'; '.join(map(str, waiting))}."] if waiting else []
-    return Decision(Next.HOLD, " ".join(parts), since)
+    return RampDecision(Next.HOLD, " ".join(parts), since)
 
 
 def _explain(what: str, about: Sequence[GateResult]) -> str:

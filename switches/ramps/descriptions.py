@@ -12,26 +12,24 @@ MAX_DETAIL_LENGTH = 60
 
 
 def format_percent(value: Any) -> str:
-    """Return a share as text, such as `5 %` or `12.5 %`."""
     return f"{float(value):g} %"
 
 
 def get_explanation(evidence: Mapping[str, Any]) -> str:
     """Return the `why` of a gate's evidence without its full stop; empty if there is none."""
-    said = evidence.get("why")
-    return said.rstrip(".") if isinstance(said, str) else ""
+    why = evidence.get("why")
+    return why.rstrip(".") if isinstance(why, str) else ""
 
 
-def describe_result(found: Mapping[str, Any]) -> str:
+def describe_result(result: Mapping[str, Any]) -> str:
     """Return a gate's result as text, such as `external gate smoke: fail, 12 errors`."""
-    evidence = found["evidence"]
-    shown = [*_list_details(evidence), *_list_details(evidence.get("evidence"))][:MAX_DETAILS]
-    parts = [_to_words(found["verdict"]), *(shown or [get_explanation(evidence)])]
-    return f"{found['gate']}: {', '.join(filter(None, parts))}"
+    evidence = result["evidence"]
+    details = [*_list_details(evidence), *_list_details(evidence.get("evidence"))][:MAX_DETAILS]
+    parts = [_to_words(result["verdict"]), *(details or [get_explanation(evidence)])]
+    return f"{result['gate']}: {', '.join(filter(None, parts))}"
 
 
 def describe_plan(steps: Sequence[Mapping[str, Any]]) -> str:
-    """Return the shares of a plan, such as `5 %, 25 %, 100 %`."""
     return ", ".join(format_percent(step["percent"]) for step in steps)
 
 
@@ -48,18 +46,17 @@ def describe_outcome(outcome: str) -> str:
 
 
 def _list_details(evidence: Any) -> list[str]:
-    """Return evidence fields as texts, numbers first, without internal fields and long texts."""
     if not isinstance(evidence, Mapping):
         return []
-    found = [
+    details = [
         (name, value)
         for name, value in evidence.items()
         if name not in _NO_DETAILS
         and isinstance(value, int | float | str)
         and len(str(value)) <= MAX_DETAIL_LENGTH
     ]
-    found.sort(key=lambda detail: isinstance(detail[1], str))
-    return [_format_detail(_to_words(name), value) for name, value in found]
+    details.sort(key=lambda detail: isinstance(detail[1], str))
+    return [_format_detail(_to_words(name), value) for name, value in details]
 
 
 def _format_detail(name: str, value: float | str) -> str:

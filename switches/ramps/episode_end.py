@@ -11,7 +11,7 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.escalations import services as escalation
 from switches import publication
-from switches.episodes import changes, facts
+from switches.episodes import changes, serialization
 from switches.models import Episode, Publication, Switch
 
 from . import live_ramps
@@ -39,8 +39,8 @@ def end_episode(
     ended = live_ramps.supersede(
         switch, f"Released at once, by {actor.label}: {reason}", actor, now
     )
-    told = {"ramp": ended.pk, **more} if ended is not None else more
-    before = facts.audit_state(switch, episode)
+    facts = {"ramp": ended.pk, **more} if ended is not None else more
+    before = serialization.audit_state(switch, episode)
     episode.ended_at = now
     episode.ended_by = actor.label
     episode.ended_how = how
@@ -52,5 +52,5 @@ def end_episode(
             kind=kind, target=switch.pk, actor=actor, now=now, why="The episode has ended."
         )
     return changes.record_change(
-        action, switch, episode, actor, now, before=before, reason=reason, to=to, more=told
+        action, switch, episode, actor, now, before=before, reason=reason, to=to, more=facts
     )

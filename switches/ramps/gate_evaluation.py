@@ -21,7 +21,7 @@ from controlplane.core.live.change_notices import notify_changed
 from switches.models import Ramp
 
 from . import clock_correction, descriptions, transitions
-from .decision import CurrentStep, Decision, GateResult, Next, decide
+from .decision import CurrentStep, GateResult, Next, RampDecision, decide
 from .questions import approval_target, build_questions
 
 STORE_INTERVAL = timedelta(seconds=5)
@@ -43,7 +43,7 @@ class RampEvaluation:
     ramp: Ramp
     step: JobStep
     gates: list[dict[str, Any]]
-    decision: Decision
+    decision: RampDecision
     is_held: bool = False
 
 
@@ -58,15 +58,15 @@ def evaluate_ramps(turns: Sequence[LeasedJob], now: datetime) -> list[RampEvalua
         )
     }
     # A ramp that ended since it was claimed has no running step.
-    there = [turn for turn in turns if turn.job.pk in steps and turn.job.pk in ramps]
+    running = [turn for turn in turns if turn.job.pk in steps and turn.job.pk in ramps]
     clock_correction.correct_times(
-        [(turn, ramps[turn.job.pk], steps[turn.job.pk]) for turn in there], now
+        [(turn, ramps[turn.job.pk], steps[turn.job.pk]) for turn in running], now
     )
-    said = _answer_gates(there, ramps, steps, now)
-    held = _find_holds([turn.job.pk for turn in there], now)
+    answers = _answer_gates(running, ramps, steps, now)
+    held = _find_holds([turn.job.pk for turn in running], now)
     return [
-        _evaluate_safely(turn, ramps[turn.job.pk], steps[turn.job.pk], said, held, now)
-        for turn in there
+        _evaluate_safely(turn, ramps[turn.job.pk], steps[turn.job.pk], answers, held, now)
+        for turn in running
     ]
 
 
@@ -91,17 +91,17 @@ def _evaluate_safely(
     turn: LeasedJob,
     ramp: Ramp,
     step: JobStep,
-    said: Mapping[str, Sequence[GateAnswer]],
+    answers: Mapping[str, Sequence[GateAnswer]],
     held: Mapping[str, Sequence[Hold]],
     now: datetime,
 ) -> RampEvaluation:
     """Evaluate one ramp; decide to compensate it if the evaluation raises."""
     try:
-        return _evaluate(turn, ramp, step, said, held.get(ramp.switch_id, ()), now)
+        return _evaluate(turn, ramp, step, answers, held.get(ramp.switch_id, ()), now)
     except Exception as error:
         log.exception("ramp.not_judged", ramp=ramp.pk)
         why = f"It can't be judged: {type(error).__name__}: {error}"
-        return RampEvaluation(turn, ramp, step, [], Decision(Next.COMPENSATE, why))
+        return RampEvaluation(turn, ramp, step, [], RampDecision(Next.COMPENSATE, why))
 
 
 def _answer_gates(
@@ -110,17 +110,16 @@ def _answer_gates(
     steps: Mapping[int, JobStep],
     now: datetime,
 ) -> dict[str, list[GateAnswer]]:
-    """Return the gate answers of every step, by the step's approval target."""
     questions = []
     for turn in turns:
         ramp, step = ramps[turn.job.pk], steps[turn.job.pk]
         since = step.started_at or now
         questions += build_questions(ramp, step.index, step.data["gates"], since)
     answers = _evaluate_questions(questions, now) if questions else []
-    found: dict[str, list[GateAnswer]] = {}
+    by_step: dict[str, list[GateAnswer]] = {}
     for question, answer in zip(questions, answers, strict=True):
-        found.setdefault(question.step, []).append(answer)
-    return found
+        by_step.setdefault(question.step, []).append(answer)
+    return by_step
 
 
 def _evaluate_questions(questions: Sequence[GateQuestion], now: datetime) -> list[GateAnswer]:
@@ -136,13 +135,12 @@ def _evaluate_questions(questions: Sequence[GateQuestion], now: datetime) -> lis
 
 
 def _find_holds(ramps: Collection[int], now: datetime) -> Mapping[str, Sequence[Hold]]:
-    """Return the holds that apply to these ramps, by switch."""
-    standing = holds.list_holds() if ramps else []
-    if not standing:
+    all_holds = holds.list_holds() if ramps else []
+    if not all_holds:
         return {}
     plans = Ramp.objects.filter(pk__in=ramps).values_list("switch_id", "plan")
-    ways = [holds.HoldTarget(switch, frozenset(_list_slos(plan))) for switch, plan in plans]
-    return holds.find_blocking_holds(standing, ways, now)
+    targets = [holds.HoldTarget(switch, frozenset(_list_slos(plan))) for switch, plan in plans]
+    return holds.find_blocking_holds(all_holds, targets, now)
 
 
 def _list_slos(plan: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -153,19 +151,19 @@ def _evaluate(
     turn: LeasedJob,
     ramp: Ramp,
     step: JobStep,
-    said: Mapping[str, Sequence[GateAnswer]],
+    answers_by_step: Mapping[str, Sequence[GateAnswer]],
     held: Sequence[Hold],
     now: datetime,
 ) -> RampEvaluation:
     job = turn.job
-    answers = said.get(approval_target(ramp, step.index), ())
-    found = [
+    answers = answers_by_step.get(approval_target(ramp, step.index), ())
+    results = [
         {**spec, "verdict": answer.verdict, "evidence": dict(answer.evidence)}
         for spec, answer in zip(step.data["gates"], answers, strict=True)
     ]
     if job.state == Job.State.FAILED:
-        return RampEvaluation(turn, ramp, step, found, Decision(Next.COMPENSATE, job.error))
-    standing = CurrentStep(
+        return RampEvaluation(turn, ramp, step, results, RampDecision(Next.COMPENSATE, job.error))
+    current = CurrentStep(
         state=job.state,
         dwell_until=step.due_at or now,
         max_hold=timedelta(seconds=step.data["max_hold_seconds"]),
@@ -175,10 +173,12 @@ def _evaluate(
         else ramp.blind_since,
         held=[one.why for one in held[:MAX_HOLDS]],
     )
-    seen = [
-        GateResult(kinds.describe_gate(gate), gate["verdict"], _explain(gate)) for gate in found
+    gate_results = [
+        GateResult(kinds.describe_gate(gate), gate["verdict"], _explain(gate)) for gate in results
     ]
-    return RampEvaluation(turn, ramp, step, found, decide(standing, seen, now), is_held=bool(held))
+    return RampEvaluation(
+        turn, ramp, step, results, decide(current, gate_results, now), is_held=bool(held)
+    )
 
 
 def _explain(gate: Mapping[str, Any]) -> str:
@@ -191,12 +191,12 @@ def _explain(gate: Mapping[str, Any]) -> str:
 
 
 def _is_changed(evaluation: RampEvaluation, now: datetime) -> bool:
-    for kept, found in zip(
+    for stored, result in zip(
         evaluation.step.data["gates"] if evaluation.gates else (), evaluation.gates, strict=True
     ):
-        if kept.get("verdict") != found["verdict"]:
+        if stored.get("verdict") != result["verdict"]:
             return True
-        lately = timestamp(now - STORE_INTERVAL) < kept.get("checked_at", "") <= timestamp(now)
-        if not lately and kept.get("evidence") != found["evidence"]:
+        lately = timestamp(now - STORE_INTERVAL) < stored.get("checked_at", "") <= timestamp(now)
+        if not lately and stored.get("evidence") != result["evidence"]:
             return True
     return False

@@ -50,29 +50,28 @@ def supersede(switch: Switch, outcome: str, actor: Actor, now: datetime) -> Ramp
     return ramp
 
 
-def close(ramp: Ramp, job: Job, step_state: str, said: str, actor: Actor, now: datetime) -> None:
+def close(ramp: Ramp, job: Job, step_state: str, why: str, actor: Actor, now: datetime) -> None:
     """End a ramp with its current step, gate questions, approval request and escalation.
 
     A compensated ramp also voids a pending request to release at once, which predates the
     failure.
     """
     left = JobStep.objects.filter(job=job, index=job.step_index, state=JobStep.State.RUNNING)
-    error = "" if step_state == JobStep.State.PASSED else said
+    error = "" if step_state == JobStep.State.PASSED else why
     left.update(state=step_state, finished_at=now, error=error)
     ramp.live, ramp.blind_since = False, None
     ramp.save(update_fields=["live", "blind_since"])
     escalation.close(subject=endings.get_subject(job), now=now)
     notify_changed("ramps", str(ramp.pk))
-    leave_step(ramp, job.step_index, actor, now, said)
+    leave_step(ramp, job.step_index, actor, now, why)
     if job.compensated_at is not None:
         kind, why = Approval.Kind.RELEASE, "The ramp was taken back."
         approvals.void_requests(kind=kind, target=ramp.switch_id, actor=actor, now=now, why=why)
 
 
 def leave_step(ramp: Ramp, index: int, actor: Actor, now: datetime, why: str) -> None:
-    """Withdraw the gate questions and the approval request of a finished step."""
     gates.withdraw_questions(build_questions(ramp, index, ramp.plan[index]["gates"], now))
-    manual_gates.withdraw(ramp, index, actor, now, why)
+    manual_gates.withdraw_request(ramp, index, actor, now, why)
 
 
 def was_released_at_once(ramp: Ramp) -> bool:

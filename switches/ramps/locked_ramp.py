@@ -11,7 +11,7 @@ from controlplane.core.jobs import control
 from controlplane.core.jobs.claims import LeasedJob, LeaseLost
 from controlplane.core.jobs.models import Job, JobStep
 from switches import publication
-from switches.episodes import changes, facts
+from switches.episodes import changes, serialization
 from switches.models import Episode, Publication, Ramp, Switch
 
 Write = Callable[..., None]
@@ -47,7 +47,6 @@ class LockedRamp:
         return self.ramp.plan[index]["percent"]
 
     def publish(self, percent: Any, now: datetime) -> None:
-        """Set and publish the share of traffic that services allow."""
         self.episode.allow_percent = Decimal(str(percent))
         self.episode.save(update_fields=["allow_percent"])
         publication.publish(self.head, self.switch, now)
@@ -78,7 +77,7 @@ def lock_for_worker(turn: LeasedJob) -> LockedRamp:
     switch, episode = ramp.switch, ramp.episode
     if episode.ended_at is not None or not ramp.live:
         raise LeaseLost(str(ramp))
-    before = facts.audit_state(switch, episode)
+    before = serialization.audit_state(switch, episode)
     return LockedRamp(head, switch, episode, ramp, turn.job, turn.change, before)
 
 
@@ -101,4 +100,6 @@ def lock_for_person(ramp_id: int, now: datetime) -> LockedRamp | None:
     def write(**fields: Any) -> None:
         control.take_over(job, now, **fields)
 
-    return LockedRamp(head, switch, episode, ramp, job, write, facts.audit_state(switch, episode))
+    return LockedRamp(
+        head, switch, episode, ramp, job, write, serialization.audit_state(switch, episode)
+    )

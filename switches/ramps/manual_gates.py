@@ -35,8 +35,8 @@ def request_approval(ramp: Ramp, index: int, now: datetime) -> None:
     if not has_gate(ramp, index):
         return
     target = approval_target(ramp, index)
-    asked = Approval.objects.filter(kind=Approval.Kind.RAMP_GATE, target=target)
-    if asked.exclude(state=Approval.State.VOID).exists():
+    earlier = Approval.objects.filter(kind=Approval.Kind.RAMP_GATE, target=target)
+    if earlier.exclude(state=Approval.State.VOID).exists():
         return
     spec = next(gate for gate in ramp.plan[index]["gates"] if gate["type"] == KIND.name)
     share = descriptions.format_percent(ramp.plan[index]["percent"])
@@ -68,7 +68,7 @@ def has_gate(ramp: Ramp, index: int) -> bool:
     return any(gate["type"] == KIND.name for gate in ramp.plan[index]["gates"])
 
 
-def withdraw(ramp: Ramp, index: int, actor: Actor, now: datetime, why: str) -> None:
+def withdraw_request(ramp: Ramp, index: int, actor: Actor, now: datetime, why: str) -> None:
     """Void the approval request of a step's manual gate.
 
     A request past its deadline is recorded as expired instead.
@@ -89,7 +89,6 @@ def withdraw(ramp: Ramp, index: int, actor: Actor, now: datetime, why: str) -> N
 
 
 def find_answers(questions: Sequence[GateQuestion], now: datetime) -> list[GateAnswer | None]:
-    """Return the answer of each question from approvals; None if no approval was requested yet."""
     targets = {question.step for question in questions}
     found = Approval.objects.filter(kind=Approval.Kind.RAMP_GATE, target__in=targets)
     since: dict[int | None, datetime] = {}
@@ -101,7 +100,9 @@ def find_answers(questions: Sequence[GateQuestion], now: datetime) -> list[GateA
     return [answers.get(question.step) for question in questions]
 
 
-def judge(_question: GateQuestion, answer: GateAnswer | None, _now: datetime) -> GateAnswer:
+def evaluate_answer(
+    _question: GateQuestion, answer: GateAnswer | None, _now: datetime
+) -> GateAnswer:
     return answer or NOT_YET
 
 
@@ -121,7 +122,7 @@ KIND = GateKind(
         ),
     ),
     look_up=find_answers,
-    evaluate=judge,
+    evaluate=evaluate_answer,
     position=30,
     can_fail=False,
     is_unique=True,
@@ -139,10 +140,10 @@ def _read_approval(approval: Approval, asked_at: datetime, now: datetime) -> Gat
         if approval.expires_at is None or approval.expires_at > now:
             return GateAnswer(WAITING, {**evidence, "why": "waits for an approver"})
     if approval.state == Approval.State.DENIED:
-        said = f"{approval.decided_by} said no" + (
+        why = f"{approval.decided_by} said no" + (
             f": {approval.comment}" if approval.comment else ""
         )
-        return GateAnswer(FAIL, {**evidence, "why": said})
+        return GateAnswer(FAIL, {**evidence, "why": why})
     if approval.expires_at is not None and approval.state != Approval.State.VOID:
         waited = durations.format_readable(approval.expires_at - asked_at)
         return GateAnswer(FAIL, {**evidence, "why": f"nobody approved within {waited}"})

@@ -17,7 +17,7 @@ from controlplane.core.message_templates import severity_of
 from controlplane.core.outbox import services as outbox
 from controlplane.notify.delivery import collecting
 from controlplane.notify.targets import routing
-from switches.episodes import digests, facts
+from switches.episodes import digests, serialization
 from switches.models import Episode, Ramp
 
 from . import descriptions
@@ -100,15 +100,15 @@ def describe_for_message(
 ) -> dict[str, Any]:
     """Return facts for messages only: plan, gates, end of the hold, next action."""
     ramp, job = locked.ramp, locked.job
-    told: dict[str, Any] = {"plan": descriptions.describe_plan(ramp.plan)}
+    facts: dict[str, Any] = {"plan": descriptions.describe_plan(ramp.plan)}
     if seen:
-        told["gates"] = "; ".join(map(descriptions.describe_result, seen))
+        facts["gates"] = "; ".join(map(descriptions.describe_result, seen))
     if job.state == Job.State.HOLDING and ramp.blind_since is not None:
         longest = timedelta(seconds=ramp.plan[locked.index]["max_hold_seconds"])
-        told["held_until_at"] = timestamp(ramp.blind_since + longest)
+        facts["held_until_at"] = timestamp(ramp.blind_since + longest)
     if job.state == Job.State.CANCELLED:
-        told["to_do"] = _describe_next_action(locked.episode)
-    return told
+        facts["to_do"] = _describe_next_action(locked.episode)
+    return facts
 
 
 def notify_failed_compensation(job: Job, why: str, now: datetime) -> None:
@@ -122,7 +122,7 @@ def notify_failed_compensation(job: Job, why: str, now: datetime) -> None:
         scope=ramp.switch.scope,
         severity="info",
         subject=f"episode:{episode.pk}",
-        facts=facts.message_facts(
+        facts=serialization.message_facts(
             ramp.switch,
             episode,
             actor,

@@ -69,8 +69,8 @@ def read_plan(plan: Any, max_hold_seconds: Any = None) -> list[dict[str, Any]]:
     if max_hold_seconds is not None:
         check = STEP_FIELDS[-1].check
         max_hold_seconds = check_value(check, max_hold_seconds, "max_hold_seconds", errors)
-    given = [{"percent": percent} for percent in DEFAULT_PERCENTS] if plan is None else plan
-    steps = _read_steps(given, max_hold_seconds, errors)
+    steps_given = [{"percent": percent} for percent in DEFAULT_PERCENTS] if plan is None else plan
+    steps = _read_steps(steps_given, max_hold_seconds, errors)
     if not errors:
         _check_order(steps, errors)
     if errors:
@@ -95,12 +95,12 @@ def is_hasty(plan: list[dict[str, Any]]) -> bool:
     return sum(early) < MIN_EARLY_SECONDS
 
 
-def _read_steps(given: Any, max_hold: Any, errors: dict[str, list[str]]) -> list[dict[str, Any]]:
-    if not isinstance(given, list) or not 1 <= len(given) <= MAX_STEPS:
+def _read_steps(steps: Any, max_hold: Any, errors: dict[str, list[str]]) -> list[dict[str, Any]]:
+    if not isinstance(steps, list) or not 1 <= len(steps) <= MAX_STEPS:
         errors["plan"] = [f"Must be a list of 1 to {MAX_STEPS} steps."]
         return []
-    found = []
-    for index, step in enumerate(given):
+    parsed = []
+    for index, step in enumerate(steps):
         where = f"plan[{index}]"
         if not isinstance(step, dict):
             errors[where] = ['Must be an object such as {"percent": 5, "dwell_seconds": 300}.']
@@ -108,19 +108,19 @@ def _read_steps(given: Any, max_hold: Any, errors: dict[str, list[str]]) -> list
         plain = {key: value for key, value in step.items() if key != "gates"}
         if max_hold is not None:
             plain.setdefault("max_hold_seconds", max_hold)
-        kept = check_fields(STEP_FIELDS, plain, where, errors)
-        found.append({**kept, "gates": _read_gates(step.get("gates"), f"{where}.gates", errors)})
-    return found
+        fields = check_fields(STEP_FIELDS, plain, where, errors)
+        parsed.append({**fields, "gates": _read_gates(step.get("gates"), f"{where}.gates", errors)})
+    return parsed
 
 
-def _read_gates(given: Any, where: str, errors: dict[str, list[str]]) -> list[dict[str, Any]]:
-    if given is None:
+def _read_gates(gates: Any, where: str, errors: dict[str, list[str]]) -> list[dict[str, Any]]:
+    if gates is None:
         return []
-    if not isinstance(given, list) or len(given) > MAX_GATES:
+    if not isinstance(gates, list) or len(gates) > MAX_GATES:
         errors[where] = [f"Must be a list of at most {MAX_GATES} gates."]
         return []
-    found: list[dict[str, Any]] = []
-    for index, gate in enumerate(given):
+    parsed: list[dict[str, Any]] = []
+    for index, gate in enumerate(gates):
         here = f"{where}[{index}]"
         type_ = gate.get("type") if isinstance(gate, dict) else None
         kind = GATE_KINDS.get(type_) if isinstance(type_, str) else None
@@ -128,12 +128,12 @@ def _read_gates(given: Any, where: str, errors: dict[str, list[str]]) -> list[di
             errors[f"{here}.type"] = [f"Must be one of {', '.join(GATE_KINDS)}."]
             continue
         plain = {key: value for key, value in gate.items() if key != "type"}
-        kept = {"type": kind.name, **check_fields(kind.fields, plain, here, errors)}
-        is_there = any(one["type"] == kind.name for one in found)
-        if kept in found or (kind.is_unique and is_there):
+        fields = {"type": kind.name, **check_fields(kind.fields, plain, here, errors)}
+        is_there = any(one["type"] == kind.name for one in parsed)
+        if fields in parsed or (kind.is_unique and is_there):
             errors[here] = ["The step has this gate already."]
-        found.append(kept)
-    return found
+        parsed.append(fields)
+    return parsed
 
 
 def _check_order(steps: list[dict[str, Any]], errors: dict[str, list[str]]) -> None:

@@ -77,7 +77,6 @@ class Editor:
 
     @property
     def said(self) -> str:
-        """Return the shares of the steps, such as `5 %, 25 %, 100 %`."""
         return ", ".join(_format_share(step.values.get("percent", "")) for step in self.steps)
 
     @property
@@ -95,7 +94,6 @@ class Editor:
 
     @property
     def is_watched(self) -> bool:
-        """Return True if any step has a gate that can fail."""
         return len(self.unwatched) < len(self.steps)
 
     @property
@@ -108,7 +106,6 @@ class Editor:
 
     @property
     def fields(self) -> list[tuple[str, str]]:
-        """Return all input names with their texts, to be sent as hidden inputs."""
         return [
             (shown["name"], shown["value"])
             for step in self.rows()
@@ -119,7 +116,6 @@ class Editor:
         ]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the steps as template context."""
         return [self._row(index, step) for index, step in enumerate(self.steps)]
 
     def _row(self, index: int, step: TypedStep) -> dict[str, Any]:
@@ -163,7 +159,6 @@ class Editor:
 
 
 def open_plan(plan: Iterable[Mapping[str, Any]]) -> Editor:
-    """Return the editor of a stored plan."""
     return Editor(
         tuple(
             TypedStep(
@@ -178,21 +173,21 @@ def open_plan(plan: Iterable[Mapping[str, Any]]) -> Editor:
     )
 
 
-def read_form(given: Mapping[str, str]) -> Editor | None:
+def read_form(data: Mapping[str, str]) -> Editor | None:
     """Return the editor of a submitted form, or None if the form has no plan fields."""
-    steps = sorted({int(found[1]) for name in given if (found := _STEP_FIELD.fullmatch(name))})
+    steps = sorted({int(match[1]) for name in data if (match := _STEP_FIELD.fullmatch(name))})
     if not steps:
         return None
     gates: dict[int, list[int]] = {}
-    for name in given:
-        if found := _GATE_FIELD.fullmatch(name):
-            gates.setdefault(int(found[1]), []).append(int(found[2]))
+    for name in data:
+        if match := _GATE_FIELD.fullmatch(name):
+            gates.setdefault(int(match[1]), []).append(int(match[2]))
     return Editor(
         tuple(
             TypedStep(
-                _read_fields(given, f"step-{index}", STEP_FIELDS),
+                _read_fields(data, f"step-{index}", STEP_FIELDS),
                 tuple(
-                    _read_gate(given, f"step-{index}-gate-{number}")
+                    _read_gate(data, f"step-{index}-gate-{number}")
                     for number in sorted(gates.get(index, ()))[:MAX_TYPED_LENGTH]
                 ),
             )
@@ -201,20 +196,20 @@ def read_form(given: Mapping[str, str]) -> Editor | None:
     )
 
 
-def press_button(editor: Editor, button: str, given: Mapping[str, str]) -> Editor:
+def press_button(editor: Editor, button: str, data: Mapping[str, str]) -> Editor:
     """Return the editor after an add or remove button; unchanged for an unknown button."""
     if button == ADD_STEP:
         return _add_step(editor)
-    found = _BUTTON.fullmatch(button)
-    if found is None or int(found[2]) >= len(editor.steps):
+    match = _BUTTON.fullmatch(button)
+    if match is None or int(match[2]) >= len(editor.steps):
         return editor
-    index, steps = int(found[2]), editor.steps
-    if found[1] == "remove-step":
+    index, steps = int(match[2]), editor.steps
+    if match[1] == "remove-step":
         left = steps[:index] + steps[index + 1 :]
         return replace(editor, steps=left) if left else editor
     step = steps[index]
-    if found[1] == "add-gate":
-        type_ = given.get(f"step-{index}-{NEW}", "")
+    if match[1] == "add-gate":
+        type_ = data.get(f"step-{index}-{NEW}", "")
         kind = GATE_KINDS.get(type_)
         if kind is None:
             return editor
@@ -223,13 +218,12 @@ def press_button(editor: Editor, button: str, given: Mapping[str, str]) -> Edito
         focus = f"step-{index}-gate-{len(step.gates)}-{kind.fields[0].input_name}"
         step = replace(step, gates=(*step.gates, gate))
         return Editor((*steps[:index], step, *steps[index + 1 :]), focus=focus)
-    number = int(found[3] or 0)
+    number = int(match[3] or 0)
     step = replace(step, gates=step.gates[:number] + step.gates[number + 1 :])
     return replace(editor, steps=(*steps[:index], step, *steps[index + 1 :]))
 
 
 def _add_step(editor: Editor) -> Editor:
-    """Insert a step before the last, with a share halfway between its neighbors and their dwell."""
     before, last = editor.steps[:-1], editor.steps[-1]
     low = parse_number(before[-1].values.get("percent", "")) if before else 0
     high = parse_number(last.values.get("percent", ""))
@@ -244,18 +238,16 @@ def _halve(sum_: float) -> float:
     return sum_ // 2 if sum_ >= 4 else round(sum_ / 2, 2)
 
 
-def _read_fields(
-    given: Mapping[str, str], name: str, fields: Iterable[GateField]
-) -> dict[str, str]:
+def _read_fields(data: Mapping[str, str], name: str, fields: Iterable[GateField]) -> dict[str, str]:
     return {
-        one.input_name: str(given.get(f"{name}-{one.input_name}", "")).strip()[:MAX_TEXT_LENGTH]
+        one.input_name: str(data.get(f"{name}-{one.input_name}", "")).strip()[:MAX_TEXT_LENGTH]
         for one in fields
     }
 
 
-def _read_gate(given: Mapping[str, str], name: str) -> TypedGate:
-    type_ = str(given.get(f"{name}-type", ""))[:24]
-    return TypedGate(type_, _read_fields(given, name, kinds.get_fields(type_)))
+def _read_gate(data: Mapping[str, str], name: str) -> TypedGate:
+    type_ = str(data.get(f"{name}-type", ""))[:24]
+    return TypedGate(type_, _read_fields(data, name, kinds.get_fields(type_)))
 
 
 def _find_invalid_durations(steps: Iterable[TypedStep]) -> dict[str, list[str]]:

@@ -9,7 +9,7 @@ from django.db.models import Prefetch
 
 from controlplane.core.actors import label_of
 from controlplane.core.approvals.models import Approval
-from controlplane.core.canonical import timestamp
+from controlplane.core.canonical import timestamp, timestamp_or_none
 from controlplane.core.gates import kinds
 from controlplane.core.gates.kinds import GATE_KINDS
 from controlplane.core.gates.questions import NO_DATA
@@ -56,23 +56,26 @@ def ramp_resource(ramp: Ramp, around: RampRelations, now: datetime) -> dict[str,
         "plan": ramp.plan,
         "step_index": job.step_index,
         "allow_percent": to_number(live_ramps.get_percent(ramp)),
-        "steps": [_step(step) for step in list_steps(job)],
+        "steps": [_build_step(step) for step in list_steps(job)],
         "approval": around.approvals.get(ramp.pk),
         "hold_reason": job.hold_reason,
-        "blind_since": _format_time(ramp.blind_since),
-        "heartbeat_at": _format_time(job.heartbeat_at),
+        "blind_since": timestamp_or_none(ramp.blind_since),
+        "heartbeat_at": timestamp_or_none(job.heartbeat_at),
         "stuck": stuck_jobs.is_stuck(job, now),
         "attempts": job.attempts,
         "duplicates_stopped": job.duplicates_stopped,
         "effects": [
-            *(_effect(effect) for effect in sorted(job.effects.all(), key=lambda one: one.pk)),
-            *(_message(message) for message in around.messages.get(ramp.pk, ())),
+            *(
+                _build_effect(effect)
+                for effect in sorted(job.effects.all(), key=lambda one: one.pk)
+            ),
+            *(_build_message_effect(message) for message in around.messages.get(ramp.pk, ())),
         ],
         "created_at": timestamp(job.created_at),
-        "started_at": _format_time(job.started_at),
-        "paused_at": _format_time(job.paused_at),
-        "finished_at": _format_time(job.finished_at),
-        "compensated_at": _format_time(job.compensated_at),
+        "started_at": timestamp_or_none(job.started_at),
+        "paused_at": timestamp_or_none(job.paused_at),
+        "finished_at": timestamp_or_none(job.finished_at),
+        "compensated_at": timestamp_or_none(job.compensated_at),
         "outcome": job.outcome,
         "error": job.error,
     }
@@ -85,13 +88,11 @@ def fetch_related(ramps: Iterable[Ramp]) -> RampRelations:
 
 
 def get_ramp_resource(ramp_id: int, now: datetime) -> dict[str, Any]:
-    """Return the resource of one ramp, read in the current transaction."""
     ramp = ROWS.get(pk=ramp_id)
     return ramp_resource(ramp, fetch_related([ramp]), now)
 
 
 def find_live_ramps(switches: Iterable[str]) -> dict[str, int]:
-    """Return the ids of live ramps, by switch."""
     found = Ramp.objects.filter(live=True, switch_id__in=list(switches))
     return dict(found.values_list("switch_id", "pk"))
 
@@ -101,27 +102,26 @@ def list_steps(job: Job) -> list[JobStep]:
 
 
 def to_number(share: Any) -> float | int:
-    """Return a share as a number, as an integer if it is whole."""
     percent = float(share)
     return int(percent) if percent.is_integer() else percent
 
 
-def _step(step: JobStep) -> dict[str, Any]:
+def _build_step(step: JobStep) -> dict[str, Any]:
     return {
         "percent": step.data["percent"],
         "state": STEP_STATES[step.state],
         "attempts": step.attempts,
-        "started_at": _format_time(step.started_at),
+        "started_at": timestamp_or_none(step.started_at),
         "dwell_seconds": step.data["dwell_seconds"],
-        "dwell_until": _format_time(step.due_at),
+        "dwell_until": timestamp_or_none(step.due_at),
         "max_hold_seconds": step.data["max_hold_seconds"],
-        "finished_at": _format_time(step.finished_at),
+        "finished_at": timestamp_or_none(step.finished_at),
         "error": step.error,
-        "gates": [_gate(gate) for gate in step.data["gates"]],
+        "gates": [_build_gate(gate) for gate in step.data["gates"]],
     }
 
 
-def _gate(gate: Mapping[str, Any]) -> dict[str, Any]:
+def _build_gate(gate: Mapping[str, Any]) -> dict[str, Any]:
     """Return a gate with its latest result, or its kind's initial verdict if never evaluated."""
     kind = GATE_KINDS.get(gate["type"])
     verdict = kind.initial_verdict if kind else NO_DATA
@@ -134,46 +134,46 @@ def _gate(gate: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _effect(effect: JobEffect) -> dict[str, Any]:
+def _build_effect(effect: JobEffect) -> dict[str, Any]:
     return {
         "key": effect.key,
         "name": effect.name,
         "attempted_at": timestamp(effect.attempted_at),
-        "done_at": _format_time(effect.done_at),
+        "done_at": timestamp_or_none(effect.done_at),
     }
 
 
-def _message(message: OutboxMessage) -> dict[str, Any]:
+def _build_message_effect(message: OutboxMessage) -> dict[str, Any]:
     tries = sorted(message.tries.all(), key=lambda attempt: attempt.number)
     is_sent = message.state == OutboxMessage.State.SENT
     return {
         "key": f"message:{message.pk}",
         "name": message.event,
         "attempted_at": timestamp(tries[0].started_at) if tries else None,
-        "done_at": _format_time(message.finished_at) if is_sent else None,
+        "done_at": timestamp_or_none(message.finished_at) if is_sent else None,
     }
 
 
 def _fetch_approvals(ramps: list[Ramp]) -> dict[int, int]:
     """Return pending approvals by ramp: of the release, or of the current step's manual gate."""
-    wanted = {}
+    ramps_by_request = {}
     for ramp in ramps:
         if not ramp.live:
             continue
         if ramp.job.state == Job.State.PENDING:
-            wanted[Approval.Kind.RELEASE, ramp.switch_id] = ramp.pk
+            ramps_by_request[Approval.Kind.RELEASE, ramp.switch_id] = ramp.pk
         else:
             target = approval_target(ramp, ramp.job.step_index)
-            wanted[Approval.Kind.RAMP_GATE, target] = ramp.pk
-    if not wanted:
+            ramps_by_request[Approval.Kind.RAMP_GATE, target] = ramp.pk
+    if not ramps_by_request:
         return {}
     waiting = Approval.objects.filter(
         state=Approval.State.PENDING,
-        kind__in={kind for kind, _ in wanted},
-        target__in={target for _, target in wanted},
+        kind__in={kind for kind, _ in ramps_by_request},
+        target__in={target for _, target in ramps_by_request},
     )
-    found = {(one.kind, one.target): one.pk for one in waiting}
-    return {ramp: found[asked] for asked, ramp in wanted.items() if asked in found}
+    pending = {(one.kind, one.target): one.pk for one in waiting}
+    return {ramp: pending[asked] for asked, ramp in ramps_by_request.items() if asked in pending}
 
 
 def _fetch_messages(ramps: list[Ramp]) -> dict[int, list[OutboxMessage]]:
@@ -186,7 +186,3 @@ def _fetch_messages(ramps: list[Ramp]) -> dict[int, list[OutboxMessage]]:
     for message in rows.order_by("pk").prefetch_related(tries):
         found.setdefault(message.payload["ramp"], []).append(message)
     return found
-
-
-def _format_time(at: datetime | None) -> str | None:
-    return timestamp(at) if at else None

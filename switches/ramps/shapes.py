@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from controlplane.core.gates.kinds import GATE_KINDS
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, WAITING
-from controlplane.core.http.fields import Filters, MutationBody, Text
+from controlplane.core.http.fields import Filters, MutationBody, StrictIntegerField, Text
 from switches.models import Ramp
 
 from . import live_ramps, resources
@@ -14,15 +14,6 @@ from . import live_ramps, resources
 LIVE = "live"
 VERDICTS = (PASS, FAIL, NO_DATA, WAITING)
 STATES = (*live_ramps.STATES.values(),)
-
-
-class StrictIntegerField(serializers.IntegerField):
-    """An integer field that rejects texts and booleans."""
-
-    def to_internal_value(self, data: Any) -> int:
-        if not isinstance(data, int) or isinstance(data, bool):
-            self.fail("invalid")
-        return int(data)
 
 
 class GateTypeField(serializers.ChoiceField):

@@ -10,17 +10,20 @@ from datetime import datetime, timedelta
 
 import structlog
 from django.db import transaction
+from django.db.models import F
 
 from controlplane.core.gates.questions import WAITING
-from controlplane.core.jobs import claims, failures
+from controlplane.core.jobs import claims, endings, failures
 from controlplane.core.jobs.claims import LeasedJob, LeaseLost
 from controlplane.core.jobs.effects import AlreadyDone
 from controlplane.core.jobs.kinds import Probe
-from controlplane.core.jobs.models import Job
+from controlplane.core.jobs.models import Job, JobStep
+from controlplane.core.live.change_notices import notify_changed
 from controlplane.notify.targets import routing
+from switches.ramps import notifications
 
-from . import failed_transitions, gate_evaluation, locked_ramp, transitions
-from .decision import Decision, Next
+from . import gate_evaluation, locked_ramp, transitions
+from .decision import Next, RampDecision
 from .gate_evaluation import RampEvaluation
 
 MAX_ADVANCE_TIME = timedelta(seconds=2)
@@ -45,7 +48,7 @@ def advance_ramps(turns: Sequence[LeasedJob], now: datetime, probe: Probe) -> in
     probe("ramp.looked")
     looked_at, moved = clock(), 0
     with routing.reading_once():
-        for evaluation in sorted(evaluations, key=_urgency):
+        for evaluation in sorted(evaluations, key=_get_urgency):
             going_back = evaluation.decision.next == Next.COMPENSATE
             limit = MAX_COMPENSATION_TIME if going_back else MAX_ADVANCE_TIME
             if clock() > looked_at + limit:
@@ -54,8 +57,7 @@ def advance_ramps(turns: Sequence[LeasedJob], now: datetime, probe: Probe) -> in
     return moved
 
 
-def _urgency(evaluation: RampEvaluation) -> tuple[int, datetime]:
-    """Return the sort key: compensations first, then the earliest end of dwell."""
+def _get_urgency(evaluation: RampEvaluation) -> tuple[int, datetime]:
     at = evaluation.step.due_at or evaluation.step.started_at
     assert at is not None  # noqa: S101 - a step that runs has begun
     return (0 if evaluation.decision.next == Next.COMPENSATE else 1, at)
@@ -99,16 +101,15 @@ def _execute(
 
 
 def _is_held_already(evaluation: RampEvaluation) -> bool:
-    """Return True if the ramp already holds for these reasons and all approvals were requested."""
     job, decision = evaluation.turn.job, evaluation.decision
-    asked = all(
+    all_requested = all(
         "approval" in gate["evidence"] for gate in evaluation.gates if gate["verdict"] == WAITING
     )
     return (
         job.state == Job.State.HOLDING
         and job.hold_reason == decision.why
         and evaluation.ramp.blind_since == decision.blind_since
-        and asked
+        and all_requested
     )
 
 
@@ -122,11 +123,9 @@ def _handle_failure(
     going_back = evaluation.decision.next == Next.COMPENSATE
     try:
         if going_back:
-            failed_transitions.record_failed_compensation(
-                evaluation.turn, evaluation.decision.why, error, clock()
-            )
+            record_failed_compensation(evaluation.turn, evaluation.decision.why, error, clock())
             return False
-        if not failed_transitions.count_failure(evaluation.turn, evaluation.step, error):
+        if not count_failure(evaluation.turn, evaluation.step, error):
             return False
     except LeaseLost:
         claims.count_stopped_write(evaluation.turn.job.pk)
@@ -136,6 +135,42 @@ def _handle_failure(
             raise
         log.exception("ramp.failure_not_kept", ramp=evaluation.turn.job.pk)
         return False
-    why = f"It could not go on, {failed_transitions.MAX_ATTEMPTS} times: {error}"
-    evaluation.decision = Decision(Next.COMPENSATE, why)
+    why = f"It could not go on, {MAX_ATTEMPTS} times: {error}"
+    evaluation.decision = RampDecision(Next.COMPENSATE, why)
     return _apply(evaluation, clock, probe)
+
+
+RETRY_DELAY = timedelta(seconds=10)
+MAX_ATTEMPTS = 5
+
+
+@transaction.atomic
+def count_failure(turn: LeasedJob, step: JobStep, error: str) -> bool:
+    """Count a failed attempt and return True if it was the last. Raise :class:`LeaseLost`."""
+    JobStep.objects.filter(pk=step.pk).update(attempts=F("attempts") + 1, error=error)
+    turn.change(error=error, attempts=turn.job.attempts + 1)
+    notify_changed("ramps", str(turn.job.pk))
+    return step.attempts + 1 >= MAX_ATTEMPTS
+
+
+def record_failed_compensation(turn: LeasedJob, why: str, error: str, now: datetime) -> None:
+    """Record that a compensation failed and escalate it to a person once.
+
+    `why` is the reason for compensating, `error` the failure. The state is written in its own
+    transaction because the escalation may fail. Raise :class:`LeaseLost`.
+    """
+    job, said = turn.job, f"It could not be engaged again: {error}"
+    turn.change(
+        state=Job.State.FAILED,
+        finished_at=job.finished_at or now,
+        next_at=now + RETRY_DELAY,
+        error=why,
+        outcome=said,
+        compensation_failed_at=now,
+    )
+    notify_changed("ramps", str(turn.job.pk))
+    if endings.is_called(job, endings.NOT_COMPENSATED):
+        return
+    with transaction.atomic():
+        notifications.notify_failed_compensation(job, f"{why} {said}", now)
+        endings.call_failed_compensation(job, f"{why} {said}", now)

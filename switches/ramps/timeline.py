@@ -54,9 +54,8 @@ class StepLine:
 
     @property
     def verdicts(self) -> list[tuple[str, int]]:
-        """Return the number of gates with each verdict."""
-        said = [gate.verdict for gate in self.gates]
-        return [(verdict, said.count(verdict)) for verdict in dict.fromkeys(said)]
+        verdicts = [gate.verdict for gate in self.gates]
+        return [(verdict, verdicts.count(verdict)) for verdict in dict.fromkeys(verdicts)]
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,6 @@ class Timeline:
 
     @property
     def next(self) -> StepLine | None:
-        """Return the step after the current one, or None at the last."""
         index = self.job.step_index + 1
         return self.steps[index] if index < len(self.steps) else None
 
@@ -108,7 +106,9 @@ def build_timeline(ramp: Ramp, now: datetime) -> Timeline:
     state = live_ramps.STATES[job.state]
     is_released_at_once = live_ramps.was_released_at_once(ramp)
     rows = {row.index: row for row in JobStep.objects.filter(job=job)}
-    steps = [_step(ramp, state, rows[index]) for index in range(len(ramp.plan)) if index in rows]
+    steps = [
+        _build_step(ramp, state, rows[index]) for index in range(len(ramp.plan)) if index in rows
+    ]
     return Timeline(
         ramp=ramp,
         job=job,
@@ -151,7 +151,6 @@ class RampSummary:
 
 
 def summarize_live_ramps(switch_ids: Sequence[str]) -> dict[str, RampSummary]:
-    """Return the live ramps of these switches, in one query."""
     rows = JobStep.objects.filter(
         job__ramp__live=True, job__ramp__switch_id__in=switch_ids, index=F("job__step_index")
     ).select_related("job__ramp")
@@ -168,7 +167,6 @@ def summarize_live_ramps(switch_ids: Sequence[str]) -> dict[str, RampSummary]:
 
 
 def may_decide(approval: Approval | None, user: Person) -> bool:
-    """Return True if the timeline offers this person to approve or deny."""
     return approval is not None and user.may_approve and approval.requester_id != user.pk
 
 
@@ -176,7 +174,7 @@ def get_share(ramp: Ramp) -> Any:
     return live_ramps.get_percent(ramp)
 
 
-def _step(ramp: Ramp, state: str, row: JobStep) -> StepLine:
+def _build_step(ramp: Ramp, state: str, row: JobStep) -> StepLine:
     is_present = row.index == ramp.job.step_index
     paused_at = ramp.job.paused_at if is_present and state == "paused" else None
     return StepLine(
@@ -191,7 +189,7 @@ def _step(ramp: Ramp, state: str, row: JobStep) -> StepLine:
         finished_at=row.finished_at,
         attempts=row.attempts,
         error=row.error,
-        gates=[_gate(ramp, row.index, *each) for each in enumerate(row.data["gates"])],
+        gates=[_build_gate(ramp, row.index, *each) for each in enumerate(row.data["gates"])],
         rest=max(row.due_at - paused_at, timedelta()) if row.due_at and paused_at else None,
     )
 
@@ -206,7 +204,7 @@ def _step_state(row: JobStep, state: str, ramp: Ramp) -> str:
     return str(row.state)
 
 
-def _gate(ramp: Ramp, index: int, number: int, gate: Mapping[str, Any]) -> GateLine:
+def _build_gate(ramp: Ramp, index: int, number: int, gate: Mapping[str, Any]) -> GateLine:
     evidence = gate.get("evidence") or {}
     checked_at = gate.get("checked_at")
     return GateLine(
@@ -234,7 +232,6 @@ def _find_approval(ramp: Ramp, now: datetime) -> Approval | None:
 
 
 def _choose_poll_interval(step: JobStep, now: datetime) -> int:
-    """Return 1 second shortly before the dwell ends, else 2."""
     return (
         FAST_POLL_SECONDS
         if step.due_at is not None and step.due_at - now < FAST_POLL_BEFORE

@@ -17,7 +17,7 @@ from controlplane.core.jobs import effects
 from controlplane.core.jobs.kinds import Probe, no_probe
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.live.change_notices import notify_changed
-from switches.episodes import changes, overdue
+from switches.episodes import changes
 from switches.models import Episode, OnExpiry
 from switches.rules import guard
 
@@ -71,11 +71,11 @@ def advance(
     going_on = {"state": Job.State.RUNNING, "hold_reason": "", "error": "", "outcome": ""}
     locked.write(step_index=index + 1, done=index + 1, **going_on)
     probe("advance.claimed")
-    said = reason or "Its dwell is over, and every gate passes."
-    _leave_step(locked, index, now, actor, said)
+    why = reason or "Its dwell is over, and every gate passes."
+    _leave_step(locked, index, now, actor, why)
     enter_step(locked, index + 1, now)
     probe("advance.published")
-    record_transition(locked, "ramp.advanced", said, actor, now)
+    record_transition(locked, "ramp.advanced", why, actor, now)
     probe("advance.told")
     return True
 
@@ -133,13 +133,13 @@ def compensate(
     locked.publish(0, now)
     probe("compensate.published")
     if late:
-        overdue.mark_overdue(locked.switch, locked.episode, f"Its ramp ended: {why}", actor, now)
+        changes.mark_overdue(locked.switch, locked.episode, f"Its ramp ended: {why}", actor, now)
     live_ramps.close(locked.ramp, locked.job, state, why, actor, now)
-    told = record_transition(
+    entry = record_transition(
         locked, action, why, actor, now, severity="critical", evidence=_select_evidence(seen)
     )
     probe("compensate.told")
-    return told
+    return entry
 
 
 def record_transition(
@@ -181,22 +181,22 @@ def has_expired(episode: Episode, now: datetime) -> bool:
 
 def _complete(locked: LockedRamp, now: datetime, actor: Actor, reason: str, probe: Probe) -> None:
     """Release the switch after the last step passed."""
-    said = reason or f"Ramp {locked.ramp.pk} is through: every step passed."
+    why = reason or f"Ramp {locked.ramp.pk} is through: every step passed."
     over = {"state": Job.State.COMPLETED, "finished_at": now, "next_at": None}
-    locked.write(**over, done=len(locked.ramp.plan), outcome=said, hold_reason="", error="")
+    locked.write(**over, done=len(locked.ramp.plan), outcome=why, hold_reason="", error="")
     probe("complete.claimed")
     effects.record_effect(locked.job, "release", now=now)
-    live_ramps.close(locked.ramp, locked.job, JobStep.State.PASSED, said, actor, now)
+    live_ramps.close(locked.ramp, locked.job, JobStep.State.PASSED, why, actor, now)
     end_episode(
         locked.head,
         locked.switch,
         locked.episode,
         how=Episode.End.RELEASED,
         action="switch.released",
-        reason=f"{locked.ramp.justification} ({said})",
+        reason=f"{locked.ramp.justification} ({why})",
         actor=actor,
         now=now,
-        to=notifications.route_transition(locked, "switch.released", "", said, actor, now),
+        to=notifications.route_transition(locked, "switch.released", "", why, actor, now),
         more=notifications.describe_position(locked),
     )
     probe("complete.told")
@@ -213,7 +213,6 @@ def _leave_step(locked: LockedRamp, index: int, now: datetime, actor: Actor, sai
 def _wait_for_rules(
     locked: LockedRamp, why: str, now: datetime, actor: Actor, probe: Probe
 ) -> None:
-    """Hold while a safety rule forbids the step; compensate after `max_hold_seconds`."""
     is_first = locked.recall(HELD_FOR) != RULES
     since = now if is_first else locked.ramp.blind_since or now
     longest = timedelta(seconds=locked.ramp.plan[locked.index]["max_hold_seconds"])
@@ -225,7 +224,6 @@ def _wait_for_rules(
 
 
 def _find_blocking_rules(locked: LockedRamp) -> str:
-    """Return why safety rules forbid that all traffic flows next, or an empty text."""
     if not locked.all_flows_next:
         return ""
     overridden = locked.ramp.overridden
@@ -236,7 +234,6 @@ def _find_blocking_rules(locked: LockedRamp) -> str:
 
 
 def _select_evidence(seen: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return up to five gates with their evidence, failing ones first."""
     ordered = sorted(seen, key=lambda gate: gate["verdict"] != FAIL)
     return [
         {

@@ -6,10 +6,10 @@ from controlplane.core.http.routes import View, both_forms
 from switches.ramps import api
 
 ACTIONS: dict[str, View] = {
-    "advance": api.AdvanceView.as_view(),
-    "pause": api.PauseView.as_view(),
-    "resume": api.ResumeView.as_view(),
-    "abort": api.AbortView.as_view(),
+    "advance": api.RampAdvanceView.as_view(),
+    "pause": api.RampPauseView.as_view(),
+    "resume": api.RampResumeView.as_view(),
+    "abort": api.RampAbortView.as_view(),
 }
 
 api_urlpatterns: list[URLPattern] = [

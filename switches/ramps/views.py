@@ -16,9 +16,9 @@ from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs.models import Job
 from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
-from switches import polling
+from switches import page_updates
 from switches.confirmation import require_confirmation
-from switches.forms import RampForm
+from switches.forms import ReasonForm
 from switches.models import Ramp
 
 from . import actions, descriptions, timeline
@@ -38,10 +38,10 @@ def ramps_page(request: PersonRequest) -> HttpResponse:
     A hold's reason may change without an audit row, so the page is always rendered while ramps
     are live.
     """
-    head, now = polling.head_and_now()
+    head, now = page_updates.read_head_and_time()
     found = Ramp.objects.select_related("job", "episode").order_by("-job_id")
     under_way = list(found.filter(live=True)[:LIVE_SHOWN])
-    nothing_new = None if under_way else polling.unchanged(request, head, now)
+    nothing_new = None if under_way else page_updates.respond_if_unchanged(request, head, now)
     if nothing_new is not None:
         return nothing_new
     before = request.GET.get("before", "")
@@ -53,14 +53,14 @@ def ramps_page(request: PersonRequest) -> HttpResponse:
         "live": True,
         "head": head,
         "now": now,
-        "under_way": [] if before else [_line(ramp) for ramp in under_way],
-        "over": [_line(ramp) for ramp in over[:SHOWN]],
+        "under_way": [] if before else [_build_row(ramp) for ramp in under_way],
+        "over": [_build_row(ramp) for ramp in over[:SHOWN]],
         "older": over[SHOWN - 1].pk if len(over) > SHOWN else None,
         "newest": not before,
     }
     if request.htmx:
-        return polling.render_part(request, "switches/_ramps.html", context, now)
-    return polling.stamp_server_time(render(request, "switches/ramps.html", context), now)
+        return page_updates.render_part(request, "switches/_ramps.html", context, now)
+    return page_updates.stamp_server_time(render(request, "switches/ramps.html", context), now)
 
 
 @signed_in
@@ -68,7 +68,7 @@ def ramps_page(request: PersonRequest) -> HttpResponse:
 def ramp_page(request: PersonRequest, ramp_id: int) -> HttpResponse:
     now = db_now()
     context = build_context(request, timeline.build_timeline(_get_ramp(ramp_id), now), now)
-    return polling.stamp_server_time(render(request, "switches/ramp.html", context), now)
+    return page_updates.stamp_server_time(render(request, "switches/ramp.html", context), now)
 
 
 @signed_in
@@ -80,26 +80,25 @@ def ramp_part(request: PersonRequest, ramp_id: int) -> HttpResponse:
     """
     now = db_now()
     context = build_context(request, timeline.build_timeline(_get_ramp(ramp_id), now), now)
-    return polling.stamp_server_time(render(request, "switches/_ramp.html", context), now)
+    return page_updates.stamp_server_time(render(request, "switches/_ramp.html", context), now)
 
 
 def build_context(
-    request: PersonRequest, found: timeline.Timeline | None, now: datetime
+    request: PersonRequest, shown: timeline.Timeline | None, now: datetime
 ) -> dict[str, Any]:
     """Return the timeline template's context; `ramp` is None without a timeline."""
-    if found is None:
+    if shown is None:
         return {"ramp": None}
     return {
-        "ramp": found,
+        "ramp": shown,
         "now": now,
-        "may_decide": timeline.may_decide(found.approval, request.user),
+        "may_decide": timeline.may_decide(shown.approval, request.user),
     }
 
 
 @signed_in
 @require_POST
 def abort(request: PersonRequest, ramp_id: int) -> HttpResponse:
-    """Abort a ramp without a confirmation dialog."""
     ramp = _get_ramp(ramp_id)
     was_pending = ramp.job.state == Job.State.PENDING
     reason = request.POST.get("reason", "").replace("\x00", "").strip() or descriptions.ABORTED
@@ -108,13 +107,13 @@ def abort(request: PersonRequest, ramp_id: int) -> HttpResponse:
             ramp_id=ramp_id, reason=reason, actor=actor_of(request), now=db_now()
         )
     except (Conflict, InvalidInput) as refusal:
-        return _refused(request, ramp, "Not aborted", refusal)
+        return _show_refusal(request, ramp, "Not aborted", refusal)
     if was_pending:
-        told = f"The ramp is withdrawn: {aborted.switch_id} stays engaged."
+        message = f"The ramp is withdrawn: {aborted.switch_id} stays engaged."
     else:
         version = aborted.switch.version
-        told = f"0 % flows: {aborted.switch_id} is engaged again, as of version {version}."
-    return respond_done(request, told, _page_of_switch(ramp))
+        message = f"0 % flows: {aborted.switch_id} is engaged again, as of version {version}."
+    return respond_done(request, message, _page_of_switch(ramp))
 
 
 @signed_in
@@ -143,24 +142,27 @@ def advance(request: PersonRequest, ramp_id: int) -> HttpResponse:
 
 
 def _intervene(
-    request: PersonRequest, ramp_id: int, verb: str, service: Service, told: Callable[[Ramp], str]
+    request: PersonRequest,
+    ramp_id: int,
+    verb: str,
+    service: Service,
+    describe: Callable[[Ramp], str],
 ) -> HttpResponse:
-    """Show the dialog that asks for a reason, or execute the action."""
     ramp, actor, now = _get_ramp(ramp_id), actor_of(request), db_now()
     _check_permission(actor, verb)
     if verb == "advance":
         require_confirmation(request, ramp.switch.scope, now)
-    form = RampForm(request.POST if request.method == "POST" else None)
+    form = ReasonForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         try:
-            given = form.given("reason")
-            changed = service(ramp_id=ramp_id, reason=given, actor=actor, now=now)
+            reason = form.given("reason")
+            changed = service(ramp_id=ramp_id, reason=reason, actor=actor, now=now)
         except InvalidInput as error:
             form.add_service_errors(error.errors)
         except (Conflict, Forbidden) as refusal:
-            return _refused(request, ramp, "Nothing was changed", refusal)
+            return _show_refusal(request, ramp, "Nothing was changed", refusal)
         else:
-            return respond_done(request, told(changed), reverse("ramp_page", args=[ramp_id]))
+            return respond_done(request, describe(changed), reverse("ramp_page", args=[ramp_id]))
     context = {
         "verb": verb,
         "form": form,
@@ -197,7 +199,7 @@ def _reload(ramp: Ramp) -> Ramp:
     return Ramp.objects.select_related("job", "episode").get(pk=ramp.pk)
 
 
-def _line(ramp: Ramp) -> dict[str, Any]:
+def _build_row(ramp: Ramp) -> dict[str, Any]:
     job = ramp.job
     return {
         "ramp": ramp,
@@ -209,7 +211,7 @@ def _line(ramp: Ramp) -> dict[str, Any]:
     }
 
 
-def _refused(
+def _show_refusal(
     request: PersonRequest, ramp: Ramp, heading: str, error: Conflict | Forbidden | InvalidInput
 ) -> HttpResponse:
     context = {"heading": heading, "detail": error.detail, "target": ramp.switch_id}

@@ -16,7 +16,7 @@ from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from switches.models import WeeklyReport
 from switches.report import queries, services
-from switches.report.resources import FullReportShape, ReportShape, full_resource, report_resource
+from switches.report.resources import FullReportShape, ReportShape
 
 ONE_WEEK = (OpenApiParameter("week", str, OpenApiParameter.PATH, pattern="^[0-9]{4}-W[0-9]{2}$"),)
 
@@ -46,7 +46,7 @@ class ReportDetail(ApiView):
     @extend_schema(responses=FullReportShape)
     def get(self, request: Request, week: str) -> Response:
         """Return a report. An unsaved report of the running week is composed as of now."""
-        return Response(full_resource(queries.find(week, db_now())))
+        return Response(FullReportShape.render(queries.find_report(week, db_now())))
 
 
 class SignView(ApiView):
@@ -62,5 +62,5 @@ class SignView(ApiView):
         A report that is generated again loses its signature.
         """
         read = {"comment": body.get("comment", ""), "anchor_id": body.get("anchor_id")}
-        signed = services.sign(week=queries.parse_week(week), **read, actor=actor, now=now)
-        return Done(report_resource(signed))
+        signed = services.sign_report(week=queries.parse_week(week), **read, actor=actor, now=now)
+        return Done(ReportShape.render(signed))

@@ -10,12 +10,12 @@ from switches.models import WeeklyReport
 MAX_SHOWN = 50
 
 
-def unsigned(_now: datetime) -> QuerySet[WeeklyReport]:
+def find_unsigned(_now: datetime) -> QuerySet[WeeklyReport]:
     return WeeklyReport.objects.filter(final=True, signed_at__isnull=True)
 
 
-@attention_source(80, only_if=unsigned)
-def unsigned_reports(now: datetime) -> list[AttentionItem]:
+@attention_source(80, only_if=find_unsigned)
+def list_unsigned_reports(now: datetime) -> list[AttentionItem]:
     """Return an item for each final unsigned report, the oldest first.
 
     Reports of the running week are left out because the final report replaces them.
@@ -29,5 +29,5 @@ def unsigned_reports(now: datetime) -> list[AttentionItem]:
             path=f"/reports/weekly/{report.week}/",
             since=report.generated_at,
         )
-        for report in unsigned(now).defer("content").order_by("week")[:MAX_SHOWN]
+        for report in find_unsigned(now).defer("content").order_by("week")[:MAX_SHOWN]
     ]

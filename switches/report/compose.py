@@ -21,8 +21,7 @@ SCHEMA = 1
 WORST_FIRST = ("bad", "warn", "unknown", "good")
 
 
-def zone() -> ZoneInfo:
-    """Return the time zone of weeks."""
+def get_zone() -> ZoneInfo:
     return ZoneInfo(settings.TIME_ZONE)
 
 
@@ -31,7 +30,7 @@ def compose(week: Week, now: datetime) -> dict[str, Any]:
 
     A failing section is logged and replaced by a note; an unreachable database raises.
     """
-    starts_at, ends_at = week.starts_at(zone()), week.ends_at(zone())
+    starts_at, ends_at = week.starts_at(get_zone()), week.ends_at(get_zone())
     return {
         "schema": SCHEMA,
         "week": str(week),
@@ -42,29 +41,27 @@ def compose(week: Week, now: datetime) -> dict[str, Any]:
         "time_zone": settings.TIME_ZONE,
         "environment": settings.ENVIRONMENT_NAME,
         "sections": [
-            _read(section, starts_at, ends_at, now) for section in REPORT_SECTIONS.values()
+            _read_section(section, starts_at, ends_at, now) for section in REPORT_SECTIONS.values()
         ],
     }
 
 
-def unread(content: dict[str, Any]) -> list[str]:
-    """Return the titles of sections that could not be read."""
+def list_unread_sections(content: dict[str, Any]) -> list[str]:
     return [section["title"] for section in content.get("sections", ()) if section["unread"]]
 
 
 def worst_first(content: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the sections ordered by tone, the worst first."""
     return sorted(content["sections"], key=lambda section: WORST_FIRST.index(section["tone"]))
 
 
-def _read(
+def _read_section(
     section: RegisteredFunction[ReportBuilder], start: datetime, end: datetime, now: datetime
 ) -> dict[str, Any]:
     slug = section.label.replace(" ", "_")
     try:
         # A savepoint, so that a failing statement does not abort the other sections.
         with transaction.atomic() if connection.in_atomic_block else nullcontext():
-            return _plain(section.function(start, end, now))
+            return _to_json(section.function(start, end, now))
     except InterfaceError:
         raise
     except OperationalError as error:
@@ -74,12 +71,12 @@ def _read(
     except Exception:
         log.exception("report.section_failed", section=slug)
     title = section.label.capitalize()
-    return _section(slug, title, "This part could not be read.", "warn", unread=True)
+    return _build_section(slug, title, "This part could not be read.", "warn", unread=True)
 
 
-def _plain(section: ReportSection) -> dict[str, Any]:
+def _to_json(section: ReportSection) -> dict[str, Any]:
     """Return a section as JSON values. Raise if a value can't be serialized."""
-    told = _section(
+    content = _build_section(
         section.slug,
         section.title,
         section.summary,
@@ -100,10 +97,10 @@ def _plain(section: ReportSection) -> dict[str, Any]:
             for chart in section.charts
         ],
     )
-    canonical.dumps(told)
-    return told
+    canonical.dumps(content)
+    return content
 
 
-def _section(slug: str, title: str, summary: str, tone: str, **more: Any) -> dict[str, Any]:
+def _build_section(slug: str, title: str, summary: str, tone: str, **more: Any) -> dict[str, Any]:
     nothing = {"columns": [], "rows": [], "total": 0, "charts": [], "unread": False}
     return {"slug": slug, "title": title, "summary": summary, "tone": tone, **nothing, **more}

@@ -12,7 +12,7 @@ from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.jobs.stepwise import StepContinues, StepKind, StepPassed
 from switches.models import WeeklyReport
 from switches.report import services, weeks
-from switches.report.compose import zone
+from switches.report.compose import get_zone
 from switches.report.services import KIND
 from switches.report.weeks import Week
 
@@ -23,14 +23,14 @@ RETENTION_DAYS = 90
 NOWHERE = "No route leads anywhere that can be reached; it is told as soon as one does."
 
 
-def _make(
+def _generate(
     turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe
 ) -> StepPassed | StepContinues:
     """Generate the report unless a complete final one exists."""
-    week = _week(turn.job)
+    week = _get_week(turn.job)
     actor = system_actor(services.BEAT)
     try:
-        report = services.generate(week=week, actor=actor, now=now, patiently=True)
+        report = services.generate_report(week=week, actor=actor, now=now, patiently=True)
     except services.UnreadSections as error:
         return StepContinues(now + LOOK_AGAIN, holding=f"Parts of it can't be read yet: {error}")
     probe("report.made")
@@ -40,13 +40,12 @@ def _make(
 def _send(
     turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe
 ) -> StepPassed | StepContinues:
-    """Send the report of the last due week; earlier weeks only get an unsigned report."""
-    week = _week(turn.job)
-    if week != weeks.last_due(now, zone()):
+    week = _get_week(turn.job)
+    if week != weeks.last_due(now, get_zone()):
         return StepPassed({"told": False})
     with transaction.atomic():
-        told = services.send(week=week, actor=system_actor(services.BEAT), now=now)
-        if told:
+        sent = services.send_report(week=week, actor=system_actor(services.BEAT), now=now)
+        if sent:
             effects.record_effect(turn.job, "tell", now=now)
         probe("report.told")
     probe("report.told.committed")
@@ -55,16 +54,16 @@ def _send(
     return StepPassed({"told": True})
 
 
-def _week(job: Job) -> Week:
+def _get_week(job: Job) -> Week:
     return weeks.parse(job.subject.partition(":")[2])
 
 
-def _path(job: Job) -> str:
-    return f"/reports/weekly/{_week(job)}/"
+def _get_path(job: Job) -> str:
+    return f"/reports/weekly/{_get_week(job)}/"
 
 
 STEPS = (
-    StepKind("make", _make, most_attempts=MAX_ATTEMPTS),
+    StepKind("make", _generate, most_attempts=MAX_ATTEMPTS),
     StepKind("tell", _send, most_attempts=MAX_ATTEMPTS),
 )
 
@@ -74,7 +73,7 @@ kinds.register(
         title="Weekly report",
         tick="jobs.turn",
         work=stepwise.build_worker(STEPS),
-        path=_path,
+        path=_get_path,
         most=AT_ONCE,
         kept_days=RETENTION_DAYS,
     )

@@ -36,25 +36,27 @@ class ReasonWeakness:
 
 def assess_quickly(reason: str) -> ReasonWeakness:
     """Return the weaknesses that need no word lookup: fast enough for thousands."""
-    found = []
+    weaknesses = []
     if not _NUMBER.search(reason):
-        found.append((30, "no number: no count, rate, time or incident"))
+        weaknesses.append((30, "no number: no count, rate, time or incident"))
     if not _names_something(reason) and _CASED.search(reason) and not _UNCASED.search(reason):
-        found.append((30, "no component named"))
+        weaknesses.append((30, "no component named"))
     # Test the length first; counting columns is slower.
     if len(reason) < SHORT_COLUMNS and (have := reasons.count_columns(reason)) < SHORT_COLUMNS:
-        found.append((25, f"short: {have} columns"))
-    return ReasonWeakness(sum(points for points, _ in found), tuple(why for _, why in found))
+        weaknesses.append((25, f"short: {have} columns"))
+    return ReasonWeakness(
+        sum(points for points, _ in weaknesses), tuple(why for _, why in weaknesses)
+    )
 
 
 @functools.lru_cache(maxsize=1024)
 def assess(reason: str) -> ReasonWeakness:
     """Return all weaknesses, including vague words, which take longer to find."""
-    seen = assess_quickly(reason)
+    quick = assess_quickly(reason)
     if not reasons.is_vague(reason):
-        return seen
+        return quick
     return ReasonWeakness(
-        seen.points + 100, ("says neither what is wrong, nor where, nor why", *seen.why)
+        quick.points + 100, ("says neither what is wrong, nor where, nor why", *quick.why)
     )
 
 

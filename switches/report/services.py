@@ -20,7 +20,7 @@ from controlplane.core.outbox import services as outbox
 from controlplane.core.roles import Power
 from switches.models import WeeklyReport
 from switches.report import weeks
-from switches.report.compose import compose, unread, worst_first, zone
+from switches.report.compose import compose, get_zone, list_unread_sections, worst_first
 from switches.report.weeks import Week
 
 KIND = "report"
@@ -38,7 +38,9 @@ class UnreadSections(Exception):
 
 
 @transaction.atomic
-def generate(*, week: Week, actor: Actor, now: datetime, patiently: bool = False) -> WeeklyReport:
+def generate_report(
+    *, week: Week, actor: Actor, now: datetime, patiently: bool = False
+) -> WeeklyReport:
     """Return the final report of a week if there is one, else generate it now.
 
     A report is final if its week is over; earlier ones are replaced together with their
@@ -50,21 +52,21 @@ def generate(*, week: Week, actor: Actor, now: datetime, patiently: bool = False
     :class:`UnreadSections` until an hour after the due time instead of saving an incomplete
     report.
     """
-    if week.starts_at(zone()) > now:
+    if week.starts_at(get_zone()) > now:
         raise NotFound(f"The week {week} has not begun.")
     report = _lock_or_create(week, now)
-    missing = unread(report.content)
+    missing = list_unread_sections(report.content)
     if report.final and (report.signed_at is not None or not missing):
         return report
     content = compose(week, now)
-    if report.final and len(unread(content)) >= len(missing):
+    if report.final and len(list_unread_sections(content)) >= len(missing):
         return report
-    if patiently and unread(content) and now < week.due_at(zone()) + RETRY_PERIOD:
-        raise UnreadSections(f"{week}: {', '.join(unread(content))}")
+    if patiently and list_unread_sections(content) and now < week.due_at(get_zone()) + RETRY_PERIOD:
+        raise UnreadSections(f"{week}: {', '.join(list_unread_sections(content))}")
     entry = audit.record(
         actor=actor,
         action="report.generated",
-        target=subject(report.week),
+        target=get_subject(report.week),
         after={"final": content["final"], "sha256": canonical.digest(content)},
         now=now,
     )
@@ -78,26 +80,26 @@ def generate(*, week: Week, actor: Actor, now: datetime, patiently: bool = False
 
 
 @transaction.atomic
-def send(*, week: Week, actor: Actor, now: datetime) -> bool:
+def send_report(*, week: Week, actor: Actor, now: datetime) -> bool:
     """Announce the saved report of a week once and return True if sent now.
 
     Not sent while no route has a destination. A final report opens an escalation until it is
     signed.
     """
-    report = _locked(week)
+    report = _lock_report(week)
     if report.sent_at is not None:
         return False
-    facts = _facts(report)
+    facts = _build_facts(report)
     destinations = outbox.announce(
         event="report.ready",
         event_key=f"report:{report.week}:{report.anchor_id}",
-        subject=subject(report.week),
+        subject=get_subject(report.week),
         facts=facts,
         now=now,
     )
     if report.final and report.signed_at is None:
         escalations.open_escalation(
-            subject=subject(report.week),
+            subject=get_subject(report.week),
             event="report.unsigned",
             severity="warning",
             facts=facts,
@@ -111,7 +113,7 @@ def send(*, week: Week, actor: Actor, now: datetime) -> bool:
     audit.record(
         actor=actor,
         action="report.sent",
-        target=subject(report.week),
+        target=get_subject(report.week),
         after={"final": report.final, "destinations": destinations},
         now=now,
     )
@@ -119,7 +121,7 @@ def send(*, week: Week, actor: Actor, now: datetime) -> bool:
 
 
 @transaction.atomic
-def sign(
+def sign_report(
     *, week: Week, comment: str, anchor_id: int | None = None, actor: Actor, now: datetime
 ) -> WeeklyReport:
     """Sign a saved report as a person who may approve; signing again changes nothing.
@@ -131,7 +133,7 @@ def sign(
     """
     actor.require_power(Power.APPROVE)
     require_readable(comment=comment)
-    report = _locked(week)
+    report = _lock_report(week)
     if report.signed_at is not None:
         if report.signed_by.partition(":")[2] == actor.name:
             return report
@@ -146,17 +148,17 @@ def sign(
     report.signed_at, report.signed_by = now, actor.label
     report.comment = comment.strip()[:MAX_COMMENT_LENGTH]
     report.save(update_fields=["signed_at", "signed_by", "comment"])
-    escalations.close(subject=subject(report.week), now=now)
+    escalations.close(subject=get_subject(report.week), now=now)
     entry = _record_signature(report, actor, now)
     outbox.announce(
         event="report.signed",
         event_key=f"audit:{entry.pk}",
-        subject=subject(report.week),
+        subject=get_subject(report.week),
         facts={
             "week": report.week,
             "by": actor.label,
             "comment": report.comment,
-            "path": _path(report),
+            "path": _report_path(report),
         },
         now=now,
     )
@@ -169,21 +171,20 @@ def run_due(now: datetime) -> int:
     Weeks before the first audit row are skipped. Concurrent calls are safe because a week's
     jobs are numbered. A failed job is retried after an hour, a cancelled job is not.
     """
-    wanted = _weeks_to_make(now)
-    if not wanted:
+    due = _weeks_to_make(now)
+    if not due:
         return 0
-    subjects = [subject(week) for week in wanted]
+    subjects = [get_subject(week) for week in due]
     jobs: dict[str, list[Job]] = {name: [] for name in subjects}
     for job in Job.objects.filter(kind=KIND, subject__in=subjects).order_by("id"):
         jobs[job.subject].append(job)
-    return sum(_begin_job(week, jobs[subject(week)], now) for week in wanted)
+    return sum(_begin_job(week, jobs[get_subject(week)], now) for week in due)
 
 
 def _weeks_to_make(now: datetime) -> list[Week]:
-    """Return the weeks whose report is missing or was not sent, the last first."""
-    last = weeks.last_due(now, zone())
+    last = weeks.last_due(now, get_zone())
     candidates = [last.later(-n) for n in range(MAX_MISSED_WEEKS + 1)]
-    kept = dict(
+    saved = dict(
         WeeklyReport.objects.filter(week__in=map(str, candidates), final=True).values_list(
             "week", "sent_at"
         )
@@ -191,9 +192,9 @@ def _weeks_to_make(now: datetime) -> list[Week]:
     began_at = AuditEntry.objects.order_by("id").values_list("at", flat=True).first()
     if began_at is None:
         return []
-    untold = [last] if str(last) in kept and kept[str(last)] is None else []
-    missing = [week for week in candidates if str(week) not in kept]
-    return untold + [week for week in missing if began_at < week.ends_at(zone())]
+    unsent = [last] if str(last) in saved and saved[str(last)] is None else []
+    missing = [week for week in candidates if str(week) not in saved]
+    return unsent + [week for week in missing if began_at < week.ends_at(get_zone())]
 
 
 @transaction.atomic
@@ -203,10 +204,10 @@ def _begin_job(week: Week, earlier: Sequence[Job], now: datetime) -> bool:
     number = len(earlier) + 1
     job = control.create_job(
         kind=KIND,
-        key=subject(week) if number == 1 else f"{subject(week)}:{number}",
-        subject=subject(week),
+        key=get_subject(week) if number == 1 else f"{get_subject(week)}:{number}",
+        subject=get_subject(week),
         steps=[control.PlannedStep("make"), control.PlannedStep("tell")],
-        reason=f"Due {timestamp(week.due_at(zone()))}.",
+        reason=f"Due {timestamp(week.due_at(get_zone()))}.",
         actor=system_actor(BEAT),
         now=now,
     )
@@ -214,7 +215,6 @@ def _begin_job(week: Week, earlier: Sequence[Job], now: datetime) -> bool:
 
 
 def _may_follow(job: Job, now: datetime) -> bool:
-    """Return True if another job for the same week may follow this one."""
     if job.state == Job.State.FAILED:
         return job.finished_at is not None and job.finished_at <= now - RETRY_PERIOD
     return job.state == Job.State.COMPLETED
@@ -226,18 +226,18 @@ def _lock_or_create(week: Week, now: datetime) -> WeeklyReport:
         [
             WeeklyReport(
                 week=str(week),
-                starts_at=week.starts_at(zone()),
-                ends_at=week.ends_at(zone()),
+                starts_at=week.starts_at(get_zone()),
+                ends_at=week.ends_at(get_zone()),
                 generated_at=now,
                 content={},
             )
         ],
         ignore_conflicts=True,
     )
-    return _locked(week)
+    return _lock_report(week)
 
 
-def _locked(week: Week) -> WeeklyReport:
+def _lock_report(week: Week) -> WeeklyReport:
     report = WeeklyReport.objects.select_for_update().filter(week=str(week)).first()
     if report is None:
         raise NotFound(f"There is no report of {week}.")
@@ -248,15 +248,14 @@ def _record_signature(report: WeeklyReport, actor: Actor, now: datetime) -> Audi
     return audit.record(
         actor=actor,
         action="report.signed",
-        target=subject(report.week),
+        target=get_subject(report.week),
         reason=report.comment,
         after={"sha256": canonical.digest(report.content)},
         now=now,
     )
 
 
-def _facts(report: WeeklyReport) -> dict[str, Any]:
-    """Return the message's facts: a headline, the worst sections, and counts."""
+def _build_facts(report: WeeklyReport) -> dict[str, Any]:
     ordered = worst_first(report.content)
     acting = [section for section in ordered if section["tone"] != GOOD]
     bad = sum(section["tone"] == "bad" for section in ordered)
@@ -272,14 +271,13 @@ def _facts(report: WeeklyReport) -> dict[str, Any]:
         "counts": " · ".join(counts),
         "environment": report.content["environment"],
         "anchor": f"{report.anchor_id}:{report.anchor_hash}",
-        "path": _path(report),
+        "path": _report_path(report),
     }
 
 
-def subject(week: Week | str) -> str:
-    """Return the subject of a week's report: `report:2026-W47`."""
+def get_subject(week: Week | str) -> str:
     return f"report:{week}"
 
 
-def _path(report: WeeklyReport) -> str:
+def _report_path(report: WeeklyReport) -> str:
     return f"/reports/weekly/{report.week}/"

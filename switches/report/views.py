@@ -12,8 +12,8 @@ from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
 from switches.models import WeeklyReport
 from switches.report import queries, services, weeks
-from switches.report.compose import zone
-from switches.report.screen import build_sections
+from switches.report.compose import get_zone
+from switches.report.rendering import build_sections
 
 PAGE_SIZE = 26
 
@@ -21,20 +21,19 @@ PAGE_SIZE = 26
 @signed_in
 @require_GET
 def reports_page(request: PersonRequest) -> HttpResponse:
-    """Show the running week and saved reports, newest first; `before` pages through older ones."""
     now = db_now()
     before = request.GET.get("before", "")
-    kept = WeeklyReport.objects.defer("content").order_by("-week")
+    reports = WeeklyReport.objects.defer("content").order_by("-week")
     try:
-        kept = kept.filter(week__lt=str(weeks.parse(before))) if before else kept
+        reports = reports.filter(week__lt=str(weeks.parse(before))) if before else reports
     except ValueError:
         before = ""
-    found = list(kept[: PAGE_SIZE + 1])
-    running = weeks.week_of(now, zone())
+    found = list(reports[: PAGE_SIZE + 1])
+    running = weeks.week_of(now, get_zone())
     context = {
         "now": now,
         "running": running,
-        "due_at": running.due_at(zone()),
+        "due_at": running.due_at(get_zone()),
         "rows": [(report, weeks.parse(report.week)) for report in found[:PAGE_SIZE]],
         "older": found[PAGE_SIZE - 1].week if len(found) > PAGE_SIZE else None,
         "newest": not before,
@@ -47,7 +46,7 @@ def reports_page(request: PersonRequest) -> HttpResponse:
 @require_GET
 def report_page(request: PersonRequest, week: str) -> HttpResponse:
     now = db_now()
-    report = queries.find(week, now)
+    report = queries.find_report(week, now)
     this = weeks.parse(report.week)
     sections = build_sections(report.content)
     context = {
@@ -61,7 +60,7 @@ def report_page(request: PersonRequest, week: str) -> HttpResponse:
         "environment": report.content["environment"],
         "public_url": settings.PUBLIC_URL.rstrip("/"),
         "previous": this.later(-1) if _is_saved(this.later(-1)) else None,
-        "next": this.later(1) if this.later(1).starts_at(zone()) <= now else None,
+        "next": this.later(1) if this.later(1).starts_at(get_zone()) <= now else None,
     }
     return render(request, "switches/report.html", context)
 
@@ -72,7 +71,7 @@ def sign(request: PersonRequest, week: str) -> HttpResponse:
     comment = request.POST.get("comment", "").replace("\x00", "")
     anchor = request.POST.get("anchor_id", "")[:18]
     try:
-        report = services.sign(
+        report = services.sign_report(
             week=queries.parse_week(week),
             comment=comment,
             anchor_id=int(anchor) if anchor.isascii() and anchor.isdigit() else None,

@@ -34,19 +34,17 @@ class Week:
         return self.monday + timedelta(days=DAYS - 1)
 
     def later(self, weeks: int) -> "Week":
-        """Return the week that many weeks later, or earlier if negative."""
         return _week_of_date(self.monday + timedelta(weeks=weeks))
 
     def starts_at(self, zone: tzinfo) -> datetime:
-        return _clock(self.monday, time(0), zone)
+        return _to_utc(self.monday, time(0), zone)
 
     def ends_at(self, zone: tzinfo) -> datetime:
-        """Return the start of the next week."""
         return self.later(1).starts_at(zone)
 
     def due_at(self, zone: tzinfo) -> datetime:
         """Return the due time of the week's report: the next Monday at nine."""
-        return _clock(self.later(1).monday, DUE_AT, zone)
+        return _to_utc(self.later(1).monday, DUE_AT, zone)
 
 
 def parse(text: str) -> Week:
@@ -77,7 +75,6 @@ def week_of(moment: datetime, zone: tzinfo) -> Week:
 
 
 def last_due(moment: datetime, zone: tzinfo) -> Week:
-    """Return the last week whose report is due."""
     complete = week_of(moment, zone).later(-1)
     return complete if complete.due_at(zone) <= moment else complete.later(-1)
 
@@ -86,7 +83,7 @@ def days_of(starts_at: datetime, zone: tzinfo) -> list[tuple[date, datetime, dat
     """Return the seven days of the week that starts then: date, start and end of each."""
     first = week_of(starts_at, zone).monday
     dates = [first + timedelta(days=number) for number in range(DAYS + 1)]
-    begins = [_clock(day, time(0), zone) for day in dates]
+    begins = [_to_utc(day, time(0), zone) for day in dates]
     return [(dates[n], begins[n], begins[n + 1]) for n in range(DAYS)]
 
 
@@ -95,6 +92,5 @@ def _week_of_date(day: date) -> Week:
     return Week(year, number)
 
 
-def _clock(day: date, hour: time, zone: tzinfo) -> datetime:
-    """Return the first UTC time at which the zone's clock shows that time, or later if skipped."""
+def _to_utc(day: date, hour: time, zone: tzinfo) -> datetime:
     return datetime.combine(day, hour, zone).astimezone(UTC)

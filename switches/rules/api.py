@@ -10,9 +10,9 @@ from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
 from controlplane.core.approvals.api import ApprovalShape
-from controlplane.core.canonical import timestamp
 from controlplane.core.errors import NotFound
-from controlplane.core.http.fields import MutationBody, Text
+from controlplane.core.http.fields import MutationBody, StrictIntegerField, Text
+from controlplane.core.http.resources import Resource, TimestampField
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from switches.models import Rule
 from switches.rules import evaluation, queries, services
@@ -21,19 +21,19 @@ from switches.rules.queries import SafetyRuleStatus
 from switches.rules.services import RuleProposal
 
 
-class RuleListShape(serializers.ListSerializer[Rule]):
+class RuleListShape(serializers.ListSerializer[SafetyRuleStatus]):
     """A list of rules whose statuses are read together."""
 
     def to_representation(self, data: Any) -> Any:
-        return [rule_resource(found) for found in queries.rule_statuses(list(data))]
+        return super().to_representation(queries.read_statuses(list(data)))
 
 
-class RuleShape(serializers.Serializer[Rule]):
-    id = serializers.IntegerField()
-    name = serializers.CharField()
-    kind = serializers.ChoiceField(evaluation.KINDS)
-    switches = serializers.ListField(child=serializers.CharField())
-    n = serializers.IntegerField(allow_null=True)
+class RuleShape(Resource[SafetyRuleStatus]):
+    id = serializers.IntegerField(source="row.pk")
+    name = serializers.CharField(source="row.name")
+    kind = serializers.ChoiceField(evaluation.KINDS, source="row.kind")
+    switches = serializers.ListField(source="row.switches", child=serializers.CharField())
+    n = serializers.IntegerField(source="row.n", allow_null=True)
     sentence = serializers.CharField(help_text="Description of the rule.")
     engaged = serializers.ListField(
         child=serializers.CharField(),
@@ -42,19 +42,15 @@ class RuleShape(serializers.Serializer[Rule]):
     engaged_total = serializers.IntegerField(
         help_text="Number of engaged or ramping switches of the group."
     )
-    violated = serializers.BooleanField()
+    violated = serializers.BooleanField(source="is_violated")
     violation = serializers.CharField(help_text="How the rule is violated now, or empty.")
-    at_limit = serializers.BooleanField()
-    created_at = serializers.DateTimeField()
-    created_by = serializers.CharField()
-    changed_at = serializers.DateTimeField()
+    at_limit = serializers.BooleanField(source="at_its_limit")
+    created_at = TimestampField(source="row.created_at")
+    created_by = serializers.CharField(source="row.created_by")
+    changed_at = TimestampField(source="row.changed_at")
 
     class Meta:
         list_serializer_class = RuleListShape
-
-    def to_representation(self, row: Rule) -> dict[str, Any]:
-        (found,) = queries.rule_statuses([row])
-        return rule_resource(found)
 
 
 class ProposedShape(serializers.Serializer[Any]):
@@ -67,17 +63,6 @@ class ProposedShape(serializers.Serializer[Any]):
     )
 
 
-class StrictInteger(serializers.IntegerField):
-    """An integer field that refuses numbers in quotes, such as `"2"`."""
-
-    default_error_messages = {"invalid": "Must be a whole number, without quotes."}
-
-    def to_internal_value(self, data: Any) -> int:
-        if not isinstance(data, int) or isinstance(data, bool):
-            self.fail("invalid")
-        return super().to_internal_value(data)
-
-
 class RuleBody(MutationBody):
     response_shape = RuleShape
 
@@ -86,7 +71,11 @@ class RuleBody(MutationBody):
     switches = serializers.ListField(
         child=Text(), help_text="`segment:finance`, `segment:*`, `feature:checkout-*`, `*`."
     )
-    n = StrictInteger(required=False, help_text="For `at_most` only.")
+    n = StrictIntegerField(
+        required=False,
+        help_text="For `at_most` only.",
+        error_messages={"invalid": "Must be a whole number, without quotes."},
+    )
     reason = Text(required=False)
 
 
@@ -98,7 +87,7 @@ class RuleList(ListView[Rule]):
     """The safety rules, oldest first."""
 
     queryset = Rule.objects.all()
-    serializer_class = RuleShape
+    serializer_class = RuleShape  # type: ignore[assignment]  # renders statuses of rules
     ordering = "id"
     read_scope = "switches:read"
     write_scope = "switches:write"
@@ -120,7 +109,8 @@ class RuleDetail(ApiView):
         row = Rule.objects.filter(pk=rule_id).first()
         if row is None:
             raise NotFound(f"There is no rule {rule_id}.")
-        return Response(RuleShape(row).data)
+        (status,) = queries.read_statuses([row])
+        return Response(RuleShape.render(status))
 
     @extend_schema(request=RuleBody, responses={202: ProposedShape})
     @mutation(RuleBody)
@@ -132,43 +122,23 @@ class RuleDetail(ApiView):
     @mutation(RemoveBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, rule_id: int) -> Done:
         """Propose the removal of the rule."""
-        proposed = services.propose(
+        proposed = services.propose_rule(
             rule_id=rule_id, asked=None, reason=body.get("reason", ""), actor=actor, now=now
         )
         return _respond(proposed)
 
 
-def rule_resource(found: SafetyRuleStatus) -> dict[str, Any]:
-    return {
-        "id": found.row.pk,
-        "name": found.row.name,
-        "kind": found.row.kind,
-        "switches": found.row.switches,
-        "n": found.row.n,
-        "sentence": found.sentence,
-        "engaged": list(found.engaged),
-        "engaged_total": found.engaged_total,
-        "violated": bool(found.violation),
-        "violation": found.violation,
-        "at_limit": found.at_its_limit,
-        "created_at": timestamp(found.row.created_at),
-        "created_by": found.row.created_by,
-        "changed_at": timestamp(found.row.changed_at),
-    }
-
-
 def _propose(body: dict[str, Any], rule_id: int | None, actor: Actor, now: datetime) -> Done:
     asked = {field: body.get(field) for field in FIELDS}
-    proposed = services.propose(
+    proposed = services.propose_rule(
         rule_id=rule_id, asked=asked, reason=body.get("reason", ""), actor=actor, now=now
     )
     return _respond(proposed)
 
 
 def _respond(proposed: RuleProposal) -> Done:
-    """Return the response with the approval; a dry run adds a preview of the rule."""
     pending = {"approval": ApprovalShape.render(proposed.approval)}
     would_be = dict(pending)
     if proposed.after is not None:
-        would_be["outlook"] = queries.preview_now(proposed.after.rule).as_dict()
+        would_be["outlook"] = queries.preview_now(proposed.after).as_dict()
     return Done(pending, status=202, dry_run_data=would_be)

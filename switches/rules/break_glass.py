@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,13 +11,12 @@ from controlplane.core.actors import Actor
 from controlplane.core.approvals import reviews
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.errors import InvalidInput
+from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.outbox import services as outbox
-from switches.episodes import facts
+from switches.episodes import serialization
 from switches.models import Episode, Switch
 
 from . import guard
-from .errors import SafetyRefused
 from .evaluation import Refusal
 
 MAX_DURATION = timedelta(hours=4)
@@ -25,6 +24,28 @@ MAX_DURATION = timedelta(hours=4)
 TWO_PERSON = "two-person"
 """Reserved rule name for the second person of a release."""
 MAX_NAMED = 50
+
+
+class SafetyRefused(Conflict):
+    """Raised if safety rules refuse a change.
+
+    `extra` has the first `rule` with its `would_pass`, and all `refusals`. `instead` describes
+    a failed attempt to override them.
+    """
+
+    slug = "safety-refused"
+    title = "A safety rule refuses this"
+
+    def __init__(self, refusals: Sequence[Refusal], *, instead: str = "") -> None:
+        first = refusals[0]
+        text = " ".join(f"“{one.rule}” refuses: {one.detail} {one.would_pass}" for one in refusals)
+        super().__init__(
+            f"{instead} {text}".strip(),
+            rule=first.rule,
+            would_pass=first.would_pass,
+            refusals=[asdict(one) for one in refusals],
+        )
+        self.refusals = list(refusals)
 
 
 @dataclass(frozen=True)
@@ -45,8 +66,8 @@ def read_override(given: Mapping[str, Any] | None) -> RuleOverride | None:
     """
     if given is None:
         return None
-    named = given.get("rule")
-    names = _normalize_names([named] if isinstance(named, str) else named)
+    rule_field = given.get("rule")
+    names = _normalize_names([rule_field] if isinstance(rule_field, str) else rule_field)
     errors: dict[str, list[str]] = {}
     if not names:
         errors["break_glass.rule"] = ["Name the rule that is overridden, or a list of them."]
@@ -88,31 +109,12 @@ def notify_break_glass(
     now: datetime,
 ) -> Approval:
     """Announce an override and open its review; call after writing the audit row."""
-    announce_break_glass(switch, episode, override_entry, entry, actor, now)
-    return reviews.open_review(
-        rule=override_entry["rule"],
-        reason=override_entry["reason"],
-        target=switch.pk,
-        diff={"episode": episode.pk, "did": override_entry["at"], "rules": override_entry["rules"]},
-        actor=actor,
-        now=now,
-    )
-
-
-def announce_break_glass(
-    switch: Switch,
-    episode: Episode,
-    override_entry: Mapping[str, Any],
-    entry: AuditEntry,
-    actor: Actor,
-    now: datetime,
-) -> None:
     outbox.announce(
         event="switch.broke_glass",
         event_key=f"audit:{entry.pk}:glass",
         scope=switch.scope,
         subject=f"episode:{episode.pk}",
-        facts=facts.message_facts(
+        facts=serialization.message_facts(
             switch,
             episode,
             actor,
@@ -120,6 +122,14 @@ def announce_break_glass(
             said=override_entry["reason"],
             did=override_entry["at"],
         ),
+        now=now,
+    )
+    return reviews.open_review(
+        rule=override_entry["rule"],
+        reason=override_entry["reason"],
+        target=switch.pk,
+        diff={"episode": episode.pk, "did": override_entry["at"], "rules": override_entry["rules"]},
+        actor=actor,
         now=now,
     )
 
@@ -137,18 +147,16 @@ def violated_rules(episode: Episode) -> tuple[str, ...]:
 
 
 def describe_limit(rules: Sequence[str]) -> str:
-    """Return the explanation of an expiry shortened because of overridden rules."""
     hours = durations.format_readable(MAX_DURATION)
-    return f"Against {_quoted(rules)} it is engaged for {hours} at a time and never permanent."
+    return f"Against {_quote_names(rules)} it is engaged for {hours} at a time and never permanent."
 
 
-def _quoted(rules: Sequence[str]) -> str:
+def _quote_names(rules: Sequence[str]) -> str:
     named = ", ".join(f"“{rule}”" for rule in rules)
     return f"the rule{'s' if len(rules) > 1 else ''} {named}"
 
 
 def _normalize_names(names: Any) -> list[str]:
-    """Return the names in NFC without surrounding spaces; empty if any is invalid."""
     if not isinstance(names, list) or len(names) > MAX_NAMED:
         return []
     if not all(isinstance(name, str) for name in names):

@@ -6,7 +6,8 @@ all traffic. Rules refuse only changes that make a violation worse.
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from switches.scopes import GLOBAL_ID, KEY_PATTERN, SCOPES
 
@@ -26,6 +27,9 @@ class SafetyRule:
     kind: str
     switches: tuple[str, ...]
     n: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "switches": list(self.switches)}
 
     @property
     def max_engaged(self) -> int | None:
@@ -54,7 +58,6 @@ def is_pattern(text: str) -> bool:
 
 
 def covers(rule: SafetyRule, switch_id: str) -> bool:
-    """Return True if the switch belongs to the rule's group."""
     return any(matches(pattern, switch_id) for pattern in rule.switches)
 
 
@@ -71,11 +74,10 @@ def matches(pattern: str, switch_id: str) -> bool:
 def refusals_to_engage(
     rules: Iterable[SafetyRule], switch_id: str, engaged: Collection[str]
 ) -> list[Refusal]:
-    """Return the refusals to engage the switch while `engaged` are engaged."""
     if switch_id in engaged:
         return []
-    covering = [rule for rule in _covering(rules, switch_id) if rule.max_engaged is not None]
-    found = (_refuse_engage(rule, switch_id, members(rule, engaged)) for rule in covering)
+    covering = [rule for rule in _select_covering(rules, switch_id) if rule.max_engaged is not None]
+    found = (_refuse_engage(rule, switch_id, list_members(rule, engaged)) for rule in covering)
     return [refusal for refusal in found if refusal is not None]
 
 
@@ -85,17 +87,17 @@ def refusals_to_release(
     """Return the refusals to release the switch while `engaged` block traffic."""
     if switch_id not in engaged:
         return []
-    covering = [rule for rule in _covering(rules, switch_id) if rule.kind == AT_LEAST_ONE]
-    found = (_refuse_release(rule, switch_id, members(rule, engaged)) for rule in covering)
+    covering = [rule for rule in _select_covering(rules, switch_id) if rule.kind == AT_LEAST_ONE]
+    found = (_refuse_release(rule, switch_id, list_members(rule, engaged)) for rule in covering)
     return [refusal for refusal in found if refusal is not None]
 
 
 def is_protected(rules: Iterable[SafetyRule], switch_id: str) -> bool:
     """Return True if a rule protects the switch from release by itself or by one person."""
-    return any(rule.kind == PROTECTED for rule in _covering(rules, switch_id))
+    return any(rule.kind == PROTECTED for rule in _select_covering(rules, switch_id))
 
 
-def members(rule: SafetyRule, switches: Iterable[str]) -> list[str]:
+def list_members(rule: SafetyRule, switches: Iterable[str]) -> list[str]:
     """Return those of `switches` that belong to the rule's group, sorted."""
     return sorted({switch_id for switch_id in switches if covers(rule, switch_id)})
 
@@ -109,13 +111,12 @@ def forbidding_rule(
     `at_least_one` rule can't have the policy `release`.
     """
     forbidden = {PROTECTED: {"ramp", "release"}, AT_LEAST_ONE: {"release"}}
-    covering = _covering(rules, switch_id)
+    covering = _select_covering(rules, switch_id)
     return next((rule for rule in covering if on_expiry in forbidden.get(rule.kind, ())), None)
 
 
 def describe_violation(rule: SafetyRule, engaged: Iterable[str]) -> str:
-    """Return how the rule is violated now, or an empty text."""
-    now = members(rule, engaged)
+    now = list_members(rule, engaged)
     if rule.max_engaged is not None and len(now) > rule.max_engaged:
         return f"{len(now)} are engaged, {len(now) - rule.max_engaged} more than allowed."
     if rule.kind == AT_LEAST_ONE and not now:
@@ -124,8 +125,7 @@ def describe_violation(rule: SafetyRule, engaged: Iterable[str]) -> str:
 
 
 def is_at_limit(rule: SafetyRule, engaged: Iterable[str]) -> bool:
-    """Return True if the next change that the rule limits would be refused."""
-    count = len(members(rule, engaged))
+    count = len(list_members(rule, engaged))
     return count == (1 if rule.kind == AT_LEAST_ONE else rule.max_engaged)
 
 
@@ -141,7 +141,7 @@ def describe_rule(rule: SafetyRule) -> str:
     return f"{group}: never released by itself, nor at once by one person"
 
 
-def _covering(rules: Iterable[SafetyRule], switch_id: str) -> list[SafetyRule]:
+def _select_covering(rules: Iterable[SafetyRule], switch_id: str) -> list[SafetyRule]:
     return [rule for rule in rules if covers(rule, switch_id)]
 
 
@@ -149,10 +149,10 @@ def _refuse_engage(rule: SafetyRule, switch_id: str, now: list[str]) -> Refusal 
     if rule.max_engaged is None or len(now) < rule.max_engaged:
         return None
     before = len(now) - rule.max_engaged + 1
-    which = _listed(now) if before == len(now) else f"{before} of {_listed(now)}"
+    which = _format_ids(now) if before == len(now) else f"{before} of {_format_ids(now)}"
     return Refusal(
         rule=rule.name,
-        detail=f"{describe_rule(rule)}; {_counted(len(now))} now: {_listed(now)}.",
+        detail=f"{describe_rule(rule)}; {_format_count(len(now))} now: {_format_ids(now)}.",
         would_pass=f"Release {which} first; then {switch_id} can be engaged.",
     )
 
@@ -174,11 +174,11 @@ def _refuse_release(rule: SafetyRule, switch_id: str, now: list[str]) -> Refusal
     )
 
 
-def _counted(count: int) -> str:
+def _format_count(count: int) -> str:
     return f"{count} {'is' if count == 1 else 'are'}"
 
 
-def _listed(ids: list[str]) -> str:
+def _format_ids(ids: list[str]) -> str:
     more = len(ids) - MAX_NAMED
     return ", ".join(ids[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 

@@ -19,29 +19,21 @@ FULL_PERCENT = 100
 
 
 def refusals_to_engage(switch_id: str) -> list[Refusal]:
-    covering = _covering(switch_id)
-    return (
-        evaluation.refusals_to_engage(covering, switch_id, engaged_switches()) if covering else []
-    )
+    rules = _list_covering_rules(switch_id)
+    return evaluation.refusals_to_engage(rules, switch_id, engaged_switches()) if rules else []
 
 
 def refusals_while_engaged(switch_id: str) -> list[Refusal]:
     """Return the refusals to engage this switch as if it were released."""
-    covering = _covering(switch_id)
-    return (
-        evaluation.refusals_to_engage(covering, switch_id, engaged_switches() - {switch_id})
-        if covering
-        else []
-    )
+    rules = _list_covering_rules(switch_id)
+    others = engaged_switches() - {switch_id} if rules else set()
+    return evaluation.refusals_to_engage(rules, switch_id, others)
 
 
 def refusals_to_release(switch_id: str) -> list[Refusal]:
-    covering = _covering(switch_id)
-    return (
-        evaluation.refusals_to_release(covering, switch_id, stopping_switches(switch_id))
-        if covering
-        else []
-    )
+    rules = _list_covering_rules(switch_id)
+    stopping = stopping_switches(switch_id) if rules else set()
+    return evaluation.refusals_to_release(rules, switch_id, stopping)
 
 
 def refusals_to_undo(switch_id: str, since: datetime) -> list[Refusal]:
@@ -55,23 +47,20 @@ def refusals_to_undo(switch_id: str, since: datetime) -> list[Refusal]:
         return []
     is_gone = Q(ended_at__gte=since) | Q(ended_at__isnull=True, allow_percent__gte=FULL_PERCENT)
     ended = Episode.objects.filter(is_gone).exclude(switch_id=switch_id)
-    gone = set(ended.values_list("switch_id", flat=True))
-    missed = {rule.name for rule in list_rules() if evaluation.members(rule, gone)}
-    return [refusal for refusal in refused if refusal.rule in missed]
+    released = set(ended.values_list("switch_id", flat=True))
+    affected = {rule.name for rule in list_rules() if evaluation.list_members(rule, released)}
+    return [refusal for refusal in refused if refusal.rule in affected]
 
 
 def is_protected(switch_id: str) -> bool:
-    """Return True if a `protected` rule covers the switch."""
     return evaluation.is_protected(list_rules(), switch_id)
 
 
 def forbidding_rule(switch_id: str, on_expiry: str) -> SafetyRule | None:
-    """Return the rule that forbids the expiry policy `on_expiry` for the switch, or None."""
     return evaluation.forbidding_rule(list_rules(), switch_id, on_expiry)
 
 
 def list_rules() -> list[SafetyRule]:
-    """Return all rules, sorted by name."""
     return [to_safety_rule(row) for row in Rule.objects.order_by("name")]
 
 
@@ -80,7 +69,6 @@ def to_safety_rule(row: Rule) -> SafetyRule:
 
 
 def engaged_switches() -> set[str]:
-    """Return the ids of engaged and ramping switches."""
     return set(Episode.objects.filter(ended_at__isnull=True).values_list("switch_id", flat=True))
 
 
@@ -95,7 +83,7 @@ def stopping_switches(included: str = "") -> set[str]:
     return set(present.filter(stops).values_list("switch_id", flat=True))
 
 
-def _covering(switch_id: str) -> list[SafetyRule]:
+def _list_covering_rules(switch_id: str) -> list[SafetyRule]:
     return [rule for rule in list_rules() if evaluation.covers(rule, switch_id)]
 
 

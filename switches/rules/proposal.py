@@ -7,7 +7,6 @@ from typing import Any
 
 from controlplane.core import reasons
 from controlplane.core.errors import InvalidInput
-from switches.models import Rule
 from switches.rules import evaluation
 
 from .break_glass import TWO_PERSON
@@ -18,31 +17,6 @@ MAX_NAME_LENGTH = 80
 MAX_PATTERNS = 50
 MAX_ENGAGED = 1000
 MAX_SHOWN_REFUSALS = 50
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """The validated fields of a rule."""
-
-    name: str
-    kind: str
-    switches: tuple[str, ...]
-    n: int | None
-
-    @classmethod
-    def from_row(cls, row: Rule) -> "Proposal":
-        return cls(row.name, row.kind, tuple(row.switches), row.n)
-
-    @property
-    def rule(self) -> SafetyRule:
-        return SafetyRule(self.name, self.kind, self.switches, self.n)
-
-    @property
-    def sentence(self) -> str:
-        return evaluation.describe_rule(self.rule)
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"name": self.name, "kind": self.kind, "switches": list(self.switches), "n": self.n}
 
 
 @dataclass(frozen=True)
@@ -65,8 +39,8 @@ class RulePreview:
         }
 
 
-def validate_proposal(fields: Mapping[str, Any]) -> Proposal:
-    """Return the proposal of `name`, `kind`, `switches` and `n`. Raise :class:`InvalidInput`."""
+def validate_proposal(fields: Mapping[str, Any]) -> SafetyRule:
+    """Return the rule of `name`, `kind`, `switches` and `n`. Raise :class:`InvalidInput`."""
     errors: dict[str, list[str]] = {}
     name = unicodedata.normalize("NFC", str(fields.get("name") or "")).strip()
     kind = str(fields.get("kind") or "")
@@ -82,13 +56,12 @@ def validate_proposal(fields: Mapping[str, Any]) -> Proposal:
         errors["n"] = [problem]
     if errors:
         raise InvalidInput(errors)
-    return Proposal(name, kind, tuple(dict.fromkeys(switches)), n)
+    return SafetyRule(name, kind, tuple(dict.fromkeys(switches)), n)
 
 
 def preview_rule(rule: SafetyRule, engaged: Collection[str], known: Iterable[str]) -> RulePreview:
-    """Return the rule's preview over all known switches, with its first 50 refusals."""
     refused: list[tuple[str, str, Refusal]] = []
-    for switch_id in evaluation.members(rule, {*known, *engaged}):
+    for switch_id in evaluation.list_members(rule, {*known, *engaged}):
         action = "release" if switch_id in engaged else "engage"
         ask = (
             evaluation.refusals_to_release if action == "release" else evaluation.refusals_to_engage
@@ -97,7 +70,7 @@ def preview_rule(rule: SafetyRule, engaged: Collection[str], known: Iterable[str
         if len(refused) >= MAX_SHOWN_REFUSALS:
             break
     return RulePreview(
-        engaged=tuple(evaluation.members(rule, engaged)),
+        engaged=tuple(evaluation.list_members(rule, engaged)),
         violation=evaluation.describe_violation(rule, engaged),
         refused=tuple(refused),
     )

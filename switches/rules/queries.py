@@ -32,6 +32,10 @@ class SafetyRuleStatus:
         return evaluation.describe_rule(self.rule)
 
     @property
+    def is_violated(self) -> bool:
+        return bool(self.violation)
+
+    @property
     def condition(self) -> str:
         """Return `broken`, `limit` or `kept`."""
         if self.violation:
@@ -39,33 +43,31 @@ class SafetyRuleStatus:
         return "limit" if self.at_its_limit else "kept"
 
 
-def rule_statuses(rows: Collection[Rule]) -> list[SafetyRuleStatus]:
+def read_statuses(rows: Collection[Rule]) -> list[SafetyRuleStatus]:
     """Return the statuses of these rules, in two queries."""
     if not rows:
         return []
-    engaged, known = guard.engaged_switches(), known_switches()
-    return [_rule_status(row, engaged, known) for row in rows]
+    engaged, registered = guard.engaged_switches(), list_known_switches()
+    return [_rule_status(row, engaged, registered) for row in rows]
 
 
 def preview_now(rule: SafetyRule) -> RulePreview:
-    """Return the preview of a rule as if it were in force now."""
-    return preview_rule(rule, guard.engaged_switches(), known_switches())
+    return preview_rule(rule, guard.engaged_switches(), list_known_switches())
 
 
-def pending_changes() -> list[Approval]:
-    """Return the rule changes that wait for an approver."""
+def list_pending_changes() -> list[Approval]:
     waiting = Approval.objects.filter(kind=Approval.Kind.RULE_CHANGE, state="pending")
     return list(waiting.order_by("id"))
 
 
-def known_switches() -> list[str]:
+def list_known_switches() -> list[str]:
     """Return the ids of registered switches, at most 50,000."""
     return list(Switch.objects.order_by("pk").values_list("pk", flat=True)[:MAX_KNOWN_SWITCHES])
 
 
 def _rule_status(row: Rule, engaged: Collection[str], known: Collection[str]) -> SafetyRuleStatus:
     rule = guard.to_safety_rule(row)
-    group, stopped = evaluation.members(rule, known), evaluation.members(rule, engaged)
+    group, stopped = evaluation.list_members(rule, known), evaluation.list_members(rule, engaged)
     return SafetyRuleStatus(
         row=row,
         rule=rule,

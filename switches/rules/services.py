@@ -14,10 +14,11 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.roles import Role
 from switches import publication
-from switches.episodes import changes, facts
+from switches.episodes import changes, serialization
 from switches.models import Episode, OnExpiry, Rule
 from switches.rules import evaluation, guard
-from switches.rules.proposal import FIELDS, Proposal, validate_proposal
+from switches.rules.evaluation import SafetyRule
+from switches.rules.proposal import FIELDS, validate_proposal
 
 RuleFields = dict[str, Any]
 
@@ -26,12 +27,12 @@ RuleFields = dict[str, Any]
 class RuleProposal:
     """A proposed change: the rule before and after, and its approval request."""
 
-    before: Proposal | None
-    after: Proposal | None
+    before: SafetyRule | None
+    after: SafetyRule | None
     approval: Approval
 
 
-def propose(
+def propose_rule(
     *,
     rule_id: int | None = None,
     asked: RuleFields | None,
@@ -57,8 +58,8 @@ def propose(
         raise InvalidInput(errors)
     with transaction.atomic():
         publication.lock()
-        row = _row(rule_id) if rule_id is not None else None
-        before = Proposal.from_row(row) if row else None
+        row = _lock_rule(rule_id) if rule_id is not None else None
+        before = guard.to_safety_rule(row) if row else None
         if before == after:
             raise Conflict("The rule is like that already; nothing was asked for.")
         _require_free_name(after, row)
@@ -73,14 +74,14 @@ def require_admin(actor: Actor) -> None:
         raise Forbidden("Only an admin may propose a change of the safety rules.")
 
 
-def _row(rule_id: int) -> Rule:
+def _lock_rule(rule_id: int) -> Rule:
     row = Rule.objects.select_for_update().filter(pk=rule_id).first()
     if row is None:
         raise NotFound(f"There is no rule {rule_id}.")
     return row
 
 
-def _require_free_name(after: Proposal | None, row: Rule | None) -> None:
+def _require_free_name(after: SafetyRule | None, row: Rule | None) -> None:
     if after is None:
         return
     same = Rule.objects.filter(name__iexact=after.name)
@@ -89,15 +90,15 @@ def _require_free_name(after: Proposal | None, row: Rule | None) -> None:
 
 
 def _request_approval(
-    before: Proposal | None, after: Proposal | None, reason: str, actor: Actor, now: datetime
+    before: SafetyRule | None, after: SafetyRule | None, reason: str, actor: Actor, now: datetime
 ) -> Approval:
     named = before or after
     assert named is not None  # noqa: S101 - they differ, so one of them is there
     return approvals.request_approval(
         kind=Approval.Kind.RULE_CHANGE,
         target=f"rule:{named.name}",
-        summary=_summary(before, after),
-        diff=_diff(before, after),
+        summary=_summarize(before, after),
+        diff=_build_diff(before, after),
         reason=reason,
         risk="high",
         actor=actor,
@@ -105,26 +106,25 @@ def _request_approval(
     )
 
 
-def _diff(before: Proposal | None, after: Proposal | None) -> RuleFields:
-    """Return each field before and after; a missing rule has null fields."""
+def _build_diff(before: SafetyRule | None, after: SafetyRule | None) -> RuleFields:
     was, becomes = (one.as_dict() if one else dict.fromkeys(FIELDS) for one in (before, after))
     return {field: [was[field], becomes[field]] for field in FIELDS}
 
 
-def _sides(diff: RuleFields) -> tuple[RuleFields | None, RuleFields | None]:
-    """Return the fields before and after, None for a missing rule."""
+def _split_diff(diff: RuleFields) -> tuple[RuleFields | None, RuleFields | None]:
     was = {field: diff[field][0] for field in FIELDS}
     becomes = {field: diff[field][1] for field in FIELDS}
     return (was if was["name"] else None), (becomes if becomes["name"] else None)
 
 
-def _summary(before: Proposal | None, after: Proposal | None) -> str:
+def _summarize(before: SafetyRule | None, after: SafetyRule | None) -> str:
+    was, becomes = (one and evaluation.describe_rule(one) for one in (before, after))
     if before is None:
-        text = f"New rule “{after.name}”: {after.sentence}" if after else ""
+        text = f"New rule “{after.name}”: {becomes}" if after else ""
     elif after is None:
-        text = f"Remove the rule “{before.name}”: {before.sentence}"
+        text = f"Remove the rule “{before.name}”: {was}"
     else:
-        text = f"Change the rule “{before.name}”: {after.sentence}, instead of: {before.sentence}"
+        text = f"Change the rule “{before.name}”: {becomes}, instead of: {was}"
     return text if len(text) <= 300 else f"{text[:299]}…"
 
 
@@ -134,11 +134,11 @@ def _summary(before: Proposal | None, after: Proposal | None) -> str:
 def _carry_out(approval: Approval, actor: Actor, now: datetime) -> None:
     """Apply the approved change, if the rule is unchanged since the proposal."""
     publication.lock()
-    before, after = _sides(approval.diff)
+    before, after = _split_diff(approval.diff)
     row = None
     if before is not None:
         row = Rule.objects.select_for_update().filter(name=before["name"]).first()
-        if row is None or Proposal.from_row(row).as_dict() != before:
+        if row is None or guard.to_safety_rule(row).as_dict() != before:
             raise Conflict("The rule has changed since this was asked for; ask for it anew.")
     proposal = validate_proposal(after) if after is not None else None
     _require_free_name(proposal, row)
@@ -156,7 +156,7 @@ def _carry_out(approval: Approval, actor: Actor, now: datetime) -> None:
     )
 
 
-def _write(row: Rule | None, after: Proposal | None, approval: Approval, now: datetime) -> str:
+def _write(row: Rule | None, after: SafetyRule | None, approval: Approval, now: datetime) -> str:
     if row is None:
         assert after is not None  # noqa: S101 - a proposal says at least one of the two
         Rule.objects.create(
@@ -185,7 +185,7 @@ def hold_protected_episodes(*, actor: Actor, now: datetime) -> int:
         if rule is None:
             continue
         switch = episode.switch
-        before = facts.audit_state(switch, episode)
+        before = serialization.audit_state(switch, episode)
         episode.on_expiry = OnExpiry.HOLD
         episode.save(update_fields=["on_expiry"])
         publication.publish(head, switch, now)

@@ -1,33 +1,73 @@
 """Page of safety rules, and forms that propose changes."""
 
+import re
 from datetime import datetime
 from typing import Any
 
-from django.http import Http404, HttpResponse, QueryDict
+from django import forms
+from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from controlplane.accounts.people.authority import approvers
 from controlplane.core.actors import Actor
+from controlplane.core.change_views import submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.dry_run import discard_writes
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
 from controlplane.core.roles import Role
+from switches.forms import ReasonForm
 from switches.models import Rule
-from switches.rules import queries, services
-from switches.rules.forms import KINDS, ProposeForm, RemoveForm, initial_of
+from switches.rules import evaluation, queries, services
 from switches.rules.proposal import RulePreview
 
+KINDS = (
+    (evaluation.AT_MOST, "At most N", "no more than N of the group engaged at once"),
+    (evaluation.EXCLUSIVE, "One at a time", "while one is engaged, no other of them"),
+    (evaluation.AT_LEAST_ONE, "At least one", "the last one engaged is not released"),
+    (evaluation.PROTECTED, "Protected", "never released by itself, nor at once by one person"),
+)
+
 PAGE_SIZE = 50
+
+
+class ProposeForm(ReasonForm):
+    """Fields of a rule; switches and patterns are separated by lines or commas."""
+
+    name = forms.CharField(max_length=400, required=False)
+    kind = forms.ChoiceField(
+        choices=[(kind, title) for kind, title, _ in KINDS], initial=evaluation.AT_MOST
+    )
+    switches = forms.CharField(max_length=10_000, required=False)
+    n = forms.CharField(max_length=20, required=False, initial="1")
+
+    def service_arguments(self) -> dict[str, Any]:
+        """Return the service's `asked`; `n` is kept for rules of kind `at_most` only."""
+        kind, n = self.given("kind"), self.given("n").strip()
+        number = int(n) if n.isascii() and n.isdigit() else n or None
+        return {
+            "name": self.given("name"),
+            "kind": kind,
+            "switches": [text for text in re.split(r"[\s,]+", self.given("switches")) if text],
+            "n": number if kind == evaluation.AT_MOST else None,
+        }
+
+
+def initial_of(row: Rule) -> dict[str, str]:
+    return {
+        "name": row.name,
+        "kind": row.kind,
+        "switches": "\n".join(row.switches),
+        "n": str(row.n or 1),
+    }
 
 
 @signed_in
 @require_GET
 def rules_page(request: PersonRequest) -> HttpResponse:
-    """Show the rules with their status and pending changes."""
     after = request.GET.get("after", "")
     rows = Rule.objects.order_by("pk")
     if after.isascii() and after.isdigit() and len(after) < 19:
@@ -35,10 +75,10 @@ def rules_page(request: PersonRequest) -> HttpResponse:
     found = list(rows[: PAGE_SIZE + 1])
     context = {
         "now": db_now(),
-        "rules": queries.rule_statuses(found[:PAGE_SIZE]),
+        "rules": queries.read_statuses(found[:PAGE_SIZE]),
         "more_after": found[PAGE_SIZE - 1].pk if len(found) > PAGE_SIZE else None,
         "first": not after,
-        "pending": queries.pending_changes(),
+        "pending": queries.list_pending_changes(),
         "may_change": request.user.role == Role.ADMIN,
     }
     return render(request, "switches/rules.html", context)
@@ -47,30 +87,32 @@ def rules_page(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def new_rule(request: PersonRequest) -> HttpResponse:
-    form = ProposeForm(_posted(request), initial={"kind": "at_most", "n": "1"})
-    return _propose(request, None, form, "switches/rules_form.html")
+    form = ProposeForm(submitted_data(request), initial={"kind": "at_most", "n": "1"})
+    return _handle_proposal(request, None, form, "switches/rules_form.html")
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
 def change_rule(request: PersonRequest, rule_id: int) -> HttpResponse:
-    row = _row(rule_id)
-    form = ProposeForm(_posted(request), initial=initial_of(row))
-    return _propose(request, row, form, "switches/rules_form.html")
+    row = _get_rule(rule_id)
+    form = ProposeForm(submitted_data(request), initial=initial_of(row))
+    return _handle_proposal(request, row, form, "switches/rules_form.html")
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
 def remove_rule(request: PersonRequest, rule_id: int) -> HttpResponse:
-    return _propose(
-        request, _row(rule_id), RemoveForm(_posted(request)), "switches/rules_remove.html"
+    return _handle_proposal(
+        request,
+        _get_rule(rule_id),
+        ReasonForm(submitted_data(request)),
+        "switches/rules_remove.html",
     )
 
 
-def _propose(
-    request: PersonRequest, row: Rule | None, form: RemoveForm, template: str
+def _handle_proposal(
+    request: PersonRequest, row: Rule | None, form: ReasonForm, template: str
 ) -> HttpResponse:
-    """Show or process the form; the button `check` only previews the rule."""
     actor = actor_of(request)
     services.require_admin(actor)
     now = db_now()
@@ -79,7 +121,7 @@ def _propose(
     if form.is_valid():
         try:
             if "check" in request.POST and isinstance(form, ProposeForm):
-                more["outlook"], status = _preview(form, row, actor, now), 200
+                more["outlook"], status = _preview_rule(form, row, actor, now), 200
             else:
                 proposed = _propose_change(form, row, actor, now)
                 message = f"Asked for approval: {proposed.approval.summary}."
@@ -91,7 +133,7 @@ def _propose(
     context = {
         "form": form,
         "row": row,
-        "stands": queries.rule_statuses([row])[0] if row else None,
+        "stands": queries.read_statuses([row])[0] if row else None,
         "kinds": KINDS,
         "approvers": approvers(but=request.user.pk),
         "now": now,
@@ -101,12 +143,12 @@ def _propose(
 
 
 def _propose_change(
-    form: RemoveForm, row: Rule | None, actor: Actor, now: datetime
+    form: ReasonForm, row: Rule | None, actor: Actor, now: datetime
 ) -> services.RuleProposal:
     reason = form.given("reason").strip()
     if not reason:
         raise InvalidInput({"reason": ["Say why: whoever approves it reads this."]})
-    return services.propose(
+    return services.propose_rule(
         rule_id=row.pk if row else None,
         asked=form.service_arguments() if isinstance(form, ProposeForm) else None,
         reason=reason,
@@ -115,23 +157,18 @@ def _propose_change(
     )
 
 
-def _preview(
+def _preview_rule(
     form: ProposeForm, row: Rule | None, actor: Actor, now: datetime
 ) -> RulePreview | None:
-    """Return a preview of the rule from a rolled-back proposal."""
     with discard_writes():
-        proposed = services.propose(
+        proposed = services.propose_rule(
             rule_id=row.pk if row else None, asked=form.service_arguments(), actor=actor, now=now
         )
-    return queries.preview_now(proposed.after.rule) if proposed.after else None
+    return queries.preview_now(proposed.after) if proposed.after else None
 
 
-def _row(rule_id: int) -> Rule:
+def _get_rule(rule_id: int) -> Rule:
     row = Rule.objects.filter(pk=rule_id).first()
     if row is None:
         raise Http404
     return row
-
-
-def _posted(request: PersonRequest) -> QueryDict | None:
-    return request.POST if request.method == "POST" else None

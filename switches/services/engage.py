@@ -13,7 +13,7 @@ from controlplane.core.actors import Actor, label_of
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, InvalidInput
 from switches import publication, reminders
-from switches.episodes import changes, facts, live_drills
+from switches.episodes import changes, live_drills, serialization
 from switches.expiry import Expiry, FieldErrors, plan_expiry
 from switches.models import Episode, OnExpiry, State, Switch
 from switches.rules import guard
@@ -87,7 +87,7 @@ def engage_authorized(
         if present is not None and present.state == State.ENGAGED:
             raise already_engaged_conflict(switch, present)
         live_drills.supersede(switch, f"{actor.label} engaged the switch for real.", now)
-        expiry = _held_by_rules(switch.pk, expiry, requested=request.on_expiry)
+        expiry = _apply_expiry_rules(switch.pk, expiry, requested=request.on_expiry)
         if present is not None:
             return reengage.reengage(head, switch, present, reason, expiry, evidence, actor, now)
         rules = override_refusals(guard.refusals_to_engage(switch.pk), override)
@@ -97,7 +97,7 @@ def engage_authorized(
         requested, expiry = expiry, shorten_for_override(expiry, now) if override_entry else expiry
         episode = _new_episode(switch, reason, expiry, evidence, actor, now)
         episode.broke_glass = override_entry
-        before = facts.audit_state(switch, None)
+        before = serialization.audit_state(switch, None)
         publication.publish(head, switch, now)
         episode.engaged_version = switch.version
         episode.save(force_insert=True)
@@ -115,12 +115,11 @@ def engage_authorized(
 
 
 def already_engaged_conflict(switch: Switch, episode: Episode) -> Conflict:
-    """Return the error for engaging an engaged switch, with its actor and reason."""
     who = label_of(episode.engaged_by_type, episode.engaged_by_name)
     return Conflict(
         f"{switch.pk} is already {episode.state.value}, by {who}: {episode.reason}",
         switch=switch.pk,
-        episode=facts.audit_state(switch, episode),
+        episode=serialization.audit_state(switch, episode),
     )
 
 
@@ -148,7 +147,7 @@ def _validate(request: EngageRequest, now: datetime) -> Expiry:
     return expiry
 
 
-def _held_by_rules(switch_id: str, expiry: Expiry, *, requested: str | None) -> Expiry:
+def _apply_expiry_rules(switch_id: str, expiry: Expiry, *, requested: str | None) -> Expiry:
     """Return the expiry with a policy that the safety rules allow.
 
     A forbidden default policy is replaced by `hold`; a forbidden requested policy raises an

@@ -10,9 +10,9 @@ from django.db.models.expressions import Combinable
 from controlplane.core.actors import system_actor
 from controlplane.core.message_templates import severity_of
 from switches import publication
-from switches.episodes import batches, changes, digests, facts, overdue
+from switches.episodes import batches, changes, digests, serialization
+from switches.episodes.changes import OVERDUE
 from switches.episodes.digests import RAMP_STARTED, RELEASED
-from switches.episodes.overdue import OVERDUE
 from switches.models import Episode, OnExpiry, Ramp, State, Switch
 from switches.ramps import creation, live_ramps
 from switches.ramps.episode_end import end_episode
@@ -30,40 +30,39 @@ def expire_due(now: datetime) -> int:
     Safe to run concurrently because each episode is read again under the lock.
     """
     due = list(past_expiry(now).order_by("expires_at", "pk")[:MAX_AT_ONCE])
-    forecast = _forecast(due)
+    forecast = _forecast_events(due)
     together = digests.notify_in_digest(
-        "episodes.expired", due, lambda episode: _single(episode, forecast), now
+        "episodes.expired", due, lambda episode: _single_message(episode, forecast), now
     )
     return batches.process_each(
         due,
-        lambda episode: _expire(episode.pk, now, notified=together.get(episode.pk)),
+        lambda episode: _expire_episode(episode.pk, now, notified=together.get(episode.pk)),
         "some episodes could not expire",
     )
 
 
 def past_expiry(now: datetime | Combinable) -> QuerySet[Episode]:
-    """Return episodes with an unhandled expiry; `now` may be a query expression."""
     return Episode.objects.filter(
         ended_at__isnull=True, overdue_at__isnull=True, expires_at__lte=now, allow_percent=0
     )
 
 
-def _forecast(due: Sequence[Episode]) -> Mapping[int, str]:
+def _forecast_events(due: Sequence[Episode]) -> Mapping[int, str]:
     """Return the expected events of the due episodes that will not be held, by episode id.
 
     Rules are evaluated for each episode as if the earlier ones were released; ramping ones
     count as engaged. Episodes with another outcome are announced separately.
     """
-    found: dict[int, str] = {}
-    asking = [episode for episode in due if episode.on_expiry != OnExpiry.HOLD]
-    if not asking:
-        return found
+    events: dict[int, str] = {}
+    undecided = [episode for episode in due if episode.on_expiry != OnExpiry.HOLD]
+    if not undecided:
+        return events
     rules, stopping = guard.list_rules(), guard.stopping_switches()
-    switches = [episode.switch_id for episode in asking]
+    switches = [episode.switch_id for episode in undecided]
     waiting = set(
         Ramp.objects.filter(live=True, switch__in=switches).values_list("switch_id", flat=True)
     )
-    for episode in asking:
+    for episode in undecided:
         switch_id = episode.switch_id
         if evaluation.is_protected(rules, switch_id):
             continue
@@ -71,13 +70,13 @@ def _forecast(due: Sequence[Episode]) -> Mapping[int, str]:
             continue
         if episode.on_expiry == OnExpiry.RELEASE:
             stopping.discard(switch_id)
-            found[episode.pk] = RELEASED
+            events[episode.pk] = RELEASED
         elif switch_id not in waiting:
-            found[episode.pk] = RAMP_STARTED
-    return found
+            events[episode.pk] = RAMP_STARTED
+    return events
 
 
-def _single(episode: Episode, forecast: Mapping[int, str]) -> tuple[str, str]:
+def _single_message(episode: Episode, forecast: Mapping[int, str]) -> tuple[str, str]:
     event = forecast.get(episode.pk)
     if event is not None:
         return event, severity_of(event)
@@ -85,8 +84,7 @@ def _single(episode: Episode, forecast: Mapping[int, str]) -> tuple[str, str]:
 
 
 @transaction.atomic
-def _expire(episode_id: int, now: datetime, *, notified: str | None) -> bool:
-    """Expire one episode; `notified` is the event that a digest announced for it, if any."""
+def _expire_episode(episode_id: int, now: datetime, *, notified: str | None) -> bool:
     head = publication.lock()
     switch_id = Episode.objects.values_list("switch_id", flat=True).get(pk=episode_id)
     switch = Switch.objects.select_for_update().get(pk=switch_id)
@@ -144,8 +142,8 @@ def _hold_overdue(
     switch: Switch, episode: Episode, why: str, now: datetime, to: list[str] | None
 ) -> None:
     actor = system_actor("expiry")
-    before = facts.audit_state(switch, episode)
-    overdue.mark_overdue(switch, episode, why, actor, now)
+    before = serialization.audit_state(switch, episode)
+    changes.mark_overdue(switch, episode, why, actor, now)
     changes.record_change(
         OVERDUE,
         switch,

@@ -12,7 +12,7 @@ from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.escalations import services as escalation
 from controlplane.core.json_values import require_readable
 from switches import publication, reminders
-from switches.episodes import changes, facts
+from switches.episodes import changes, serialization
 from switches.expiry import FieldErrors, plan_extension
 from switches.models import Episode, State
 from switches.rules import break_glass
@@ -59,10 +59,10 @@ def extend(
                 switch, episode, reason.strip(), actor, now
             )
             return Engagement(switch, episode, approval)
-        requested = _planned(episode, expires_in, now)
-        expires_at = _shortened(episode, requested, rules, now) if rules else requested
-        before = facts.audit_state(switch, episode)
-        _move(episode, expires_at, now)
+        requested = _plan_expiry(episode, expires_in, now)
+        expires_at = _limit_expiry(episode, requested, rules, now) if rules else requested
+        before = serialization.audit_state(switch, episode)
+        _set_expiry(episode, expires_at, now)
         publication.publish(head, switch, now)
         escalation.close(subject=changes.episode_subject(episode), now=now)
         entry = changes.record_change(
@@ -96,7 +96,7 @@ def acknowledge(
         episode = changes.lock_open_episode(switch) if switch is not None else None
         if switch is None or episode is None:
             raise Conflict(f"{scope}:{key} is released; there is nothing to acknowledge.")
-        before = facts.audit_state(switch, episode)
+        before = serialization.audit_state(switch, episode)
         episode.acknowledged_at, episode.acknowledged_by = now, actor.label
         episode.save(update_fields=["acknowledged_at", "acknowledged_by"])
         escalation.acknowledge(subject=changes.episode_subject(episode), actor=actor, now=now)
@@ -112,14 +112,14 @@ def acknowledge(
         return Engagement(switch, episode)
 
 
-def _planned(episode: Episode, expires_in: str, now: datetime) -> datetime:
+def _plan_expiry(episode: Episode, expires_in: str, now: datetime) -> datetime:
     try:
         return plan_extension(expires_in=expires_in, present=episode.expires_at, now=now)
     except FieldErrors as error:
         raise InvalidInput(error.errors) from error
 
 
-def _shortened(
+def _limit_expiry(
     episode: Episode, requested: datetime, rules: Sequence[str], now: datetime
 ) -> datetime:
     """Return the requested expiry, limited because of overridden rules.
@@ -134,8 +134,7 @@ def _shortened(
     return expires_at
 
 
-def _move(episode: Episode, expires_at: datetime, now: datetime) -> None:
-    """Set the expiry, and reset acknowledgment and reminders."""
+def _set_expiry(episode: Episode, expires_at: datetime, now: datetime) -> None:
     episode.expires_at, episode.overdue_at = expires_at, None
     episode.acknowledged_at, episode.acknowledged_by = None, ""
     for field, reminded_for in reminders.skipped_reminders(expires_at, now).items():

@@ -13,7 +13,7 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.errors import Conflict
 from controlplane.core.escalations import services as escalation
 from switches import publication, risk
-from switches.episodes import changes, facts
+from switches.episodes import changes, serialization
 from switches.expiry import RECONFIRM_EVERY
 from switches.models import Episode, State, Switch
 from switches.rules import break_glass
@@ -62,7 +62,7 @@ def _make_permanent(approval: Approval, actor: Actor, now: datetime) -> None:
         raise Conflict(f"{switch.pk} is {episode.state.value}; only an engaged switch can stay.")
     if rules := break_glass.violated_rules(episode):
         raise Conflict(f"{switch.pk}: {break_glass.describe_limit(rules)}")
-    before = facts.audit_state(switch, episode)
+    before = serialization.audit_state(switch, episode)
     episode.permanent, episode.expires_at, episode.overdue_at = True, None, None
     episode.acknowledged_at, episode.acknowledged_by = None, ""
     episode.reconfirm_due_at = now + RECONFIRM_EVERY

@@ -15,7 +15,7 @@ from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.escalations import services as escalation
 from switches import publication
-from switches.episodes import batches, changes, digests, facts
+from switches.episodes import batches, changes, digests, serialization
 from switches.expiry import RECONFIRM_EVERY
 from switches.models import Episode, Switch
 from switches.services.engagement import Engagement
@@ -50,7 +50,7 @@ def reconfirm(*, scope: str, key: str, reason: str, actor: Actor, now: datetime)
             raise Conflict(f"{scope}:{key} is released; there is nothing to re-confirm.")
         if not episode.permanent:
             raise Conflict(f"{switch.pk} has an expiry; extend it instead of re-confirming it.")
-        before = facts.audit_state(switch, episode)
+        before = serialization.audit_state(switch, episode)
         episode.reconfirm_due_at = now + RECONFIRM_EVERY
         episode.reconfirmed_at, episode.reconfirmed_by = now, actor.label
         episode.acknowledged_at, episode.acknowledged_by = None, ""
@@ -75,15 +75,15 @@ def call_for_reconfirmation(now: datetime) -> int:
     """
     _begin_weeks(now)
     due = list(_due_episodes(now).order_by("reconfirm_due_at", "pk")[:MAX_AT_ONCE])
-    together = digests.notify_in_digest("episodes.reconfirm_due", due, _single, now)
+    together = digests.notify_in_digest("episodes.reconfirm_due", due, _single_message, now)
     return batches.process_each(
         due,
-        lambda episode: _call(episode.pk, now, quietly=episode.pk in together),
+        lambda episode: _escalate(episode.pk, now, quietly=episode.pk in together),
         "some episodes could not be called for",
     )
 
 
-def _single(episode: Episode) -> tuple[str, str]:
+def _single_message(episode: Episode) -> tuple[str, str]:
     return "episode.reconfirm_due", "warning"
 
 
@@ -94,7 +94,7 @@ def _due_episodes(now: datetime) -> QuerySet[Episode]:
 
 
 @transaction.atomic
-def _call(episode_id: int, now: datetime, *, quietly: bool) -> bool:
+def _escalate(episode_id: int, now: datetime, *, quietly: bool) -> bool:
     publication.lock()
     switch_id = Episode.objects.values_list("switch_id", flat=True).get(pk=episode_id)
     switch = Switch.objects.select_for_update().get(pk=switch_id)
@@ -102,7 +102,7 @@ def _call(episode_id: int, now: datetime, *, quietly: bool) -> bool:
     if episode is None:
         return False
     actor = system_actor("expiry")
-    before = facts.audit_state(switch, episode)
+    before = serialization.audit_state(switch, episode)
     episode.hour_reminder_for = episode.reconfirm_due_at
     episode.acknowledged_at, episode.acknowledged_by = None, ""
     episode.save(update_fields=["hour_reminder_for", "acknowledged_at", "acknowledged_by"])
@@ -112,7 +112,7 @@ def _call(episode_id: int, now: datetime, *, quietly: bool) -> bool:
         event="episode.reconfirm_due",
         severity="warning",
         scope=switch.scope,
-        facts=facts.message_facts(switch, episode, actor, said=UNCONFIRMED),
+        facts=serialization.message_facts(switch, episode, actor, said=UNCONFIRMED),
         now=now,
         announced=True,
     )
@@ -131,7 +131,6 @@ def _call(episode_id: int, now: datetime, *, quietly: bool) -> bool:
 
 
 def _begin_weeks(now: datetime) -> None:
-    """Set the deadline of permanent episodes that have none; nothing is published."""
     Episode.objects.filter(
         ended_at__isnull=True, permanent=True, reconfirm_due_at__isnull=True
     ).update(reconfirm_due_at=now + RECONFIRM_EVERY)

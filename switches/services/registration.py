@@ -33,7 +33,6 @@ def identify(scope: str, key: str) -> str:
 
 
 def find_switch(scope: str, key: str) -> Switch | None:
-    """Return the switch with its open episode, or None if it is not registered."""
     return Switch.objects.with_open_episode().filter(pk=identify(scope, key)).first()
 
 
@@ -103,7 +102,6 @@ def _check(changes: Mapping[str, str]) -> None:
 
 
 def _is_web_address(url: str) -> bool:
-    """Return True for an http(s) URL, including hosts without a dot (`https://wiki/…`)."""
     try:
         parts = urlsplit(url)
         named = bool(parts.hostname) and (parts.port is None or parts.port > 0)

@@ -81,7 +81,7 @@ def release(
         switch, episode = lock_engaged(scope, key)
         request = ReleaseRequest(switch, episode, justification.strip(), steps)
         if steps is not None:
-            _not_ramping_yet(switch)
+            _require_no_live_ramp(switch)
         refusals = guard.refusals_to_release(switch.pk)
         if guard.needs_second_person(switch, at_once=request.is_hasty):
             if override is None and not _is_shell(actor):
@@ -91,9 +91,9 @@ def release(
                 )
             refusals.append(two_person_refusal(switch))
         elif request.at_once:
-            _may_at_once(actor)
+            _require_immediate_permission(actor)
         if _is_shell(actor):
-            override = _of_the_shell(override, justification)
+            override = _extend_shell_override(override, justification)
         rules = override_refusals(refusals, override)
         return _carry_out(head, request, rules, override, actor, now)
 
@@ -119,7 +119,7 @@ def _validate(
     return steps
 
 
-def _not_ramping_yet(switch: Switch) -> None:
+def _require_no_live_ramp(switch: Switch) -> None:
     ramp = live_ramps.find_live_ramp(switch.pk)
     if ramp is None or ramp.job.state == Job.State.PENDING:
         return
@@ -131,9 +131,9 @@ def _not_ramping_yet(switch: Switch) -> None:
     )
 
 
-def _may_at_once(actor: Actor) -> None:
+def _require_immediate_permission(actor: Actor) -> None:
     """Raise :class:`Forbidden` unless the actor may release immediately."""
-    if not _may_like_an_approver(actor):
+    if not _has_approver_power(actor):
         raise Forbidden(
             "To release at once takes the role of an approver. Leave out `mode`, and it is "
             "released by a ramp whose steps wait for something.",
@@ -141,21 +141,21 @@ def _may_at_once(actor: Actor) -> None:
         )
 
 
-def _may_override(actor: Actor, rules: tuple[str, ...]) -> None:
+def _require_override_permission(actor: Actor, rules: tuple[str, ...]) -> None:
     """Raise :class:`Forbidden` unless the actor may override these rules.
 
     Approvers may, also by a token, except that `two-person` requires a signed-in person.
     """
     if TWO_PERSON in rules and not _is_shell(actor):
         actor.require_power(Power.APPROVE)
-    if not _may_like_an_approver(actor):
+    if not _has_approver_power(actor):
         raise Forbidden(
             "To release against a safety rule takes the role of an approver.",
             power=Power.APPROVE.value,
         )
 
 
-def _may_like_an_approver(actor: Actor) -> bool:
+def _has_approver_power(actor: Actor) -> bool:
     return _is_shell(actor) or actor.role in (Role.APPROVER, Role.ADMIN)
 
 
@@ -170,7 +170,7 @@ def _carry_out(
     """Start the ramp or release immediately, and announce an override."""
     switch, episode, override_entry = request.switch, request.episode, None
     if override and rules:
-        _may_override(actor, rules)
+        _require_override_permission(actor, rules)
         override_entry = override_record(override.reason, rules, "release", actor)
         episode.broke_glass = {**(episode.broke_glass or {}), "release": override_entry}
         episode.save(update_fields=["broke_glass"])
@@ -184,7 +184,7 @@ def _carry_out(
         overtaken = live_ramps.find_live_ramp(switch.pk)
         if overtaken is not None:
             release_approval.end_pending_ramp(overtaken, switch, why, actor, now)
-        ramp, entry = creation.start(
+        ramp, entry = creation.start_ramp(
             head,
             switch,
             episode,
@@ -209,15 +209,13 @@ def _is_shell(actor: Actor) -> bool:
     return actor.type == "system"
 
 
-def _of_the_shell(override: RuleOverride | None, justification: str) -> RuleOverride:
-    """Return the override of the server's shell, which always includes `two-person`."""
+def _extend_shell_override(override: RuleOverride | None, justification: str) -> RuleOverride:
     if override is None:
         return RuleOverride((TWO_PERSON,), justification.strip())
     return RuleOverride((*override.rules, TWO_PERSON), override.reason)
 
 
 def two_person_refusal(switch: Switch) -> Refusal:
-    """Return the refusal that names the missing second person."""
     passes = "Leave break_glass out, and it waits for an approver."
     return Refusal(
         TWO_PERSON, f"A second person has to approve the release of {switch.pk}.", passes

@@ -48,11 +48,9 @@ class ReleaseRequest:
 def request_approval(request: ReleaseRequest, actor: Actor, now: datetime) -> Approval:
     """Request the approval; a release by ramp also creates a pending ramp."""
     switch, episode = request.switch, request.episode
-    by = (
-        ""
-        if request.steps is None
-        else f" by ramp ({_shares(request.steps)}{_pace(request.steps)})"
-    )
+    by, steps = "", request.steps
+    if steps is not None:
+        by = f" by ramp ({descriptions.describe_plan(steps)}{_describe_pace(steps)})"
     kind = Approval.Kind.RELEASE
     waiting = Approval.objects.filter(kind=kind, target=switch.pk, state=Approval.State.PENDING)
     before = waiting.values_list("pk", flat=True).first()
@@ -63,8 +61,8 @@ def request_approval(request: ReleaseRequest, actor: Actor, now: datetime) -> Ap
         diff={
             "episode": episode.pk,
             "state": [episode.state.value, "released"],
-            "mode": "immediate" if request.steps is None else "ramp",
-            **({} if request.steps is None else {"plan": request.steps}),
+            "mode": "immediate" if steps is None else "ramp",
+            **({} if steps is None else {"plan": steps}),
         },
         reason=request.justification,
         risk="critical" if switch.scope == GLOBAL.name else "high",
@@ -77,11 +75,11 @@ def request_approval(request: ReleaseRequest, actor: Actor, now: datetime) -> Ap
     pending = live_ramps.find_live_ramp(switch.pk)
     if pending is not None and pending.job.state == Job.State.PENDING:
         end_pending_ramp(pending, switch, "It was asked for otherwise.", actor, now)
-    if request.steps is not None:
-        creation.request(
+    if steps is not None:
+        creation.request_ramp(
             switch,
             episode,
-            steps=request.steps,
+            steps=steps,
             justification=request.justification,
             actor=actor,
             now=now,
@@ -89,17 +87,11 @@ def request_approval(request: ReleaseRequest, actor: Actor, now: datetime) -> Ap
     return approval
 
 
-def _pace(steps: list[dict[str, Any]]) -> str:
-    """Return why a hasty plan needs a second person, or an empty text."""
+def _describe_pace(steps: list[dict[str, Any]]) -> str:
     return f"; {HASTY}, which counts as at once" if plans.is_hasty(steps) else ""
 
 
-def _shares(steps: list[dict[str, Any]]) -> str:
-    return ", ".join(descriptions.format_percent(step["percent"]) for step in steps)
-
-
 def _end_unapproved(approval: Approval, actor: Actor, now: datetime) -> None:
-    """End the pending ramp of a denied or expired approval."""
     pending = live_ramps.find_live_ramp(approval.target)
     if pending is None or pending.job.state != Job.State.PENDING:
         return
@@ -152,7 +144,7 @@ def _release_as_approved(approval: Approval, actor: Actor, now: datetime) -> Non
     if ramp.justification != approval.reason:  # It was edited while it waited.
         ramp.justification = approval.reason
         ramp.save(update_fields=["justification"])
-    creation.activate(head, switch, episode, ramp, actor=actor, now=now)
+    creation.activate_ramp(head, switch, episode, ramp, actor=actor, now=now)
 
 
 def release_at_once(

@@ -9,11 +9,11 @@ from controlplane.core.actors import system_actor
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import services as outbox
 from switches import reminders
-from switches.episodes import batches, changes, digests, facts
+from switches.episodes import batches, changes, digests, serialization
 from switches.models import Episode
 from switches.reminders import DAY, HOUR, EpisodeEnd
 
-Owed = tuple[Episode, EpisodeEnd, timedelta]
+DueReminder = tuple[Episode, EpisodeEnd, timedelta]
 
 MAX_AT_ONCE = 500
 FAILING = "some could not be reminded of"
@@ -28,16 +28,15 @@ def remind_due(now: datetime) -> int:
     """
     due = _due_ids(now)
     if len(due) <= digests.MAX_NOTIFIED_SINGLY:
-        return batches.process_each(due, lambda pk: _remind([pk], now), FAILING)
+        return batches.process_each(due, lambda pk: _send_reminders([pk], now), FAILING)
     failures: list[Exception] = []
-    done = _remind(due, now, failures)
+    done = _send_reminders(due, now, failures)
     if failures:
         raise ExceptionGroup(FAILING, failures)
     return done
 
 
 def _due_ids(now: datetime) -> list[int]:
-    """Return the ids of episodes with a due reminder, soonest end first."""
     latest = now + DAY
     soon = Episode.objects.filter(
         Q(permanent=False, overdue_at__isnull=True, expires_at__gt=now, expires_at__lte=latest)
@@ -48,13 +47,13 @@ def _due_ids(now: datetime) -> list[int]:
     owed = [
         (ending.ends_at, episode.pk)
         for episode in soon
-        if (ending := _ending(episode)) and reminders.due_reminder(ending, now)
+        if (ending := _get_end(episode)) and reminders.due_reminder(ending, now)
     ]
     return [pk for _, pk in sorted(owed)[:MAX_AT_ONCE]]
 
 
 @transaction.atomic
-def _remind(pks: list[int], now: datetime, failures: list[Exception] | None = None) -> int:
+def _send_reminders(pks: list[int], now: datetime, failures: list[Exception] | None = None) -> int:
     """Mark and announce reminders that are still due under the lock, many in one digest.
 
     Errors are appended to `failures`, or raised if it is None.
@@ -65,11 +64,11 @@ def _remind(pks: list[int], now: datetime, failures: list[Exception] | None = No
         .filter(pk__in=pks, ended_at__isnull=True, overdue_at__isnull=True, allow_percent=0)
         .order_by("expires_at", "pk")
     )
-    claimed: list[Owed] = []
+    claimed: list[DueReminder] = []
 
     def claim(episode: Episode) -> bool:
         with transaction.atomic():
-            owed = _claim(episode, now)
+            owed = _mark_reminder(episode, now)
         if owed:
             claimed.append(owed)
         return owed is not None
@@ -85,7 +84,7 @@ def _remind(pks: list[int], now: datetime, failures: list[Exception] | None = No
         digests.announce_digest(
             "episodes.expire_soon",
             [episode for episode, _, _ in claimed],
-            lambda episode: _single(episode, notices[episode.pk]),
+            lambda episode: _single_message(episode, notices[episode.pk]),
             now,
             notices,
         )
@@ -95,9 +94,8 @@ def _remind(pks: list[int], now: datetime, failures: list[Exception] | None = No
     return len(claimed)
 
 
-def _claim(episode: Episode, now: datetime) -> Owed | None:
-    """Mark the episode's reminder as sent and return it, or None if it is no longer due."""
-    ending = _ending(episode)
+def _mark_reminder(episode: Episode, now: datetime) -> DueReminder | None:
+    ending = _get_end(episode)
     notice = reminders.due_reminder(ending, now) if ending else None
     if ending is None or notice is None:
         return None
@@ -107,14 +105,14 @@ def _claim(episode: Episode, now: datetime) -> Owed | None:
     return episode, ending, notice
 
 
-def _single(episode: Episode, notice: timedelta) -> tuple[str, str]:
+def _single_message(episode: Episode, notice: timedelta) -> tuple[str, str]:
     event = "episode.reconfirm_soon" if episode.permanent else "episode.expires_soon"
     return event, reminders.reminder_severity(episode.switch.scope, notice)
 
 
 def _announce(episode: Episode, ending: EpisodeEnd, notice: timedelta, now: datetime) -> None:
     switch = episode.switch
-    event, severity = _single(episode, notice)
+    event, severity = _single_message(episode, notice)
     ends_at = timestamp(ending.ends_at)
     outbox.announce(
         event=event,
@@ -122,7 +120,7 @@ def _announce(episode: Episode, ending: EpisodeEnd, notice: timedelta, now: date
         scope=switch.scope,
         severity=severity,
         subject=changes.episode_subject(episode),
-        facts=facts.message_facts(
+        facts=serialization.message_facts(
             switch,
             episode,
             system_actor("expiry"),
@@ -133,7 +131,7 @@ def _announce(episode: Episode, ending: EpisodeEnd, notice: timedelta, now: date
     )
 
 
-def _ending(episode: Episode) -> EpisodeEnd | None:
+def _get_end(episode: Episode) -> EpisodeEnd | None:
     ends_at = episode.reconfirm_due_at if episode.permanent else episode.expires_at
     if ends_at is None:
         return None

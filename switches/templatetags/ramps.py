@@ -63,42 +63,40 @@ def is_by_somebody(outcome: str) -> bool:
 
 @register.filter
 def for_people(outcome: str) -> str:
-    """Return an outcome for display, such as `Aborted by kim: INC-12`."""
     return descriptions.describe_outcome(outcome)
 
 
 @register.simple_tag
 def ramp_state(name: str) -> SafeString:
-    return _told(RAMP_STATES, name)
+    return _render_state(RAMP_STATES, name)
 
 
 @register.simple_tag
 def step_state(name: str) -> SafeString:
-    return _told(STEP_STATES, name)
+    return _render_state(STEP_STATES, name)
 
 
 @register.simple_tag
 def verdict(name: str) -> SafeString:
-    return _told(VERDICTS, name)
+    return _render_state(VERDICTS, name)
 
 
 @register.filter
 def figures(evidence: Mapping[str, Any]) -> list[str]:
-    """Return the evidence's numbers and texts, without nested values."""
-    found = []
+    texts = []
     good, total = evidence.get("good"), evidence.get("total")
     if _is_number(good) and _is_number(total):
-        found.append(f"{_plain(good)} of {_plain(total)} events good")
+        texts.append(f"{_format_value(good)} of {_format_value(total)} events good")
     seen, needed = evidence.get("seen"), evidence.get("needed")
     if _is_number(seen) and _is_number(needed) and "why" not in evidence:
-        found.append(f"{_plain(seen)} of {_plain(needed)} events")
+        texts.append(f"{_format_value(seen)} of {_format_value(needed)} events")
     for name, value in evidence.items():
         if name in NOT_FIGURES or isinstance(value, dict | list) or value is None:
             continue
-        said = _plain(value)
-        cut = f"{said[:MAX_FIGURE_LENGTH]}…" if len(said) > MAX_FIGURE_LENGTH else said
-        found.append(f"{str(name)[:MAX_FIGURE_LENGTH].replace('_', ' ')} {cut}")
-    return found[:MAX_FIGURES]
+        text = _format_value(value)
+        cut = f"{text[:MAX_FIGURE_LENGTH]}…" if len(text) > MAX_FIGURE_LENGTH else text
+        texts.append(f"{str(name)[:MAX_FIGURE_LENGTH].replace('_', ' ')} {cut}")
+    return texts[:MAX_FIGURES]
 
 
 @register.filter
@@ -109,7 +107,6 @@ def share(value: Any) -> str:
 
 @register.filter
 def gates_in_words(gates: Any) -> list[str]:
-    """Return the gates of a plan's step, each as text."""
     return [kinds.describe_gate(gate) for gate in gates]
 
 
@@ -148,7 +145,7 @@ def bar(part: Any, whole: Any = 100, tone: str = "ramp") -> SafeString:
     )
 
 
-def _told(looks: Mapping[str, tuple[str, str, str]], name: str) -> SafeString:
+def _render_state(looks: Mapping[str, tuple[str, str, str]], name: str) -> SafeString:
     shown, word, tone = looks.get(name, ("info", name, "quiet"))
     return format_html(
         '<span class="state state--{}">{}<span>{}</span></span>', tone, icon(shown), word
@@ -159,7 +156,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
-def _plain(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):

@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 
 from controlplane.core.templatetags.screen import icon
 from switches.blast import SwitchBlastRadius
-from switches.scopes import SCOPES, conjoined
+from switches.scopes import SCOPES, join_words
 
 register = template.Library()
 
@@ -46,13 +46,13 @@ def switch_name(switch_id: str, link: bool = True, **attributes: Any) -> SafeStr
 @register.filter
 def callers(blast: SwitchBlastRadius) -> str:
     """Return the number of callers as text: `4 instances of 2 services and 1 token`."""
-    return _with_tokens(blast, f" of {_counted(len(blast.services), 'service')}")
+    return _format_callers(blast, f" of {_format_count(len(blast.services), 'service')}")
 
 
 @register.filter
 def callers_in_short(blast: SwitchBlastRadius) -> str:
     """Return the number of callers as text: `4 instances and 1 token`."""
-    return _with_tokens(blast, "")
+    return _format_callers(blast, "")
 
 
 @register.filter
@@ -98,7 +98,7 @@ def question_field(scope: str) -> str:
 @register.simple_tag
 def scope_names() -> str:
     """Return all scope names as text: `global, segment, feature and experiment`."""
-    return conjoined(SCOPES.names)
+    return join_words(SCOPES.names)
 
 
 @register.simple_tag
@@ -109,11 +109,11 @@ def scope_keys() -> str:
     )
 
 
-def _with_tokens(blast: SwitchBlastRadius, of_services: str) -> str:
-    processes = _counted(blast.processes, "instance") + of_services if blast.processes else ""
-    tokens = _counted(blast.tokens, "token") if blast.tokens else ""
+def _format_callers(blast: SwitchBlastRadius, of_services: str) -> str:
+    processes = _format_count(blast.processes, "instance") + of_services if blast.processes else ""
+    tokens = _format_count(blast.tokens, "token") if blast.tokens else ""
     return " and ".join(filter(None, (processes, tokens)))
 
 
-def _counted(count: int, thing: str) -> str:
+def _format_count(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"

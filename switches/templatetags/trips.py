@@ -27,7 +27,6 @@ OUTCOMES = {
 
 @register.simple_tag
 def outcome(name: str) -> SafeString:
-    """Render an outcome as icon, word and color."""
     shown, word, tone = OUTCOMES.get(name, ("info", name, "quiet"))
     return format_html(
         '<span class="state state--{}">{}<span>{}</span></span>', tone, icon(shown), word

@@ -254,7 +254,7 @@ class TestPreview:
             past_expiry=False,
         )
 
-        assert killswitch._applied(effect) == ", applied by 0 of 1 instance"
+        assert killswitch._describe_applied(effect) == ", applied by 0 of 1 instance"
 
     def test_engage_says_that_a_rule_to_be_overridden_does_not_exist(self, capsys):
         said = ["--reason", "ledger rows missing", "--break-glass", "no-such-rule"]

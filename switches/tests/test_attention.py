@@ -24,14 +24,24 @@ def engage(switch, now, **more):
 
 
 def all_waiting(now):
-    sources = (waiting.overdue, waiting.unconfirmed, waiting.forgotten, waiting.expiring)
+    sources = (
+        waiting.list_overdue,
+        waiting.list_unconfirmed,
+        waiting.list_forgotten,
+        waiting.list_expiring,
+    )
     return [(one.kind, one.path) for source in sources for one in source(now)]
 
 
 def test_sources_are_found_by_the_registry():
     known = [source.function for source in ATTENTION_SOURCES.values()]
 
-    assert {waiting.overdue, waiting.unconfirmed, waiting.forgotten, waiting.expiring} <= {*known}
+    assert {
+        waiting.list_overdue,
+        waiting.list_unconfirmed,
+        waiting.list_forgotten,
+        waiting.list_expiring,
+    } <= {*known}
 
 
 def test_nothing_waits_for_one_that_is_new_and_far_from_its_end():
@@ -46,7 +56,7 @@ def test_overdue_one_waits_since_its_expiry():
     engage("segment:finance", now - 2 * HOUR, expires_in="1h")
     services.expire_due(now)
 
-    (one,) = waiting.overdue(now)
+    (one,) = waiting.list_overdue(now)
 
     assert (one.kind, one.severity, one.since) == ("overdue", "critical", now - HOUR)
     assert one.path == "/switches/segment/finance/"
@@ -61,7 +71,7 @@ def test_acknowledged_one_still_waits_and_names_who_knows():
     services.expire_due(now)
     services.acknowledge(scope="segment", key="finance", actor=KIM, now=now)
 
-    (one,) = waiting.overdue(now)
+    (one,) = waiting.list_overdue(now)
 
     assert "Acknowledged by system:test" in one.detail
 
@@ -74,7 +84,7 @@ def test_permanent_one_waits_from_a_day_before_its_week_ends(due_in, severity):
     engage("segment:finance", now - 30 * DAY)
     Episode.objects.update(permanent=True, expires_at=None, reconfirm_due_at=now + due_in)
 
-    found = waiting.unconfirmed(now)
+    found = waiting.list_unconfirmed(now)
 
     assert [one.severity for one in found] == ([severity] if severity else [])
     assert all_waiting(now) == [("unconfirmed", one.path) for one in found]
@@ -85,7 +95,7 @@ def test_last_day_of_one_in_time_is_shown_with_its_end(left, shown):
     now = db_now()
     engage("segment:finance", now - 2 * DAY, expires_in=f"{2 * 86400 + int(left.total_seconds())}s")
 
-    found = waiting.expiring(now)
+    found = waiting.list_expiring(now)
 
     assert [one.due_at for one in found] == [now + left] * shown
 
@@ -95,7 +105,7 @@ def test_one_that_was_to_last_a_day_is_shown_in_its_last_hour(left, severity):
     now = db_now()
     engage("segment:finance", now - DAY + left, expires_in="24h")
 
-    assert [one.severity for one in waiting.expiring(now)] == ([severity] if severity else [])
+    assert [one.severity for one in waiting.list_expiring(now)] == ([severity] if severity else [])
 
 
 def test_forgotten_after_a_week_without_a_sign_of_life():
@@ -114,11 +124,11 @@ def test_forgotten_after_a_week_without_a_sign_of_life():
         now=now - DAY,
     )
 
-    (one,) = waiting.forgotten(now)
+    (one,) = waiting.list_forgotten(now)
 
     assert (one.path, one.severity) == ("/switches/segment/old/", "warning")
     assert "engaged for 7 d" in one.title
-    later = [one.path for one in waiting.forgotten(now + 6 * DAY)]
+    later = [one.path for one in waiting.list_forgotten(now + 6 * DAY)]
     all_in_order = ("old", "newer", "acknowledged", "extended")
     assert later == [f"/switches/segment/{key}/" for key in all_in_order]
 

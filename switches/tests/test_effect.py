@@ -12,11 +12,17 @@ from controlplane.core.clock import db_now
 from controlplane.core.instances.models import Instance
 from controlplane.tests.rows import multiply
 from switches import services
-from switches.effect import MAX_NAMED_STRAGGLERS, effect_of, effects, fallen_silent, measurable
+from switches.effect import (
+    MAX_NAMED_STRAGGLERS,
+    find_silent_instances,
+    measure_effect,
+    measure_effects,
+    select_measurable,
+)
 from switches.models import Episode, Publication, Switch
 from switches.tests.browsers import engaged
 from switches.tests.instances import report_acknowledgment, report_version
-from switches.views.effect import MAX_CELLS, cells
+from switches.views.effect import MAX_CELLS, build_cells
 
 OTHER = UUID("11111111-2b0e-4b5c-9c69-1d5f2f3a7a11")
 AT = datetime(2026, 11, 21, 3, tzinfo=UTC)
@@ -34,15 +40,15 @@ class TestWhatIsMeasured:
         ("instances", "measured"), [(0, 200), (150, 200), (1000, 30), (10_000, 3), (100_000, 1)]
     )
     def test_newest_changes_are_where_there_are_too_many(self, instances, measured):
-        changes = measurable(self.switches(200), instances, 0)
+        changes = select_measurable(self.switches(200), instances, 0)
 
         assert [change.version for change in changes] == list(range(200, 200 - measured, -1))
 
     def test_change_whose_commit_was_not_noted_is_not(self):
-        assert measurable([Switch(id="segment:old", version=1)], 4, 0) == []
+        assert select_measurable([Switch(id="segment:old", version=1)], 4, 0) == []
 
     def test_change_of_an_earlier_epoch_is_not(self):
-        changes = measurable(self.switches(5), 4, began_version=4)
+        changes = select_measurable(self.switches(5), 4, began_version=4)
 
         assert [change.version for change in changes] == [5, 4]
 
@@ -52,7 +58,7 @@ class TestBar:
     def test_is_full_only_for_all_and_empty_only_for_none(self, one, other):
         applied, instances = sorted((one, other))
 
-        bar = cells(applied, instances)
+        bar = build_cells(applied, instances)
 
         assert len(bar) == min(instances, MAX_CELLS)
         assert bar == sorted(bar, reverse=True)
@@ -71,25 +77,25 @@ class TestMeasured:
     def test_never_published_switch_has_no_effect(self):
         report_version("core/a1", 0, db_now())
 
-        assert effect_of(Switch(id="segment:x", scope="segment", key="x"), db_now()) is None
+        assert measure_effect(Switch(id="segment:x", scope="segment", key="x"), db_now()) is None
 
     def test_instance_counts_for_thirty_seconds(self, finance):
         now = db_now()
         report_version("core/lately", finance.version, now - timedelta(seconds=29))
         report_version("core/stale", finance.version, now - timedelta(seconds=31))
 
-        effect = effect_of(finance, now)
+        effect = measure_effect(finance, now)
 
         assert (effect.applied, effect.instances) == (1, 1)
 
     def test_new_epoch_makes_everybody_a_straggler_until_they_say_so(self, finance):
         now = db_now()
         report_version("core/a1", finance.version, now)
-        assert effect_of(finance, now).by_everybody
+        assert measure_effect(finance, now).by_everybody
 
         Publication.objects.update(epoch=uuid4())
 
-        assert named(effect_of(finance, now)) == ["core/a1"]
+        assert named(measure_effect(finance, now)) == ["core/a1"]
 
     def test_delays_are_counted_from_the_commit(self, finance):
         now = db_now()
@@ -97,12 +103,12 @@ class TestMeasured:
             report_version(name, finance.version, now)
             report_acknowledgment(name, finance, after_ms)
 
-        effect = effect_of(finance, now)
+        effect = measure_effect(finance, now)
 
         assert (effect.p50_ms, effect.p99_ms, effect.measured) == (41, 900, 3)
 
     def test_commit_follows_the_request(self, finance):
-        effect = effect_of(finance, db_now())
+        effect = measure_effect(finance, db_now())
 
         assert effect.requested_at <= effect.committed_at
 
@@ -110,7 +116,7 @@ class TestMeasured:
         Switch.objects.update(requested_at=None, committed_at=None)
         report_version("core/a1", finance.version, db_now())
 
-        effect = effect_of(Switch.objects.get(), db_now())
+        effect = measure_effect(Switch.objects.get(), db_now())
 
         assert (effect.applied, effect.p99_ms, effect.committed_at) == (1, None, None)
 
@@ -119,10 +125,10 @@ class TestMeasured:
         report_version("core/a1", finance.version, now)
         engaged("segment:other")
 
-        other = effect_of(Switch.objects.get(pk="segment:other"), now)
+        other = measure_effect(Switch.objects.get(pk="segment:other"), now)
 
         assert (other.applied, other.instances) == (0, 1)
-        assert effect_of(finance, now).by_everybody
+        assert measure_effect(finance, now).by_everybody
 
     def test_newcomer_is_no_measure_of_the_delay(self, finance):
         now = db_now()
@@ -131,7 +137,7 @@ class TestMeasured:
         report_acknowledgment("core/a1", finance, 41)
         report_acknowledgment("core/new", finance, 12_731)
 
-        effect = effect_of(finance, now)
+        effect = measure_effect(finance, now)
 
         assert (effect.p99_ms, effect.measured, effect.applied) == (41, 1, 2)
 
@@ -141,7 +147,7 @@ class TestMeasured:
         report_version("core/a1", 2, now)
         report_acknowledgment("core/a1", finance, 41)
 
-        effect = effect_of(finance, now)
+        effect = measure_effect(finance, now)
 
         assert (effect.applied, effect.measured, effect.p99_ms) == (1, 0, None)
 
@@ -157,7 +163,7 @@ def third(class_db):
 @pytest.mark.django_db
 class TestWhoApplies:
     def test_with_nobody_there_nobody_does_and_not_everybody(self, third):
-        effect = effect_of(third, db_now())
+        effect = measure_effect(third, db_now())
 
         assert (effect.applied, effect.instances, named(effect)) == (0, 0, [])
         assert not effect.by_everybody
@@ -179,7 +185,7 @@ class TestWhoApplies:
         report_version("core/a1", 3, now)
         report_version("core/a2", version, now, epoch=epoch)
 
-        effect = effect_of(third, now)
+        effect = measure_effect(third, now)
 
         assert (effect.applied, effect.instances, effect.stragglers_total) == (1, 2, 1)
         assert [(one.id, one.says) for one in effect.stragglers] == [("core/a2", words)]
@@ -189,7 +195,7 @@ class TestWhoApplies:
     def test_later_version_covers_an_earlier_change(self, third, version):
         report_version("core/a1", version, db_now())
 
-        assert effect_of(third, db_now()).whole
+        assert measure_effect(third, db_now()).whole
 
     def test_those_furthest_behind_are_named_first_and_at_most_twenty(self, third):
         now = db_now()
@@ -197,7 +203,7 @@ class TestWhoApplies:
             report_version(f"core/{number:02}", 2 - number % 3, now)
         report_version("core/zz", None, now)
 
-        effect = effect_of(third, now)
+        effect = measure_effect(third, now)
 
         assert effect.stragglers_total == 31
         assert named(effect)[:3] == ["core/zz", "core/02", "core/05"]
@@ -208,10 +214,10 @@ class TestWhoApplies:
         for number in range(25):
             report_version(f"core/{number:02}", number % 5 + 1, now)
 
-        found = effects([*Switch.objects.with_open_episode()], now)
+        found = measure_effects([*Switch.objects.with_open_episode()], now)
 
         for switch in Switch.objects.all():
-            alone, effect = effect_of(switch, now), found[switch.pk]
+            alone, effect = measure_effect(switch, now), found[switch.pk]
             assert (effect.applied, effect.stragglers) == (alone.applied, alone.stragglers)
             assert len(effect.stragglers) == effect.stragglers_total == 5 * (switch.version - 1)
 
@@ -227,7 +233,7 @@ class TestWhoApplies:
             applied_version="CASE WHEN i > 10000 THEN 2 ELSE 3 END",
         )
 
-        effect = effect_of(third, now)
+        effect = measure_effect(third, now)
 
         assert (effect.applied, effect.instances, len(effect.stragglers)) == (10_001, 10_007, 6)
         assert not effect.by_everybody
@@ -253,7 +259,7 @@ class TestPastExpiry:
         engaged("feature:beta", now=now, expires_in="1h", on_expiry=on_expiry)
         Episode.objects.update(allow_percent=percent)
 
-        effect = effect_of(Switch.objects.get(), now + timedelta(minutes=minutes))
+        effect = measure_effect(Switch.objects.get(), now + timedelta(minutes=minutes))
 
         assert effect.past_expiry is is_past
 
@@ -262,7 +268,7 @@ class TestPastExpiry:
         engaged("feature:beta", now=now, expires_in="1h", on_expiry="release")
         services.expire_due(now + timedelta(hours=2))
 
-        assert not effect_of(Switch.objects.get(), now + timedelta(hours=2)).past_expiry
+        assert not measure_effect(Switch.objects.get(), now + timedelta(hours=2)).past_expiry
 
 
 @pytest.mark.django_db
@@ -285,17 +291,17 @@ class TestFallenSilent:
         report_version("core/a1", version, now - timedelta(seconds=seconds))
 
         switch = Switch.objects.get()
-        assert [one.id for one in fallen_silent(switch, now)] == ["core/a1"] * is_told
-        assert effect_of(switch, now).silent_total == int(is_told)
+        assert [one.id for one in find_silent_instances(switch, now)] == ["core/a1"] * is_told
+        assert measure_effect(switch, now).silent_total == int(is_told)
 
     def test_takes_from_the_whole_though_everybody_heard_from_applies_it(self):
         engaged("segment:finance")
         now = db_now()
         report_version("core/a1", 1, now)
-        assert effect_of(Switch.objects.get(), now).whole
+        assert measure_effect(Switch.objects.get(), now).whole
         report_version("core/a2", 0, now - timedelta(minutes=1))
 
-        effect = effect_of(Switch.objects.get(), now)
+        effect = measure_effect(Switch.objects.get(), now)
 
         assert effect.by_everybody
         assert not effect.whole

@@ -18,12 +18,12 @@ def test_engage_ends_the_drill_and_says_who():
     report_present(CANARY, now=now)
     begin(FINANCE, now=now)
     turn(now)
-    assert live_drills.drills_in_force().exists()
+    assert live_drills.find_drills_in_force().exists()
     version = Publication.objects.get().version
 
     engage(FINANCE, now + seconds(1), by=get_person())
 
-    assert not live_drills.drills_in_force().exists()
+    assert not live_drills.find_drills_in_force().exists()
     assert (
         live_drills.failure_reason(Drill.objects.get()) == "user:kim engaged the switch for real."
     )

@@ -28,7 +28,7 @@ def test_busiest_come_first_then_released_ones_stopped_lately():
     engaged("global:all")
     released("global:all")
 
-    found = [(one.switch.pk, one.why) for one in engage_suggestions.likely_switches(db_now())]
+    found = [(one.switch.pk, one.why) for one in engage_suggestions.list_likely_switches(db_now())]
 
     assert found == [
         ("feature:nl2sql", "checked now"),
@@ -41,17 +41,17 @@ def test_what_was_undone_is_not_likely():
     kim = engaged("segment:nl2sql")
     services.undo(scope="segment", key="nl2sql", actor=kim.as_actor(), now=db_now())
 
-    assert engage_suggestions.likely_switches(db_now()) == []
+    assert engage_suggestions.list_likely_switches(db_now()) == []
 
 
 def test_earlier_reason_is_offered_again_once():
     engaged("segment:finance", reason="Again: ledger drifts, INC-9")
 
     assert (
-        engage_suggestions.prepared_reasons("segment:finance", db_now())[0]
+        engage_suggestions.prepare_reasons("segment:finance", db_now())[0]
         == "Again: ledger drifts, INC-9"
     )
-    assert len(engage_suggestions.prepared_reasons("segment:other", db_now())) == len(
+    assert len(engage_suggestions.prepare_reasons("segment:other", db_now())) == len(
         engage_suggestions.REASON_TEMPLATES
     )
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from switches.evaluate import Decision, Question, evaluate
+from switches.evaluate import CallDecision, CallQuestion, evaluate
 from switches.snapshot import SnapshotEntry
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
-EVERYTHING = Question.naming(
+EVERYTHING = CallQuestion.naming(
     {
         "segments": ["finance", "retail"],
         "features": ["export", "search"],
@@ -53,20 +53,20 @@ def entry(
     )
 
 
-def decide(question: Question, *entries: SnapshotEntry, draw: int = 0) -> Decision:
+def decide(question: CallQuestion, *entries: SnapshotEntry, draw: int = 0) -> CallDecision:
     published = {entry.id: entry for entry in entries}
     return evaluate(question, published, now=NOW, draw=lambda: draw)
 
 
 def test_nothing_published_lets_everything_through() -> None:
-    assert decide(EVERYTHING) == Decision(allowed=True)
+    assert decide(EVERYTHING) == CallDecision(allowed=True)
 
 
 @given(st.sets(st.sampled_from(DECISION_ORDER), min_size=1))
 def test_first_engaged_switch_in_order_is_named_with_its_reason(engaged: set[str]) -> None:
     first = min(engaged, key=DECISION_ORDER.index)
     decision = decide(EVERYTHING, *(entry(switch_id) for switch_id in engaged))
-    assert decision == Decision(False, first, f"because of {first}")
+    assert decision == CallDecision(False, first, f"because of {first}")
 
 
 @pytest.mark.parametrize("other", ["segment:energy", "feature:finance", "experiment:export"])
@@ -75,11 +75,11 @@ def test_switch_that_was_not_asked_about_does_not_block(other: str) -> None:
 
 
 def test_global_switch_blocks_a_question_about_nothing() -> None:
-    assert decide(Question(), entry("global:all")).switch == "global:all"
+    assert decide(CallQuestion(), entry("global:all")).switch == "global:all"
 
 
 def test_ramping_switch_lets_its_share_through_and_blocks_the_rest() -> None:
-    question = Question.naming({"features": ["export"]}, "u1")
+    question = CallQuestion.naming({"features": ["export"]}, "u1")
     out = entry("feature:export", allow_percent="10.94", salt=SALT_OF_1094)
     into = entry("feature:export", allow_percent="10.95", salt=SALT_OF_1094)
     assert decide(question, out).switch == "feature:export"
@@ -92,7 +92,7 @@ def test_call_inside_the_share_still_meets_the_switches_after_it() -> None:
 
 
 def test_ramping_switch_without_a_key_is_decided_by_the_draw() -> None:
-    question = Question.naming({"segments": ["finance"]})
+    question = CallQuestion.naming({"segments": ["finance"]})
     ramping = entry("segment:finance", allow_percent="5")
     assert decide(question, ramping, draw=499).allowed
     assert not decide(question, ramping, draw=500).allowed

@@ -14,7 +14,7 @@ ACTOR = system_actor("test")
 
 def series(now):
     """Return the series as {(scope, key): value}."""
-    family, _ = metrics.engaged(now)
+    family, _ = metrics.collect_engaged(now)
     return {(s.labels["scope"], s.labels["key"]): s.value for s in family.samples}
 
 
@@ -78,7 +78,7 @@ def test_all_switches_are_counted_by_scope_and_state():
     )
     Episode.objects.filter(switch_id="segment:search").update(allow_percent=25)
 
-    _, family = metrics.engaged(db_now())
+    _, family = metrics.collect_engaged(db_now())
 
     counts = {(s.labels["scope"], s.labels["state"]): s.value for s in family.samples}
     assert {state: counts["segment", state] for state in ("released", "engaged", "ramping")} == {

@@ -17,7 +17,7 @@ MONITOR = Actor(type="token", name="monitor", role=Role.OPERATOR, scopes=ALL_SCO
 
 
 def seen():
-    return {one.subject: one for one in threshold_metrics.engaged(ANY, db_now())}
+    return {one.subject: one for one in threshold_metrics.read_engaged(ANY, db_now())}
 
 
 def stop(actor, key):
@@ -68,7 +68,7 @@ def test_whoever_engaged_it_knows_of_it_unless_that_was_a_machine():
 
 
 def test_what_a_monitor_tripped_nobody_knows_of_although_its_token_is_somebodys():
-    trips.trip(
+    trips.request_trip(
         switch="experiment:ranking-v2",
         source="srm",
         fingerprint="srm-1",
@@ -92,4 +92,4 @@ def test_those_that_are_overdue_wait_by_themselves():
     engaged("segment:fresh")
     overdue("segment:late")
 
-    assert threshold_metrics.overdue(db_now()) == {"segment:late"}
+    assert threshold_metrics.list_overdue(db_now()) == {"segment:late"}

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from switches.bucketing import BUCKETS, admits, bucket
-from switches.evaluate import Decision, Question, evaluate, read_question
+from switches.evaluate import CallDecision, CallQuestion, evaluate, read_question
 from switches.snapshot import SnapshotEntry, SnapshotVersion, render
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "vectors"
@@ -71,7 +71,7 @@ def test_entry_counts_as_what_the_vector_says(vector: dict[str, Any]) -> None:
     more = {"salt": "s", "reason": "why", "engaged_at": "2026-01-01T00:00:00.000000Z"}
     entry = entry_of({**known, **more, **vector["entry"]})
     now = datetime.fromisoformat(vector["server_time"])
-    question = Question.naming({"segments": ["finance"]})
+    question = CallQuestion.naming({"segments": ["finance"]})
 
     def is_let_through(draw: int) -> bool:
         return evaluate(question, {entry.id: entry}, now=now, draw=lambda: draw).allowed
@@ -108,7 +108,7 @@ def test_question_is_decided_as_in_the_vector(vector: dict[str, Any]) -> None:
         draw=no_draw if draw is None else lambda: draw,
     )
 
-    assert decision == Decision(**vector["decision"])
+    assert decision == CallDecision(**vector["decision"])
 
 
 def test_snapshots_of_the_vectors_are_as_they_are_served() -> None:

@@ -56,8 +56,8 @@ class AlertmanagerMessage:
 
 def truncated_alerts(payload: Mapping[str, Any]) -> int:
     """Return the number of alerts that Alertmanager truncated; 0 if absent or invalid."""
-    said = payload.get("truncatedAlerts")
-    return said if type(said) is int and said > 0 else 0
+    count = payload.get("truncatedAlerts")
+    return count if type(count) is int and count > 0 else 0
 
 
 def read_message(payload: Mapping[str, Any]) -> AlertmanagerMessage:
@@ -78,40 +78,39 @@ def read_message(payload: Mapping[str, Any]) -> AlertmanagerMessage:
     message = AlertmanagerMessage(group=str(shared.get("groupKey", "")))
     labelled = without = 0
     for alert in alerts:
-        names = _switches(alert)
+        names = _parse_switches(alert)
         if not names and without < MAX_ALERTS:
             without += 1
             message.alerts.append(
-                AlertmanagerAlert(_fingerprint(alert, _texts(alert.get("labels"))), "")
+                AlertmanagerAlert(_get_fingerprint(alert, _select_texts(alert.get("labels"))), "")
             )
         accepted = names[: min(MAX_SWITCHES, MAX_ALERTS - labelled)]
         if accepted:
             labelled += len(accepted)
-            message.alerts += _requests(alert, accepted, shared)
+            message.alerts += _build_alerts(alert, accepted, shared)
         if alert.get("status") != "resolved":
             for name in names[len(accepted) :]:
                 message.leave_out(name)
     return message
 
 
-def _switches(alert: Mapping[str, Any]) -> list[str]:
-    label = _texts(alert.get("labels")).get(SWITCH, "")
+def _parse_switches(alert: Mapping[str, Any]) -> list[str]:
+    label = _select_texts(alert.get("labels")).get(SWITCH, "")
     return list(dict.fromkeys(name.strip() for name in label.split(",") if name.strip()))
 
 
-def _requests(
+def _build_alerts(
     alert: Mapping[str, Any], switches: Sequence[str], shared: Mapping[str, Any]
 ) -> list[AlertmanagerAlert]:
-    """Return one alert for each switch, with shared evidence."""
-    labels, notes = _texts(alert.get("labels")), _texts(alert.get("annotations"))
+    labels, notes = _select_texts(alert.get("labels")), _select_texts(alert.get("annotations"))
     name = labels.get("alertname", "")[:MAX_DETAIL_LENGTH]
     source = texts.clean_text(labels.get(SOURCE, "")[:MAX_DETAIL_LENGTH])
     source = source or f"alertmanager:{texts.clean_text(name)}"
     first = AlertmanagerAlert(
-        fingerprint=_fingerprint(alert, labels),
+        fingerprint=_get_fingerprint(alert, labels),
         switch="",
         source=texts.clip(source.rstrip(":"), MAX_SOURCE_LENGTH).strip(),
-        reason=_reason(name, notes),
+        reason=_build_reason(name, notes),
         expires_in=labels.get(EXPIRES_IN, "").strip() or DEFAULT_EXPIRY,
         resolved=alert.get("status") == "resolved",
         evidence=texts.fit_evidence(
@@ -133,8 +132,7 @@ def _requests(
     ]
 
 
-def _reason(name: str, notes: Mapping[str, str]) -> str:
-    """Return alert name, summary and description as one text, each part shortened."""
+def _build_reason(name: str, notes: Mapping[str, str]) -> str:
     parts = [
         texts.clean_text(notes.get(key, "")[:MAX_DETAIL_LENGTH])
         for key in ("summary", "description")
@@ -144,16 +142,19 @@ def _reason(name: str, notes: Mapping[str, str]) -> str:
     return ": ".join(part for part in (title, text) if part)
 
 
-def _fingerprint(alert: Mapping[str, Any], labels: Mapping[str, str]) -> str:
-    """Return Alertmanager's fingerprint, else a digest of the labels."""
-    given = alert.get("fingerprint")
-    known = texts.clean_fingerprint(given[:MAX_DETAIL_LENGTH]) if isinstance(given, str) else ""
-    if known:
-        return texts.clip(known, MAX_FINGERPRINT_LENGTH)
+def _get_fingerprint(alert: Mapping[str, Any], labels: Mapping[str, str]) -> str:
+    fingerprint = alert.get("fingerprint")
+    cleaned = (
+        texts.clean_fingerprint(fingerprint[:MAX_DETAIL_LENGTH])
+        if isinstance(fingerprint, str)
+        else ""
+    )
+    if cleaned:
+        return texts.clip(cleaned, MAX_FINGERPRINT_LENGTH)
     return canonical.digest(labels)[:16]
 
 
-def _texts(found: Any) -> dict[str, str]:
+def _select_texts(found: Any) -> dict[str, str]:
     if not isinstance(found, dict):
         return {}
     return {str(key): value for key, value in found.items() if isinstance(value, str)}

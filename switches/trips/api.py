@@ -10,10 +10,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
-from controlplane.core.canonical import timestamp
 from controlplane.core.http.openapi import BY_SESSION
+from controlplane.core.http.resources import Resource, TimestampField
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
-from switches.api.switches import resource
+from switches.api.switches import read_switch_resource
 from switches.models import Trip
 from switches.scopes import EXPERIMENT, KEY_PATTERN
 from switches.services.registration import identify
@@ -46,11 +46,11 @@ class TripView(ApiView):
         resolved = body.pop("status", "firing") == "resolved"
         if resolved:
             identify(*body["switch"].partition(":")[::2])
-            wanted = {name: body[name] for name in ("switch", "fingerprint")}
-            why = resolution.resolve(**wanted, actor=actor, now=now)
-            return _answer(body["switch"], {"tripped": False, "why": why, "trip": None}, now)
-        result = services.trip(**{"reason": "", **body}, actor=actor, now=now)
-        return _answer(body["switch"], _trip_fields(result), now)
+            alert = {name: body[name] for name in ("switch", "fingerprint")}
+            why = resolution.resolve_alert(**alert, actor=actor, now=now)
+            return _respond(body["switch"], {"tripped": False, "why": why, "trip": None}, now)
+        result = services.request_trip(**{"reason": "", **body}, actor=actor, now=now)
+        return _respond(body["switch"], _trip_fields(result), now)
 
 
 class ArmsView(ApiView):
@@ -70,10 +70,10 @@ class ArmsView(ApiView):
         switch = identify(EXPERIMENT.name, key)
         arms: list[srm.Arm] = body["arms"]
         verdict = srm.evaluate_arms(arms, body.get("alpha", srm.ALPHA))
-        numbers = _numbers(arms, verdict)
+        numbers = _build_numbers(arms, verdict)
         fingerprint = f"srm:{key}"
         if verdict.mismatch:
-            result = services.trip(
+            result = services.request_trip(
                 switch=switch,
                 source=SRM_SOURCE,
                 fingerprint=fingerprint,
@@ -83,43 +83,32 @@ class ArmsView(ApiView):
                 actor=actor,
                 now=now,
             )
-            return _answer(switch, {**numbers, **_trip_fields(result)}, now)
+            return _respond(switch, {**numbers, **_trip_fields(result)}, now)
         why = f"Each arm needs at least {srm.MIN_EXPECTED} expected before this can be judged."
         if verdict.verdict == srm.OK:
-            said = resolution.resolve(switch=switch, fingerprint=fingerprint, actor=actor, now=now)
-            why = f"The counts fit the shares. {said}" if "stays" in said else _FITS
-        return _answer(switch, {**numbers, "tripped": False, "why": why, "trip": None}, now)
+            effect = resolution.resolve_alert(
+                switch=switch, fingerprint=fingerprint, actor=actor, now=now
+            )
+            why = f"The counts fit the shares. {effect}" if "stays" in effect else _FITS
+        return _respond(switch, {**numbers, "tripped": False, "why": why, "trip": None}, now)
 
 
-class TripShape(serializers.Serializer[Trip]):
-    id = serializers.IntegerField()
+class TripShape(Resource[Trip]):
+    id = serializers.IntegerField(source="pk")
     switch = serializers.CharField()
     source = serializers.CharField()  # type: ignore[assignment]  # Field has one
     fingerprint = serializers.CharField()
     reason = serializers.CharField()
     evidence = serializers.DictField()
-    policy = serializers.CharField(allow_null=True)
+    policy = serializers.CharField(source="policy.trigger", allow_null=True)
     outcome = serializers.ChoiceField(Trip.Outcome.values)
     why = serializers.CharField()
-    at = serializers.DateTimeField()
+    at = TimestampField()
     by = serializers.CharField()
-    episode = serializers.IntegerField(allow_null=True)
+    episode = serializers.IntegerField(source="episode_id", allow_null=True)
     repeats = serializers.IntegerField()
-    last_at = serializers.DateTimeField()
-    resolved_at = serializers.DateTimeField(allow_null=True)
-
-    def to_representation(self, trip: Trip) -> dict[str, Any]:
-        plain = ("switch", "source", "fingerprint", "reason", "evidence", "outcome", "why", "by")
-        return {
-            "id": trip.pk,
-            **{name: getattr(trip, name) for name in plain},
-            "policy": trip.policy.trigger if trip.policy else None,
-            "at": timestamp(trip.at),
-            "episode": trip.episode_id,
-            "repeats": trip.repeats,
-            "last_at": timestamp(trip.last_at),
-            "resolved_at": timestamp(trip.resolved_at) if trip.resolved_at else None,
-        }
+    last_at = TimestampField()
+    resolved_at = TimestampField(allow_null=True)
 
 
 class TripList(ListView[Trip]):
@@ -142,7 +131,7 @@ class PoliciesView(ApiView):
     @extend_schema(responses=PoliciesShape)
     def get(self, request: Request) -> Response:
         """Return the trip policies; the first row that matches source and scope decides."""
-        return Response(_policies())
+        return Response(_read_policies())
 
     @extend_schema(request=PoliciesBody, responses=PoliciesShape, auth=BY_SESSION)
     @mutation(PoliciesBody)
@@ -152,17 +141,17 @@ class PoliciesView(ApiView):
         Admins only. A policy can't trip the global switch automatically.
         """
         policies.replace_policies(rows=body["policies"], actor=actor, now=now)
-        return Done(_policies())
+        return Done(_read_policies())
 
 
 _FITS = "The counts fit the shares."
 
 
-def _answer(switch: str, text: dict[str, Any], now: datetime) -> Done:
+def _respond(switch: str, text: dict[str, Any], now: datetime) -> Done:
     scope, _, key = switch.partition(":")
 
     def present() -> dict[str, Any]:
-        found: dict[str, Any] = {"switch": resource(scope, key, now)}
+        found: dict[str, Any] = {"switch": read_switch_resource(scope, key, now)}
         if text["trip"] and not Trip.objects.filter(pk=text["trip"]).exists():
             found["trip"] = None  # A dry run was rolled back.
         return found
@@ -174,7 +163,7 @@ def _trip_fields(result: services.TripResult) -> dict[str, Any]:
     return {"tripped": result.tripped, "why": result.why, "trip": result.trip.pk}
 
 
-def _numbers(arms: list[srm.Arm], verdict: srm.SrmResult) -> dict[str, Any]:
+def _build_numbers(arms: list[srm.Arm], verdict: srm.SrmResult) -> dict[str, Any]:
     return {
         "verdict": verdict.verdict,
         "test": verdict.test,
@@ -208,6 +197,6 @@ def _srm_reason(verdict: srm.SrmResult, arms: list[srm.Arm]) -> str:
     )
 
 
-def _policies() -> dict[str, Any]:
+def _read_policies() -> dict[str, Any]:
     rows = [policies.policy_fields(row) for row in history.list_policies()]
     return {"next": None, "previous": None, "results": rows}

@@ -11,13 +11,12 @@ from switches.models import Trip
 from . import resolution
 
 
-def questions(_now: datetime) -> QuerySet[Escalation]:
+def find_questions(_now: datetime) -> QuerySet[Escalation]:
     return resolution.open_questions()
 
 
-@attention_source(15, only_if=questions)
-def trips_for_a_person(_now: datetime) -> list[AttentionItem]:
-    """Return an item for each trip that waits for a person."""
+@attention_source(15, only_if=find_questions)
+def list_waiting_trips(_now: datetime) -> list[AttentionItem]:
     return [
         AttentionItem(
             kind="trip",

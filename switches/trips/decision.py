@@ -120,14 +120,13 @@ def first_policy(policies: Sequence[PolicyRow], source: str, scope: str) -> Poli
     for policy in policies:
         # Escape [: only * and ? are wildcards.
         patterns = [_normalize(pattern).replace("[", "[[]") for pattern in policy.sources]
-        known = any(fnmatchcase(name, pattern) for name in names if name for pattern in patterns)
-        if known and scope in policy.scopes:
+        matches = any(fnmatchcase(name, pattern) for name in names if name for pattern in patterns)
+        if matches and scope in policy.scopes:
             return policy
     return None
 
 
 def _normalize(name: str) -> str:
-    """Return the same name for `Data-Leak scan`, `data_leak.scan` and `DataLeakScan`."""
     return unicodedata.normalize("NFKC", name).casefold().translate(_IGNORED_CHARACTERS)
 
 
@@ -136,25 +135,25 @@ def decide(
 ) -> TripDecision:
     """Return the decision on a request to engage `switch` (`scope:key`) under `policy`."""
     scope = switch.partition(":")[0]
-    found = _already_stopped(switch, history)
+    found = _check_engaged(switch, history)
     if found is not None and not _is_stopped_by_machine(found, history, policy):
         return found
     if policy is None:
         return TripDecision(REFUSED, f"No policy lets “{source}” stop a switch of scope {scope}.")
     return (
-        _overridden(switch, history, now)
-        or _repeated(history)
-        or _for_a_person(switch, scope, policy)
-        or _flapping(switch, history, now)
-        or _over_budget(policy, history)
+        _check_release(switch, history, now)
+        or _check_repeat(history)
+        or _check_person_gate(switch, scope, policy)
+        or _check_flapping(switch, history, now)
+        or _check_budget(policy, history)
         or TripDecision(TRIPPED, f"The policy “{policy.trigger}” lets “{source}” stop {switch}.")
     )
 
 
-def _already_stopped(switch: str, history: TripHistory) -> TripDecision | None:
-    standing, earlier = history.standing, history.earlier
-    if standing is not None and standing.ramping:
-        return _known_during_ramp(switch, standing, earlier)
+def _check_engaged(switch: str, history: TripHistory) -> TripDecision | None:
+    open_episode, earlier = history.standing, history.earlier
+    if open_episode is not None and open_episode.ramping:
+        return _check_ramp(switch, open_episode, earlier)
     if earlier is not None and earlier.episode_open:
         verb = "has stopped" if earlier.outcome == TRIPPED else "was heard while somebody stopped"
         return TripDecision(
@@ -162,43 +161,42 @@ def _already_stopped(switch: str, history: TripHistory) -> TripDecision | None:
             f"The same alert {verb} {switch} already, {_format_at(earlier.at)}; it is noted as a "
             "repeat.",
         )
-    if standing is None:
+    if open_episode is None:
         return None
     return TripDecision(
         ENGAGED,
-        f"{switch} is engaged already, by {standing.by} since {_format_time(standing.at)}: "
-        f"{standing.reason}",
+        f"{switch} is engaged already, by {open_episode.by} since {_format_time(open_episode.at)}: "
+        f"{open_episode.reason}",
     )
 
 
-def _known_during_ramp(
-    switch: str, standing: OpenEpisode, earlier: EarlierTrip | None
+def _check_ramp(
+    switch: str, open_episode: OpenEpisode, earlier: EarlierTrip | None
 ) -> TripDecision | None:
     """Return a duplicate if the alert was firing when a person started the ramp.
 
     A new or recurring alert ends the ramp, and so does a known alert if no person started the
     ramp.
     """
-    known = earlier is not None and earlier.episode_open and earlier.firing
-    if earlier is None or not known or not standing.ramped_by:
+    is_firing = earlier is not None and earlier.episode_open and earlier.firing
+    if earlier is None or not is_firing or not open_episode.ramped_by:
         return None
     return TripDecision(
         DUPLICATE,
-        f"{standing.ramped_by} lets {switch} flow again by a ramp, with this alert known since "
+        f"{open_episode.ramped_by} lets {switch} flow again by a ramp, with this alert known since "
         f"{_format_time(earlier.at)}: the ramp's gates decide, or a person.",
     )
 
 
 def _is_stopped_by_machine(
-    found: TripDecision, history: TripHistory, policy: PolicyRow | None
+    decision: TripDecision, history: TripHistory, policy: PolicyRow | None
 ) -> bool:
-    """Return True if a machine engaged the switch and the policy leaves this alert to people."""
     by_machine = history.standing is not None and history.standing.by_machine
     for_people = policy is not None and policy.gate != AUTOMATIC
-    return found.outcome == ENGAGED and by_machine and for_people
+    return decision.outcome == ENGAGED and by_machine and for_people
 
 
-def _overridden(switch: str, history: TripHistory, now: datetime) -> TripDecision | None:
+def _check_release(switch: str, history: TripHistory, now: datetime) -> TripDecision | None:
     """Return a refusal until the alert has resolved and an hour has passed since the release."""
     let_flow = history.let_flow
     if let_flow is None:
@@ -217,7 +215,7 @@ def _overridden(switch: str, history: TripHistory, now: datetime) -> TripDecisio
     return None
 
 
-def _repeated(history: TripHistory) -> TripDecision | None:
+def _check_repeat(history: TripHistory) -> TripDecision | None:
     earlier = history.earlier
     if earlier is None or not earlier.firing:
         return None
@@ -238,8 +236,7 @@ def _repeated(history: TripHistory) -> TripDecision | None:
     return None
 
 
-def _for_a_person(switch: str, scope: str, policy: PolicyRow) -> TripDecision | None:
-    """Return the decision to ask a person, or None if the policy is automatic."""
+def _check_person_gate(switch: str, scope: str, policy: PolicyRow) -> TripDecision | None:
     if scope == GLOBAL.name:
         why = "Stopping everything is never automatic: a person decides."
     elif policy.gate != AUTOMATIC:
@@ -249,7 +246,7 @@ def _for_a_person(switch: str, scope: str, policy: PolicyRow) -> TripDecision | 
     return TripDecision(ASKED, why, escalate=f"person:{policy.trigger}:{switch}")
 
 
-def _flapping(switch: str, history: TripHistory, now: datetime) -> TripDecision | None:
+def _check_flapping(switch: str, history: TripHistory, now: datetime) -> TripDecision | None:
     latest = sorted(history.trips, reverse=True)[:FLAP_TRIPS]
     if len(latest) < FLAP_TRIPS or latest[0] - latest[-1] > FLAP_WITHIN:
         return None
@@ -264,7 +261,7 @@ def _flapping(switch: str, history: TripHistory, now: datetime) -> TripDecision 
     )
 
 
-def _over_budget(policy: PolicyRow, history: TripHistory) -> TripDecision | None:
+def _check_budget(policy: PolicyRow, history: TripHistory) -> TripDecision | None:
     if history.spent < policy.budget_per_hour:
         return None
     return TripDecision(

@@ -85,10 +85,9 @@ def install(apps: Any, now: datetime) -> None:
 
 
 def default_policies() -> list[dict[str, Any]]:
-    """Return the default policies with their scopes."""
-    return [{**row, "scopes": _scopes(row)} for row in _POLICIES]
+    return [{**row, "scopes": _list_scopes(row)} for row in _POLICIES]
 
 
-def _scopes(row: dict[str, Any]) -> list[str]:
+def _list_scopes(row: dict[str, Any]) -> list[str]:
     by_person = row["gate"] == "person"
     return [one.name for one in SCOPES.values() if by_person or row["trigger"] in one.trip_triggers]

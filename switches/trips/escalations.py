@@ -26,7 +26,7 @@ def ask_people(row: Trip, once: str, *, new: bool, now: datetime) -> None:
 
     A new trip is also announced.
     """
-    present = _open(once)
+    present = _find_open_question(once)
     if present is None and _was_asked_recently(row, once, now):
         if new:
             notifications.announce(row, now)
@@ -34,19 +34,18 @@ def ask_people(row: Trip, once: str, *, new: bool, now: datetime) -> None:
     why = row.why
     if present is None and _is_over_limit(row, now):
         once = f"many:{row.by}"
-        present = _open(once)
+        present = _find_open_question(once)
         why = f"{why} {row.by} has asked people so often that this hour's further wishes are one."
     if present is not None:
-        _join(present, row, new=new, now=now)
+        _join_question(present, row, new=new, now=now)
         return
     announced = notifications.announce(row, now, alone=True) if new else 0
-    notifications.escalate(
+    notifications.open_escalation(
         row, {"once": once, "own_why": why, "why": why}, announced=announced > 0, now=now
     )
 
 
 def member_trips(question: Escalation) -> list[int]:
-    """Return the ids of the trips that the question names."""
     others = question.facts.get("others") or []
     return [first_trip(question), *(one["trip"] for one in others)]
 
@@ -61,7 +60,7 @@ def is_incomplete(question: Escalation) -> bool:
     return bool(question.facts.get("more")) and not of_one
 
 
-def _open(once: str) -> Escalation | None:
+def _find_open_question(once: str) -> Escalation | None:
     return (
         Escalation.objects.select_for_update()
         .filter(subject__startswith=SUBJECT, closed_at__isnull=True, facts__once=once)
@@ -90,17 +89,16 @@ def _is_over_limit(row: Trip, now: datetime) -> bool:
     return len(sources) >= MAX_PER_PROGRAM or sources.count(row.source) >= MAX_PER_SOURCE
 
 
-def _join(question: Escalation, row: Trip, *, new: bool, now: datetime) -> None:
-    """Add the trip to an open question; people see the change with the next escalation step."""
+def _join_question(question: Escalation, row: Trip, *, new: bool, now: datetime) -> None:
     facts: dict[str, Any] = question.facts
     others = list(facts.get("others") or [])
-    known = row.pk in member_trips(question)
-    if not known and len(others) < MAX_KEPT:
+    is_member = row.pk in member_trips(question)
+    if not is_member and len(others) < MAX_KEPT:
         one = {"trip": row.pk, "switch": row.switch, "fingerprint": row.fingerprint}
         others.append(one)
-    elif not known and new:
+    elif not is_member and new:
         facts["more"] = facts.get("more", 0) + 1
-    if not known:
+    if not is_member:
         facts["others"] = others
         facts["why"] = f"{facts.get('own_why', row.why)} {_describe_others(facts)}"
         question.save(update_fields=["facts"])

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db import connection
 from django.db.models import Q, QuerySet
 
 from controlplane.core.actors import label_of
@@ -33,7 +34,6 @@ def list_policies() -> list[TripPolicy]:
 
 
 def deciding_policy(rows: Sequence[TripPolicy], source: str, scope: str) -> TripPolicy | None:
-    """Return the policy that decides on this source and scope, or None."""
     found = decision.first_policy([to_policy_row(row) for row in rows], source, scope)
     return next((row for row in rows if found and row.trigger == found.trigger), None)
 
@@ -62,7 +62,7 @@ def read_context(
     episode = Episode.objects.filter(switch=switch, ended_at__isnull=True).first()
     return TripContext(
         decision.TripHistory(
-            earlier=_earlier(earlier),
+            earlier=_to_earlier_trip(earlier),
             standing=_open_episode(episode),
             let_flow=_released_by_hand(switch, fingerprint),
             trips=_latest_trips(switch),
@@ -74,7 +74,6 @@ def read_context(
 
 
 def open_questions_about(row: Trip) -> QuerySet[Escalation]:
-    """Return the open escalations that cover this trip."""
     return Escalation.objects.filter(
         Q(subject=f"{SUBJECT}{row.pk}")
         | Q(facts__others__contains=[{"trip": row.pk}])
@@ -90,7 +89,7 @@ def firing_alerts(fingerprints: Iterable[str]) -> set[tuple[str, str]]:
     return set(found.values_list("switch", "fingerprint").distinct())
 
 
-def _earlier(row: Trip | None) -> decision.EarlierTrip | None:
+def _to_earlier_trip(row: Trip | None) -> decision.EarlierTrip | None:
     if row is None:
         return None
     open_still = row.episode is not None and row.episode.ended_at is None
@@ -148,3 +147,11 @@ def _trips_within_budget_window(policy: TripPolicy | None, now: datetime) -> int
         return 0
     since = now - decision.BUDGET_WINDOW
     return policy.trips.filter(outcome=Trip.Outcome.TRIPPED, at__gt=since).count()
+
+
+TRIPS_LOCK = 0x7219  # Key of the advisory lock, used nowhere else.
+
+
+def lock_trips() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [TRIPS_LOCK])

@@ -57,7 +57,7 @@ def announce_resolved(row: Trip, now: datetime) -> None:
     )
 
 
-def escalate(row: Trip, more: Mapping[str, Any], *, announced: bool, now: datetime) -> None:
+def open_escalation(row: Trip, more: Mapping[str, Any], *, announced: bool, now: datetime) -> None:
     """Open an escalation that lasts until a person engages the switch or dismisses it."""
     escalation.open_escalation(
         subject=f"{SUBJECT}{row.pk}",
@@ -71,7 +71,7 @@ def escalate(row: Trip, more: Mapping[str, Any], *, announced: bool, now: dateti
 
 
 def message_facts(row: Trip) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "trip": row.pk,
         "switch": row.switch,
         "source": row.source,
@@ -82,8 +82,8 @@ def message_facts(row: Trip) -> dict[str, Any]:
         "path": page_path(row),
     }
     if row.episode_id:
-        found["episode"] = row.episode_id
-    return found
+        facts["episode"] = row.episode_id
+    return facts
 
 
 def page_path(row: Trip) -> str:

@@ -20,7 +20,7 @@ from switches import publication
 from switches.models import TripPolicy
 from switches.scopes import GLOBAL, SCOPES
 
-from . import history, locks, texts
+from . import history, texts
 from .decision import AUTOMATIC
 
 FIELDS = (
@@ -51,10 +51,10 @@ def replace_policies(
     new_rows = [{**DEFAULTS, **row} for row in rows]
     _check(new_rows)
     with transaction.atomic():
-        locks.lock_machines()
+        history.lock_trips()
         publication.lock()
         before = {row.trigger: row for row in history.list_policies()}
-        was = [policy_fields(row) for row in before.values()]
+        old_rows = [policy_fields(row) for row in before.values()]
         for position, fields in enumerate(new_rows):
             present = before.pop(fields["trigger"], None) or TripPolicy()
             for name in FIELDS:
@@ -63,7 +63,7 @@ def replace_policies(
             present.save()
         TripPolicy.objects.filter(pk__in=[row.pk for row in before.values()]).delete()
         after = history.list_policies()
-        _record_change(was, [policy_fields(row) for row in after], actor, now)
+        _record_change(old_rows, [policy_fields(row) for row in after], actor, now)
         return after
 
 
@@ -83,7 +83,7 @@ def put_policy(
     """
     actor.require_power(Power.ADMINISTER)
     with transaction.atomic():
-        locks.lock_machines()
+        history.lock_trips()
         publication.lock()
         rows = [policy_fields(row) for row in history.list_policies()]
         others = [row for row in rows if row["trigger"] != trigger]
@@ -109,7 +109,7 @@ def remove_policy(*, trigger: str, actor: Actor, now: datetime) -> None:
     """Remove one policy; raise :class:`InvalidInput` if it is the last."""
     actor.require_power(Power.ADMINISTER)
     with transaction.atomic():
-        locks.lock_machines()
+        history.lock_trips()
         publication.lock()
         rows = [policy_fields(row) for row in history.list_policies()]
         others = [row for row in rows if row["trigger"] != trigger]
@@ -124,7 +124,6 @@ def policy_fields(row: TripPolicy) -> dict[str, Any]:
 
 
 def policy_digest(fields: Mapping[str, Any], position: int) -> str:
-    """Return a digest of a policy and its position."""
     return canonical.digest({**fields, "position": position})
 
 
@@ -135,46 +134,46 @@ def _check(rows: Sequence[Mapping[str, Any]]) -> None:
             f"Between 1 and {MAX_ROWS} policies. To leave everything to people, set every gate "
             "to person."
         ]
-    seen: set[str] = set()
+    triggers: set[str] = set()
     for place, row in enumerate(rows):
-        problems = _problems(row)
+        problems = _find_problems(row)
         trigger = row.get("trigger")
-        if isinstance(trigger, str) and trigger in seen:
+        if isinstance(trigger, str) and trigger in triggers:
             problems["trigger"] = "Two policies have this name."
-        seen.add(str(trigger))
+        triggers.add(str(trigger))
         errors.update({f"rows.{place}.{name}": [text] for name, text in problems.items()})
     if errors:
         raise InvalidInput(errors)
 
 
-def _problems(row: Mapping[str, Any]) -> dict[str, str]:
-    found = {}
+def _find_problems(row: Mapping[str, Any]) -> dict[str, str]:
+    problems = {}
     if not isinstance(row.get("trigger"), str) or not _TRIGGER.fullmatch(row["trigger"]):
-        found["trigger"] = "Must be 1 to 60 of a-z 0-9 - _, beginning with a letter or a digit."
+        problems["trigger"] = "Must be 1 to 60 of a-z 0-9 - _, beginning with a letter or a digit."
     for name, least in (("title", 1), ("response", 0)):
         if not _is_text(row.get(name), least, MAX_LENGTHS[name]):
-            found[name] = f"Must be a line of {least} to {MAX_LENGTHS[name]} characters."
+            problems[name] = f"Must be a line of {least} to {MAX_LENGTHS[name]} characters."
     if not _are_patterns(row.get("sources")):
-        found["sources"] = (
+        problems["sources"] = (
             f"Must be 1 to {MAX_PATTERNS} patterns of sources, such as srm or alertmanager:Leak*, "
             f"each of at most {MAX_LENGTHS['pattern']} characters; * stands for any."
         )
     for name, largest in MAX_VALUES.items():
         value = row.get(name)
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= largest:
-            found[name] = f"Must be a whole number from 1 to {largest:,}."
+            problems[name] = f"Must be a whole number from 1 to {largest:,}."
     if row.get("gate") not in TripPolicy.Gate.values:
-        found["gate"] = f"Must be one of {', '.join(TripPolicy.Gate.values)}."
+        problems["gate"] = f"Must be one of {', '.join(TripPolicy.Gate.values)}."
     scopes = row.get("scopes")
     if not isinstance(scopes, list) or not scopes or not all(s in SCOPES for s in scopes):
-        found["scopes"] = f"Must be one or more of {', '.join(SCOPES.names)}."
+        problems["scopes"] = f"Must be one or more of {', '.join(SCOPES.names)}."
     elif len(set(scopes)) < len(scopes):
-        found["scopes"] = "Each scope once."
+        problems["scopes"] = "Each scope once."
     elif row.get("gate") == AUTOMATIC and GLOBAL.name in scopes:
-        found["scopes"] = (
+        problems["scopes"] = (
             "Stopping everything is never automatic. Leave global out, or let a person decide."
         )
-    return found
+    return problems
 
 
 def _are_patterns(found: Any) -> bool:
@@ -194,7 +193,6 @@ def _is_text(text: Any, least: int, most: int) -> bool:
 def _record_change(
     was: list[dict[str, Any]], is_now: list[dict[str, Any]], actor: Actor, now: datetime
 ) -> None:
-    """Announce and audit the policies that differ, if any."""
     if was == is_now:
         return
     before = {row["trigger"]: row for row in was}
@@ -214,11 +212,11 @@ def _record_change(
         actor=actor,
         action="trip_policy.changed",
         target="trip-policies",
-        before={"order": [row["trigger"] for row in was], **_select(before, differing)},
-        after={"order": order, **_select(after, differing)},
+        before={"order": [row["trigger"] for row in was], **_select_rows(before, differing)},
+        after={"order": order, **_select_rows(after, differing)},
         now=now,
     )
 
 
-def _select(rows: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+def _select_rows(rows: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return {name: rows[name] for name in names if name in rows}

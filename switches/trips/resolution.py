@@ -15,15 +15,15 @@ from controlplane.core.outbox.escalation import Escalation
 from switches.models import Episode, Trip
 from switches.services.undo import UNDO_WINDOW
 
-from . import escalations, history, locks, notifications, texts
+from . import escalations, history, notifications, texts
 
 
-def resolve(*, switch: str, fingerprint: str, actor: Actor, now: datetime) -> str:
+def resolve_alert(*, switch: str, fingerprint: str, actor: Actor, now: datetime) -> str:
     """Record that an alert resolved and return a sentence on the effect; releases nothing."""
     actor.require("switches:trip")
     fingerprint = texts.clean_fingerprint(fingerprint)
     with transaction.atomic():
-        locks.lock_machines()
+        history.lock_trips()
         rows = Trip.objects.filter(
             switch=switch, fingerprint=fingerprint, resolved_at__isnull=True
         ).order_by("id")
@@ -47,7 +47,7 @@ def resolve(*, switch: str, fingerprint: str, actor: Actor, now: datetime) -> st
         return f"The alert has resolved; {switch} stays engaged until somebody releases it."
 
 
-def dismiss(*, trip_id: int, reason: str, actor: Actor, now: datetime) -> Trip:
+def dismiss_trip(*, trip_id: int, reason: str, actor: Actor, now: datetime) -> Trip:
     """Dismiss a trip's question as a person; raise :class:`Conflict` if none is open."""
     actor.require("switches:write")
     if problems := reasons.find_text_problems(
@@ -55,7 +55,7 @@ def dismiss(*, trip_id: int, reason: str, actor: Actor, now: datetime) -> Trip:
     ):
         raise InvalidInput({"reason": problems})
     with transaction.atomic():
-        locks.lock_machines()
+        history.lock_trips()
         trip = Trip.objects.select_for_update().filter(pk=trip_id).first()
         if trip is None:
             raise NotFound("There is no such trip.")
@@ -101,7 +101,7 @@ def list_waiting() -> list[Trip]:
 def close_engaged(now: datetime) -> int:
     """Close questions whose switches a person engaged beyond the undo window; return how many."""
     with transaction.atomic():
-        locks.lock_machines()
+        history.lock_trips()
         questions = _list_questions()
         stays = Q(engaged_at__lte=now - UNDO_WINDOW) | Q(ended_how=Episode.End.RELEASED)
         engaged = _engaged_since(_member_trips(questions), stays)
@@ -116,7 +116,6 @@ def _list_questions() -> list[Escalation]:
 
 
 def open_questions() -> QuerySet[Escalation]:
-    """Return the open escalations of trips."""
     return Escalation.objects.filter(subject__startswith=history.SUBJECT, closed_at__isnull=True)
 
 
@@ -124,10 +123,9 @@ def _member_trips(questions: Iterable[Escalation]) -> set[int]:
     return {pk for question in questions for pk in escalations.member_trips(question)}
 
 
-def _engaged_since(trips: set[int], which: Q) -> set[int]:
-    """Return the trips whose switch a person engaged later, without undo or expiry."""
+def _engaged_since(trips: set[int], condition: Q) -> set[int]:
     since = Episode.objects.filter(
-        which,
+        condition,
         Q(engaged_at__gte=OuterRef("at")) | Q(ended_at__isnull=True, allow_percent=0),
         Q(ended_at__isnull=True) | Q(ended_how=Episode.End.RELEASED),
         switch=OuterRef("switch"),
@@ -142,12 +140,12 @@ def _is_settled(question: Escalation, engaged: set[int]) -> bool:
     )
 
 
-def _close_resolved_refusals(over: list[Trip], now: datetime) -> None:
+def _close_resolved_refusals(resolved: list[Trip], now: datetime) -> None:
     """Close questions about refused trips once all their alerts have resolved.
 
     Questions that a policy leaves to people stay open.
     """
-    refused = [row for row in over if row.outcome == Trip.Outcome.REFUSED]
+    refused = [row for row in resolved if row.outcome == Trip.Outcome.REFUSED]
     questions = {one.pk: one for row in refused for one in history.open_questions_about(row)}
     for question in questions.values():
         about = Trip.objects.filter(pk__in=escalations.member_trips(question))

@@ -12,13 +12,15 @@ from typing import Any
 
 from django.db import transaction
 
-from controlplane.core.actors import Actor
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput
+from controlplane.core.trip_requests import services as trip_requests
+from controlplane.core.trip_requests.models import TripRequest
 from switches import publication
 from switches.models import Episode, Trip, TripPolicy
 from switches.services.engage import EngageRequest, engage_authorized
-from switches.trips import escalations, history, locks, notifications, texts
+from switches.trips import escalations, history, notifications, resolution, texts
 from switches.trips.history import TripContext
 
 from .decision import TripDecision, decide
@@ -36,7 +38,7 @@ class TripResult:
     trip: Trip
 
 
-def trip(
+def request_trip(
     *,
     switch: str,
     source: str,
@@ -55,14 +57,14 @@ def trip(
     actor.require("switches:trip")
     request = validate_request(switch, source, fingerprint, reason, evidence, expires_in)
     with transaction.atomic():
-        locks.lock_machines()
+        history.lock_trips()
         policy, context, decision = _decide(request, now)
         if decision.outcome == Trip.Outcome.TRIPPED:
             publication.lock()
             policy, context, decision = _decide(request, now)
         episode = context.episode if decision.outcome == Trip.Outcome.ENGAGED else None
         if decision.outcome == Trip.Outcome.TRIPPED:
-            decision, episode = _engage(request, policy, decision, actor, now)
+            decision, episode = _engage_switch(request, policy, decision, actor, now)
         row = _count_repeat(context.earlier, context.episode, request, decision, now)
         if row is None:
             row = _create_trip(request, policy, decision, episode, actor, now)
@@ -90,7 +92,7 @@ def _decide(
     return policy, context, decision
 
 
-def refuse(
+def record_refusal(
     *,
     switch: str,
     source: str,
@@ -110,7 +112,7 @@ def refuse(
     request = StopRequest(switch, source, fingerprint, reason, dict(evidence), DEFAULT_EXPIRY)
     decision = TripDecision(Trip.Outcome.REFUSED, why, escalate)
     with transaction.atomic():
-        locks.lock_machines()
+        history.lock_trips()
         context = history.read_context(switch=switch, fingerprint=fingerprint, policy=None, now=now)
         row = _count_repeat(context.earlier, None, request, decision, now)
         if row is None:
@@ -121,21 +123,22 @@ def refuse(
         return TripResult(False, why, row)
 
 
-def _engage(
+def _engage_switch(
     request: StopRequest,
     policy: TripPolicy | None,
     decision: TripDecision,
     actor: Actor,
     now: datetime,
 ) -> tuple[TripDecision, Episode | None]:
-    """Engage the switch; return a refusal as a decision and roll back the attempt."""
     scope, _, key = request.switch.partition(":")
     longest = policy.longest_minutes if policy else MAX_MINUTES_WITHOUT_POLICY
     expires_in = texts.cap_expiry(request.expires_in, longest)
-    wanted = EngageRequest(scope, key, request.reason, expires_in, evidence=request.evidence)
+    engage_request = EngageRequest(
+        scope, key, request.reason, expires_in, evidence=request.evidence
+    )
     try:
         with transaction.atomic():
-            done = engage_authorized(wanted, actor=actor, now=now)
+            done = engage_authorized(engage_request, actor=actor, now=now)
     except Conflict as conflict:
         return _describe_conflict(conflict, request.switch), None
     except InvalidInput as error:
@@ -148,7 +151,6 @@ def _engage(
 
 
 def _describe_conflict(conflict: Conflict, switch: str) -> TripDecision:
-    """Return the refusal for a conflict; a refusal by a safety rule escalates to a person."""
     rule = conflict.extra.get("rule")
     if rule is None:
         return TripDecision(Trip.Outcome.REFUSED, conflict.detail)
@@ -166,7 +168,6 @@ def _count_repeat(
     decision: TripDecision,
     now: datetime,
 ) -> Trip | None:
-    """Count a repeat on the first trip's row and return the row; return None for a new trip."""
     same_refusal = (
         earlier is not None
         and decision.outcome == earlier.outcome == Trip.Outcome.REFUSED
@@ -186,7 +187,6 @@ def _count_repeat(
 
 
 def _keep_latest(first: Trip, request: StopRequest, decision: TripDecision, now: datetime) -> None:
-    """Store the latest evidence in a single row per fingerprint, beside the first trip."""
     fields = {
         "reason": request.reason,
         "evidence": request.evidence,
@@ -263,3 +263,26 @@ def _record(row: Trip, decision: TripDecision, actor: Actor, now: datetime) -> N
         },
         now=now,
     )
+
+
+def decide_open_requests(now: datetime) -> int:
+    return trip_requests.decide_open(_decide_open_request, now)
+
+
+def _decide_open_request(request: TripRequest, now: datetime) -> tuple[bool, str]:
+    actor = system_actor(request.source)
+    if request.is_over:
+        return False, resolution.resolve_alert(
+            switch=request.switch, fingerprint=request.fingerprint, actor=actor, now=now
+        )
+    result = request_trip(
+        switch=request.switch,
+        source=request.source,
+        fingerprint=request.fingerprint,
+        reason=request.reason,
+        evidence=request.evidence,
+        expires_in=request.expires_in,
+        actor=actor,
+        now=now,
+    )
+    return result.tripped, result.why

@@ -143,7 +143,6 @@ def binomial_tail(total: int, count: int, expected: Fraction) -> float:
 
 
 def _divergence(expected: Fraction, off: Fraction) -> float:
-    """Return e·((1+d)·ln(1+d) - d) for d = off/e; by its series for small d, to keep precision."""
     part = float(off / expected)
     if part <= -1:
         return float(expected)

@@ -14,12 +14,11 @@ NO_CAP_MINUTES = durations.MAX_DURATION.days * 24 * 60
 
 def clean_text(text: str) -> str:
     """Return the text without control and bidirectional override characters."""
-    characters = (" " if _unwanted(character) else character for character in text)
+    characters = (" " if _is_removed(character) else character for character in text)
     return " ".join("".join(characters).split())
 
 
 def clean_fingerprint(text: str) -> str:
-    """Return a fingerprint as stored and looked up."""
     return clean_text(text)
 
 
@@ -52,7 +51,7 @@ def fit_evidence(evidence: Mapping[str, Any]) -> dict[str, Any]:
     if evidence_bytes(evidence) <= canonical.MAX_EVIDENCE_BYTES:
         return dict(evidence)
     for longest in MAX_TEXT_LENGTHS:
-        shorter: dict[str, Any] = {**_shortened(evidence, longest), "shortened": True}
+        shorter: dict[str, Any] = {**_shorten_texts(evidence, longest), "shortened": True}
         if evidence_bytes(shorter) <= canonical.MAX_EVIDENCE_BYTES:
             return shorter
     return {"shortened": True, "parts": [clip(str(name), 40) for name in list(evidence)[:50]]}
@@ -62,15 +61,15 @@ def clip(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def _shortened(value: Any, longest: int) -> Any:
+def _shorten_texts(value: Any, longest: int) -> Any:
     if isinstance(value, str):
         return clip(value, longest)
     if isinstance(value, Mapping):
-        return {clip(str(k), 200): _shortened(v, longest) for k, v in value.items()}
+        return {clip(str(k), 200): _shorten_texts(v, longest) for k, v in value.items()}
     if isinstance(value, list):
-        return [_shortened(one, longest) for one in value]
+        return [_shorten_texts(one, longest) for one in value]
     return value
 
 
-def _unwanted(character: str) -> bool:
+def _is_removed(character: str) -> bool:
     return unicodedata.category(character) in {"Cc", "Cs"} or character in "\u202d\u202e"

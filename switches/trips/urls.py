@@ -14,7 +14,7 @@ api_urlpatterns: list[URLPattern] = [
 ]
 urlpatterns: list[URLPattern] = [
     path("trips/", views.trips_page, name="trips_page"),
-    path("trips/<int:trip_id>/dismiss/", views.dismiss, name="dismiss_trip"),
+    path("trips/<int:trip_id>/dismiss/", views.dismiss_trip, name="dismiss_trip"),
     path("trips/policies/new/", views.new_policy, name="new_trip_policy"),
     path("trips/policies/<slug:trigger>/", views.change_policy, name="change_trip_policy"),
     path("trips/policies/<slug:trigger>/remove/", views.remove_policy, name="remove_trip_policy"),

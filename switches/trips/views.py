@@ -3,35 +3,76 @@
 from datetime import datetime
 from typing import Any
 
+from django import forms
 from django.db.models import Q, QuerySet
-from django.http import Http404, HttpResponse, QueryDict
+from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from controlplane.core.actors import Actor
+from controlplane.core.change_views import ServiceForm, submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
+from controlplane.core.reasons import MAX_CHARACTERS
 from controlplane.core.roles import Power
 from switches.models import Episode, Trip, TripPolicy
 from switches.scopes import SCOPES
 from switches.trips import history, notifications, policies, resolution
-from switches.trips.forms import DismissForm, PolicyForm, TripSearch
 
 SHOWN = 25
 SHOWN_WAITING = 50
 SHOWN_OF_SWITCH = 5
 
 
+class DismissForm(ServiceForm):
+    reason = forms.CharField(max_length=MAX_CHARACTERS, required=False)
+
+
+class PolicyForm(ServiceForm):
+    """Fields of one policy; `sources` has one pattern per line."""
+
+    trigger = forms.CharField(max_length=200, required=False)
+    title = forms.CharField(max_length=400, required=False)
+    sources = forms.CharField(max_length=4000, required=False)
+    scopes = forms.MultipleChoiceField(choices=SCOPES.choices, required=False)
+    gate = forms.ChoiceField(choices=TripPolicy.Gate.choices, required=False)
+    response = forms.CharField(max_length=400, required=False)
+    budget_per_hour = forms.IntegerField(required=False)
+    longest_minutes = forms.IntegerField(required=False)
+    position = forms.IntegerField(required=False, min_value=1, max_value=1000)
+    seen = forms.CharField(max_length=64, required=False)
+
+    def service_arguments(self) -> dict[str, Any]:
+        patterns = (line.strip() for line in self.given("sources").splitlines())
+        return {
+            "trigger": self.given("trigger").strip(),
+            "title": self.given("title").strip(),
+            "sources": [pattern for pattern in patterns if pattern],
+            "scopes": list(self.cleaned_data.get("scopes") or []),
+            "gate": self.given("gate"),
+            "response": self.given("response").strip(),
+            "budget_per_hour": self.cleaned_data.get("budget_per_hour"),
+            "longest_minutes": self.cleaned_data.get("longest_minutes"),
+        }
+
+
+class TripSearch(forms.Form):
+    """Filters of the list of trips; invalid filters are ignored."""
+
+    q = forms.CharField(required=False, max_length=131)
+    outcome = forms.CharField(required=False, max_length=10)
+    before = forms.IntegerField(required=False, min_value=1, max_value=2**62)
+
+
 @signed_in
 @require_GET
 def trips_page(request: PersonRequest) -> HttpResponse:
-    """Show the trips; `before` pages through older ones by id."""
     search = TripSearch(request.GET)
     search.is_valid()
-    found = list(_matching(search.cleaned_data)[: SHOWN + 1])
+    found = list(_filter_trips(search.cleaned_data)[: SHOWN + 1])
     waiting = resolution.list_waiting()
     context = {
         "now": db_now(),
@@ -49,7 +90,6 @@ def trips_page(request: PersonRequest) -> HttpResponse:
 
 
 def switch_context(switch_id: str) -> dict[str, Any]:
-    """Return the latest trips of a switch as context of its page."""
     rows = Trip.objects.filter(switch=switch_id).select_related("policy").order_by("-id")
     found = list(rows[: SHOWN_OF_SWITCH + 1])
     return {"trips": found[:SHOWN_OF_SWITCH], "more_trips": len(found) > SHOWN_OF_SWITCH}
@@ -57,23 +97,23 @@ def switch_context(switch_id: str) -> dict[str, Any]:
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def dismiss(request: PersonRequest, trip_id: int) -> HttpResponse:
+def dismiss_trip(request: PersonRequest, trip_id: int) -> HttpResponse:
     actor = actor_of(request)
     actor.require("switches:write")
     trip = Trip.objects.filter(pk=trip_id).select_related("policy").first()
     if trip is None:
         raise Http404
-    form = DismissForm(_posted(request))
+    form = DismissForm(submitted_data(request))
     status = 422 if form.is_bound else 200
     if form.is_valid():
         try:
-            resolution.dismiss(
+            resolution.dismiss_trip(
                 trip_id=trip_id, reason=form.given("reason"), actor=actor, now=db_now()
             )
         except InvalidInput as error:
             form.add_service_errors(error.errors)
         except Conflict as conflict:
-            return _refused(request, conflict.detail)
+            return _show_refusal(request, conflict.detail)
         else:
             return respond_done(
                 request, f"Dismissed: {trip.switch} flows on.", reverse("trips_page")
@@ -87,7 +127,7 @@ def dismiss(request: PersonRequest, trip_id: int) -> HttpResponse:
 def new_policy(request: PersonRequest) -> HttpResponse:
     rows = len(history.list_policies())
     usual = {**policies.DEFAULTS, "gate": TripPolicy.Gate.PERSON, "position": rows + 1}
-    return _edit(request, "", PolicyForm(_posted(request), initial=usual))
+    return _handle_form(request, "", PolicyForm(submitted_data(request), initial=usual))
 
 
 @signed_in
@@ -104,7 +144,7 @@ def change_policy(request: PersonRequest, trigger: str) -> HttpResponse:
         "position": place + 1,
         "seen": policies.policy_digest(fields, place + 1),
     }
-    return _edit(request, trigger, PolicyForm(_posted(request), initial=initial))
+    return _handle_form(request, trigger, PolicyForm(submitted_data(request), initial=initial))
 
 
 @signed_in
@@ -113,12 +153,11 @@ def remove_policy(request: PersonRequest, trigger: str) -> HttpResponse:
     try:
         policies.remove_policy(trigger=trigger, actor=actor_of(request), now=db_now())
     except InvalidInput as error:
-        return _refused(request, error.detail)
+        return _show_refusal(request, error.detail)
     return respond_done(request, f"The policy {trigger} is gone.", reverse("trips_page"))
 
 
 def _with_links(waiting: list[Trip]) -> list[tuple[Trip, str, bool]]:
-    """Return each trip with its engage form's path, and True if its switch is engaged."""
     switches = [trip.switch for trip in waiting]
     stopped = set(
         Episode.objects.filter(
@@ -128,12 +167,12 @@ def _with_links(waiting: list[Trip]) -> list[tuple[Trip, str, bool]]:
     return [(trip, notifications.engage_path(trip), trip.switch in stopped) for trip in waiting]
 
 
-def _refused(request: PersonRequest, detail: str) -> HttpResponse:
+def _show_refusal(request: PersonRequest, detail: str) -> HttpResponse:
     context = {"heading": "Nothing was changed", "detail": detail, "back": "trips_page"}
     return show(request, "core/notice.html", context, status=409)
 
 
-def _edit(request: PersonRequest, trigger: str, form: PolicyForm) -> HttpResponse:
+def _handle_form(request: PersonRequest, trigger: str, form: PolicyForm) -> HttpResponse:
     actor = actor_of(request)
     actor.require_power(Power.ADMINISTER)
     status = 422 if form.is_bound else 200
@@ -143,7 +182,7 @@ def _edit(request: PersonRequest, trigger: str, form: PolicyForm) -> HttpRespons
         except InvalidInput as error:
             form.add_service_errors(error.errors)
         except Conflict as conflict:
-            return _refused(request, conflict.detail)
+            return _show_refusal(request, conflict.detail)
         else:
             return respond_done(request, "The table is changed.", reverse("trips_page"))
     context = {
@@ -171,7 +210,7 @@ def _save(form: PolicyForm, trigger: str, actor: Actor, now: datetime) -> None:
     )
 
 
-def _matching(filters: dict[str, Any]) -> QuerySet[Trip]:
+def _filter_trips(filters: dict[str, Any]) -> QuerySet[Trip]:
     rows = Trip.objects.select_related("policy").order_by("-id")
     if text := (filters.get("q") or "").replace("\x00", ""):
         rows = rows.filter(
@@ -182,7 +221,3 @@ def _matching(filters: dict[str, Any]) -> QuerySet[Trip]:
     if before := filters.get("before"):
         rows = rows.filter(pk__lt=before)
     return rows
-
-
-def _posted(request: PersonRequest) -> QueryDict | None:
-    return request.POST if request.method == "POST" else None

@@ -93,12 +93,12 @@ def _process(message: AlertmanagerMessage, actor: Actor, rehearsed: bool) -> lis
     """
     ends = time.monotonic() + MAX_SECONDS
     alerts, results, failures = message.alerts, dict[int, dict[str, Any]](), list[Exception]()
-    known = history.firing_alerts(alert.fingerprint for alert in alerts)
-    repeats = [(alert.switch, alert.fingerprint) in known for alert in alerts]
+    firing = history.firing_alerts(alert.fingerprint for alert in alerts)
+    repeats = [(alert.switch, alert.fingerprint) in firing for alert in alerts]
     for place in sorted(range(len(alerts)), key=lambda n: (alerts[n].resolved, repeats[n])):
         alert = alerts[place]
         if alert.switch and time.monotonic() > ends:
-            results[place] = _answer(alert, _TOO_MANY)
+            results[place] = _build_result(alert, _TOO_MANY)
             if not alert.resolved and not repeats[place]:
                 message.leave_out(alert.switch)
             continue
@@ -114,9 +114,9 @@ def _process(message: AlertmanagerMessage, actor: Actor, rehearsed: bool) -> lis
 def _process_alert(alert: AlertmanagerAlert, actor: Actor, rehearsed: bool) -> dict[str, Any]:
     """Process one alert; invalid alerts are recorded as refused, since resending can't fix them."""
     if not alert.switch:
-        return _answer(alert, _NO_LABEL)
+        return _build_result(alert, _NO_LABEL)
     with transaction.atomic():
-        result = _resolve(alert, actor) if alert.resolved else _trip(alert, actor)
+        result = _resolve(alert, actor) if alert.resolved else _request_trip(alert, actor)
         if rehearsed:
             transaction.set_rollback(True)
             result["trip"] = None
@@ -125,10 +125,10 @@ def _process_alert(alert: AlertmanagerAlert, actor: Actor, rehearsed: bool) -> d
 
 def _resolve(alert: AlertmanagerAlert, actor: Actor) -> dict[str, Any]:
     about = {"switch": alert.switch, "fingerprint": alert.fingerprint}
-    return _answer(alert, resolution.resolve(**about, actor=actor, now=db_now()))
+    return _build_result(alert, resolution.resolve_alert(**about, actor=actor, now=db_now()))
 
 
-def _trip(alert: AlertmanagerAlert, actor: Actor) -> dict[str, Any]:
+def _request_trip(alert: AlertmanagerAlert, actor: Actor) -> dict[str, Any]:
     request: dict[str, Any] = {
         "switch": alert.switch,
         "source": alert.source,
@@ -138,19 +138,20 @@ def _trip(alert: AlertmanagerAlert, actor: Actor) -> dict[str, Any]:
     }
     now = db_now()
     try:
-        trip_result = services.trip(**request, expires_in=alert.expires_in, actor=actor, now=now)
+        trip_result = services.request_trip(
+            **request, expires_in=alert.expires_in, actor=actor, now=now
+        )
     except InvalidInput as error:
         why = f"The alert's labels can't be followed. {error.detail}"
-        trip_result = services.refuse(**request, why=why, actor=actor, now=now)
+        trip_result = services.record_refusal(**request, why=why, actor=actor, now=now)
     result = {"tripped": trip_result.tripped, "why": trip_result.why, "trip": trip_result.trip.pk}
-    return {**_answer(alert, trip_result.why), **result}
+    return {**_build_result(alert, trip_result.why), **result}
 
 
 def _record_left_out(message: AlertmanagerMessage, actor: Actor) -> None:
-    """Record the requests beyond the limits as refused, and escalate to a person."""
     named = message.left_switches
     rest = message.left_out - len(named)
-    services.refuse(
+    services.record_refusal(
         switch=named[0],
         source="alertmanager",
         fingerprint=f"left-out:{hashlib.sha256(message.group.encode()).hexdigest()[:16]}",
@@ -166,7 +167,7 @@ def _record_left_out(message: AlertmanagerMessage, actor: Actor) -> None:
     )
 
 
-def _answer(alert: AlertmanagerAlert, why: str) -> dict[str, Any]:
+def _build_result(alert: AlertmanagerAlert, why: str) -> dict[str, Any]:
     switch = alert.switch or None
     result = {"fingerprint": alert.fingerprint, "switch": switch, "tripped": False}
     return {**result, "why": why, "trip": None}

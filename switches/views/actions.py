@@ -20,7 +20,7 @@ from controlplane.core.reasons import MIN_COLUMNS
 from switches import board, services
 from switches.confirmation import require_confirmation
 from switches.expiry import MAX_DURATION, PERMANENT
-from switches.forms import AcknowledgeForm, DescribeForm, ExtendForm, ReconfirmForm
+from switches.forms import AcknowledgeForm, DescribeForm, ExtendForm, ReasonForm
 from switches.models import Switch
 
 
@@ -41,13 +41,13 @@ def extend(request: PersonRequest, scope: str, key: str) -> HttpResponse:
         until = f"{extended.episode.expires_at:%d %b %H:%M} UTC"
         return f"{scope}:{key} stays engaged until {until}. {extended.notice}".strip()
 
-    return _change(request, scope, key, form, "switches/extend.html", carry_out)
+    return _handle_action(request, scope, key, form, "switches/extend.html", carry_out)
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
 def reconfirm(request: PersonRequest, scope: str, key: str) -> HttpResponse:
-    form = ReconfirmForm(submitted_data(request))
+    form = ReasonForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         reason = form.given("reason")
@@ -55,7 +55,7 @@ def reconfirm(request: PersonRequest, scope: str, key: str) -> HttpResponse:
         due = respond_done.episode.reconfirm_due_at
         return f"{scope}:{key} stays; it has to be re-confirmed again by {due:%d %b %H:%M} UTC."
 
-    return _change(request, scope, key, form, "switches/reconfirm.html", carry_out)
+    return _handle_action(request, scope, key, form, "switches/reconfirm.html", carry_out)
 
 
 @signed_in
@@ -68,7 +68,7 @@ def acknowledge(request: PersonRequest, scope: str, key: str) -> HttpResponse:
         services.acknowledge(scope=scope, key=key, comment=comment, actor=actor, now=now)
         return f"You acknowledged {scope}:{key}; it does not escalate for 24 hours."
 
-    return _change(request, scope, key, form, "switches/acknowledge.html", carry_out)
+    return _handle_action(request, scope, key, form, "switches/acknowledge.html", carry_out)
 
 
 @signed_in
@@ -79,11 +79,11 @@ def describe(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     form = DescribeForm(submitted_data(request), initial=fields)
 
     def carry_out(actor: Actor, now: datetime) -> str:
-        asked = {name: form.given(name).strip() for name in fields}
-        services.describe(scope=scope, key=key, changes=asked, actor=actor, now=now)
+        changes = {name: form.given(name).strip() for name in fields}
+        services.describe(scope=scope, key=key, changes=changes, actor=actor, now=now)
         return f"{scope}:{key} is described."
 
-    return _change(request, scope, key, form, "switches/describe.html", carry_out)
+    return _handle_action(request, scope, key, form, "switches/describe.html", carry_out)
 
 
 @signed_in
@@ -99,12 +99,12 @@ def undo(request: PersonRequest, scope: str, key: str) -> HttpResponse:
             if_newest="if_newest" in request.POST,
         )
     except Conflict as conflict:
-        return refused(request, f"{scope}:{key}", "Not undone", conflict)
+        return show_refusal(request, f"{scope}:{key}", "Not undone", conflict)
     message = f"Undone: {scope}:{key} is released again: services are told to let traffic flow."
     return respond_done(request, message, reverse("switch_page", args=[scope, key]))
 
 
-def _change(
+def _handle_action(
     request: PersonRequest,
     scope: str,
     key: str,
@@ -119,13 +119,13 @@ def _change(
         carry_out,
         scope="switches:write",
         template=template,
-        context=lambda now: _context(switch, now),
+        context=lambda now: _build_context(switch, now),
         back=reverse("switch_page", args=[scope, key]),
-        refused=lambda error: refused(request, f"{scope}:{key}", "Nothing was changed", error),
+        refused=lambda error: show_refusal(request, f"{scope}:{key}", "Nothing was changed", error),
     )
 
 
-def _context(switch: Switch, now: datetime) -> dict[str, Any]:
+def _build_context(switch: Switch, now: datetime) -> dict[str, Any]:
     return {
         "switch": switch,
         "episode": switch.episode,
@@ -136,7 +136,7 @@ def _context(switch: Switch, now: datetime) -> dict[str, Any]:
     }
 
 
-def refused(
+def show_refusal(
     request: PersonRequest, switch_id: str, heading: str, conflict: DomainError
 ) -> HttpResponse:
     context = {"heading": heading, "detail": conflict.detail, "target": switch_id}

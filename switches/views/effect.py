@@ -10,9 +10,9 @@ from django.views.decorators.http import require_GET
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
 from controlplane.core.page_responses import PersonRequest, signed_in
-from switches import board, polling
+from switches import board, page_updates
 from switches.blast import blast_radius
-from switches.effect import SwitchEffect, effect_of, fallen_silent
+from switches.effect import SwitchEffect, find_silent_instances, measure_effect
 from switches.models import State, Switch
 from switches.services.registration import identify
 from switches.similar_keys import find_similar_keys
@@ -29,38 +29,37 @@ WATCHED_SECONDS = 600
 
 @signed_in
 @require_GET
-def effect(request: PersonRequest, scope: str, key: str) -> HttpResponse:
-    """Render the effect of the last change; `?in=dialog` selects the dialog's panel."""
+def effect_panel(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     now = db_now()
     try:
         switch = board.find_or_new(scope, key)
     except InvalidInput as error:
         raise Http404 from error
     place = DIALOG if request.GET.get("in") == DIALOG else PAGE
-    context = progress(switch, now, place)
+    context = build_progress(switch, now, place)
     if context["effect"] is None:
-        return polling.stamp_server_time(HttpResponse(status=204), now)
-    return polling.stamp_server_time(render(request, "switches/_effect.html", context), now)
+        return page_updates.stamp_server_time(HttpResponse(status=204), now)
+    return page_updates.stamp_server_time(render(request, "switches/_effect.html", context), now)
 
 
 @signed_in
 @require_GET
-def callers(request: PersonRequest, scope: str, key: str) -> HttpResponse:
+def callers_panel(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     now = db_now()
     try:
         switch_id = identify(scope, key)
     except InvalidInput as error:
         raise Http404 from error
     context = {"scope": scope, "key": key, "blast": blast_radius(switch_id, now), "now": now}
-    return polling.stamp_server_time(render(request, "switches/_callers.html", context), now)
+    return page_updates.stamp_server_time(render(request, "switches/_callers.html", context), now)
 
 
-def progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str, Any]:
+def build_progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str, Any]:
     """Return the effect panel's context; `effect` is None before the first publication."""
-    measured = effect_of(switch, now)
+    measured = measure_effect(switch, now)
     if measured is None:
         return {"effect": None}
-    silent = fallen_silent(switch, now)[:SILENT_SHOWN] if measured.silent_total else ()
+    silent = find_silent_instances(switch, now)[:SILENT_SHOWN] if measured.silent_total else ()
     shown = measured.stragglers[: STRAGGLERS_SHOWN[place]]
     return {
         "switch": switch,
@@ -68,7 +67,7 @@ def progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str, Any]
         "place": place,
         "effect": measured,
         "state": switch.state.value,
-        "cells": cells(measured.applied, measured.instances),
+        "cells": build_cells(measured.applied, measured.instances),
         "commit_ms": _commit_ms(measured),
         "stragglers": shown,
         "stragglers_more": measured.stragglers_total - len(shown),
@@ -76,17 +75,16 @@ def progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str, Any]
         "silent_total": measured.silent_total,
         "silent_more": measured.silent_total - len(silent),
         "pace_seconds": _pace_seconds(measured, now),
-        **_nobody(switch, now),
+        **_find_unchecked(switch, now),
     }
 
 
-def _nobody(switch: Switch, now: datetime) -> dict[str, Any]:
-    """Return whether an engaged switch has no callers, and switches with a similar key."""
+def _find_unchecked(switch: Switch, now: datetime) -> dict[str, Any]:
     found = find_similar_keys(switch.pk, now, known=True) if switch.state == State.ENGAGED else None
     return {"unchecked": found is not None, "similar_keys": found}
 
 
-def cells(applied: int, instances: int) -> list[bool]:
+def build_cells(applied: int, instances: int) -> list[bool]:
     """Return the progress bar's cells, at most 40; True means filled.
 
     The bar is full only if all instances apply the change.

@@ -30,7 +30,7 @@ from switches.forms import EngageForm
 from switches.models import Ramp
 from switches.ramps import live_ramps
 from switches.rules import guard
-from switches.rules.errors import SafetyRefused
+from switches.rules.break_glass import SafetyRefused
 from switches.rules.guard import Refusal
 from switches.scopes import (
     GLOBAL,
@@ -42,7 +42,7 @@ from switches.scopes import (
 )
 from switches.services.registration import find_switch, identify
 from switches.similar_keys import find_similar_keys
-from switches.views.effect import DIALOG, progress
+from switches.views.effect import DIALOG, build_progress
 
 # Fields resubmitted with an override.
 OVERRIDE_FIELDS = ("scope", "key", "reason", "how_long", "expires_at", "on_expiry", "confirm")
@@ -53,16 +53,16 @@ MAX_REASON_LENGTH = 2000  # Characters taken from the URL.
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def engage(request: PersonRequest) -> HttpResponse:
+def engage_page(request: PersonRequest) -> HttpResponse:
     """Show or process the engage form; `?scope=segment&key=finance` selects the switch."""
     actor = actor_of(request)
     actor.require("switches:write")
     now = db_now()
     if request.method == "GET":
-        form = EngageForm(initial=_initial(request))
+        form = EngageForm(initial=_get_initial(request))
         require_confirmation(request, form.initial["scope"], now)
-        context = _context(
-            request, form, now, **engage_suggestions.form_suggestions(form.initial, now)
+        context = _build_context(
+            request, form, now, **engage_suggestions.suggest_for_form(form.initial, now)
         )
         return show(request, "switches/engage.html", context)
     form = EngageForm(request.POST)
@@ -81,15 +81,16 @@ def engage(request: PersonRequest) -> HttpResponse:
         if valid and _is_repeated(error, actor.label, form, now):
             return _show_engaged_before(request, form, now)
         conflict = error
-    context = _context(request, form, now, conflict=conflict, refusals=_refusals(form, conflict))
+    context = _build_context(
+        request, form, now, conflict=conflict, refusals=_list_refusals(form, conflict)
+    )
     status = 409 if conflict else 422
     return show(request, "switches/engage.html", context, status=status)
 
 
 @signed_in
 @require_POST
-def preview(request: PersonRequest) -> HttpResponse:
-    """Render a preview of the engage while the form is being filled in."""
+def engage_preview(request: PersonRequest) -> HttpResponse:
     actor = actor_of(request)
     actor.require("switches:write")
     now = db_now()
@@ -108,8 +109,7 @@ def preview(request: PersonRequest) -> HttpResponse:
     return render(request, "switches/_plan.html", context)
 
 
-def _refusals(form: EngageForm, conflict: Conflict | None) -> list[Refusal]:
-    """Return the safety rules that refused the engage or are about to be overridden."""
+def _list_refusals(form: EngageForm, conflict: Conflict | None) -> list[Refusal]:
     if isinstance(conflict, SafetyRefused):
         return conflict.refusals
     if form.break_glass() is None:
@@ -122,7 +122,6 @@ def _refusals(form: EngageForm, conflict: Conflict | None) -> list[Refusal]:
 
 
 def _blast_context(scope: str, key: str, now: datetime) -> dict[str, Any]:
-    """Return the blast radius and other apps' previews; None without a valid switch."""
     try:
         switch_id = identify(scope, GLOBAL.only_key if scope == GLOBAL.name else key.strip())
     except InvalidInput:
@@ -138,7 +137,6 @@ def _blast_context(scope: str, key: str, now: datetime) -> dict[str, Any]:
 
 
 def _aborted_ramp(scope: str, key: str) -> Ramp | None:
-    """Return the live ramp that engaging would abort, or None."""
     try:
         switch_id = identify(scope, GLOBAL.only_key if scope == GLOBAL.name else key.strip())
     except InvalidInput:
@@ -147,7 +145,7 @@ def _aborted_ramp(scope: str, key: str) -> Ramp | None:
     return None if ramp is None or ramp.job.state == Job.State.PENDING else ramp
 
 
-def _initial(request: PersonRequest) -> dict[str, str]:
+def _get_initial(request: PersonRequest) -> dict[str, str]:
     typed = request.GET.get("key", "")
     scope, key = split_id(typed) or (request.GET.get("scope", ""), typed)
     scope = scope if scope in SCOPES else SEGMENT.name
@@ -162,12 +160,11 @@ def _initial(request: PersonRequest) -> dict[str, str]:
 
 
 def _form_url(form: EngageForm) -> str:
-    """Return the form's URL with scope and reason, kept across an identity confirmation."""
     arguments = {"scope": form.given("scope"), "reason": form.given("reason")[:MAX_REASON_LENGTH]}
     return f"{reverse('engage')}?{urlencode(arguments)}"
 
 
-def _context(
+def _build_context(
     request: PersonRequest, form: EngageForm, now: datetime, **more: Any
 ) -> dict[str, Any]:
     return {
@@ -211,7 +208,7 @@ def _show_engaged(request: PersonRequest, done: services.Engagement, now: dateti
         "approvers": approvers(but=request.user.pk) if done.approval else [],
         "undo_until": undo_until(done.switch, done.episode, request.user, now),
         "now": now,
-        **progress(done.switch, now, DIALOG),
+        **build_progress(done.switch, now, DIALOG),
     }
     response = show(request, "switches/engaged.html", context)
     return trigger_client_event(response, "refresh")

@@ -31,12 +31,12 @@ from switches.ramps import descriptions, live_ramps, plan_editor
 from switches.ramps import plan as plans
 from switches.ramps.plan_editor import Editor
 from switches.rules import guard
-from switches.rules.errors import SafetyRefused
+from switches.rules.break_glass import SafetyRefused
 from switches.rules.guard import Refusal
 from switches.services import Release
 from switches.services.release import two_person_refusal
 
-from .actions import read_switch, refused
+from .actions import read_switch, show_refusal
 
 RAMP, IMMEDIATE = "ramp", "immediate"
 TEMPLATE, EDITOR = "switches/release.html", "switches/_plan_editor.html"
@@ -46,7 +46,7 @@ PART = "plan-editor"
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def release(request: PersonRequest, scope: str, key: str) -> HttpResponse:
+def release_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     """Show or process the release form; an edit button shows the changed plan."""
     switch = read_switch(scope, key)
     actor = actor_of(request)
@@ -55,15 +55,15 @@ def release(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     require_confirmation(request, scope, now)
     form = ReleaseForm(submitted_data(request))
     valid = form.is_valid()
-    given = plan_editor.read_form(request.POST)
-    editor = given or plan_editor.open_plan(plans.get_default_plan())
+    submitted = plan_editor.read_form(request.POST)
+    editor = submitted or plan_editor.open_plan(plans.get_default_plan())
     if button := request.POST.get("do", ""):
-        return _edited(request, switch, form, editor, button, now)
+        return _show_edited(request, switch, form, editor, button, now)
     if not form.is_bound:
         return _show(request, switch, form, editor, now)
     try:
         if valid:
-            released = _carry_out(switch, form, given, actor, now)
+            released = _carry_out(switch, form, submitted, actor, now)
             return respond_done(
                 request,
                 _describe_release(switch, released),
@@ -75,7 +75,7 @@ def release(request: PersonRequest, scope: str, key: str) -> HttpResponse:
         more = {"refused": refusal.refusals}
         return _show(request, switch, form, editor, now, status=409, more=more)
     except Conflict as conflict:
-        return refused(request, switch.pk, "Nothing was changed", conflict)
+        return show_refusal(request, switch.pk, "Nothing was changed", conflict)
     except Forbidden as error:
         if form.break_glass() is not None:
             raise
@@ -84,7 +84,7 @@ def release(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 
 
 def _carry_out(
-    switch: Switch, form: ReleaseForm, given: Editor | None, actor: Actor, now: datetime
+    switch: Switch, form: ReleaseForm, submitted: Editor | None, actor: Actor, now: datetime
 ) -> Release:
     mode = form.given("mode") or RAMP
     return services.release(
@@ -92,7 +92,7 @@ def _carry_out(
         key=switch.key,
         justification=form.given("justification"),
         mode=mode,
-        plan=given.plan() if given is not None and mode == RAMP else None,
+        plan=submitted.plan() if submitted is not None and mode == RAMP else None,
         break_glass=form.break_glass(),
         actor=actor,
         now=now,
@@ -114,7 +114,7 @@ def _describe_release(switch: Switch, released: Release) -> str:
     return f"{message} Somebody else has to review it." if released.review else message
 
 
-def _edited(
+def _show_edited(
     request: PersonRequest,
     switch: Switch,
     form: ReleaseForm,
@@ -125,7 +125,7 @@ def _edited(
     """Show the plan after an edit button was pressed; nothing is released."""
     form.errors.clear()
     if button == plan_editor.CHECK:
-        editor = _checked(editor)
+        editor = _check_plan(editor)
     else:
         editor = plan_editor.press_button(editor, button, request.POST)
     if request.htmx and not is_in_dialog(request):
@@ -135,13 +135,13 @@ def _edited(
             "is_open": True,
             "oob": True,
             "at_once_asks": guard.needs_second_person(switch, at_once=True),
-            **_gates(),
+            **_gate_options(),
         }
         return render(request, EDITOR, context)
     return _show(request, switch, form, editor, now, more={"is_open": True})
 
 
-def _checked(editor: Editor) -> Editor:
+def _check_plan(editor: Editor) -> Editor:
     try:
         plans.read_plan(editor.plan())
     except InvalidInput as error:
@@ -150,7 +150,6 @@ def _checked(editor: Editor) -> Editor:
 
 
 def _assign_errors(form: ReleaseForm, editor: Editor, errors: Mapping[str, Any]) -> Editor:
-    """Return the editor with the plan's errors; other errors are added to the form."""
     of_plan = {name: texts for name, texts in errors.items() if name.startswith("plan")}
     form.add_service_errors({name: texts for name, texts in errors.items() if name not in of_plan})
     return editor.with_errors(of_plan)
@@ -183,16 +182,16 @@ def _show(
         "at_once_asks": at_once_asks,
         "may_at_once": at_once_asks or request.user.may_approve,
         "approvers": approvers(but=request.user.pk) if at_once_asks else [],
-        "refusals": _in_the_way(request, switch, rules, at_once_asks=at_once_asks),
+        "refusals": _list_overridable(request, switch, rules, at_once_asks=at_once_asks),
         "rules": rules,
         "wider": blast.wider_engaged(switch.pk, now) if episode else [],
-        **_gates(),
+        **_gate_options(),
         **(more or {}),
     }
     return show(request, TEMPLATE, context, status=status)
 
 
-def _in_the_way(
+def _list_overridable(
     request: PersonRequest, switch: Switch, rules: list[Refusal], *, at_once_asks: bool
 ) -> list[Refusal]:
     """Return the rules that an approver would override by an immediate release."""
@@ -201,7 +200,7 @@ def _in_the_way(
     return [*rules, two_person_refusal(switch)] if at_once_asks else rules
 
 
-def _gates() -> dict[str, Any]:
+def _gate_options() -> dict[str, Any]:
     return {
         "gate_types": [(kind.name, kind.label) for kind in GATE_KINDS.values()],
         "early": {"seconds": plans.MIN_EARLY_SECONDS, "percent": plans.MAX_EARLY_PERCENT},

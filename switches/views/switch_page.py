@@ -13,7 +13,7 @@ from controlplane.core.audit.differences import compare_texts
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import InvalidInput
 from controlplane.core.page_responses import PersonRequest, signed_in
-from switches import board, polling
+from switches import board, page_updates
 from switches.blast import blast_radius
 from switches.drills import presentation as drills
 from switches.models import Episode, Switch
@@ -21,7 +21,7 @@ from switches.ramps import timeline, views
 from switches.scopes import GLOBAL
 from switches.trips.views import switch_context
 
-from .effect import progress
+from .effect import build_progress
 
 EPISODES_SHOWN = 8
 ENTRIES_SHOWN = 10
@@ -30,22 +30,21 @@ ENTRIES_SHOWN = 10
 @signed_in
 @require_GET
 def switch_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
-    """Show the switch; an unknown key is shown as a released switch."""
-    head, now = polling.head_and_now()
-    nothing_new = polling.unchanged(request, head, now)
+    head, now = page_updates.read_head_and_time()
+    nothing_new = page_updates.respond_if_unchanged(request, head, now)
     if nothing_new is not None:
         return nothing_new
     try:
         switch = board.find_or_new(scope, key)
     except InvalidInput as error:
         raise Http404 from error
-    context = {"head": head, "live": True, **_context(request, switch, now)}
+    context = {"head": head, "live": True, **_build_context(request, switch, now)}
     if request.htmx:
-        return polling.render_part(request, "switches/_switch.html", context, now)
-    return polling.stamp_server_time(render(request, "switches/switch.html", context), now)
+        return page_updates.render_part(request, "switches/_switch.html", context, now)
+    return page_updates.stamp_server_time(render(request, "switches/switch.html", context), now)
 
 
-def _context(request: PersonRequest, switch: Switch, now: datetime) -> dict[str, Any]:
+def _build_context(request: PersonRequest, switch: Switch, now: datetime) -> dict[str, Any]:
     approval = Approval.objects.filter(
         target=switch.pk, state="pending", expires_at__gt=now
     ).first()
@@ -60,21 +59,20 @@ def _context(request: PersonRequest, switch: Switch, now: datetime) -> dict[str,
         "approvers": approvers(but=request.user.pk) if second else [],
         "blast": blast_radius(switch.pk, now),
         "origin": request.build_absolute_uri("/")[:-1],
-        **progress(switch, now),
+        **build_progress(switch, now),
         **views.build_context(request, timeline.find_timeline(switch, row.episode, now), now),
         **switch_context(switch.pk),
         **drills.switch_context(switch, now),
-        **_history(request, switch),
+        **_read_history(request, switch),
     }
 
 
-def _history(request: PersonRequest, switch: Switch) -> dict[str, Any]:
-    """Return a page of episodes and of audit rows, newest first, older ones by id."""
+def _read_history(request: PersonRequest, switch: Switch) -> dict[str, Any]:
     episodes = Episode.objects.filter(switch_id=switch.pk).order_by("-id")
     entries = AuditEntry.objects.filter(target=switch.pk).order_by("-id")
-    if before := _number(request.GET.get("episodes_before", "")):
+    if before := _parse_id(request.GET.get("episodes_before", "")):
         episodes = episodes.filter(pk__lt=before)
-    if before := _number(request.GET.get("audit_before", "")):
+    if before := _parse_id(request.GET.get("audit_before", "")):
         entries = entries.filter(pk__lt=before)
     some, rows = list(episodes[: EPISODES_SHOWN + 1]), list(entries[: ENTRIES_SHOWN + 1])
     return {
@@ -87,5 +85,5 @@ def _history(request: PersonRequest, switch: Switch) -> dict[str, Any]:
     }
 
 
-def _number(text: str) -> int | None:
+def _parse_id(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from switches import bucketing as theirs
-from switches.evaluate import Question
+from switches.evaluate import CallQuestion
 from switches.evaluate import evaluate as console_says
 from switches.snapshot import SnapshotEntry, SnapshotVersion, render
 from switchgear.clock import ConsoleClock
@@ -78,7 +78,7 @@ def test_every_question_is_decided_as_the_console_decides_it(
     ours = [store.decide(segments, features, experiments, key) for _ in range(2)]
 
     keys = {"segments": segments, "features": features, "experiments": experiments}
-    question = Question.naming(keys, key)
+    question = CallQuestion.naming(keys, key)
     decided = console_says(
         question, {entry.id: entry for entry in stopped}, now=NOW, draw=lambda: drawn
     )

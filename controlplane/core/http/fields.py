@@ -122,3 +122,12 @@ class MutationBody(Body):
     dry_run = Flag(
         required=False, help_text="Respond as if the change were made, without making it."
     )
+
+
+class StrictIntegerField(serializers.IntegerField):
+    """An integer field that rejects texts and booleans."""
+
+    def to_internal_value(self, data: Any) -> int:
+        if not isinstance(data, int) or isinstance(data, bool):
+            self.fail("invalid")
+        return int(data)

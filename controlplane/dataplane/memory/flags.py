@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from switches.bucketing import BUCKETS, admits
-from switches.evaluate import Question, evaluate, lapses_at
+from switches.evaluate import CallQuestion, evaluate, lapses_at
 from switches.scopes import GLOBAL_ID, SCOPES
 from switches.snapshot import SnapshotEntry
 
@@ -30,7 +30,7 @@ def one(copy: Copy, flag: str, targeting_key: str | None, now: datetime) -> dict
     name = flag.partition(":")[0]
     bears = name in SCOPES and not SCOPES[name].stops_everything
     ids = (GLOBAL_ID, flag) if bears else (GLOBAL_ID,)
-    question = Question(ids, targeting_key)
+    question = CallQuestion(ids, targeting_key)
     decision = evaluate(question, copy.entries, now=now, draw=_nobody)
     version = copy.publication.version
     if decision.switch is not None:

@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Optional, Protocol
 
 from controlplane.core.content_encoding import gzip_etag
-from switches.snapshot import SnapshotEntry, SnapshotVersion, assemble, element
+from switches.snapshot import SnapshotEntry, SnapshotVersion, assemble, render_entry
 
 from .compression import VARY, GzipForm, Header
 
@@ -80,7 +80,7 @@ class Copy:
         elements = {
             entry.id: before.elements[entry.id]
             if before is not None and known.get(entry.id) == entry
-            else element(entry)
+            else render_entry(entry)
             for entry in by_id.values()
         }
         body = assemble(publication, elements.values())

@@ -16,7 +16,7 @@ from controlplane.dataplane.memory.policies import ServicePolicies
 from controlplane.dataplane.memory.served_copy import JSON, Copy
 from controlplane.dataplane.state import State
 from switches.bucketing import BUCKETS
-from switches.evaluate import Decision, Question, evaluate
+from switches.evaluate import CallDecision, CallQuestion, evaluate
 
 PROBLEM_JSON = (b"content-type", problem.MEDIA_TYPE.encode())
 NO_STORE = (b"cache-control", b"no-store")
@@ -71,7 +71,7 @@ def snapshot(state: State, headers: Headers, copy: Copy) -> Answer:
     return 200, [*copy.validators, *copy.description, age], copy.body
 
 
-def decision(state: State, headers: Headers, question: Question) -> tuple[Decision, Answer]:
+def decision(state: State, headers: Headers, question: CallQuestion) -> tuple[CallDecision, Answer]:
     """Return the decision on `question`, by the caller's current copy, and the answer."""
     copy = served_to(state, headers)
     decided = evaluate(question, copy.entries, now=state.expiry_time(), draw=_draw)

@@ -11,7 +11,7 @@ from controlplane.core.http.tests.callers import Api, with_token
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.serving import ofrep
 from controlplane.dataplane.state import State
-from switches.api.published import published
+from switches.api.snapshot import read_snapshot
 from switches.ramps import actions
 from switches.ramps.tests.given import CHAT, SHELL, release, seconds, start_ramp
 from switches.snapshot import render
@@ -27,7 +27,7 @@ def sample(allowed: set[str]) -> set[str]:
 
 def by_the_contract() -> tuple[float, set[str]]:
     """Return the share in the snapshot, and the keys inside by its documented formula."""
-    document = json.loads(render(*published()))
+    document = json.loads(render(*read_snapshot()))
     entry = next((one for one in document["switches"] if one["id"] == CHAT), None)
     if entry is None:
         return 100, set(KEYS)
@@ -53,7 +53,7 @@ def by_ofrep() -> set[str]:
     now = db_now()
     state = State(monotonic=lambda: 1000.0)
     state.set_clock(now, 1000.0)
-    publication, entries = published()
+    publication, entries = read_snapshot()
     state.install_copy(Copy.render(publication, entries), confirmed_at=999.5)
     state.install_known(1, frozenset({CHAT}))
 

@@ -39,9 +39,9 @@ def version() -> int:
 def in_force() -> Drill:
     """Run a drill of segment:finance, whose marked instance is present, by the job itself."""
     now = db_now()
-    services.mark(pattern=MARKED.decode(), actor=SHELL, now=now)
+    services.mark_instances(pattern=MARKED.decode(), actor=SHELL, now=now)
     Instance.objects.create(id=MARKED.decode(), service="core", heard_at=now, first_heard_at=now)
-    drill = services.begin(
+    drill = services.begin_drill(
         scope="segment", key="finance", reason="Before the sale", actor=SHELL, now=now
     )
     engine.run_tick("jobs.turn", db_now())
@@ -51,7 +51,7 @@ def in_force() -> Drill:
 
 
 def cancel(drill: Drill) -> None:
-    services.cancel(drill_id=drill.pk, reason="enough", actor=SHELL, now=db_now())
+    services.cancel_drill(drill_id=drill.pk, reason="enough", actor=SHELL, now=db_now())
 
 
 def test_begin_and_end_arrive_under_versions_of_their_own(following: Following) -> None:
@@ -72,18 +72,18 @@ def test_marks_changed_meanwhile_arrive_and_others_publish_nothing(following: Fo
     during = version()
     until(lambda: following.state.status().version == during, A_SECOND)
 
-    services.mark(pattern="core/*", actor=SHELL, now=db_now())
+    services.mark_instances(pattern="core/*", actor=SHELL, now=db_now())
     until(lambda: following.state.status().version == during + 1, A_SECOND)
     assert shown(following, OTHER) == ["segment:finance"]
 
-    services.unmark(pattern="core/*", actor=SHELL, now=db_now())
-    services.unmark(pattern=MARKED.decode(), actor=SHELL, now=db_now())
+    services.remove_mark(pattern="core/*", actor=SHELL, now=db_now())
+    services.remove_mark(pattern=MARKED.decode(), actor=SHELL, now=db_now())
     until(lambda: following.state.status().version == during + 3, A_SECOND)
     assert shown(following) == []
 
     cancel(Drill.objects.get())
     ended = version()
-    services.mark(pattern="chat/*", actor=SHELL, now=db_now())
+    services.mark_instances(pattern="chat/*", actor=SHELL, now=db_now())
     assert version() == ended
 
 
@@ -138,9 +138,9 @@ def test_restart_from_disk_takes_up_the_drill_when_the_database_answers(
 
 def test_versions_equal_the_audit_rows_that_publish(following: Following) -> None:
     drill = in_force()
-    services.mark(pattern="core/*", actor=SHELL, now=db_now())
+    services.mark_instances(pattern="core/*", actor=SHELL, now=db_now())
     engage("chat")
-    services.unmark(pattern="core/*", actor=SHELL, now=db_now())
+    services.remove_mark(pattern="core/*", actor=SHELL, now=db_now())
     cancel(drill)
 
     with connection.cursor() as cursor:

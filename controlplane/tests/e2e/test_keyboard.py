@@ -23,7 +23,7 @@ from switches import services
 from switches.models import Episode, Switch, WeeklyReport
 from switches.report import services as weekly
 from switches.report import weeks
-from switches.report.compose import zone
+from switches.report.compose import get_zone
 from switches.tests.browsers import REASON, SAFE_NOW, engaged
 from switches.tests.ramps import gated_plan, run_workers, start_ramp
 
@@ -212,9 +212,9 @@ def test_request_is_approved_by_the_second_person(keys):
 def test_report_is_signed(keys):
     engaged()
     now = db_now()
-    week = weeks.week_of(now, zone()).later(-1)
+    week = weeks.week_of(now, get_zone()).later(-1)
     lee = person("approver", "lee")
-    weekly.generate(week=week, actor=lee.as_actor(), now=now)
+    weekly.generate_report(week=week, actor=lee.as_actor(), now=now)
     hands = keys(lee, f"/reports/weekly/{week}/")
 
     hands.press(button(hands.page, "Sign").first)

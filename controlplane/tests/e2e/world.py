@@ -26,7 +26,7 @@ from switches.drills.tests import drilling
 from switches.models import Switch
 from switches.report import services as weekly
 from switches.report import weeks
-from switches.report.compose import zone
+from switches.report.compose import get_zone
 from switches.rules.tests.factories import break_glass_naming, create_rule
 from switches.tests.browsers import REASON, SAFE_NOW, engaged, overdue, released
 from switches.tests.instances import report_acknowledgment, report_checks, report_version
@@ -103,7 +103,7 @@ def _drills() -> None:
     drilling.mark(drilling.CANARY, now=now)
     drilling.report_present(drilling.CANARY, now=now)
     drilling.run_drill(drilling.begin("feature:calm", now=now), drilling.CANARY, now=now)
-    drills.schedule(
+    drills.schedule_drill(
         scope="feature",
         key="calm",
         mode="live",
@@ -173,6 +173,6 @@ def _sent() -> None:
 
 def _report(ada: User) -> None:
     now = db_now()
-    this = weeks.week_of(now, zone())
+    this = weeks.week_of(now, get_zone())
     for week in (this.later(-1), this):
-        weekly.generate(week=week, actor=ada.as_actor(), now=now)
+        weekly.generate_report(week=week, actor=ada.as_actor(), now=now)

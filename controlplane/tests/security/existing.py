@@ -52,7 +52,7 @@ def more(ada: User, letters: Heap) -> None:
         actor=actor,
         now=now,
     )
-    reports.generate(week=weeks.parse(WEEK), actor=actor, now=now)
+    reports.generate_report(week=weeks.parse(WEEK), actor=actor, now=now)
     escalation.open_escalation(
         subject="outbox:x", event="some.thing", severity="warning", facts={}, now=now
     )
@@ -73,7 +73,7 @@ def more(ada: User, letters: Heap) -> None:
 
 def _drilled(actor: Actor, now: datetime) -> None:
     asked = {"scope": "segment", "key": REHEARSED, "mode": "dry", "reason": REASON}
-    drills.mark(pattern="core/*", actor=actor, now=now)
+    drills.mark_instances(pattern="core/*", actor=actor, now=now)
     drills.begin_and_schedule(**asked, every="7d", actor=actor, now=now)
 
 

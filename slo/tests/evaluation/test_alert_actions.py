@@ -7,7 +7,7 @@ from controlplane.core.trip_requests.models import TripRequest
 from slo.evaluation import tick
 from slo.models import Alert, Slo
 from slo.tests import factories
-from switches.trips import internal_requests
+from switches.trips import services
 
 from .scenarios import BAD, GOOD, NONE, NOON, TICKET, alert, burning, due_at, evaluate_minutes
 
@@ -38,7 +38,7 @@ def test_a_page_asks_once_that_a_switch_be_stopped_with_the_evidence():
     assert (request.switch, request.expires_in) == ("experiment:new-planner", "2h")
     assert request.fingerprint == f"alert:{alert().pk}"
     assert request.evidence["windows"]["5m"]["bad"] == 10006
-    internal_requests.decide_open_requests(due_at(NOON + 6))
+    services.decide_open_requests(due_at(NOON + 6))
     request.refresh_from_db()
     assert request.tripped is True, request.why
 

@@ -19,14 +19,14 @@ CANARY = "core/canary-1"
 
 def mark(*patterns: str, now: datetime) -> None:
     for pattern in patterns:
-        services.mark(pattern=pattern, actor=SHELL, now=now)
+        services.mark_instances(pattern=pattern, actor=SHELL, now=now)
 
 
 def begin(
     switch: str = "segment:finance", mode: str = "live", by: Actor = SHELL, *, now: datetime
 ) -> Drill:
     scope, _, key = switch.partition(":")
-    return services.begin(scope=scope, key=key, mode=mode, reason=WHY, actor=by, now=now)
+    return services.begin_drill(scope=scope, key=key, mode=mode, reason=WHY, actor=by, now=now)
 
 
 def turn(now: datetime, probe: Probe = no_probe) -> None:

@@ -51,11 +51,11 @@ def test_report_is_good_when_all_are_proven(now):
 
 
 def test_all_never_rehearsed_are_one_item(now):
-    assert attention.never_rehearsed(now) == []
+    assert attention.list_never_rehearsed(now) == []
 
     register("global:all", "feature:a", "feature:b", now=now)
 
-    (one,) = attention.never_rehearsed(now)
+    (one,) = attention.list_never_rehearsed(now)
     assert (one.severity, one.title) == ("info", "2 switches never rehearsed")
 
 
@@ -63,12 +63,12 @@ def test_failed_drill_waits_until_a_later_one_passes(now):
     mark(CANARY, now=now)
     assert failed(now).passed is False
 
-    (one,) = attention.failed_drills(now)
+    (one,) = attention.list_failed_drills(now)
     assert (one.severity, one.title) == ("warning", "The drill of segment:finance failed")
 
     later = now + timedelta(hours=1)
     passed(later)
-    assert attention.failed_drills(later) == []
+    assert attention.list_failed_drills(later) == []
 
 
 def test_of_several_failures_the_newest_waits(now):
@@ -76,7 +76,7 @@ def test_of_several_failures_the_newest_waits(now):
     failed(now)
     newest = failed(now + timedelta(hours=1))
 
-    (one,) = attention.failed_drills(now)
+    (one,) = attention.list_failed_drills(now)
 
     assert one.path == f"/drills/#drill-{newest.pk}"
 
@@ -88,12 +88,12 @@ def test_dry_one_settles_nothing(now):
     report_present(CANARY, now=later)
     run_drill(begin(mode="dry", now=later), CANARY, now=later)
 
-    assert len(attention.failed_drills(later)) == 1
+    assert len(attention.list_failed_drills(later)) == 1
 
 
 def test_all_of_them_are_registered():
     assert report_sections.not_rehearsed_section in REPORT_SECTIONS.functions()
-    assert {attention.failed_drills, attention.never_rehearsed} <= {
+    assert {attention.list_failed_drills, attention.list_never_rehearsed} <= {
         source.function for source in ATTENTION_SOURCES.values()
     }
 
@@ -103,7 +103,7 @@ def test_metric_tells_when_each_was_proven(now):
     register("feature:never", now=now)
     passed(now)
 
-    (family,) = metrics.last_proven(now)
+    (family,) = metrics.collect_last_proven(now)
 
     (sample,) = family.samples
     assert sample.labels == {"scope": "segment", "key": "finance"}

@@ -61,7 +61,7 @@ class TestBeginning:
         mark(CANARY, now=now)
 
         with pytest.raises(InvalidInput, match="reason"):
-            services.begin(scope="segment", key="a", reason=reason, actor=SHELL, now=now)
+            services.begin_drill(scope="segment", key="a", reason=reason, actor=SHELL, now=now)
 
     def test_engaged_switch_is_a_conflict(self, now):
         mark(CANARY, now=now)
@@ -96,7 +96,7 @@ class TestBeginning:
 class TestMarking:
     @pytest.mark.parametrize("role", ["approver", "admin"])
     def test_approvers_may(self, now, role):
-        services.mark(pattern=" core/* ", actor=actor(role), now=now)
+        services.mark_instances(pattern=" core/* ", actor=actor(role), now=now)
 
         assert DrillMark.objects.get().pattern == "core/*"
 
@@ -106,13 +106,13 @@ class TestMarking:
         they = actor(role)
 
         with pytest.raises(Forbidden):
-            services.mark(pattern="core/*", actor=they, now=now)
+            services.mark_instances(pattern="core/*", actor=they, now=now)
         with pytest.raises(Forbidden):
-            services.unmark(pattern=CANARY, actor=they, now=now)
+            services.remove_mark(pattern=CANARY, actor=they, now=now)
 
     def test_twice_is_once(self, now):
-        first = services.mark(pattern="core/*", actor=SHELL, now=now)
-        again = services.mark(pattern="core/*", actor=SHELL, now=now)
+        first = services.mark_instances(pattern="core/*", actor=SHELL, now=now)
+        again = services.mark_instances(pattern="core/*", actor=SHELL, now=now)
 
         assert (first[1], again[1]) == (True, False)
         assert AuditEntry.objects.count() == 1
@@ -122,7 +122,7 @@ class TestMarking:
         mark(CANARY, now=now)
 
         with pytest.raises(NotFound):
-            services.unmark(pattern=pattern, actor=SHELL, now=now)
+            services.remove_mark(pattern=pattern, actor=SHELL, now=now)
 
     def test_is_published_only_while_a_drill_is_in_force(self, now):
         mark(CANARY, now=now)
@@ -134,7 +134,7 @@ class TestMarking:
         assert version() == 0
         turn(now)
         mark("core/c", now=now)
-        services.unmark(pattern="core/b", actor=SHELL, now=now)
+        services.remove_mark(pattern="core/b", actor=SHELL, now=now)
 
         assert version() == 3
         assert audit_actions()[-3:] == ["drill.engaged", "drill.marked", "drill.unmarked"]

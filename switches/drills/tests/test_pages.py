@@ -51,7 +51,7 @@ class TestPage:
     def test_tells_why_one_failed(self, moment):
         mark("core/gone", now=moment)
         drill = begin(now=moment)
-        services.unmark(pattern=CANARY, actor=SHELL, now=moment)
+        services.remove_mark(pattern=CANARY, actor=SHELL, now=moment)
         run_drill(drill, now=moment)
 
         assert "Failed" in text(seen())
@@ -165,7 +165,9 @@ class TestForms:
         assert [mark.pattern for mark in DrillMark.objects.all()] == [CANARY]
 
     def test_schedule_is_removed_by_form(self, moment):
-        services.schedule(scope="segment", key="a", every="7d", reason=WHY, actor=SHELL, now=moment)
+        services.schedule_drill(
+            scope="segment", key="a", every="7d", reason=WHY, actor=SHELL, now=moment
+        )
         browser = browser_as("operator")
 
         browser.post("/drills/schedules/remove/", {"switch": "segment:a"})

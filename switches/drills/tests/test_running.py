@@ -108,8 +108,8 @@ class TestPassing:
         drill = begin(now=now)
         turn(now)
 
-        drills.unmark(pattern="core/*", actor=SHELL, now=now)
-        drills.unmark(pattern="core/other", actor=SHELL, now=now)
+        drills.remove_mark(pattern="core/*", actor=SHELL, now=now)
+        drills.remove_mark(pattern="core/other", actor=SHELL, now=now)
         acknowledge("core/other", now=now)
         mark("core/other", CANARY, now=now)
         acknowledge("core/other", CANARY, now=now + SECOND)
@@ -118,7 +118,7 @@ class TestPassing:
 
         drill.refresh_from_db()
         assert drill.measured["engage"]["instances"] == 0
-        assert "No marked instance is left" in live_drills.failure_reason(drill)
+        assert "No marked instance is left" in drill.failure_reason
 
     def test_who_joins_a_marked_service_is_stopped_and_measured(self, now):
         mark("core/*", now=now)
@@ -138,7 +138,7 @@ class TestPassing:
 
         def unmarked_meanwhile(point):
             if point == "drill.engage.looked" and DrillMark.objects.count() == 2:
-                drills.unmark(pattern="core/canary-2", actor=SHELL, now=now)
+                drills.remove_mark(pattern="core/canary-2", actor=SHELL, now=now)
 
         turn(now + SECOND, unmarked_meanwhile)
         assert "engage" not in Drill.objects.get().measured
@@ -203,9 +203,9 @@ class TestFailing:
             1,
             2,
         )
-        assert "core/canary-2" in live_drills.failure_reason(drill)
+        assert "core/canary-2" in drill.failure_reason
         assert drill.released_version is not None
-        assert not live_drills.drills_in_force().exists()
+        assert not live_drills.find_drills_in_force().exists()
         assert finance().last_proven_at is None
         assert audit_actions()[-2:] == ["drill.released", "drill.failed"]
 
@@ -215,11 +215,11 @@ class TestFailing:
         report_present(CANARY, now=now + timedelta(seconds=59))
 
         turn(drill.engaged_at + timedelta(seconds=59))
-        assert live_drills.drills_in_force().exists()
+        assert live_drills.find_drills_in_force().exists()
 
         report_present(CANARY, now=now + timedelta(seconds=60))
         turn(drill.engaged_at + timedelta(seconds=60))
-        assert not live_drills.drills_in_force().exists()
+        assert not live_drills.find_drills_in_force().exists()
 
     def test_release_that_nobody_hears_fails_too(self, drill, now):
         turn(now)
@@ -241,7 +241,7 @@ class TestFailing:
         ended = run_drill(begin(now=now), now=now)
 
         assert ended.passed is False
-        assert "No marked instance" in live_drills.failure_reason(ended)
+        assert "No marked instance" in ended.failure_reason
         assert version() == before
         assert ended.engaged_at is None
 
@@ -260,14 +260,14 @@ class TestFailing:
 
     def test_nobody_left_proves_nothing(self, drill, now):
         turn(now)
-        drills.unmark(pattern=CANARY, actor=SHELL, now=now)
+        drills.remove_mark(pattern=CANARY, actor=SHELL, now=now)
 
         for seconds in range(1, 150, 5):
             turn(now + seconds * SECOND)
 
         drill.refresh_from_db()
         assert drill.passed is False
-        assert "No marked instance is left" in live_drills.failure_reason(drill)
+        assert "No marked instance is left" in drill.failure_reason
 
     def test_late_worker_does_not_take_an_ended_one_for_proof(self, drill, now):
         turn(now)
@@ -277,7 +277,7 @@ class TestFailing:
         ended = run_drill(drill, CANARY, now=late)
 
         assert ended.passed is False
-        assert "too late" in live_drills.failure_reason(ended)
+        assert "too late" in ended.failure_reason
 
     def test_earlier_failure_leaves_what_was_proven_before(self, drill, now):
         run_drill(drill, CANARY, now=now)
@@ -325,11 +325,11 @@ class TestEngageWins:
 
         self.supersede(now + SECOND)
 
-        assert not live_drills.drills_in_force().exists()
+        assert not live_drills.find_drills_in_force().exists()
         assert version() == before + 1
         ended = run_drill(drill, CANARY, now=now + 2 * SECOND)
         assert ended.passed is False
-        assert live_drills.failure_reason(ended) == "Engaged for real meanwhile."
+        assert ended.failure_reason == "Engaged for real meanwhile."
         assert version() == before + 1
         assert audit_actions()[-2:] == ["drill.engaged", "drill.failed"]
 
@@ -379,7 +379,7 @@ class TestEngageWins:
         ended = run_drill(drill, CANARY, now=now)
 
         assert ended.engaged_at is None
-        assert "engaged" in live_drills.failure_reason(ended)
+        assert "engaged" in ended.failure_reason
 
 
 class TestCancelling:
@@ -387,10 +387,12 @@ class TestCancelling:
         turn(now)
         before = version()
 
-        drills.cancel(drill_id=drill.pk, reason="customers on it", actor=SHELL, now=now + SECOND)
+        drills.cancel_drill(
+            drill_id=drill.pk, reason="customers on it", actor=SHELL, now=now + SECOND
+        )
 
         drill.refresh_from_db()
-        assert not live_drills.drills_in_force().exists()
+        assert not live_drills.find_drills_in_force().exists()
         assert version() == before + 1 == drill.released_version
         assert (drill.live, drill.passed) == (False, None)
         assert Job.objects.get(pk=drill.pk).state == Job.State.CANCELLED
@@ -400,15 +402,15 @@ class TestCancelling:
     def test_before_it_engaged_publishes_nothing(self, drill, now):
         before = version()
 
-        drills.cancel(drill_id=drill.pk, reason="no", actor=SHELL, now=now)
+        drills.cancel_drill(drill_id=drill.pk, reason="no", actor=SHELL, now=now)
 
         assert version() == before
 
     def test_twice_is_a_conflict(self, drill, now):
-        drills.cancel(drill_id=drill.pk, reason="no", actor=SHELL, now=now)
+        drills.cancel_drill(drill_id=drill.pk, reason="no", actor=SHELL, now=now)
 
         with pytest.raises(Conflict):
-            drills.cancel(drill_id=drill.pk, reason="no", actor=SHELL, now=now)
+            drills.cancel_drill(drill_id=drill.pk, reason="no", actor=SHELL, now=now)
 
     def test_pausing_is_refused(self, drill, now):
         with pytest.raises(Conflict, match="Cancel it"):
@@ -432,7 +434,7 @@ def test_engaging_for_real_through_the_service_ends_the_drill(now, drill):
         scope="segment", key="finance", reason=REASON, expires_in="24h", actor=SHELL, now=now
     )
 
-    assert not live_drills.drills_in_force().exists()
+    assert not live_drills.find_drills_in_force().exists()
 
 
 def test_clock_that_was_set_back_ends_it_and_does_not_wait_for_the_time_to_come_again(drill, now):
@@ -442,4 +444,4 @@ def test_clock_that_was_set_back_ends_it_and_does_not_wait_for_the_time_to_come_
 
     turn(now - timedelta(hours=1))
 
-    assert not live_drills.drills_in_force().exists()
+    assert not live_drills.find_drills_in_force().exists()

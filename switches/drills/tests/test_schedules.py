@@ -19,7 +19,7 @@ WEEK, DAY = timedelta(days=7), timedelta(days=1)
 def weekly(now, switch="segment:finance", every="7d", **more):
     scope, _, key = switch.partition(":")
     asked = {"mode": "live", "reason": WHY, "actor": SHELL, **more}
-    return services.schedule(scope=scope, key=key, every=every, now=now, **asked)
+    return services.schedule_drill(scope=scope, key=key, every=every, now=now, **asked)
 
 
 def missed():
@@ -163,12 +163,12 @@ def test_removed_one_comes_round_no_more(now):
     mark(CANARY, now=now)
     weekly(now)
 
-    services.unschedule(scope="segment", key="finance", actor=SHELL, now=now)
+    services.remove_schedule(scope="segment", key="finance", actor=SHELL, now=now)
 
     assert schedules.begin_due(now + WEEK) == 0
     assert audit_actions()[-2:] == ["drill.scheduled", "drill.unscheduled"]
     with pytest.raises(NotFound):
-        services.unschedule(scope="segment", key="finance", actor=SHELL, now=now)
+        services.remove_schedule(scope="segment", key="finance", actor=SHELL, now=now)
 
 
 def test_viewer_may_not(now):
@@ -177,4 +177,4 @@ def test_viewer_may_not(now):
     with pytest.raises(Forbidden):
         weekly(now, actor=viewer)
     with pytest.raises(Forbidden):
-        services.unschedule(scope="segment", key="finance", actor=viewer, now=now)
+        services.remove_schedule(scope="segment", key="finance", actor=viewer, now=now)

@@ -18,20 +18,20 @@ from controlplane.core.gates import kinds
 from controlplane.core.jobs.models import JobStep
 from controlplane.core.shell import ShellCommand, shell_actor
 from switches import services
-from switches.effect import SwitchEffect, effect_of, effects
+from switches.effect import SwitchEffect, measure_effect, measure_effects
 from switches.models import Episode, Ramp, State, Switch
 from switches.ramps import actions, descriptions, live_ramps
 from switches.ramps.resources import find_live_ramps
 from switches.resources import switch_resource
 from switches.rules import break_glass, guard
-from switches.rules.errors import SafetyRefused
+from switches.rules.break_glass import SafetyRefused
 from switches.scopes import GLOBAL, GLOBAL_ID, SCOPES, keyed_scopes
 from switches.services.registration import find_switch, identify
 from switches.services.release import MODES
 
 STRAGGLERS_NAMED = 5
 MAX_LISTED = 1000
-SAID_OF = {
+DESCRIPTIONS = {
     "release": "Let traffic flow again. The shell waits for nobody: what would need a second person"
     " (global, a segment at once) goes on as by broken glass, and leaves a review to be signed."
 }
@@ -50,7 +50,7 @@ class Command(ShellCommand):
             ("status", True),
             ("list", False),
         ):
-            command = commands.add_parser(name, description=SAID_OF.get(name))
+            command = commands.add_parser(name, description=DESCRIPTIONS.get(name))
             command.add_argument("--json", action="store_true", help="print the API's resource")
             which = command.add_mutually_exclusive_group(required=needs_switch)
             for scope in SCOPES.values():
@@ -90,11 +90,11 @@ class Command(ShellCommand):
         if options["command"] == "list":
             self.list(options)
             return
-        scope, key = _which(options)
+        scope, key = _get_switch_option(options)
         getattr(self, options["command"])(scope, key, options)
 
     def engage(self, scope: str, key: str, options: dict[str, Any]) -> None:
-        with transaction.atomic(), _naming_the_option():
+        with transaction.atomic(), _explain_override():
             done = services.engage(
                 scope=scope,
                 key=key,
@@ -112,7 +112,7 @@ class Command(ShellCommand):
 
     def release(self, scope: str, key: str, options: dict[str, Any]) -> None:
         """Release without an approval; a review is opened if an approval was required."""
-        with transaction.atomic(), _naming_the_option():
+        with transaction.atomic(), _explain_override():
             done = services.release(
                 scope=scope,
                 key=key,
@@ -126,9 +126,9 @@ class Command(ShellCommand):
         self.name_unknown_rules(options)
         self.tell_of(done.review, options)
         if done.ramp is not None and not options["json"]:
-            for told in _steps(done.ramp):
+            for told in _describe_steps(done.ramp):
                 self.line(f"  {told}")
-            self.line(f"  to stop it again: {_abort_of(scope, key)}")
+            self.line(f"  to stop it again: {_abort_command(scope, key)}")
 
     def abort(self, scope: str, key: str, options: dict[str, Any]) -> None:
         ramp = live_ramps.find_live_ramp(identify(scope, key))
@@ -165,7 +165,6 @@ class Command(ShellCommand):
         self.tell_of_the_rest(done, options)
 
     def tell_of_the_rest(self, done: services.Engagement, options: dict[str, Any]) -> None:
-        """Print a notice or pending approval of the request."""
         if options["json"]:
             return
         if done.notice:
@@ -175,23 +174,23 @@ class Command(ShellCommand):
 
     def status(self, scope: str, key: str, options: dict[str, Any]) -> None:
         switch = find_switch(scope, key) or Switch(id=identify(scope, key), scope=scope, key=key)
-        effect = effect_of(switch, db_now())
+        effect = measure_effect(switch, db_now())
         ramp = live_ramps.find_live_ramp(switch.pk)
         if options["json"]:
             shown = switch_resource(switch, effect, ramp.pk if ramp else None)
             self.line(json.dumps(shown))
             return
-        self.line(_sentence(switch))
+        self.line(_describe_switch(switch))
         for above in Switch.objects.stopped().filter(scope=GLOBAL.name).exclude(pk=switch.pk):
-            self.line(f"  blocked whatever it says, by {_sentence(above)}")
+            self.line(f"  blocked whatever it says, by {_describe_switch(above)}")
         if ramp is not None:
-            self.line(f"  {_ramping(ramp)}")
+            self.line(f"  {_describe_ramp(ramp)}")
         if effect:
-            for told in _progress(effect):
+            for told in _describe_effect(effect):
                 self.line(f"  {told}")
 
     def list(self, options: dict[str, Any]) -> None:
-        scope, key = _which(options, required=False)
+        scope, key = _get_switch_option(options, required=False)
         stopped = Switch.objects.stopped().with_open_episode().order_by("id")
         if scope:
             stopped = stopped.filter(scope=scope, key=key)
@@ -200,7 +199,7 @@ class Command(ShellCommand):
         if len(found) > MAX_LISTED:
             self.stderr.write(f"More than {MAX_LISTED} are engaged; these are the first by name.")
         if options["json"]:
-            measured = effects(switches, db_now())
+            measured = measure_effects(switches, db_now())
             ramps = find_live_ramps([switch.pk for switch in switches])
             shown = [
                 switch_resource(switch, measured.get(switch.pk), ramps.get(switch.pk))
@@ -209,7 +208,7 @@ class Command(ShellCommand):
             self.line(json.dumps(shown))
             return
         for switch in switches:
-            self.line(_sentence(switch))
+            self.line(_describe_switch(switch))
         if not switches:
             self.line("Nothing is engaged.")
 
@@ -220,19 +219,18 @@ def _break_glass(options: dict[str, Any]) -> dict[str, Any] | None:
 
 
 @contextmanager
-def _naming_the_option() -> Iterator[None]:
-    """Convert a refusal by safety rules to an error that names the override options."""
+def _explain_override() -> Iterator[None]:
     try:
         yield
     except SafetyRefused as refused:
         options = " ".join(f"--break-glass {shlex.quote(one.rule)}" for one in refused.refusals)
-        said = " ".join(
+        reasons = " ".join(
             f"“{one.rule}” refuses: {one.detail} {one.would_pass}" for one in refused.refusals
         )
-        raise CommandError(f"{said} To go on all the same, add {options}") from refused
+        raise CommandError(f"{reasons} To go on all the same, add {options}") from refused
 
 
-def _which(options: dict[str, Any], *, required: bool = True) -> tuple[str, str]:
+def _get_switch_option(options: dict[str, Any], *, required: bool = True) -> tuple[str, str]:
     for scope in SCOPES.names:
         if (key := options[f"scope_{scope}"]) is not None:
             return scope, key
@@ -242,9 +240,8 @@ def _which(options: dict[str, Any], *, required: bool = True) -> tuple[str, str]
     return "", ""
 
 
-def _progress(effect: SwitchEffect) -> Iterator[str]:
-    """Yield lines about the effect of the last change."""
-    yield f"version {effect.version} is committed{_applied(effect)}"
+def _describe_effect(effect: SwitchEffect) -> Iterator[str]:
+    yield f"version {effect.version} is committed{_describe_applied(effect)}"
     if effect.silent_total:
         yield f"{effect.silent_total} fell silent within the last 5 minutes before saying so"
     if effect.past_expiry:
@@ -257,7 +254,7 @@ def _progress(effect: SwitchEffect) -> Iterator[str]:
         )
 
 
-def _applied(effect: SwitchEffect) -> str:
+def _describe_applied(effect: SwitchEffect) -> str:
     if not effect.instances:
         return (
             "; no instance was heard from within 30 seconds, "
@@ -274,8 +271,7 @@ def _applied(effect: SwitchEffect) -> str:
     return f", applied by {effect.applied} of {effect.instances} instance{plural}{not_by}"
 
 
-def _ramping(ramp: Ramp) -> str:
-    """Return a live ramp as text: `ramp 12 running: step 1 of 3, 5 %, until 02:15:00 UTC`."""
+def _describe_ramp(ramp: Ramp) -> str:
     job, steps = ramp.job, len(ramp.plan)
     share = descriptions.format_percent(ramp.plan[job.step_index]["percent"])
     step = job.steps.filter(index=job.step_index, state=JobStep.State.RUNNING).first()
@@ -285,20 +281,19 @@ def _ramping(ramp: Ramp) -> str:
     return f"ramp {ramp.pk} {live_ramps.STATES[job.state]}, {at}{why}"
 
 
-def _steps(ramp: Ramp) -> Iterator[str]:
-    """Yield a line for each step of the plan: share, dwell and gates."""
+def _describe_steps(ramp: Ramp) -> Iterator[str]:
     for number, step in enumerate(ramp.plan, 1):
         gates = "; ".join(map(kinds.describe_gate, step["gates"])) or "no gates"
         share = descriptions.format_percent(step["percent"])
         yield f"step {number}: {share} for {step['dwell_seconds']} s, {gates}"
 
 
-def _abort_of(scope: str, key: str) -> str:
+def _abort_command(scope: str, key: str) -> str:
     which = "--global" if scope == GLOBAL.name else f"--{scope} {shlex.quote(key)}"
     return f"manage.py killswitch abort {which} --reason …"
 
 
-def _sentence(switch: Switch) -> str:
+def _describe_switch(switch: Switch) -> str:
     episode = switch.episode
     if episode is None:
         return f"{switch.pk}  {State.RELEASED.value}"

@@ -11,9 +11,9 @@ from controlplane.core.clock import db_now
 from controlplane.core.shell import ShellCommand, shell_actor
 from switches.models import WeeklyReport
 from switches.report import services, weeks
-from switches.report.compose import zone
-from switches.report.resources import full_resource
-from switches.report.text import lines_of
+from switches.report.compose import get_zone
+from switches.report.rendering import render_lines
+from switches.report.resources import FullReportShape
 from switches.report.weeks import Week
 
 WRONG_ARGUMENT = 2
@@ -33,14 +33,14 @@ class Command(ShellCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         now = db_now()
-        week = self._week(options["week"], weeks.week_of(now, zone()))
-        report = services.generate(week=week, actor=shell_actor(), now=now)
-        sent = options["send"] and services.send(week=week, actor=shell_actor(), now=now)
+        week = self._week(options["week"], weeks.week_of(now, get_zone()))
+        report = services.generate_report(week=week, actor=shell_actor(), now=now)
+        sent = options["send"] and services.send_report(week=week, actor=shell_actor(), now=now)
         report.refresh_from_db()
         if options["json"]:
-            self.line(json.dumps(full_resource(report)))
+            self.line(json.dumps(FullReportShape.render(report)))
             return
-        for line in lines_of(report.content, zone(), settings.PUBLIC_URL.rstrip("/")):
+        for line in render_lines(report.content, get_zone(), settings.PUBLIC_URL.rstrip("/")):
             self.line(line)
         self.line()
         self.line(_status_line(report, told_now=sent))

@@ -171,7 +171,7 @@ def test_engaging_closes_the_call_too(on_call):
 def list_messages(now):
     return {
         (family.name, *sample.labels.values()): sample.value
-        for family in [*metrics.ramping(now), *metrics.engaged(now)]
+        for family in [*metrics.collect_ramping(now), *metrics.collect_engaged(now)]
         for sample in family.samples
         if family.name != "switchgear_switches"
     }

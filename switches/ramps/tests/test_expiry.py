@@ -144,9 +144,9 @@ def test_while_it_ramps_its_expiry_means_nothing():
     end = Episode.objects.get().expires_at
 
     assert services.remind_due(end - HOUR / 2) == 0
-    assert waiting.expiring(end - HOUR / 2) == []
+    assert waiting.list_expiring(end - HOUR / 2) == []
     assert services.expire_due(end + HOUR) == 0
-    assert waiting.overdue(end + HOUR) == []
+    assert waiting.list_overdue(end + HOUR) == []
     assert get_share() == 5
 
 

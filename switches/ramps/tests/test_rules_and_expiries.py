@@ -34,7 +34,7 @@ from switches.ramps.tests.given import (
     start_ramp,
 )
 from switches.rules import guard
-from switches.rules.errors import SafetyRefused
+from switches.rules.break_glass import SafetyRefused
 from switches.rules.tests.factories import create_rule
 from switches.tests import messages
 from switches.tests.browsers import browser_as, page, text

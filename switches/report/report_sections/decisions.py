@@ -11,8 +11,7 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.canonical import timestamp
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
 from switches.models import Trip
-from switches.report.counted_rows import first_rows
-from switches.report.words import MAX_ROWS, first, pluralize
+from switches.report.section_rows import MAX_ROWS, pluralize, read_first_rows, shorten_reason
 
 REVIEW = Approval.Kind.BREAK_GLASS_REVIEW
 PENDING = Q(state="pending")
@@ -22,7 +21,6 @@ DECIDED = Case(When(PENDING, then=Value(0)), default=Value(1), output_field=Inte
 
 @REPORT_SECTIONS.add(90)
 def trips_section(start: datetime, end: datetime, _now: datetime) -> ReportSection:
-    """Return the week's trip requests by policy and outcome."""
     rows = (
         Trip.objects.filter(at__gte=start, at__lt=end)
         .values("policy__trigger", "outcome")
@@ -61,15 +59,14 @@ def trips_section(start: datetime, end: datetime, _now: datetime) -> ReportSecti
 
 @REPORT_SECTIONS.add(40)
 def reviews_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return break-glass reviews: unsigned ones, oldest first, then signed ones of the week."""
     about = Approval.objects.filter(kind=REVIEW, requested_at__lt=min(end, now))
     found = about.filter(PENDING | Q(requested_at__gte=start))
-    rows, counts = first_rows(found.order_by(DECIDED, "requested_at", "pk"), unsigned=PENDING)
+    rows, counts = read_first_rows(found.order_by(DECIDED, "requested_at", "pk"), unsigned=PENDING)
     unsigned, total = counts["unsigned"], counts["total"]
     return ReportSection(
         slug="break_glass",
         title="Break-glass and reviews",
-        summary=_reviews_in_words(unsigned, total),
+        summary=_summarize_reviews(unsigned, total),
         tone="bad" if unsigned else "warn" if total else "good",
         columns=("switch", "what", "why", "by", "used_at", "review"),
         rows=tuple(
@@ -77,7 +74,7 @@ def reviews_section(start: datetime, end: datetime, now: datetime) -> ReportSect
                 {
                     "switch": review.target,
                     "what": review.summary,
-                    "why": first(review.reason),
+                    "why": shorten_reason(review.reason),
                     "by": review.requested_by,
                     "used_at": timestamp(review.requested_at),
                     "review": "not signed"
@@ -94,20 +91,19 @@ def reviews_section(start: datetime, end: datetime, now: datetime) -> ReportSect
 
 @REPORT_SECTIONS.add(80)
 def approvals_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return approval requests: pending ones, and those decided in the week."""
-    asked = Approval.objects.exclude(kind=REVIEW).filter(requested_at__lt=min(end, now))
-    found = asked.filter(PENDING | Q(decided_at__gte=start, decided_at__lt=end))
-    rows, counts = first_rows(
+    requests = Approval.objects.exclude(kind=REVIEW).filter(requested_at__lt=min(end, now))
+    found = requests.filter(PENDING | Q(decided_at__gte=start, decided_at__lt=end))
+    rows, counts = read_first_rows(
         found.order_by(DECIDED, F("decided_at").desc(nulls_first=True), "pk"),
         **{state.value: Q(state=state) for state in Approval.State},
     )
     total, pending = counts.pop("total"), counts.pop("pending")
-    told = [f"{count:,} {state}" for state, count in sorted(counts.items()) if count]
-    told += [f"{pending:,} waiting"] if pending else []
+    parts = [f"{count:,} {state}" for state, count in sorted(counts.items()) if count]
+    parts += [f"{pending:,} waiting"] if pending else []
     return ReportSection(
         slug="approvals",
         title="Approvals",
-        summary=f"{', '.join(told)}." if total else "Nobody had to be asked.",
+        summary=f"{', '.join(parts)}." if total else "Nobody had to be asked.",
         tone="warn" if pending or counts["expired"] else "good",
         columns=("about", "what", "state", "asked_by", "asked_at", "decided_by", "comment"),
         rows=tuple(
@@ -119,7 +115,7 @@ def approvals_section(start: datetime, end: datetime, now: datetime) -> ReportSe
                     "asked_by": approval.requested_by,
                     "asked_at": timestamp(approval.requested_at),
                     "decided_by": approval.decided_by,
-                    "comment": first(approval.comment),
+                    "comment": shorten_reason(approval.comment),
                 },
                 "/approvals/",
             )
@@ -131,21 +127,20 @@ def approvals_section(start: datetime, end: datetime, now: datetime) -> ReportSe
 
 @REPORT_SECTIONS.add(70)
 def overridden_section(start: datetime, end: datetime, _now: datetime) -> ReportSection:
-    """Return the overridden safety rules, the most often overridden first."""
     broken = Approval.objects.filter(kind=REVIEW, requested_at__gte=start, requested_at__lt=end)
     found = list(broken.order_by("-requested_at", "-pk").values_list("diff", "target"))
-    times = Counter(rule for diff, _ in found for rule in _rules(diff))
+    times = Counter(rule for diff, _ in found for rule in _get_rule_names(diff))
     did = Counter(str(diff.get("did") or "go on") for diff, _ in found)
     last: dict[str, str] = {}
     for diff, target in found:
-        for rule in _rules(diff):
+        for rule in _get_rule_names(diff):
             last.setdefault(rule, target.partition("#")[0])
-    told = " and ".join(f"{count:,} to {what}" for what, count in sorted(did.items()))
+    actions = " and ".join(f"{count:,} to {what}" for what, count in sorted(did.items()))
     return ReportSection(
         slug="rules_overridden",
         title="Safety rules overridden",
         summary=(
-            f"{pluralize(len(found), 'time')} somebody set a safety rule aside: {told}."
+            f"{pluralize(len(found), 'time')} somebody set a safety rule aside: {actions}."
             if found
             else "No safety rule was set aside."
         ),
@@ -159,7 +154,7 @@ def overridden_section(start: datetime, end: datetime, _now: datetime) -> Report
     )
 
 
-def _reviews_in_words(unsigned: int, total: int) -> str:
+def _summarize_reviews(unsigned: int, total: int) -> str:
     if not total:
         return "Nobody broke the glass, and no review is open."
     if unsigned:
@@ -167,5 +162,5 @@ def _reviews_in_words(unsigned: int, total: int) -> str:
     return f"{pluralize(total, 'review')} of this week, all signed."
 
 
-def _rules(diff: dict[str, Any]) -> list[str]:
+def _get_rule_names(diff: dict[str, Any]) -> list[str]:
     return [str(rule) for rule in diff.get("rules") or [diff.get("rule") or "not named"]]

@@ -7,7 +7,7 @@ and left out of sections that ask for action.
 import functools
 import heapq
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -31,16 +31,22 @@ from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSe
 from switches import neglected_episodes
 from switches.models import Episode, State
 from switches.ramps import descriptions
-from switches.report.counted_rows import first_rows
 from switches.report.reason_quality import MIN_LISTED_POINTS, assess, assess_quickly
-from switches.report.words import MAX_ROWS, engaged_by, first, pluralize, switch_path
+from switches.report.section_rows import (
+    MAX_ROWS,
+    engaged_by,
+    pluralize,
+    read_first_rows,
+    shorten_reason,
+    switch_path,
+)
 from switches.scopes import SCOPES
 
 MANY_EXTENDS = 3
 READ_AT_ONCE = 2000
 
 
-def standing(end: datetime, now: datetime) -> QuerySet[Episode]:
+def find_standing(end: datetime, now: datetime) -> QuerySet[Episode]:
     """Return the episodes open at the end of the week, or now if the week is not over."""
     at = min(end, now)
     return Episode.objects.filter(engaged_at__lt=at).filter(
@@ -48,28 +54,29 @@ def standing(end: datetime, now: datetime) -> QuerySet[Episode]:
     )
 
 
-def still(end: datetime, now: datetime) -> QuerySet[Episode]:
+def find_still_open(end: datetime, now: datetime) -> QuerySet[Episode]:
     """Return the episodes that were open at the end of the week and are open now."""
-    return standing(end, now).filter(ended_at__isnull=True)
+    return find_standing(end, now).filter(ended_at__isnull=True)
 
 
 @REPORT_SECTIONS.add(10)
 def vague_section(_start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return engage reasons with weaknesses, the weakest first."""
-    rows = still(end, now).values_list(
+    rows = find_still_open(end, now).values_list(
         "pk", "reason", "switch_id", "engaged_by_type", "engaged_by_name", "engaged_at", named=True
     )
-    glanced = [
+    rated = [
         (assess_quickly(row.reason).points, -row.pk, row)
         for row in rows.iterator(chunk_size=READ_AT_ONCE)
     ]
-    total = sum(points >= MIN_LISTED_POINTS for points, *_ in glanced)
+    total = sum(points >= MIN_LISTED_POINTS for points, *_ in rated)
     # Word lookups are slow, so only candidates for the list are assessed fully.
-    chosen = heapq.nlargest(2 * MAX_ROWS, glanced)
-    judged = [(assess(episode.reason), episode) for *_, episode in chosen]
-    judged = [(found, episode) for found, episode in judged if found.points >= MIN_LISTED_POINTS]
-    judged.sort(key=lambda pair: (-pair[0].points, pair[1].engaged_at))
-    total = max(total, len(judged))
+    candidates = heapq.nlargest(2 * MAX_ROWS, rated)
+    assessed = [(assess(episode.reason), episode) for *_, episode in candidates]
+    assessed = [
+        (found, episode) for found, episode in assessed if found.points >= MIN_LISTED_POINTS
+    ]
+    assessed.sort(key=lambda pair: (-pair[0].points, pair[1].engaged_at))
+    total = max(total, len(assessed))
     return ReportSection(
         slug="vague_reasons",
         title="Vague reasons",
@@ -86,14 +93,14 @@ def vague_section(_start: datetime, end: datetime, now: datetime) -> ReportSecti
             ReportRow(
                 {
                     "switch": episode.switch_id,
-                    "reason": first(episode.reason),
+                    "reason": shorten_reason(episode.reason),
                     "what_is_missing": "; ".join(found.why),
                     "engaged_by": engaged_by(episode),
                     "engaged_at": timestamp(episode.engaged_at),
                 },
                 switch_path(episode.switch_id),
             )
-            for found, episode in judged[:MAX_ROWS]
+            for found, episode in assessed[:MAX_ROWS]
         ),
         total=total,
     )
@@ -101,9 +108,8 @@ def vague_section(_start: datetime, end: datetime, now: datetime) -> ReportSecti
 
 @REPORT_SECTIONS.add(20)
 def forgotten_section(_start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return switches with signs of neglect, those with the most signs first."""
-    often = _extends_of_open(still(end, now))
-    signs = neglected_episodes.neglect_signs(now)
+    often = _extends_of_open(find_still_open(end, now))
+    signs = neglected_episodes.neglect_conditions(now)
     shows_any = functools.reduce(operator.or_, signs.values())
     points = sum(
         (
@@ -112,8 +118,12 @@ def forgotten_section(_start: datetime, end: datetime, now: datetime) -> ReportS
         ),
         start=Value(0, output_field=IntegerField()),
     )
-    found = still(end, now).annotate(looked_at=neglected_episodes.LAST_TOUCHED).filter(shows_any)
-    episodes, counts = first_rows(
+    found = (
+        find_still_open(end, now)
+        .annotate(looked_at=neglected_episodes.LAST_TOUCHED)
+        .filter(shows_any)
+    )
+    episodes, counts = read_first_rows(
         found.annotate(signs=points).order_by("-signs", "engaged_at", "pk")
     )
     total = counts["total"]
@@ -128,18 +138,10 @@ def forgotten_section(_start: datetime, end: datetime, now: datetime) -> ReportS
         ),
         tone="bad" if total else "good",
         columns=("switch", "why", "reason", "engaged_by", "stood_seconds"),
-        rows=tuple(
-            ReportRow(
-                {
-                    "switch": episode.switch_id,
-                    "why": "; ".join(_why(episode, often, now)),
-                    "reason": first(episode.reason),
-                    "engaged_by": engaged_by(episode),
-                    "stood_seconds": int((now - episode.engaged_at).total_seconds()),
-                },
-                switch_path(episode.switch_id),
-            )
-            for episode in episodes
+        rows=_build_rows(
+            episodes,
+            why=lambda one: "; ".join(_list_signs(one, often, now)),
+            stood_seconds=lambda one: int((now - one.engaged_at).total_seconds()),
         ),
         total=total,
     )
@@ -147,9 +149,8 @@ def forgotten_section(_start: datetime, end: datetime, now: datetime) -> ReportS
 
 @REPORT_SECTIONS.add(30)
 def overdue_section(_start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return switches held past their expiry, the longest first."""
-    found = standing(end, now).filter(overdue_at__lt=min(end, now))
-    episodes, counts = first_rows(found.order_by("expires_at", "pk"))
+    found = find_standing(end, now).filter(overdue_at__lt=min(end, now))
+    episodes, counts = read_first_rows(found.order_by("expires_at", "pk"))
     total = counts["total"]
     return ReportSection(
         slug="overdue",
@@ -161,16 +162,10 @@ def overdue_section(_start: datetime, end: datetime, now: datetime) -> ReportSec
         ),
         tone="bad" if total else "good",
         columns=("switch", "expired_at", "acknowledged_by", "reason", "engaged_by", "now"),
-        rows=tuple(
-            ReportRow(
-                {
-                    **_usual(episode),
-                    "expired_at": _stamp(episode.expires_at),
-                    "acknowledged_by": episode.acknowledged_by if episode.acknowledged_at else "",
-                },
-                switch_path(episode.switch_id),
-            )
-            for episode in episodes
+        rows=_build_rows(
+            episodes,
+            expired_at=lambda one: one.expires_at,
+            acknowledged_by=lambda one: one.acknowledged_by if one.acknowledged_at else "",
         ),
         total=total,
     )
@@ -178,41 +173,33 @@ def overdue_section(_start: datetime, end: datetime, now: datetime) -> ReportSec
 
 @REPORT_SECTIONS.add(50)
 def active_section(_start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return all engaged switches by scope, the oldest first."""
     order = Case(
         *(When(switch__scope=scope, then=Value(n)) for n, scope in enumerate(SCOPES.names)),
         output_field=IntegerField(),
     )
-    episodes, counts = first_rows(
-        standing(end, now).order_by(order, "engaged_at", "pk"),
+    episodes, counts = read_first_rows(
+        find_standing(end, now).order_by(order, "engaged_at", "pk"),
         **{scope: Q(switch__scope=scope) for scope in SCOPES.names},
     )
     total = counts["total"]
-    told = ", ".join(f"{counts[scope]:,} {scope}" for scope in SCOPES.names if counts[scope])
+    by_scope = ", ".join(f"{counts[scope]:,} {scope}" for scope in SCOPES.names if counts[scope])
     return ReportSection(
         slug="active",
         title="Stopped at the end of the week" if end <= now else "Stopped now",
-        summary=f"{pluralize(total, 'switch')}: {told}." if total else "Nothing was stopped.",
+        summary=f"{pluralize(total, 'switch')}: {by_scope}." if total else "Nothing was stopped.",
         tone="warn" if total else "good",
         columns=("switch", "reason", "engaged_by", "engaged_at", "expires_at", "now"),
-        rows=tuple(
-            ReportRow(
-                {**_usual(episode), "expires_at": _stamp(episode.expires_at)},
-                switch_path(episode.switch_id),
-            )
-            for episode in episodes
-        ),
+        rows=_build_rows(episodes, expires_at=lambda one: one.expires_at),
         total=total,
     )
 
 
 @REPORT_SECTIONS.add(60)
 def permanent_section(_start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return permanent episodes, the longest unconfirmed first."""
-    found = standing(end, now).filter(permanent=True)
-    rows, counts = first_rows(
+    found = find_standing(end, now).filter(permanent=True)
+    rows, counts = read_first_rows(
         found.order_by(F("reconfirm_due_at").asc(nulls_first=True), "engaged_at"),
-        late=neglected_episodes.unconfirmed(now),
+        late=neglected_episodes.unconfirmed_condition(now),
     )
     total, late = counts["total"], counts["late"]
     return ReportSection(
@@ -226,34 +213,41 @@ def permanent_section(_start: datetime, end: datetime, now: datetime) -> ReportS
         ),
         tone="bad" if late else "warn" if total else "good",
         columns=("switch", "reason", "confirmed_at", "confirmed_by", "confirm_by_at", "engaged_at"),
-        rows=tuple(
-            ReportRow(
-                {
-                    **_usual(episode),
-                    "confirmed_at": _stamp(episode.reconfirmed_at),
-                    "confirmed_by": episode.reconfirmed_by,
-                    "confirm_by_at": _stamp(episode.reconfirm_due_at),
-                },
-                switch_path(episode.switch_id),
-            )
-            for episode in rows
+        rows=_build_rows(
+            rows,
+            confirmed_at=lambda one: one.reconfirmed_at,
+            confirmed_by=lambda one: one.reconfirmed_by,
+            confirm_by_at=lambda one: one.reconfirm_due_at,
         ),
         total=total,
     )
 
 
-def _usual(episode: Episode) -> dict[str, Any]:
-    return {
-        "switch": episode.switch_id,
-        "reason": first(episode.reason),
-        "engaged_by": engaged_by(episode),
-        "engaged_at": timestamp(episode.engaged_at),
-        "now": _now(episode),
-    }
+def _build_rows(
+    episodes: Iterable[Episode], **cells: Callable[[Any], Any]
+) -> tuple[ReportRow, ...]:
+    """Return a row per episode; `cells` compute further columns by name."""
+    return tuple(
+        ReportRow(
+            {
+                "switch": episode.switch_id,
+                "reason": shorten_reason(episode.reason),
+                "engaged_by": engaged_by(episode),
+                "engaged_at": timestamp(episode.engaged_at),
+                "now": _describe_state(episode),
+                **{name: _to_cell(compute(episode)) for name, compute in cells.items()},
+            },
+            switch_path(episode.switch_id),
+        )
+        for episode in episodes
+    )
 
 
-def _now(episode: Episode) -> str:
-    """Return the episode's present state as text."""
+def _to_cell(value: Any) -> Any:
+    return timestamp(value) if isinstance(value, datetime) else value
+
+
+def _describe_state(episode: Episode) -> str:
     if episode.ended_at is not None:
         return "released since"
     if episode.state == State.RAMPING:
@@ -261,7 +255,7 @@ def _now(episode: Episode) -> str:
     return "overdue" if episode.overdue else episode.state.value
 
 
-def _why(episode: Any, often: Mapping[str, int], now: datetime) -> list[str]:
+def _list_signs(episode: Any, often: Mapping[str, int], now: datetime) -> list[str]:
     why = []
     if episode.overdue_at is not None and episode.acknowledged_at is None:
         why.append(neglected_episodes.OVERDUE)
@@ -277,7 +271,6 @@ def _why(episode: Any, often: Mapping[str, int], now: datetime) -> list[str]:
 
 
 def _extends_of_open(episodes: QuerySet[Episode]) -> dict[str, int]:
-    """Return the number of extensions of open episodes by switch, if at least `MANY_EXTENDS`."""
     began = episodes.values("engaged_at")
     of_target = began.filter(switch_id=OuterRef("target"))[:1]
     extends = AuditEntry.objects.filter(
@@ -285,7 +278,3 @@ def _extends_of_open(episodes: QuerySet[Episode]) -> dict[str, int]:
     ).filter(at__gte=Subquery(of_target))
     times = extends.values("target").annotate(times=Count("pk")).filter(times__gte=MANY_EXTENDS)
     return dict(times.order_by().values_list("target", "times"))
-
-
-def _stamp(moment: datetime | None) -> str | None:
-    return timestamp(moment) if moment else None

@@ -17,7 +17,7 @@ from controlplane.core.gates.questions import FAIL, PASS
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
 from switches.models import Ramp
-from switches.report.words import MAX_ROWS, first, pluralize
+from switches.report.section_rows import MAX_ROWS, pluralize, shorten_reason
 
 HELD = "ramp.held"
 GOES_ON = (
@@ -37,12 +37,11 @@ _COMPENSATED = Exists(
 
 @REPORT_SECTIONS.add(45)
 def ramps_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return every ramp in progress during the week, the worst outcome first."""
     at = min(end, now)
     not_over_before = Q(job__finished_at=None) | Q(job__finished_at__gte=start)
     touched = Ramp.objects.filter(not_over_before, job__started_at__lt=at).select_related("job")
     found = list(touched.annotate(is_compensated=_COMPENSATED).order_by("-pk"))
-    outcomes = {ramp.pk: _outcome(ramp, at) for ramp in found}
+    outcomes = {ramp.pk: _get_outcome(ramp, at) for ramp in found}
     held = _longest_holds(found, at)
     ranked = sorted(found, key=lambda ramp: WORST_FIRST.index(outcomes[ramp.pk]))[:MAX_ROWS]
     gates = _gates_in_the_way([one for one in ranked if outcomes[one.pk] == "compensated"])
@@ -51,25 +50,29 @@ def ramps_section(start: datetime, end: datetime, now: datetime) -> ReportSectio
     return ReportSection(
         slug="ramps",
         title="Ramps",
-        summary=_in_words(begun, counts, max(held.values(), default=NOTHING)),
+        summary=_summarize(begun, counts, max(held.values(), default=NOTHING)),
         tone="bad" if counts["failed"] else "warn" if counts["compensated"] else "good",
         columns=("switch", "outcome", "why", "gate", "by", "began_at", "ended_at", "held_seconds"),
         rows=tuple(
-            _row(ramp, outcomes[ramp.pk], gates.get(ramp.pk, ""), held.get(ramp.pk), at)
+            _build_row(ramp, outcomes[ramp.pk], gates.get(ramp.pk, ""), held.get(ramp.pk), at)
             for ramp in ranked
         ),
         total=len(found),
     )
 
 
-def _row(ramp: Ramp, outcome: str, gates: str, held: timedelta | None, at: datetime) -> ReportRow:
+def _build_row(
+    ramp: Ramp, outcome: str, gates: str, held: timedelta | None, at: datetime
+) -> ReportRow:
     job = ramp.job
     is_over = job.finished_at is not None and job.finished_at < at
     return ReportRow(
         {
             "switch": ramp.switch_id,
             "outcome": outcome if is_over else f"{outcome}, step {job.step_index + 1}",
-            "why": first(job.outcome if is_over else job.hold_reason or ramp.justification),
+            "why": shorten_reason(
+                job.outcome if is_over else job.hold_reason or ramp.justification
+            ),
             "gate": gates,
             "by": label_of(ramp.requested_by_type, ramp.requested_by_name),
             "began_at": timestamp(job.started_at) if job.started_at else None,
@@ -80,7 +83,7 @@ def _row(ramp: Ramp, outcome: str, gates: str, held: timedelta | None, at: datet
     )
 
 
-def _outcome(ramp: Any, at: datetime) -> str:
+def _get_outcome(ramp: Any, at: datetime) -> str:
     """Return the outcome of a ramp at a time; `replaced` means engaged or released otherwise."""
     job = ramp.job
     if job.finished_at is None or job.finished_at >= at:
@@ -94,37 +97,39 @@ def _outcome(ramp: Any, at: datetime) -> str:
     return "aborted" if job.compensated_at else "replaced"
 
 
-def _in_words(begun: int, counts: Mapping[str, int], longest: timedelta) -> str:
+def _summarize(begun: int, counts: Mapping[str, int], longest: timedelta) -> str:
     if not counts:
         return "No ramp was under way."
-    told = ", ".join(f"{counts[name]:,} {name}" for name in WORST_FIRST[::-1] if counts.get(name))
+    outcomes = ", ".join(
+        f"{counts[name]:,} {name}" for name in WORST_FIRST[::-1] if counts.get(name)
+    )
     held = f" The longest hold: {durations.format_readable(longest)}." if longest else ""
-    return f"{pluralize(begun, 'ramp')} began; {told}.{held}"
+    return f"{pluralize(begun, 'ramp')} began; {outcomes}.{held}"
 
 
 def _gates_in_the_way(ramps: Sequence[Ramp]) -> Mapping[int, str]:
-    """Return the gates that failed or had no data at each ramp's last step, by ramp."""
-    found: dict[int, str] = {}
+    by_ramp: dict[int, str] = {}
     if not ramps:
-        return found
+        return by_ramp
     steps = JobStep.objects.filter(job__in=[ramp.pk for ramp in ramps], index=F("job__step_index"))
     for step in steps:
-        seen = [gate for gate in step.data["gates"] if gate.get("verdict", PASS) != PASS]
-        failing = [gate for gate in seen if gate["verdict"] == FAIL]
-        found[step.job_id] = "; ".join(kinds.describe_gate(gate) for gate in failing or seen)
-    return found
+        not_passed = [gate for gate in step.data["gates"] if gate.get("verdict", PASS) != PASS]
+        failing = [gate for gate in not_passed if gate["verdict"] == FAIL]
+        by_ramp[step.job_id] = "; ".join(
+            kinds.describe_gate(gate) for gate in failing or not_passed
+        )
+    return by_ramp
 
 
 def _longest_holds(ramps: Sequence[Ramp], at: datetime) -> Mapping[int, timedelta]:
-    """Return the longest hold of each ramp, computed from the audit trail."""
     if not ramps:
         return {}
     since = min((ramp.job.started_at for ramp in ramps if ramp.job.started_at), default=at)
-    told = AuditEntry.objects.filter(at__gte=since, at__lt=at)
-    holds = list(told.filter(action=HELD).order_by("id").values_list("target", "id", "at"))
+    entries = AuditEntry.objects.filter(at__gte=since, at__lt=at)
+    holds = list(entries.filter(action=HELD).order_by("id").values_list("target", "id", "at"))
     ends: dict[str, list[tuple[int, datetime]]] = defaultdict(list)
     targets = {target for target, _, _ in holds}  # If empty, Django runs no query.
-    rows = told.filter(action__in=GOES_ON, target__in=targets).order_by("id")
+    rows = entries.filter(action__in=GOES_ON, target__in=targets).order_by("id")
     for target, entry, moment in rows.values_list("target", "id", "at"):
         ends[target].append((entry, moment))
     of_switch = defaultdict(list)

@@ -17,7 +17,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.page_registry import REPORT_SECTIONS, Chart, ReportRow, ReportSection
 from switches.models import Episode
 from switches.report import weeks
-from switches.report.words import MAX_ROWS, engaged_by, pluralize, switch_path
+from switches.report.section_rows import MAX_ROWS, engaged_by, pluralize, switch_path
 from switches.scopes import SCOPES
 
 Days = Sequence[tuple[date, datetime, datetime]]
@@ -34,23 +34,22 @@ class Median(Aggregate):
 
 @REPORT_SECTIONS.add(110)
 def flow_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return the episodes that began or ended in the week, and charts by day."""
     lasted = ExpressionWrapper(F("ended_at") - F("engaged_at"), output_field=DurationField())
     days = weeks.days_of(start, ZoneInfo(settings.TIME_ZONE))
-    began, ended = _within("engaged_at", start, end), _within("ended_at", start, end)
-    told = Episode.objects.filter(began | ended).aggregate(
+    began, ended = _falls_within("engaged_at", start, end), _falls_within("ended_at", start, end)
+    counts = Episode.objects.filter(began | ended).aggregate(
         began=Count("pk", filter=began),
         count=Count("pk", filter=ended),
         median=Median(lasted, filter=ended),
         longest=Max(lasted, filter=ended),
-        **_of_days(days),
+        **_count_by_day(days),
     )
-    some = Episode.objects.filter(ended) if told["count"] else Episode.objects.none()
+    some = Episode.objects.filter(ended) if counts["count"] else Episode.objects.none()
     longest = some.annotate(lasted=lasted).order_by("-lasted", "pk")[:MAX_ROWS]
     return ReportSection(
         slug="flow",
         title="Engaged and released",
-        summary=_flow_in_words(told),
+        summary=_summarize_flow(counts),
         tone="good",
         columns=("switch", "stood_seconds", "engaged_by", "ended_by", "how", "ended_at"),
         rows=tuple(
@@ -67,14 +66,13 @@ def flow_section(start: datetime, end: datetime, now: datetime) -> ReportSection
             )
             for episode in longest
         ),
-        total=told["count"],
-        charts=(*_per_day(days, told), *_hours(days, now)),
+        total=counts["count"],
+        charts=(*_chart_days(days, counts), *_chart_hours(days, now)),
     )
 
 
 @REPORT_SECTIONS.add(120)
-def who_section(start: datetime, end: datetime, _now: datetime) -> ReportSection:
-    """Return the actors that changed switches, the most active first."""
+def actors_section(start: datetime, end: datetime, _now: datetime) -> ReportSection:
     changing = Q(action__startswith="switch.") | Q(action__in=RAMPED)
     rows = (
         AuditEntry.objects.filter(changing, at__gte=start, at__lt=end)
@@ -122,7 +120,6 @@ def who_section(start: datetime, end: datetime, _now: datetime) -> ReportSection
 
 @REPORT_SECTIONS.add(100)
 def extends_section(start: datetime, end: datetime, _now: datetime) -> ReportSection:
-    """Return extended switches, the most often extended first."""
     rows = (
         AuditEntry.objects.filter(action="switch.extended", at__gte=start, at__lt=end)
         .values("target")
@@ -156,43 +153,45 @@ def extends_section(start: datetime, end: datetime, _now: datetime) -> ReportSec
     )
 
 
-def _flow_in_words(told: dict[str, Any]) -> str:
-    began = told["began"]
-    if not began and not told["count"]:
+def _summarize_flow(counts: dict[str, Any]) -> str:
+    began = counts["began"]
+    if not began and not counts["count"]:
         return "Nothing was engaged and nothing was released."
-    said = f"{pluralize(began, 'episode')} began and {told['count']:,} ended"
-    if not told["count"]:
-        return f"{said}."
-    median, longest = (durations.format_readable(told[name]) for name in ("median", "longest"))
-    return f"{said}; half of those lasted up to {median}, the longest {longest}."
+    text = f"{pluralize(began, 'episode')} began and {counts['count']:,} ended"
+    if not counts["count"]:
+        return f"{text}."
+    median, longest = (durations.format_readable(counts[name]) for name in ("median", "longest"))
+    return f"{text}; half of those lasted up to {median}, the longest {longest}."
 
 
-def _of_days(days: Days) -> dict[str, Count]:
-    """Return aggregates of the episodes that began and ended on each day."""
+def _count_by_day(days: Days) -> dict[str, Count]:
     return {
-        f"{field}_{number}": Count("pk", filter=_within(field, since, until))
+        f"{field}_{number}": Count("pk", filter=_falls_within(field, since, until))
         for field in ("engaged_at", "ended_at")
         for number, (_, since, until) in enumerate(days)
     }
 
 
-def _per_day(days: Days, counts: dict[str, Any]) -> tuple[Chart, ...]:
+def _chart_days(days: Days, counts: dict[str, Any]) -> tuple[Chart, ...]:
     return tuple(
         chart
         for field, title, verb in (
             ("engaged_at", "Engaged a day", "engaged"),
             ("ended_at", "Released a day", "released"),
         )
-        if (chart := _chart(title, "episodes", verb, days, [counts[f"{field}_{n}"] for n in _N]))
+        if (
+            chart := _build_chart(
+                title, "episodes", verb, days, [counts[f"{field}_{n}"] for n in _N]
+            )
+        )
     )
 
 
-def _hours(days: Days, now: datetime) -> tuple[Chart, ...]:
-    """Return charts of engaged hours per day and scope, from one query."""
+def _chart_hours(days: Days, now: datetime) -> tuple[Chart, ...]:
     so_far = [(since, max(since, min(until, now))) for _, since, until in days]
     stood = {
         f"day_{number}": Coalesce(
-            Sum(_overlap(since, until), filter=_open_within(since, until)),
+            Sum(_overlap_duration(since, until), filter=_open_within(since, until)),
             Value(NOTHING),
             output_field=DurationField(),
         )
@@ -206,22 +205,24 @@ def _hours(days: Days, now: datetime) -> tuple[Chart, ...]:
         if scope in found:
             hours = [day.total_seconds() / 3600 for day in found[scope]]
             verb = f"{scope} switches engaged"
-            charts.append(_chart(f"Engaged hours a day: {scope}", "hours", verb, days, hours))
+            charts.append(_build_chart(f"Engaged hours a day: {scope}", "hours", verb, days, hours))
     return tuple(chart for chart in charts if chart)
 
 
 _N = range(weeks.DAYS)
 
 
-def _chart(title: str, unit: str, verb: str, days: Days, values: Sequence[float]) -> Chart | None:
+def _build_chart(
+    title: str, unit: str, verb: str, days: Days, values: Sequence[float]
+) -> Chart | None:
     if not any(values):
         return None
     most, day = max((value, -number) for number, value in enumerate(values))
-    alt = f"{_plain(sum(values))} {unit} {verb} in the week, most on {days[-day][0]:%A}: "
+    alt = f"{_format_number(sum(values))} {unit} {verb} in the week, most on {days[-day][0]:%A}: "
     return Chart(
         title=title,
         unit=unit,
-        alt=f"{alt}{_plain(most)}.",
+        alt=f"{alt}{_format_number(most)}.",
         bars=tuple(
             (f"{date_:%a} {date_.day}", round(float(value), 2))
             for (date_, _, _), value in zip(days, values, strict=True)
@@ -229,11 +230,11 @@ def _chart(title: str, unit: str, verb: str, days: Days, values: Sequence[float]
     )
 
 
-def _plain(value: float) -> str:
+def _format_number(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) or value >= 100 else f"{value:.1f}"
 
 
-def _within(field: str, since: datetime, until: datetime) -> Q:
+def _falls_within(field: str, since: datetime, until: datetime) -> Q:
     return Q(**{f"{field}__gte": since, f"{field}__lt": until})
 
 
@@ -241,7 +242,7 @@ def _open_within(since: datetime, until: datetime) -> Q:
     return Q(engaged_at__lt=until) & (Q(ended_at__isnull=True) | Q(ended_at__gt=since))
 
 
-def _overlap(since: datetime, until: datetime) -> Combinable:
+def _overlap_duration(since: datetime, until: datetime) -> Combinable:
     moment = DateTimeField()
     last = Least(Coalesce("ended_at", Value(until)), Value(until), output_field=moment)
     first = Greatest("engaged_at", Value(since), output_field=moment)

@@ -10,7 +10,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, signed_in, with_token
 from switches.models import WeeklyReport
 from switches.report import services, weeks
-from switches.report.compose import zone
+from switches.report.compose import get_zone
 from switches.report.tests.house import SHELL, engage, release
 
 pytestmark = pytest.mark.django_db
@@ -19,7 +19,7 @@ HISTORY = "/reports/weekly/"
 
 @pytest.fixture
 def running():
-    return weeks.week_of(db_now(), zone())
+    return weeks.week_of(db_now(), get_zone())
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def kept(running):
     """The last three weeks, the oldest first."""
     found = [running.later(-n) for n in (3, 2, 1)]
     for week in found:
-        services.generate(week=week, actor=SHELL, now=db_now())
+        services.generate_report(week=week, actor=SHELL, now=db_now())
     return found
 
 
@@ -50,7 +50,7 @@ def test_one_report_is_told_with_its_sections_and_its_anchor(kept):
     assert told["final"] is True
     assert told["anchor"] == {"id": report.anchor_id, "hash": report.anchor_hash}
     assert told["sections"][0]["slug"] == "vague_reasons"
-    assert datetime.fromisoformat(told["ends_at"]) == kept[-1].ends_at(zone())
+    assert datetime.fromisoformat(told["ends_at"]) == kept[-1].ends_at(get_zone())
 
 
 def test_the_running_week_takes_few_queries(running):
@@ -141,7 +141,7 @@ def test_the_running_week_is_signed_once_its_report_is_kept(running):
     approver = as_role("approver")
 
     unsaved_report = approver.post(f"{HISTORY}{running}/sign")
-    services.generate(week=running, actor=SHELL, now=db_now())
+    services.generate_report(week=running, actor=SHELL, now=db_now())
     kept = approver.post(f"{HISTORY}{running}/sign", {"comment": "read it"})
 
     assert (unsaved_report.status_code, kept.status_code) == (404, 200)

@@ -11,7 +11,7 @@ from controlplane.core.clock import db_now
 from controlplane.notify.delivery.tests.conftest import by_bot, slack  # noqa: F401 - fixtures
 from switches.models import WeeklyReport
 from switches.report import weeks
-from switches.report.compose import zone
+from switches.report.compose import get_zone
 from switches.report.tests.house import engage
 
 pytestmark = pytest.mark.django_db
@@ -25,11 +25,13 @@ def report(*arguments):
 
 @pytest.fixture
 def running():
-    return weeks.week_of(db_now(), zone())
+    return weeks.week_of(db_now(), get_zone())
 
 
 def test_without_a_week_it_makes_and_prints_the_last_complete_one_and_tells_nobody(running):
-    engage("segment:finance", running.starts_at(zone()) - (db_now() - db_now().replace(second=0)))
+    engage(
+        "segment:finance", running.starts_at(get_zone()) - (db_now() - db_now().replace(second=0))
+    )
 
     said = report()
 

@@ -8,9 +8,8 @@ from django.db import connection
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
 from controlplane.core.registry import RegisteredFunction
 from switches.report.compose import compose, worst_first
-from switches.report.screen import build_sections
+from switches.report.rendering import build_sections, render_lines
 from switches.report.tests.house import DUE, MONDAY, NEXT_MONDAY, WEEK, at, engage, section
-from switches.report.text import lines_of
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
@@ -60,7 +59,7 @@ def test_what_is_not_known_comes_before_what_is_fine_and_is_never_all_calm(monke
 
     assert [one["tone"] for one in worst_first(content)] == ["unknown", "good"]
     assert [one.word for one in build_sections(content)] == ["Fine", "Not known"]
-    assert " ? unknown: " in [*lines_of(content, UTC, "")]
+    assert " ? unknown: " in [*render_lines(content, UTC, "")]
 
 
 def test_days_go_by_the_clock_of_the_house(settings):

@@ -89,7 +89,7 @@ def test_after_weeks_away_four_missing_ones_are_made_and_only_the_last_is_told(b
     assert all(final for _, final in kept)
     assert [message.subject for message in told()] == ["report:2026-W47"]
     assert Escalation.objects.values_list("subject", flat=True).get() == "report:2026-W47"
-    assert [one.path[-9:-1] for one in waiting.unsigned_reports(DUE)] == [
+    assert [one.path[-9:-1] for one in waiting.list_unsigned_reports(DUE)] == [
         f"2026-W{n}" for n in range(43, 48)
     ]
 
@@ -129,10 +129,10 @@ def test_the_report_of_week_53_is_made_in_january():
 
 @pytest.mark.django_db
 def test_a_final_report_is_never_made_again():
-    first = services.generate(week=WEEK, actor=SHELL, now=NEXT_MONDAY)
+    first = services.generate_report(week=WEEK, actor=SHELL, now=NEXT_MONDAY)
     engage("segment:finance", at(1))
 
-    again = services.generate(week=WEEK, actor=SHELL, now=DUE)
+    again = services.generate_report(week=WEEK, actor=SHELL, now=DUE)
 
     assert first.final
     assert again.content == first.content
@@ -141,13 +141,13 @@ def test_a_final_report_is_never_made_again():
 
 @pytest.mark.django_db
 def test_while_the_week_runs_a_report_is_provisional_and_replaced(by_bot):  # noqa: F811
-    early = services.generate(week=WEEK, actor=SHELL, now=at(1))
-    services.send(week=WEEK, actor=SHELL, now=at(1))
+    early = services.generate_report(week=WEEK, actor=SHELL, now=at(1))
+    services.send_report(week=WEEK, actor=SHELL, now=at(1))
     engage("segment:finance", at(2))
-    later = services.generate(week=WEEK, actor=SHELL, now=at(3))
-    again = services.send(week=WEEK, actor=SHELL, now=at(3))
-    final = services.generate(week=WEEK, actor=SHELL, now=DUE)
-    last = services.send(week=WEEK, actor=SHELL, now=DUE)
+    later = services.generate_report(week=WEEK, actor=SHELL, now=at(3))
+    again = services.send_report(week=WEEK, actor=SHELL, now=at(3))
+    final = services.generate_report(week=WEEK, actor=SHELL, now=DUE)
+    last = services.send_report(week=WEEK, actor=SHELL, now=DUE)
 
     assert (early.final, later.final, final.final) == (False, False, True)
     assert section(early.content, "active")["total"] == 0
@@ -192,10 +192,10 @@ def test_after_an_hour_it_is_told_without_and_made_anew_until_somebody_signs(by_
     beat(later)
     first = WeeklyReport.objects.get()
     assert first.final
-    assert services.generate(week=WEEK, actor=SHELL, now=later).anchor_id == first.anchor_id
+    assert services.generate_report(week=WEEK, actor=SHELL, now=later).anchor_id == first.anchor_id
     broken.clear()
 
-    again = services.generate(week=WEEK, actor=SHELL, now=later + SECOND)
+    again = services.generate_report(week=WEEK, actor=SHELL, now=later + SECOND)
     beat(later + SECOND)
 
     assert not section(again.content, "part")["unread"]
@@ -206,12 +206,12 @@ def test_after_an_hour_it_is_told_without_and_made_anew_until_somebody_signs(by_
 
 @pytest.mark.django_db
 def test_a_signed_one_is_never_made_again(by_bot, broken):  # noqa: F811
-    services.generate(week=WEEK, actor=SHELL, now=DUE)
+    services.generate_report(week=WEEK, actor=SHELL, now=DUE)
     ayse = person("approver", "ayse").as_actor()
-    services.sign(week=WEEK, comment="one part is missing", actor=ayse, now=DUE)
+    services.sign_report(week=WEEK, comment="one part is missing", actor=ayse, now=DUE)
     broken.clear()
 
-    again = services.generate(week=WEEK, actor=SHELL, now=DUE + SECOND)
+    again = services.generate_report(week=WEEK, actor=SHELL, now=DUE + SECOND)
 
     assert section(again.content, "part")["unread"]
 
@@ -235,13 +235,13 @@ def test_without_a_destination_it_waits_to_be_told_and_escalates(settings):
 @pytest.mark.django_db
 def test_a_week_to_come_has_no_report():
     with pytest.raises(NotFound, match="has not begun"):
-        services.generate(week=WEEK, actor=SHELL, now=MONDAY - SECOND)
+        services.generate_report(week=WEEK, actor=SHELL, now=MONDAY - SECOND)
 
 
 @pytest.mark.django_db
 def test_the_anchor_is_the_row_that_holds_the_hash_of_what_the_report_says():
     engage("segment:finance", at(1), reason="결제 이중 청구 ‏العربية‏ INC-4411 «é»")
-    services.generate(week=WEEK, actor=SHELL, now=DUE)
+    services.generate_report(week=WEEK, actor=SHELL, now=DUE)
 
     report = WeeklyReport.objects.get()
     row = AuditEntry.objects.get(pk=report.anchor_id)

@@ -166,8 +166,8 @@ def test_one_that_somebody_cancelled_is_not_begun_again():
 
 def test_one_that_was_told_by_hand_is_told_no_second_time():
     began(MONDAY)
-    services.generate(week=WEEK, actor=system_actor("shell"), now=DUE)
-    services.send(week=WEEK, actor=system_actor("shell"), now=DUE)
+    services.generate_report(week=WEEK, actor=system_actor("shell"), now=DUE)
+    services.send_report(week=WEEK, actor=system_actor("shell"), now=DUE)
 
     beat(DUE + SECOND)
 

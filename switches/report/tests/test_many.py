@@ -9,9 +9,9 @@ from django.test.utils import CaptureQueriesContext
 
 from switches.report import services
 from switches.report.compose import compose
-from switches.report.screen import build_sections
+from switches.report.rendering import build_sections
+from switches.report.section_rows import MAX_ROWS
 from switches.report.tests.house import DUE, MONDAY, SHELL, WEEK, section
-from switches.report.words import MAX_ROWS
 
 pytestmark = pytest.mark.django_db
 MANY = 10_000
@@ -71,9 +71,9 @@ def test_it_is_made_with_little_work_and_shows_the_first_rows_of_many(crowd):
 
 
 def test_its_page_and_its_digest_stay_readable(crowd):
-    report = services.generate(week=WEEK, actor=SHELL, now=DUE)
+    report = services.generate_report(week=WEEK, actor=SHELL, now=DUE)
 
     shown = {s.slug: s for s in build_sections(report.content)}
 
     assert shown["forgotten"].more == shown["forgotten"].total - MAX_ROWS
-    assert len(services._facts(report)["line_1"]) < 500
+    assert len(services._build_facts(report)["line_1"]) < 500

@@ -8,7 +8,7 @@ from controlplane.core.page_registry import REPORT_SECTIONS, ReportSection
 from controlplane.core.registry import RegisteredFunction
 from switches.models import WeeklyReport
 from switches.report import services, weeks
-from switches.report.compose import zone
+from switches.report.compose import get_zone
 from switches.report.tests.house import SHELL, engage, release
 from switches.tests.browsers import Tags, browser, browser_as, page, text
 
@@ -19,17 +19,17 @@ RTL = "ارتفاع معدل الأخطاء <script>alert(1)</script>"
 
 @pytest.fixture
 def week():
-    return weeks.week_of(db_now(), zone()).later(-1)
+    return weeks.week_of(db_now(), get_zone()).later(-1)
 
 
 @pytest.fixture
 def kept(week):
     """Last week's report, of a week with something of everything."""
-    noon = week.starts_at(zone()) + (week.ends_at(zone()) - week.starts_at(zone())) / 2
+    noon = week.starts_at(get_zone()) + (week.ends_at(get_zone()) - week.starts_at(get_zone())) / 2
     engage("segment:finance", noon, reason=RTL, expires_in="30d")
     engage("feature:search", noon)
-    release("feature:search", noon + (week.ends_at(zone()) - noon) / 4)
-    services.generate(week=week, actor=SHELL, now=db_now())
+    release("feature:search", noon + (week.ends_at(get_zone()) - noon) / 4)
+    services.generate_report(week=week, actor=SHELL, now=db_now())
     return f"{HISTORY}{week}/"
 
 
@@ -53,13 +53,13 @@ def test_the_history_says_who_signed_and_what_they_said(kept, week):
 
 
 def test_history_goes_on_page_by_page():
-    running = weeks.week_of(db_now(), zone())
+    running = weeks.week_of(db_now(), get_zone())
     WeeklyReport.objects.bulk_create(
         WeeklyReport(
             week=str(week),
-            starts_at=week.starts_at(zone()),
-            ends_at=week.ends_at(zone()),
-            generated_at=week.ends_at(zone()),
+            starts_at=week.starts_at(get_zone()),
+            ends_at=week.ends_at(get_zone()),
+            generated_at=week.ends_at(get_zone()),
             final=True,
             content={},
         )

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from switches.report.bars import draw, plain
 from switches.report.reason_quality import MIN_LISTED_POINTS, assess, assess_quickly
+from switches.report.rendering import format_value, layout_bars
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_any_text_at_all_can_be_judged(text):
 
 @given(st.lists(st.tuples(st.text(max_size=5), st.floats(0, 1e9)), max_size=12))
 def test_bars_stay_on_the_paper_in_proportion(values):
-    drawing = draw(values)
+    drawing = layout_bars(values)
 
     assert len(drawing.bars) == len(values)
     for bar, (_, value) in zip(drawing.bars, values, strict=True):
@@ -61,6 +61,6 @@ def test_bars_stay_on_the_paper_in_proportion(values):
 
 
 def test_numbers_are_short_and_true():
-    told = [plain(value) for value in (0, 0.04, 0.25, 7.0, 12.34, 168.0, 1240.4)]
+    told = [format_value(value) for value in (0, 0.04, 0.25, 7.0, 12.34, 168.0, 1240.4)]
 
     assert told == ["0", "< 0.1", "0.2", "7", "12.3", "168", "1,240"]

@@ -280,7 +280,7 @@ def test_page_of_what_waits_and_the_report_agree_on_what_is_left_alone():
 
     reported = {row["switch"] for row in cells(written(), "forgotten")}
 
-    shown = {one.path.split("/")[-2] for one in waiting.forgotten(DUE)}
+    shown = {one.path.split("/")[-2] for one in waiting.list_forgotten(DUE)}
     assert reported == {f"segment:{key}" for key in shown}
     assert "s9" not in shown
 

@@ -13,7 +13,7 @@ from controlplane.core.roles import ALL_SCOPES, Role
 from controlplane.notify.delivery.tests.conftest import by_bot, slack  # noqa: F401 - fixtures
 from switches.models import WeeklyReport
 from switches.report import services
-from switches.report.attention import unsigned_reports
+from switches.report.attention import list_unsigned_reports
 from switches.report.tests.house import DUE, SHELL, WEEK, at
 
 pytestmark = pytest.mark.django_db
@@ -21,16 +21,16 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def final():
-    services.generate(week=WEEK, actor=SHELL, now=DUE)
-    services.send(week=WEEK, actor=SHELL, now=DUE)
+    services.generate_report(week=WEEK, actor=SHELL, now=DUE)
+    services.send_report(week=WEEK, actor=SHELL, now=DUE)
 
 
 def sign(actor, comment="read it"):
-    return services.sign(week=WEEK, comment=comment, actor=actor, now=DUE)
+    return services.sign_report(week=WEEK, comment=comment, actor=actor, now=DUE)
 
 
 def test_while_unsigned_it_waits_for_somebody_and_is_told_further_up(final):
-    (waiting,) = unsigned_reports(DUE)
+    (waiting,) = list_unsigned_reports(DUE)
 
     assert (waiting.severity, waiting.path) == ("warning", "/reports/weekly/2026-W47/")
     escalation = Escalation.objects.get(subject="report:2026-W47")
@@ -49,7 +49,7 @@ def test_a_signature_is_kept_audited_and_ends_the_waiting(final):
     row = AuditEntry.objects.get(action="report.signed")
     assert (row.actor_name, row.target, row.reason) == ("ayse", "report:2026-W47", report.comment)
     assert Escalation.objects.get().closed_at == DUE
-    assert unsigned_reports(DUE) == []
+    assert list_unsigned_reports(DUE) == []
 
 
 def test_signing_again_changes_nothing_wherever_the_same_person_does(final):
@@ -88,28 +88,28 @@ def test_the_shell_and_a_token_may_not_sign(final):
 
 
 def test_a_report_signed_while_its_week_runs_has_to_be_signed_again_when_it_is_final():
-    services.generate(week=WEEK, actor=SHELL, now=at(3))
+    services.generate_report(week=WEEK, actor=SHELL, now=at(3))
     early = sign(person("approver").as_actor())
-    final = services.generate(week=WEEK, actor=SHELL, now=DUE)
+    final = services.generate_report(week=WEEK, actor=SHELL, now=DUE)
 
     assert early.signed_by == "user:a-approver"
     assert (final.final, final.signed_at, final.signed_by) == (True, None, "")
 
 
 def test_a_report_made_anew_while_its_week_runs_is_unsigned():
-    services.generate(week=WEEK, actor=SHELL, now=at(3))
+    services.generate_report(week=WEEK, actor=SHELL, now=at(3))
     sign(person("approver").as_actor())
 
-    assert services.generate(week=WEEK, actor=SHELL, now=at(4)).signed_at is None
+    assert services.generate_report(week=WEEK, actor=SHELL, now=at(4)).signed_at is None
 
 
 def test_a_report_made_anew_since_it_was_read_is_not_signed():
-    read = services.generate(week=WEEK, actor=SHELL, now=at(3)).anchor_id
-    services.generate(week=WEEK, actor=SHELL, now=at(4))
+    read = services.generate_report(week=WEEK, actor=SHELL, now=at(3)).anchor_id
+    services.generate_report(week=WEEK, actor=SHELL, now=at(4))
     ayse = person("approver", "ayse").as_actor()
 
     with pytest.raises(Conflict, match="made anew since you opened it"):
-        services.sign(week=WEEK, comment="", anchor_id=read, actor=ayse, now=DUE)
+        services.sign_report(week=WEEK, comment="", anchor_id=read, actor=ayse, now=DUE)
 
     assert WeeklyReport.objects.get().signed_at is None
 
@@ -120,16 +120,16 @@ def test_a_report_that_nobody_made_is_not_signed():
 
 
 def test_a_report_signed_before_it_is_told_is_not_told_further_up(by_bot):  # noqa: F811
-    services.generate(week=WEEK, actor=SHELL, now=DUE)
+    services.generate_report(week=WEEK, actor=SHELL, now=DUE)
     sign(person("approver").as_actor())
 
-    assert services.send(week=WEEK, actor=SHELL, now=DUE)
+    assert services.send_report(week=WEEK, actor=SHELL, now=DUE)
     assert not Escalation.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)
 def test_of_two_who_sign_at_once_one_is_told_of_the_other():
-    services.generate(week=WEEK, actor=SHELL, now=DUE)
+    services.generate_report(week=WEEK, actor=SHELL, now=DUE)
     actors = [person("approver", name).as_actor() for name in ("ayse", "lee")]
 
     def attempt(actor):

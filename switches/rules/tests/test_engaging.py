@@ -13,7 +13,7 @@ from controlplane.core.http.tests.callers import as_role, person, signed_in, wit
 from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from switches.models import Episode, Publication
-from switches.rules.errors import SafetyRefused
+from switches.rules.break_glass import SafetyRefused
 from switches.rules.tests.factories import WHY, break_glass_naming, create_rule
 from switches.services.engage import EngageRequest, engage_authorized
 

@@ -12,7 +12,7 @@ from switches import services
 from switches.models import Episode, Switch, WeeklyReport
 from switches.report import services as reports
 from switches.report import weeks
-from switches.report.compose import zone
+from switches.report.compose import get_zone
 from switches.tests.browsers import SAFE_NOW, engaged, overdue
 
 pytestmark = pytest.mark.e2e
@@ -53,9 +53,9 @@ def test_second_person_finds_the_request_and_approves_it(desks):
 def test_report_is_read_and_signed_without_a_script(desks):
     engaged("segment:finance")
     now = db_now()
-    week = weeks.week_of(now, zone()).later(-1)
+    week = weeks.week_of(now, get_zone()).later(-1)
     lee = person("approver", "lee")
-    reports.generate(week=week, actor=lee.as_actor(), now=now)
+    reports.generate_report(week=week, actor=lee.as_actor(), now=now)
     page = desks.of(lee, java_script_enabled=False).open("/reports/weekly/")
 
     page.get_by_role("link", name=re.compile(f"Week {week.number}|{week}")).first.click()

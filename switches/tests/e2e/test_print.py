@@ -6,7 +6,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from switches.report import services as reports
 from switches.report import weeks
-from switches.report.compose import zone
+from switches.report.compose import get_zone
 from switches.tests.browsers import engaged, overdue
 
 pytestmark = pytest.mark.e2e
@@ -33,9 +33,9 @@ def paper(desks):
     for number in range(40):
         engaged(f"feature:f{number}")
     now = db_now()
-    week = weeks.week_of(now, zone())
+    week = weeks.week_of(now, get_zone())
     lee = person("approver", "lee")
-    reports.generate(week=week, actor=lee.as_actor(), now=now)
+    reports.generate_report(week=week, actor=lee.as_actor(), now=now)
     page = desks.of(lee, viewport=A4, color_scheme="dark").open(f"/reports/weekly/{week}/")
     page.emulate_media(media="print", color_scheme="dark")
     return page

@@ -31,11 +31,11 @@ def request_stop(now: datetime = NOON, **fields: Any) -> services.TripResult:
         "actor": MONITOR,
         **fields,
     }
-    return services.trip(**wish, now=now)
+    return services.request_trip(**wish, now=now)
 
 
 def resolve(now: datetime, switch: str = FLAG, fingerprint: str = "p95-high") -> str:
-    return resolution.resolve(switch=switch, fingerprint=fingerprint, actor=MONITOR, now=now)
+    return resolution.resolve_alert(switch=switch, fingerprint=fingerprint, actor=MONITOR, now=now)
 
 
 def kim() -> User:

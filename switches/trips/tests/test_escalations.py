@@ -34,7 +34,9 @@ def questions(**more):
 
 
 def dismiss(asked, now):
-    resolution.dismiss(trip_id=asked.trip.pk, reason="load test", actor=kim().as_actor(), now=now)
+    resolution.dismiss_trip(
+        trip_id=asked.trip.pk, reason="load test", actor=kim().as_actor(), now=now
+    )
 
 
 def messages(event):
@@ -194,7 +196,7 @@ def test_all_that_wait_are_seen_however_many():
         for number in range(600)
     ]  # fmt: skip
     for row in Trip.objects.bulk_create(rows):
-        notifications.escalate(row, {"once": f"x:{row.pk}"}, announced=False, now=NOON)
+        notifications.open_escalation(row, {"once": f"x:{row.pk}"}, announced=False, now=NOON)
 
     assert len(resolution.list_waiting()) == 600
 

@@ -9,7 +9,7 @@ from django.db import OperationalError, connection
 from controlplane.core.trip_requests import services as trip_requests
 from controlplane.core.trip_requests.models import TripRequest
 from switches.models import State, Switch
-from switches.trips import internal_requests
+from switches.trips import services
 from switches.trips.tests.requests import FLAG, NOON, noon_plus, release
 
 pytestmark = pytest.mark.django_db
@@ -46,19 +46,19 @@ def is_engaged(switch=ORACLE):
 def test_an_outage_stops_its_segment_by_the_policy_for_providers():
     ask()
 
-    assert internal_requests.decide_open_requests(NOON) == 1
+    assert services.decide_open_requests(NOON) == 1
 
     request = TripRequest.objects.get()
     assert request.tripped
     assert "provider-outage" in request.why
     assert is_engaged()
-    assert internal_requests.decide_open_requests(NOON) == 0
+    assert services.decide_open_requests(NOON) == 0
 
 
 def test_the_global_switch_is_left_to_people():
     ask(switch="global:all")
 
-    internal_requests.decide_open_requests(NOON)
+    services.decide_open_requests(NOON)
 
     assert TripRequest.objects.get().tripped is False
     assert not is_engaged("global:all")
@@ -68,7 +68,7 @@ def test_one_that_makes_no_sense_is_answered_and_stands_in_nobodys_way():
     ask("first", switch="nonsense")
     ask("second")
 
-    assert internal_requests.decide_open_requests(NOON) == 2
+    assert services.decide_open_requests(NOON) == 2
 
     assert TripRequest.objects.get(key="first").tripped is False
     assert is_engaged()
@@ -134,7 +134,7 @@ def test_what_is_over_is_not_decided_while_another_decides_what_was_asked():
 
 def test_answers_are_kept_for_five_weeks_and_open_requests_for_ever():
     ask("old")
-    internal_requests.decide_open_requests(NOON)
+    services.decide_open_requests(NOON)
     ask("open", fingerprint="breaker:core->other")
 
     assert trip_requests.purge(NOON + timedelta(days=35), most=10) == 0
@@ -144,11 +144,11 @@ def test_answers_are_kept_for_five_weeks_and_open_requests_for_ever():
 
 def test_the_same_outage_does_not_stop_it_again_once_a_person_let_it_flow():
     ask("one", switch=FLAG)
-    internal_requests.decide_open_requests(NOON)
+    services.decide_open_requests(NOON)
     release(noon_plus(minutes=5), FLAG)
 
     ask("two", noon_plus(minutes=90), switch=FLAG)
-    internal_requests.decide_open_requests(noon_plus(minutes=90))
+    services.decide_open_requests(noon_plus(minutes=90))
 
     assert TripRequest.objects.get(key="two").tripped is False
     assert not is_engaged(FLAG)
@@ -156,13 +156,13 @@ def test_the_same_outage_does_not_stop_it_again_once_a_person_let_it_flow():
 
 def test_a_new_outage_stops_it_again_after_the_first_was_over():
     ask("one", switch=FLAG)
-    internal_requests.decide_open_requests(NOON)
+    services.decide_open_requests(NOON)
     over("one", noon_plus(minutes=3), switch=FLAG)
-    internal_requests.decide_open_requests(noon_plus(minutes=3))
+    services.decide_open_requests(noon_plus(minutes=3))
     release(noon_plus(minutes=5), FLAG)
 
     ask("two", noon_plus(minutes=90), switch=FLAG)
-    internal_requests.decide_open_requests(noon_plus(minutes=90))
+    services.decide_open_requests(noon_plus(minutes=90))
 
     assert TripRequest.objects.get(key="two").tripped
     assert is_engaged(FLAG)
@@ -170,10 +170,10 @@ def test_a_new_outage_stops_it_again_after_the_first_was_over():
 
 def test_an_outage_that_is_over_releases_nothing():
     ask("one")
-    internal_requests.decide_open_requests(NOON)
+    services.decide_open_requests(NOON)
 
     over("one", noon_plus(minutes=3))
-    internal_requests.decide_open_requests(noon_plus(minutes=3))
+    services.decide_open_requests(noon_plus(minutes=3))
 
     assert is_engaged()
     assert "stays engaged" in TripRequest.objects.get(key="one:over").why

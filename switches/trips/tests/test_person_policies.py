@@ -129,7 +129,7 @@ def test_it_waits_until_somebody_engages():
 def test_or_until_somebody_dismisses_it():
     asked = request_stop(source="leak-detector", switch="segment:finance")
 
-    resolution.dismiss(
+    resolution.dismiss_trip(
         trip_id=asked.trip.pk, reason="load test", actor=kim().as_actor(), now=noon_plus(minutes=2)
     )
 

@@ -159,7 +159,7 @@ def test_hooks_and_people_who_settle_do_not_lock_each_other_out():
 
 def dismissed(pk):
     actor = Actor(type="user", name="kim", scopes=frozenset({"switches:write"}))
-    return resolution.dismiss(trip_id=pk, reason="load test", actor=actor, now=db_now())
+    return resolution.dismiss_trip(trip_id=pk, reason="load test", actor=actor, now=db_now())
 
 
 def settle_now():

@@ -32,7 +32,9 @@ def trip(now, fingerprint="burn-1", **more):
         "expires_in": "1h",
         **more,
     }
-    return trips.trip(switch=FLAG, fingerprint=fingerprint, actor=SHELL, now=now, **arguments)
+    return trips.request_trip(
+        switch=FLAG, fingerprint=fingerprint, actor=SHELL, now=now, **arguments
+    )
 
 
 def tripped_and_ramped(now):
@@ -77,7 +79,7 @@ def test_the_alert_that_a_person_knew_of_is_a_repeat_while_it_fires():
 def test_once_it_has_resolved_and_fires_anew_it_ends_the_ramp():
     now = db_now()
     ramp = tripped_and_ramped(now)
-    resolution.resolve(switch=FLAG, fingerprint="burn-1", actor=SHELL, now=now + 2 * MINUTE)
+    resolution.resolve_alert(switch=FLAG, fingerprint="burn-1", actor=SHELL, now=now + 2 * MINUTE)
 
     assert trip(now + 3 * MINUTE).tripped
     assert (get_ramp_state(ramp), get_share(FLAG)) == ("aborted", 0)

@@ -24,14 +24,14 @@ from switches.snapshot import SnapshotEntry, SnapshotVersion, render
 ATTEMPTS = 5
 
 
-def published() -> tuple[SnapshotVersion, list[SnapshotEntry]]:
+def read_snapshot() -> tuple[SnapshotVersion, list[SnapshotEntry]]:
     """Return the published version and every switch that is not released.
 
     The version is read before and after the entries, and both are read again if it changed.
     """
     for _ in range(ATTEMPTS):
-        before, entries = _publication(), _entries()
-        if _publication() == before:
+        before, entries = _read_version(), _read_entries()
+        if _read_version() == before:
             return before, entries
     raise Unavailable("Switches change faster than they can be read; try again.", retry_after=1)
 
@@ -46,15 +46,15 @@ class SnapshotView(ApiView):
     )
     def get(self, request: Request) -> HttpResponse:
         """Return every switch that is not released, as canonical JSON for services."""
-        publication, entries = published()
+        publication, entries = read_snapshot()
         headers = {
             "ETag": publication.etag,
             "Cache-Control": "no-cache",
             "Switchgear-Version": str(publication.version),
             "Switchgear-Age": "0.0",
         }
-        given = request.headers.get("If-None-Match", "")
-        if matches_etag(given, publication.etag):
+        if_none_match = request.headers.get("If-None-Match", "")
+        if matches_etag(if_none_match, publication.etag):
             return HttpResponse(status=304, headers=headers)
         return HttpResponse(
             render(publication, entries), content_type="application/json", headers=headers
@@ -68,7 +68,7 @@ class CheckView(ApiView):
     def post(self, request: Request) -> Response:
         """Decide whether a call is allowed; names the first switch that blocks it."""
         question = read_question(dict(request.data))
-        publication, entries = published()
+        publication, entries = read_snapshot()
         decision = evaluate(
             question,
             {entry.id: entry for entry in entries},
@@ -85,12 +85,12 @@ class CheckView(ApiView):
         )
 
 
-def _publication() -> SnapshotVersion:
+def _read_version() -> SnapshotVersion:
     row = PublicationRow.objects.get(pk=1)
     return SnapshotVersion(row.epoch, row.version, row.published_at)
 
 
-def _entries() -> list[SnapshotEntry]:
+def _read_entries() -> list[SnapshotEntry]:
     open_episodes = Episode.objects.filter(ended_at__isnull=True).select_related("switch")
     return [
         SnapshotEntry(

@@ -1,7 +1,9 @@
 """Text formatting shared by report sections: counts, names and paths."""
 
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
+
+from django.db.models import Count, Model, Q, QuerySet, Window
 
 from controlplane.core.actors import label_of
 
@@ -17,8 +19,7 @@ def pluralize(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'es' if thing.endswith('ch') else 's'}"
 
 
-def first(reason: str) -> str:
-    """Return a reason, truncated if long."""
+def shorten_reason(reason: str) -> str:
     text = reason.strip()
     return text if len(text) <= MAX_REASON_LENGTH else f"{text[: MAX_REASON_LENGTH - 1].rstrip()}…"
 
@@ -28,6 +29,27 @@ def engaged_by(episode: Any) -> str:
 
 
 def switch_path(switch_id: str) -> str:
-    """Return the path of a switch's page, or of the switchboard for an invalid id."""
     scope, _, key = switch_id.partition(":")
     return f"/switches/{quote(scope)}/{quote(key)}/" if key else "/"
+
+
+M = TypeVar("M", bound=Model)
+
+
+def read_first_rows(rows: QuerySet[M], **counts: Q) -> tuple[list[Any], dict[str, int]]:
+    """Return the first `MAX_ROWS` rows, and counts of all rows by name.
+
+    The count `total` is of all rows; the others are of the rows that match the condition. All
+    counts are 0 without rows.
+    """
+    conditions = {"total": Q(), **counts}
+    annotated = rows.annotate(
+        **{
+            f"count_of_{name}": Window(Count("pk", filter=condition or None))
+            for name, condition in conditions.items()
+        }
+    )
+    found = list(annotated[:MAX_ROWS])
+    return found, {
+        name: getattr(found[0], f"count_of_{name}") if found else 0 for name in conditions
+    }

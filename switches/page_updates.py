@@ -23,7 +23,7 @@ class _ClockTimestamp(Func):
     output_field = DateTimeField()
 
 
-def head_and_now() -> tuple[int, datetime]:
+def read_head_and_time() -> tuple[int, datetime]:
     """Return the id of the last audit row and the database's time, in one query."""
     last = AuditEntry.objects.order_by("-id").values_list("id", _ClockTimestamp()).first()
     if last is None:
@@ -32,7 +32,7 @@ def head_and_now() -> tuple[int, datetime]:
     return head, now
 
 
-def unchanged(request: PersonRequest, head: int, now: datetime) -> HttpResponse | None:
+def respond_if_unchanged(request: PersonRequest, head: int, now: datetime) -> HttpResponse | None:
     """Return a 204 response if the request's `since` equals `head`, else None."""
     if not request.htmx or request.GET.get("since") != str(head):
         return None

@@ -1,15 +1,13 @@
 """JSON values of episodes for the audit trail and messages."""
 
-from datetime import datetime
 from typing import Any
 
 from controlplane.core.actors import Actor, label_of
-from controlplane.core.canonical import timestamp
+from controlplane.core.canonical import timestamp, timestamp_or_none
 from switches.models import Episode, State, Switch
 
 
 def audit_state(switch: Switch, episode: Episode | None) -> dict[str, Any]:
-    """Return a switch's state as stored in audit rows."""
     if episode is None or episode.ended_at is not None:
         broken = (episode.broke_glass or {}).get("release") if episode else None
         released = {"state": State.RELEASED.value, "version": switch.version}
@@ -20,9 +18,9 @@ def audit_state(switch: Switch, episode: Episode | None) -> dict[str, Any]:
         "reason": episode.reason,
         "engaged_by": label_of(episode.engaged_by_type, episode.engaged_by_name),
         "engaged_at": timestamp(episode.engaged_at),
-        "expires_at": _moment(episode.expires_at),
+        "expires_at": timestamp_or_none(episode.expires_at),
         "permanent": episode.permanent,
-        "reconfirm_due_at": _moment(episode.reconfirm_due_at),
+        "reconfirm_due_at": timestamp_or_none(episode.reconfirm_due_at),
         "on_expiry": episode.on_expiry,
         "allow_percent": float(episode.allow_percent),
         "overdue": episode.overdue,
@@ -41,14 +39,10 @@ def message_facts(switch: Switch, episode: Episode, actor: Actor, **more: Any) -
         "by": actor.label,
         "engaged_by": label_of(episode.engaged_by_type, episode.engaged_by_name),
         "reason": episode.reason,
-        "expires_at": _moment(episode.expires_at),
-        "reconfirm_due_at": _moment(episode.reconfirm_due_at),
+        "expires_at": timestamp_or_none(episode.expires_at),
+        "reconfirm_due_at": timestamp_or_none(episode.reconfirm_due_at),
         "on_expiry": episode.on_expiry,
         "version": switch.version,
         "path": f"/switches/{switch.scope}/{switch.key}/",
         **more,
     }
-
-
-def _moment(at: datetime | None) -> str | None:
-    return timestamp(at) if at else None

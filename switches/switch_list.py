@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from django.db.models import FilteredRelation, Q
 
 from controlplane.core.http.json_format import format_moment
-from switches.effect import NOT_MEASURED, FleetReports, measure, read_fleet
+from switches.effect import NOT_MEASURED, FleetReports, measure_fleet, read_fleet
 from switches.models import State, Switch, SwitchQuerySet
 from switches.resources import FULLY_ALLOWED, plain
 
@@ -51,7 +51,6 @@ COLUMNS = (
 
 
 def with_episode_and_ramp() -> SwitchQuerySet:
-    """Return all switches joined with their open episode and live ramp."""
     return Switch.objects.annotate(
         open=FilteredRelation("episodes", condition=Q(episodes__ended_at__isnull=True)),
         live=FilteredRelation("ramps", condition=Q(ramps__live=True)),
@@ -62,17 +61,17 @@ def serialize_rows(rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
     """Return the resources of a page of switches from rows of :data:`COLUMNS`."""
     switches = [*map(ListedSwitch._make, rows)]
     published = [switch for switch in switches if switch.version]
-    fleet = measure(published, read_fleet()) if published else None
-    return [_resource(switch, fleet) for switch in switches]
+    fleet = measure_fleet(published, read_fleet()) if published else None
+    return [_build_resource(switch, fleet) for switch in switches]
 
 
-def _resource(switch: ListedSwitch, fleet: FleetReports | None) -> dict[str, Any]:
+def _build_resource(switch: ListedSwitch, fleet: FleetReports | None) -> dict[str, Any]:
     percent = switch.allow_percent
     return {
         "id": switch.pk,
         "scope": switch.scope,
         "key": switch.key,
-        "state": _state(percent),
+        "state": _get_state(percent),
         "allow_percent": FULLY_ALLOWED if percent is None else plain(percent),
         "reason": switch.reason,
         "engaged_by": switch.engaged_by,
@@ -87,11 +86,11 @@ def _resource(switch: ListedSwitch, fleet: FleetReports | None) -> dict[str, Any
         "runbook_url": switch.runbook_url,
         "last_proven_at": format_moment(switch.last_proven_at),
         "ramp": switch.ramp,
-        "effect": _effect(switch, fleet) if fleet and switch.version else None,
+        "effect": _build_effect(switch, fleet) if fleet and switch.version else None,
     }
 
 
-def _effect(switch: ListedSwitch, fleet: FleetReports) -> dict[str, Any]:
+def _build_effect(switch: ListedSwitch, fleet: FleetReports) -> dict[str, Any]:
     behind = fleet.present.below(switch.version)
     delays = fleet.delays.get(switch.pk, NOT_MEASURED)
     return {
@@ -109,7 +108,7 @@ def _effect(switch: ListedSwitch, fleet: FleetReports) -> dict[str, Any]:
     }
 
 
-def _state(percent: Decimal | None) -> str:
+def _get_state(percent: Decimal | None) -> str:
     if percent is None:
         return State.RELEASED.value
     return State.RAMPING.value if percent else State.ENGAGED.value
