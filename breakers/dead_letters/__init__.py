@@ -1,1 +1,1 @@
-"""Dead letters: streams on Redis servers, their index, and what is done with them."""
+"""Dead letters: failed messages in Redis streams, their index, removal and archive."""

@@ -1,4 +1,4 @@
-"""Django's admin over the tables of dead letters: read-only."""
+"""Read-only Django admin of the dead letter tables."""
 
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -58,7 +58,7 @@ register_read_only(
 
 @admin.register(Departure)
 class DepartureAdmin(ReadOnly):
-    """Without the payloads: what is secret in them is shown redacted, on their own pages."""
+    """Admin of removals without their payloads, which may contain secrets."""
 
     list_display = (
         "id", "stream", "position", "action", "state", "by", "new_id", "intended_at", "done_at",

@@ -17,7 +17,6 @@ from .monitoring import alarms, streams
 MAX_ITEMS = 100
 HELD_LONG = timedelta(minutes=10)
 OPEN_LONG = timedelta(minutes=5)
-State = Departure.State
 
 
 def alarmed_streams(_now: datetime) -> QuerySet[LetterStream]:
@@ -33,12 +32,12 @@ def silent_servers(_now: datetime) -> QuerySet[LetterServer]:
 
 
 def stalled_work(now: datetime) -> tuple[QuerySet[Departure], QuerySet[Job]]:
-    return _late_intents(now), _held_jobs(now)
+    return _list_overdue_removals(now), _list_held_jobs(now)
 
 
 @attention_source(38, only_if=alarmed_streams)
 def list_backlogs(now: datetime) -> Sequence[AttentionItem]:
-    """List streams with an alarm, the deepest first."""
+    """List streams with an open alarm, the deepest first."""
     rows = [one for one in streams.list_shown(now) if one.alarmed_at is not None]
     return [
         AttentionItem(
@@ -55,7 +54,7 @@ def list_backlogs(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(40, only_if=silent_servers)
 def list_away_servers(now: datetime) -> Sequence[AttentionItem]:
-    """List unavailable servers: their letters can't be read or removed."""
+    """List unavailable Redis servers, whose letters can't be read or removed."""
     rows = silent_servers(now).order_by("since", "name")
     return [
         AttentionItem(
@@ -72,13 +71,13 @@ def list_away_servers(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(39, only_if=stalled_work)
 def list_stalled(now: datetime) -> Sequence[AttentionItem]:
-    """List work that was begun and does not continue: open intents and held replays."""
-    return [*_open_intent_items(now), *_held_items(now)]
+    """List removals and bulk replays that have made no progress for minutes."""
+    return [*_overdue_removal_items(now), *_held_job_items(now)]
 
 
 @attention_source(62, only_if=overfull_streams)
 def list_overfull(now: datetime) -> Sequence[AttentionItem]:
-    """List streams with more letters than are kept; the excess is archived within minutes."""
+    """List streams with more letters than `DLQ_MOST_KEPT`."""
     most = configured_sources().most_kept
     rows = [one for one in streams.list_shown(now) if one.depth > most and one.gone_at is None]
     return [
@@ -96,23 +95,23 @@ def list_overfull(now: datetime) -> Sequence[AttentionItem]:
     ][:MAX_ITEMS]
 
 
-def _late_intents(now: datetime) -> QuerySet[Departure]:
-    late = Q(state=State.INTENDED, intended_at__lte=now - OPEN_LONG)
-    late |= Q(state=State.RESTORING, restored_at__lte=now - OPEN_LONG)
-    # Those of a job that goes on are its own to settle.
-    own = Q(job=None) | ~Q(job__state__in=Job.LIVE)
-    return Departure.objects.filter(late, own)
+def _list_overdue_removals(now: datetime) -> QuerySet[Departure]:
+    states = Departure.State
+    overdue = Q(state=states.INTENDED, intended_at__lte=now - OPEN_LONG)
+    overdue |= Q(state=states.RESTORING, restored_at__lte=now - OPEN_LONG)
+    # A live job settles its own intents.
+    return Departure.objects.filter(overdue, Q(job=None) | ~Q(job__state__in=Job.LIVE))
 
 
-def _held_jobs(now: datetime) -> QuerySet[Job]:
+def _list_held_jobs(now: datetime) -> QuerySet[Job]:
     rows = Job.objects.filter(kind=replays.KIND, state=Job.State.HOLDING)
     return rows.filter(created_at__lte=now - HELD_LONG)
 
 
-def _open_intent_items(now: datetime) -> list[AttentionItem]:
-    counted = _late_intents(now).values("stream")
-    found = {row["stream"]: row["since"] for row in counted.annotate(since=Min("intended_at"))}
-    rows = LetterStream.objects.filter(pk__in=found).order_by("pk")[:MAX_ITEMS]
+def _overdue_removal_items(now: datetime) -> list[AttentionItem]:
+    grouped = _list_overdue_removals(now).values("stream").annotate(since=Min("intended_at"))
+    since = {row["stream"]: row["since"] for row in grouped}
+    rows = LetterStream.objects.filter(pk__in=since).order_by("pk")[:MAX_ITEMS]
     return [
         AttentionItem(
             kind="dlq_unsettled",
@@ -121,21 +120,16 @@ def _open_intent_items(now: datetime) -> list[AttentionItem]:
             detail=f"They were to leave {one.server} and have not for more than"
             f" {format_readable(OPEN_LONG)}. It is tried again all the time; look at the server.",
             path=alarms.stream_path(one),
-            since=min(found[one.pk], now),
+            since=min(since[one.pk], now),
         )
         for one in rows
     ]
 
 
-def _held_items(now: datetime) -> list[AttentionItem]:
-    """List held replays.
-
-    The time of holding is not recorded; the last checkpoint stands in for it.
-    """
-    held = _held_jobs(now).order_by("created_at")
-    long = [
-        one for one in held[:MAX_ITEMS] if (one.checkpoint_at or one.created_at) <= now - HELD_LONG
-    ]
+def _held_job_items(now: datetime) -> list[AttentionItem]:
+    # The start of a hold is not recorded; the last checkpoint stands in for it.
+    rows = _list_held_jobs(now).order_by("created_at")[:MAX_ITEMS]
+    held_since = [(one, one.checkpoint_at or one.created_at) for one in rows]
     return [
         AttentionItem(
             kind="dlq_replay_held",
@@ -143,7 +137,8 @@ def _held_items(now: datetime) -> list[AttentionItem]:
             title=f"The replay of {one.subject.removeprefix('dlq:')} is held",
             detail=one.hold_reason or "It waits for a breaker to close.",
             path=f"{alarms.PAGES_PATH}jobs/{one.pk}/",
-            since=min(one.checkpoint_at or one.created_at, now),
+            since=min(since, now),
         )
-        for one in long
+        for one, since in held_since
+        if since <= now - HELD_LONG
     ]

@@ -1,30 +1,19 @@
-"""URL converters of dead letters."""
+"""URL converters for stream names and entry ids."""
 
 from django.urls import register_converter
+from django.urls.converters import StringConverter
 
 
-class StreamName:
-    """A stream's name: any Redis key, with `/` and line ends too."""
+class StreamName(StringConverter):
+    """Stream name: any Redis key, including `/` and line ends."""
 
     regex = r"[\s\S]+"
 
-    def to_python(self, value: str) -> str:
-        return value
 
-    def to_url(self, value: str) -> str:
-        return value
-
-
-class EntryId:
-    """An entry's id: `1700000000000-0`."""
+class EntryId(StringConverter):
+    """Redis stream entry id, such as `1700000000000-0`."""
 
     regex = r"[0-9]{1,20}-[0-9]{1,20}"
-
-    def to_python(self, value: str) -> str:
-        return value
-
-    def to_url(self, value: str) -> str:
-        return value
 
 
 register_converter(StreamName, "letter_stream")

@@ -1,4 +1,4 @@
-"""Export of a stream's letters as lines, read and written incrementally."""
+"""Streaming export of a stream's letters as JSON lines or CSV."""
 
 import csv
 from collections.abc import Iterable, Iterator
@@ -25,20 +25,15 @@ FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 def iterate_letters(
     stream: LetterStream, chosen: LetterFilter, *, until: str, redaction: Redaction
 ) -> Iterator[dict[str, Any]]:
-    """Yield every selected letter up to the id `until`, oldest first, with whole values.
+    """Yield every letter that matches the filter up to the id `until`, oldest first.
 
-    Raises :class:`ServerUnavailable`, also in the middle.
+    Raises :class:`ServerUnavailable`, possibly after some letters were yielded.
     """
     last = ids.to_position(until) if until else ""
-    cursor = ""
+    cursor, limit = "", letter_list.MAX_PAGE
     while last:
         page = letter_list.read_page(
-            stream,
-            chosen,
-            cursor=cursor,
-            limit=letter_list.MAX_PAGE,
-            newest_first=False,
-            whole=True,
+            stream, chosen, cursor=cursor, limit=limit, newest_first=False, whole=True
         )
         for entry in page.entries:
             if entry.position > last:
@@ -50,10 +45,7 @@ def iterate_letters(
 
 
 def render_lines(rows: Iterable[dict[str, Any]], format: str) -> Iterator[bytes]:
-    """Yield the lines of the file.
-
-    In CSV a text that a spreadsheet would run gets an apostrophe.
-    """
+    """Yield the lines of the export file; CSV cells that look like formulas get an apostrophe."""
     if format == "jsonl":
         for row in rows:
             yield orjson.dumps(row) + b"\n"
@@ -67,12 +59,10 @@ def render_lines(rows: Iterable[dict[str, Any]], format: str) -> Iterator[bytes]
 def _render_cell(value: Any) -> str:
     if value is None:
         return ""
-    said = value if isinstance(value, str) else orjson.dumps(value).decode()
-    return f"'{said}" if said.startswith(FORMULA_STARTS) else said
+    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
 
 
 class _EchoWriter:
-    """A file that returns what is written to it."""
-
     def write(self, text: str) -> str:
         return text

@@ -1,7 +1,7 @@
-"""The history of a dead letter: its failures, and the removals and restores in between.
+"""History of a dead letter: its failures, removals and restores.
 
-A retried message names the dead letter it came from, and the archive has the removal of that one,
-so the history is a chain of these. It ends where the archive does.
+A retried message that fails again names the previous dead letter, whose removal is in the archive.
+The history follows this chain as far as the archive reaches.
 """
 
 from collections.abc import Iterator
@@ -11,14 +11,13 @@ from typing import Any
 
 from django.db import models
 
-from breakers.dead_letters.letters import differences, ids, packing
+from breakers.dead_letters.letters import differences, ids
 from breakers.dead_letters.letters.differences import FieldChange
 from breakers.dead_letters.letters.entries import (
     ERROR,
     ERROR_TYPE,
     GROUP,
-    METADATA,
-    RETRY_COUNT,
+    RESERVED_NAMES,
     RETRY_OF,
     LetterEntry,
     Pairs,
@@ -30,7 +29,7 @@ from controlplane.core.errors import NotFound
 
 MAX_LOOKBACK = 20
 MAX_COMPARED_BYTES = 1024 * 1024
-"""Messages up to this size are compared with their edited version."""
+"""Maximum size of a message for which the history shows the edited fields."""
 FAILED = "failed"
 _DONE = {
     Departure.Action.RETRY: "retried",
@@ -43,11 +42,11 @@ _DONE = {
 
 @dataclass(frozen=True)
 class LetterEvent:
-    """An event in the history of a letter.
+    """A failure, removal or restore in the history of a letter.
 
     `kind` is `failed`, `retried`, `discarded`, `purged`, `archived` (by retention), `restored`,
-    `leaving` (intended) or `gone` (removed by somebody else). `id` is the dead letter's at that
-    time, `new_id` its id afterwards.
+    `leaving` (removal not settled yet) or `gone` (removed by another Redis client). `id` is the id
+    of the dead letter at the time of the event, `new_id` its id after the event.
     """
 
     kind: str
@@ -75,7 +74,7 @@ def list_events(
 ) -> list[LetterEvent]:
     """Return the events of an entry, oldest first.
 
-    `departures` are those of this entry, if known.
+    Pass `departures` if the removals of this entry are loaded already.
     """
     own = _list_departures(stream, entry.position) if departures is None else departures
     events = [_failure_event(entry, redaction)]
@@ -88,37 +87,28 @@ def list_events(
 
 def list_archived_events(departure: Departure, *, redaction: Redaction | None) -> list[LetterEvent]:
     """Return the events of a removed letter, oldest first."""
-    entry = LetterEntry(ids.to_entry_id(departure.position), packing.unpack(departure.fields))
-    return list_events(departure.stream, entry, redaction=redaction)
+    return list_events(departure.stream, departure.entry, redaction=redaction)
 
 
 def event_resource(event: LetterEvent) -> dict[str, Any]:
     """Return an event as JSON, without empty fields."""
-    said: dict[str, Any] = {
-        "kind": event.kind,
-        "id": event.id,
-        "at": timestamp(event.at) if event.at else None,
-    }
-    for name in ("error", "error_type", "group", "by", "reason", "action", "new_id"):
-        if getattr(event, name):
-            said[name] = getattr(event, name)
-    for name in ("attempts", "departure"):
-        if getattr(event, name) is not None:
-            said[name] = getattr(event, name)
+    at = timestamp(event.at) if event.at else None
+    resource: dict[str, Any] = {"kind": event.kind, "id": event.id, "at": at}
+    texts = ("error", "error_type", "group", "by", "reason", "action", "new_id")
+    optional = {name: getattr(event, name) for name in (*texts, "attempts", "departure")}
+    resource |= {name: value for name, value in optional.items() if value not in ("", None)}
     if event.kind != FAILED:
-        said["edited"] = event.edited
-        said["changes"] = [
-            {"path": one.path, "before": one.before, "after": one.after} for one in event.changes
-        ]
-    return said
+        resource |= {"edited": event.edited, "changes": [vars(one) for one in event.changes]}
+    return resource
 
 
 def _failure_event(entry: LetterEntry, redaction: Redaction | None) -> LetterEvent:
-    redacted = (
-        _failure_fields(entry)
-        if redaction is None
-        else redaction.redact_entry(_failure_fields(entry))
-    )
+    # Only the truncated error fields are redacted, as the payload may have megabytes.
+    most = 4 * differences.MAX_SHOWN_BYTES  # A character has four bytes at most.
+    names = (ERROR, ERROR_TYPE, GROUP)
+    pairs = tuple((name, value[:most]) for name, value in entry.pairs if name in names)
+    failure = LetterEntry(entry.id, pairs)
+    redacted = failure if redaction is None else redaction.redact_entry(failure)
     return LetterEvent(
         FAILED,
         id=entry.id,
@@ -130,15 +120,6 @@ def _failure_event(entry: LetterEntry, redaction: Redaction | None) -> LetterEve
     )
 
 
-def _failure_fields(entry: LetterEntry) -> LetterEntry:
-    """Return an entry with only the truncated error fields, as the payload may have megabytes."""
-    most = 4 * differences.MAX_SHOWN_BYTES  # A character has four bytes at most.
-    names = (ERROR, ERROR_TYPE, GROUP)
-    return LetterEntry(
-        entry.id, tuple((name, v[:most]) for name, v in entry.pairs if name in names)
-    )
-
-
 def _removal_events(departure: Departure, redaction: Redaction | None) -> Iterator[LetterEvent]:
     states = Departure.State
     kind = _DONE[Departure.Action(departure.action)]
@@ -146,7 +127,7 @@ def _removal_events(departure: Departure, redaction: Redaction | None) -> Iterat
     is_restored = departure.state == states.RESTORED
     yield LetterEvent(
         kind,
-        id=ids.to_entry_id(departure.position),
+        id=departure.entry_id,
         at=departure.done_at or departure.intended_at,
         by=departure.by,
         reason=departure.reason,
@@ -159,7 +140,7 @@ def _removal_events(departure: Departure, redaction: Redaction | None) -> Iterat
     if is_restored:
         yield LetterEvent(
             "restored",
-            id=ids.to_entry_id(departure.position),
+            id=departure.entry_id,
             at=departure.restored_at,
             by=departure.restored_by,
             reason=departure.restore_reason,
@@ -169,62 +150,56 @@ def _removal_events(departure: Departure, redaction: Redaction | None) -> Iterat
 
 
 def _list_edits(departure: Departure, redaction: Redaction | None) -> list[FieldChange]:
-    packed = departure.edited if _is_compared(departure) else None
-    if packed is None:
+    is_compared = departure.size_bytes <= MAX_COMPARED_BYTES and _is_edited(departure)
+    after = departure.edited_pairs if is_compared else None
+    if after is None:
         return []
-    before, after = packing.unpack(departure.fields), packing.unpack(packed)
-    return differences.compare_messages(_message_pairs(before), _message_pairs(after), redaction)
+    before = _message_pairs(departure.entry.pairs)
+    return differences.compare_messages(before, _message_pairs(after), redaction)
 
 
 def _earlier_retries(
     stream: LetterStream, retry_of: str
 ) -> Iterator[tuple[Departure, LetterEntry]]:
-    """Yield the retries that led to it, the last first, each with the letter at that time."""
     seen: set[str] = set()
     while retry_of and retry_of not in seen and len(seen) < MAX_LOOKBACK:
         seen.add(retry_of)
         try:
             position = ids.to_position(retry_of)
-        except NotFound:  # Whatever a producer wrote there.
+        except NotFound:  # A producer may write anything into the field.
             return
-        found = [one for one in _list_departures(stream, position) if one.action == "retry"]
-        if not found:
+        retries = [one for one in _list_departures(stream, position) if one.action == "retry"]
+        if not retries:
             return
-        entry = _archived_entry(found[-1])
-        yield found[-1], entry
+        entry = _archived_entry(retries[-1])
+        yield retries[-1], entry
         retry_of = entry.retry_of
 
 
 def _archived_entry(departure: Departure) -> LetterEntry:
-    """Return the removed letter; of a large one only the known fields, without unpacking it."""
-    entry_id = ids.to_entry_id(departure.position)
+    """Return the removed letter.
+
+    Of a large letter only the columns are used, as unpacking it is slow.
+    """
     if departure.size_bytes <= MAX_COMPARED_BYTES:
-        return LetterEntry(entry_id, packing.unpack(departure.fields))
-    known = {ERROR: departure.error, ERROR_TYPE: departure.error_type}
+        return departure.entry
+    texts = {ERROR: departure.error, ERROR_TYPE: departure.error_type}
     if departure.retry_of:
-        known[RETRY_OF] = ids.to_entry_id(departure.retry_of)
-    return LetterEntry(
-        entry_id, tuple((name, said.encode()) for name, said in known.items() if said)
-    )
+        texts[RETRY_OF] = ids.to_entry_id(departure.retry_of)
+    pairs = tuple((name, text.encode()) for name, text in texts.items() if text)
+    return LetterEntry(departure.entry_id, pairs)
 
 
 def _list_departures(stream: LetterStream, position: str) -> list[Departure]:
-    """Return the removals of a position without payloads."""
     rows = Departure.objects.without_payload().filter(stream=stream, position=position)
     edited = models.Case(models.When(edited=None, then=False), default=True)
     return list(rows.annotate(is_edited=edited).order_by("id")[:MAX_LOOKBACK])
 
 
 def _is_edited(departure: Departure) -> bool:
-    known: bool | None = getattr(departure, "is_edited", None)
-    return departure.edited is not None if known is None else known
-
-
-def _is_compared(departure: Departure) -> bool:
-    return departure.size_bytes <= MAX_COMPARED_BYTES and _is_edited(departure)
+    annotated: bool | None = getattr(departure, "is_edited", None)
+    return departure.edited is not None if annotated is None else annotated
 
 
 def _message_pairs(pairs: Pairs) -> list[tuple[bytes, bytes]]:
-    """Return the pairs of the message without the metadata that failing and retrying add."""
-    ours = METADATA | {RETRY_OF, RETRY_COUNT}
-    return [(name, value) for name, value in pairs if name not in ours]
+    return [(name, value) for name, value in pairs if name not in RESERVED_NAMES]

@@ -1,11 +1,12 @@
-"""The sweeper of intents that nobody settled.
+"""Sweeper that executes and settles overdue removal intents.
 
-Whoever declared them may have died, or found a server unavailable. Sweeping while they are still at
-work is harmless: an executed removal is not repeated, and a settled intent not settled twice.
+An intent is overdue if the process that declared it died, or if its Redis server was unavailable.
+Sweeping an intent that another process still works on is harmless, since execution and settlement
+are idempotent.
 """
 
 import time
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -18,15 +19,14 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import NotFound
 
 from .bulk import tally
-from .letters import ids
 from .models import Departure, LetterStream
 from .redis_servers import reader
 from .redis_servers.servers import ServerRefused, ServerUnavailable
-from .removals import audit_rows, restoration, settlement
-from .removals.execution import PEEK_LIMITS, RemovalOutcome, is_responding
+from .removals import audit_rows, execution, restoration, settlement
+from .removals.execution import RemovalOutcome
 
 GRACE_PERIOD = timedelta(seconds=30)
-"""Time for which an intent is left to whoever declared it."""
+"""Minimum age of an intent before the sweeper executes it."""
 BUDGET_SECONDS = 5.0
 BATCH_SIZE = 50
 BATCH_BYTES = 4 * 1024 * 1024
@@ -36,10 +36,7 @@ log = structlog.get_logger(__name__)
 
 
 def sweep_intents(now: datetime) -> int:
-    """Settle intents that have been open for half a minute; return how many.
-
-    An unavailable server does not delay others, nor does a stream with many intents.
-    """
+    """Settle overdue intents for a few seconds; return how many were settled."""
     deadline = time.monotonic() + BUDGET_SECONDS
     overdue = Departure.objects.filter(intended_at__lt=now - GRACE_PERIOD, state="intended")
     streams = LetterStream.objects.filter(pk__in=overdue.values("stream")).order_by("pk")
@@ -55,10 +52,8 @@ def sweep_intents(now: datetime) -> int:
             try:
                 done += settle_batch(stream, batch, now)
             except (ServerUnavailable, NotFound) as error:
-                if is_responding(stream):
-                    continue  # It may be what these letters weigh; others are not kept waiting.
-                # Attention tells of a server that is away; of one that is not configured any more,
-                # the intents that stay open do.
+                if execution.is_responding(stream):
+                    continue  # This batch may be too large; the next one may succeed.
                 log.warning("dead_letters.settle_postponed", server=stream.server, error=str(error))
                 away.add(stream.server)
     return done
@@ -67,25 +62,24 @@ def sweep_intents(now: datetime) -> int:
 def settle_batch(stream: LetterStream, departures: Sequence[Departure], now: datetime) -> int:
     """Execute and settle intents of a stream; return how many were settled.
 
-    A temporarily refused intent stays open; one refused for good is withdrawn if its letter still
-    exists. Raises :class:`ServerUnavailable`.
+    An intent refused for a temporary reason stays open; a permanently refused intent is withdrawn
+    if its letter still exists. Raises :class:`ServerUnavailable`.
     """
-    outcomes = settlement.execute_intents(stream, departures)
+    outcomes = execution.execute_intents(stream, departures)
     final = {
         one.pk: outcomes[one.pk]
         for one in departures
         if outcomes[one.pk].kind != "refused" or _is_refused_for_good(stream, one, outcomes[one.pk])
     }
     with transaction.atomic():
-        found = settlement.settle_intents(stream, departures, final, now)
-        _record_audit(stream, found, outcomes, now)
-    for job_id in {one.job_id for rows in found.values() for one in rows if one.job_id}:
-        tally.recount(job_id)
-    return sum(map(len, found.values()))
+        settled = settlement.settle_intents(stream, departures, final, now)
+        _record_audit(stream, settled, outcomes, now)
+    for job_id in {one.job_id for rows in settled.values() for one in rows if one.job_id}:
+        tally.recount_removals(job_id)
+    return sum(map(len, settled.values()))
 
 
 def _next_batch(stream: LetterStream, after: int, now: datetime) -> list[Departure]:
-    """Return overdue intents by key, with payloads of a few megabytes in all (one at least)."""
     overdue = stream.departures.filter(
         pk__gt=after, state="intended", intended_at__lt=now - GRACE_PERIOD
     )
@@ -96,22 +90,19 @@ def _next_batch(stream: LetterStream, after: int, now: datetime) -> list[Departu
 
 def _record_audit(
     stream: LetterStream,
-    found: dict[str, list[Departure]],
+    settled: dict[str, list[Departure]],
     outcomes: dict[int, RemovalOutcome],
     now: datetime,
 ) -> None:
-    """Write audit rows; the letters of a job are covered by the job's own."""
-    single = [one for one in found["done"] if one.job_id is None]
-    counts: dict[str, int] = defaultdict(int)
-    for one in single:
-        if one.action in BY_RETENTION:
-            counts[one.action] += 1
+    """Write audit rows for single removals; a bulk job writes one row for all its letters."""
+    single = [one for one in settled["done"] if one.job_id is None]
+    counts = Counter(one.action for one in single if one.action in BY_RETENTION)
     audit_rows.record_removals([one for one in single if one.action not in BY_RETENTION], now)
-    for one in found["refused"]:
+    for one in settled["refused"]:
         why = outcomes[one.pk].why
         log.warning("dead_letters.intent_refused", stream=str(stream), action=one.action, why=why)
         if one.job_id is None and one.action not in BY_RETENTION:
-            after = {"id": ids.to_entry_id(one.position), "action": one.action, "why": why}
+            after = {"id": one.entry_id, "action": one.action, "why": why}
             audit.record(
                 actor=audit_rows.SETTLE,
                 action=audit_rows.WITHDRAWN,
@@ -128,12 +119,10 @@ def _is_refused_for_good(
     stream: LetterStream, departure: Departure, refused: RemovalOutcome
 ) -> bool:
     """Return True if the refusal is permanent and the letter still exists."""
-    if refused.is_passing:
+    if refused.is_temporary:
         return False
-    entry_id = ids.to_entry_id(departure.position)
+    entry_id, limits = departure.entry_id, execution.PEEK_LIMITS
     try:
-        return (
-            reader.read_entry(stream.server, stream.name, entry_id, limits=PEEK_LIMITS) is not None
-        )
+        return reader.read_entry(stream.server, stream.name, entry_id, limits=limits) is not None
     except ServerRefused:
         return False

@@ -1,4 +1,4 @@
-"""The kinds of jobs of dead letters."""
+"""Job kinds of dead letters, imported to register them."""
 
 from breakers.dead_letters.bulk import job
 

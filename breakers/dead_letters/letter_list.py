@@ -1,8 +1,8 @@
-"""Pages of a stream's letters, all or filtered.
+"""Pages of a stream's letters, optionally filtered.
 
-Without a filter a page is one read from Redis. What the index can tell is looked up there, and only
-those letters are fetched. What only the payload can tell is searched within a bounded time; the
-page says how far that went.
+Without a filter, a page is one read from Redis. A filter on indexed fields selects the letters in
+PostgreSQL, then reads only these from Redis. A filter on payloads reads the stream until the page
+is full or its time is over.
 """
 
 import time
@@ -23,22 +23,21 @@ from .redis_servers.reader import ReadLimits
 
 DEFAULT_PAGE, MAX_PAGE = 50, 200
 PAGE_SECONDS = 2.0
-"""Time after which a page ends, however few letters were found."""
+"""Time limit for collecting a page."""
 BRIEF = ReadLimits(value_bytes=reader.SHOWN_BYTES, fields=5000, total_bytes=reader.SHOWN_IN_ALL)
-"""Read limits of a list, with enough fields for the metadata, which comes last."""
-WHOLE = reader.NO_LIMITS
+"""Read limits for lists; the metadata comes last, so that many fields have to be read."""
 FETCHED_AT_ONCE = 50
 FETCHED_BYTES = 1024 * 1024
-"""Size of whole letters that are fetched at a time, by the index."""
-Told = TypeVar("Told")
+"""Maximum total size of the letters fetched in one call after an index lookup."""
+Rendered = TypeVar("Rendered")
 
 
 @dataclass(frozen=True)
 class LetterPage:
-    """Letters in the requested order.
+    """A page of letters in the requested order.
 
-    `looked_at` were read to find them, up to the id `looked_to`; `next` is the cursor of the next
-    page, empty if there is none.
+    `looked_at` is the number of letters read to fill the page, `looked_to` the id of the last
+    letter read. `next` is the cursor of the next page, empty on the last page.
     """
 
     entries: list[LetterEntry] = field(default_factory=list)
@@ -61,51 +60,52 @@ def read_page(
     whole: bool = False,
     seconds: float = PAGE_SECONDS,
 ) -> LetterPage:
-    """Return up to `limit` selected letters behind the entry whose id is `cursor`.
+    """Return up to `limit` matching letters after the entry with the id `cursor`.
 
-    Entries have only the beginnings of long values unless `whole`. Raises :class:`InvalidInput` for
-    an invalid cursor, :class:`ServerUnavailable` and :class:`ServerRefused`.
+    Long values are truncated unless `whole`. Raises :class:`InvalidInput` for an invalid cursor,
+    :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
     after = parse_cursor(cursor)
     deadline = time.monotonic() + seconds
-    limits = WHOLE if whole or chosen.needs_payload else BRIEF
-    looks = _walk_index if chosen.uses_index else _walk_stream
-    found: list[LetterEntry] = []
-    looked_at, spent = 0, 0
-    for entry, more in looks(stream, chosen, after, newest_first, limits, limit):
+    limits = reader.NO_LIMITS if whole or chosen.needs_payload else BRIEF
+    iterate = _iterate_indexed if chosen.uses_index else _iterate_stream
+    entries: list[LetterEntry] = []
+    looked_at, size = 0, 0
+    for entry, more in iterate(stream, chosen, after, newest_first, limits, limit):
         looked_at += 1
         after = entry.id
         if chosen.matches(entry):
-            found.append(
-                entry if whole else presentation.truncate_entry(entry, presentation.LIST_LIMITS)
-            )
-            spent += sum(len(value) for _, value in found[-1].pairs)
-        is_enough = len(found) >= limit or spent >= reader.BUDGET
-        if more and (is_enough or time.monotonic() > deadline):
-            return LetterPage(found, after, looked_at, after)
-        if is_enough:
+            if not whole:
+                entry = presentation.truncate_entry(entry, presentation.LIST_LIMITS)
+            entries.append(entry)
+            size += sum(len(value) for _, value in entry.pairs)
+        is_full = len(entries) >= limit or size >= reader.BUDGET
+        if more and (is_full or time.monotonic() > deadline):
+            return LetterPage(entries, after, looked_at, after)
+        if is_full:
             break
-    return LetterPage(found, "", looked_at, after)
+    return LetterPage(entries, "", looked_at, after)
 
 
 def render_until(
-    page: LetterPage, tell: Callable[[LetterEntry], Told], *, until: float
-) -> tuple[LetterPage, list[Told]]:
-    """Render the letters of the page with `tell` until the monotonic time `until`, one at least.
+    page: LetterPage, render: Callable[[LetterEntry], Rendered], *, until: float
+) -> tuple[LetterPage, list[Rendered]]:
+    """Render the page's letters until the monotonic time `until`, but at least one.
 
     The returned page ends with the last rendered letter.
     """
-    said: list[Told] = []
+    rendered: list[Rendered] = []
     for entry in page.entries:
-        if said and time.monotonic() > until:
-            at = page.entries[len(said) - 1].id
-            return replace(page, entries=page.entries[: len(said)], next=at, looked_to=at), said
-        said.append(tell(entry))
-    return page, said
+        if rendered and time.monotonic() > until:
+            entries = page.entries[: len(rendered)]
+            last = entries[-1].id
+            return replace(page, entries=entries, next=last, looked_to=last), rendered
+        rendered.append(render(entry))
+    return page, rendered
 
 
 def parse_cursor(cursor: str) -> str:
-    """Return the id as Redis writes it; empty if there is none. Raises :class:`InvalidInput`."""
+    """Return the entry id of a cursor, empty for an empty cursor. Raises :class:`InvalidInput`."""
     if not cursor:
         return ""
     try:
@@ -114,59 +114,50 @@ def parse_cursor(cursor: str) -> str:
         raise InvalidInput({"cursor": ["Use `next` as it was given."]}) from error
 
 
-_Looked = Iterator[tuple[LetterEntry, bool]]
-"""Candidates, each with True if others may follow."""
+_Candidates = Iterator[tuple[LetterEntry, bool]]
+"""Candidate letters, each with True if more candidates may follow."""
 
 
-def _walk_stream(
+def _iterate_stream(
     stream: LetterStream,
     chosen: LetterFilter,
     after: str,
     newest_first: bool,
     limits: ReadLimits,
     limit: int,
-) -> _Looked:
-    at_once = reader.AT_ONCE if chosen.needs_payload else limit
-    narrowed = replace(limits, entries=at_once)
+) -> _Candidates:
+    limits = replace(limits, entries=reader.AT_ONCE if chosen.needs_payload else limit)
     while True:
-        looked = reader.read_page(
-            stream.server, stream.name, after=after, newest_first=newest_first, limits=narrowed
+        page = reader.read_page(
+            stream.server, stream.name, after=after, newest_first=newest_first, limits=limits
         )
-        last = len(looked.entries) - 1
-        for number, entry in enumerate(looked.entries):
-            yield entry, number < last or looked.more
-        if not looked.more or not looked.entries:
+        for number, entry in enumerate(page.entries, 1):
+            yield entry, number < len(page.entries) or page.more
+        if not page.more or not page.entries:
             return
-        after = looked.entries[-1].id
+        after = page.entries[-1].id
 
 
-def _walk_index(
+def _iterate_indexed(
     stream: LetterStream,
     chosen: LetterFilter,
     after: str,
     newest_first: bool,
     limits: ReadLimits,
-    limit: int,
-) -> _Looked:
+    _limit: int,
+) -> _Candidates:
+    candidates = selection.filter_index(stream, chosen)
+    candidates = candidates.order_by("-position" if newest_first else "position")
+    beyond = "position__lt" if newest_first else "position__gt"
     at = ids.to_position(after) if after else ""
     while True:
-        rows = _index_rows(stream, chosen, at, newest_first)
+        query = candidates.filter(**{beyond: at}) if at else candidates
+        rows = list(query.values_list("position", "size_bytes")[:FETCHED_AT_ONCE])
         last = ids.to_entry_id(rows[-1][0]) if rows else ""
-        for some in batch_by_size(rows, max_bytes=FETCHED_BYTES, max_items=FETCHED_AT_ONCE):
-            entry_ids = [ids.to_entry_id(position) for position in some]
+        for batch in batch_by_size(rows, max_bytes=FETCHED_BYTES, max_items=FETCHED_AT_ONCE):
+            entry_ids = [ids.to_entry_id(position) for position in batch]
             for entry in reader.read_entries(stream.server, stream.name, entry_ids, limits):
                 yield entry, entry.id != last or len(rows) == FETCHED_AT_ONCE
         if len(rows) < FETCHED_AT_ONCE:
             return
         at = rows[-1][0]
-
-
-def _index_rows(
-    stream: LetterStream, chosen: LetterFilter, at: str, newest_first: bool
-) -> list[tuple[str, int]]:
-    """Positions and sizes."""
-    wanted = selection.filter_index(stream, chosen)
-    if at:
-        wanted = wanted.filter(**{f"position__{'lt' if newest_first else 'gt'}": at})
-    ordered = wanted.order_by("-position" if newest_first else "position")
-    return list(ordered.values_list("position", "size_bytes")[:FETCHED_AT_ONCE])

@@ -1,4 +1,4 @@
-"""Message templates of dead letters."""
+"""Message templates of dead letter alarms and bulk jobs."""
 
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
 

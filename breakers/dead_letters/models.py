@@ -1,7 +1,7 @@
-"""Tables of dead letters: servers, streams, the index, gaps, bulk jobs and the archive.
+"""Models of dead letters: servers, streams, the index, gaps, bulk jobs and the archive.
 
-The letters themselves are in Redis. An existing letter has an index row, made by reading it once; a
-removed one is kept whole in its :class:`Departure`.
+The letters themselves are in Redis. Each letter in a stream has a :class:`Letter` index row; each
+removed letter has a :class:`Departure` with its whole content.
 """
 
 from typing import ClassVar
@@ -9,6 +9,8 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import Q
 
+from breakers.dead_letters.letters import ids
+from breakers.dead_letters.letters.entries import LetterEntry, unpack_pairs
 from controlplane.core.jobs.models import Job
 
 MAX_NAME_LENGTH = 300
@@ -19,11 +21,11 @@ POSITION = 41  # characters: two numbers of 20 digits, with a dash between
 class LetterStream(models.Model):
     """A stream of dead letters on a Redis server, or the failed messages of the outbox.
 
-    `origin` is the stream they came from. `depth`, and the positions of the `first` and the `last`
-    entry (empty: none) are as last sampled. `indexed_to` is the last indexed position.
-    `arrived_total`, `retried_total` and `vanished_total` (removed by somebody else) only grow.
-    `over_since` is set while it is deeper than the alarm allows, `alarmed_at` while there is an
-    alarm. `gone_at` is set while the server has no such stream.
+    `origin` is the stream whose messages failed. `depth`, `first` and `last` (positions of the
+    first and last entry, empty if there is none) are from the latest sample. `indexed_to` is the
+    position up to which the index is complete. `vanished_total` counts letters removed by other
+    Redis clients. `over_since` is set while `depth` exceeds the alarm limit, `alarmed_at` while an
+    alarm is open, `gone_at` while the server has no stream of this name.
     """
 
     class Source(models.TextChoices):
@@ -63,10 +65,10 @@ class LetterStream(models.Model):
 
 
 class LetterServer(models.Model):
-    """The state of a Redis server: the cursor of the stream search, and its availability.
+    """A Redis server: its availability, and the state of the stream discovery.
 
-    `cursor` is where the next search continues. `since` is when it last became unavailable or
-    available.
+    `cursor` is the SCAN cursor of the discovery. `since` is the time of the last change of
+    `is_away`, `asked_at` of the last successful query.
     """
 
     name = models.CharField(primary_key=True, max_length=60, db_collation="C")
@@ -84,9 +86,9 @@ class LetterServer(models.Model):
 
 
 class LetterGroup(models.Model):
-    """Letters of a stream with alike errors: one `fingerprint` of error type and error.
+    """Letters of a stream with the same `fingerprint` of error type and error.
 
-    `pattern` is the error with its varying parts masked; `sample` is one error.
+    `pattern` is the error with its varying parts masked; `sample` is the error of one letter.
     """
 
     stream = models.ForeignKey(LetterStream, on_delete=models.CASCADE, related_name="groups")
@@ -108,7 +110,7 @@ class LetterGroup(models.Model):
 
 
 class GroupDay(models.Model):
-    """Number of letters of a group that arrived on a day (UTC), kept when the letters are gone."""
+    """Number of letters of a group that arrived on a day (UTC), including letters removed since."""
 
     group = models.ForeignKey(LetterGroup, on_delete=models.CASCADE, related_name="days")
     day = models.DateField()
@@ -126,10 +128,11 @@ class GroupDay(models.Model):
 
 
 class Letter(models.Model):
-    """The index row of an entry in a stream. `position` sorts in stream order.
+    """Index row of a dead letter; `position` is its entry id, padded to sort in stream order.
 
-    `failed_at` is the entry's own time of failure, else when it was added. `size_bytes` is the
-    length of all names and values. `retries` is the number of retries before it arrived here.
+    `failed_at` is the time of failure given by the consumer, else the time the entry was added.
+    `size_bytes` is the total length of all field names and values. `retries` counts the earlier
+    retries of the message.
     """
 
     stream = models.ForeignKey(LetterStream, on_delete=models.CASCADE, related_name="letters")
@@ -154,7 +157,7 @@ class Letter(models.Model):
 
 
 class Gap(models.Model):
-    """Entries that somebody else trimmed or deleted from a stream."""
+    """Consecutive entries that another Redis client trimmed or deleted from a stream."""
 
     stream = models.ForeignKey(LetterStream, on_delete=models.CASCADE, related_name="gaps")
     first = models.CharField(max_length=POSITION, db_collation="C")
@@ -171,7 +174,7 @@ class Gap(models.Model):
 
 
 class DepthMinute(models.Model):
-    """A stream's depth in a minute: at its end, at most, and how many letters arrived."""
+    """A stream's depth in one minute: `depth` at its end, `most` as maximum, and arrivals."""
 
     stream = models.ForeignKey(LetterStream, on_delete=models.CASCADE, related_name="minutes")
     minute = models.DateTimeField()
@@ -192,13 +195,11 @@ class DepthMinute(models.Model):
 
 
 class Replay(models.Model):
-    """The settings and progress of a bulk job.
+    """Settings and progress of a bulk job.
 
-    `action` is done with every letter of `stream` up to `until` that matches `chosen` (see
-    `breakers.dead_letters.letters.filters`).
-
-    `position` is its progress. `counts` are exact while no worker runs: `done`, `gone`, `skipped`
-    and why. `waits_for` are the dependencies whose open breaker holds it.
+    The job applies `action` to every letter of `stream` up to the position `until` that matches the
+    filter `chosen`. `position` is the last processed position. `counts` are exact only while no
+    worker runs. `waits_for` are the dependencies whose open breaker holds the job.
     """
 
     job = models.OneToOneField(Job, on_delete=models.CASCADE, primary_key=True)
@@ -226,20 +227,19 @@ class Replay(models.Model):
 
 
 class DepartureQuerySet(models.QuerySet["Departure"]):
-    """Queries of departures."""
-
     def without_payload(self) -> "DepartureQuerySet":
-        """Defer the payload, which may have megabytes, for lists."""
+        """Defer the payload columns, which may have megabytes."""
         return self.defer("fields", "edited")
 
 
 class Departure(models.Model):
-    """The removal of a letter, kept whole: first as an intent, then with its outcome.
+    """A removal of a letter: first the intent, then the outcome, with the whole letter.
 
-    It is committed before Redis is called; a later run may execute it if it is still `intended`,
-    which is safe to repeat. `fields` are the entry's names and values in order, `edited` those sent
-    to the origin instead (see `breakers.dead_letters.letters.packing`). `new_id` is the entry's id
-    in the origin, or in the stream once restored. `gone` means that somebody else had removed it.
+    The row is committed before Redis is called. While it is `intended`, any process may execute it
+    again, which is idempotent. `fields` are the packed names and values of the entry, `edited` the
+    packed message sent to the origin instead. `new_id` is the entry id in the origin after a retry,
+    or in the stream after a restore. State `gone` means that another Redis client had removed the
+    letter before.
     """
 
     class Action(models.TextChoices):
@@ -315,3 +315,15 @@ class Departure(models.Model):
 
     def __str__(self) -> str:
         return f"{self.action} of {self.position} ({self.state})"
+
+    @property
+    def entry_id(self) -> str:
+        return ids.to_entry_id(self.position)
+
+    @property
+    def entry(self) -> LetterEntry:
+        return LetterEntry(self.entry_id, unpack_pairs(self.fields))
+
+    @property
+    def edited_pairs(self) -> tuple[tuple[bytes, bytes], ...] | None:
+        return None if self.edited is None else unpack_pairs(self.edited)

@@ -1,4 +1,4 @@
-"""The pages of dead letters. A stream's name comes last: it may have any characters."""
+"""URLs of dead letter pages; a stream's name comes last, since it may contain any characters."""
 
 from django.urls import path
 
@@ -6,7 +6,7 @@ from .converters import STREAM_NAME
 from .views import bulk, changes, edit, inbox, jobs, letter, stream
 
 ROOT = "dead-letters/"
-# A dash is no part of a name that comes out of a pattern by accident.
+# The dash separates these paths from those of streams, whose names never are a dash.
 ONE = f"{ROOT}<str:server>/-"
 STREAM = f"{ROOT}<str:server>/{STREAM_NAME}/"
 LETTER = f"<letter_id:entry_id>/{STREAM_NAME}/"
@@ -19,17 +19,19 @@ urlpatterns = [
         letter.archived_letter_page,
         name="archived_letter_page",
     ),
-    path(f"{ROOT}archive/<int:departure_id>/restore/", changes.restore, name="letter_restore"),
+    path(
+        f"{ROOT}archive/<int:departure_id>/restore/", changes.restore_letter, name="letter_restore"
+    ),
     path(
         f"{ROOT}archive/<int:departure_id>/reveal/",
         changes.reveal_archived,
         name="archived_letter_reveal",
     ),
     path(f"{ONE}/letter/{LETTER}", letter.letter_page, name="letter_page"),
-    path(f"{ONE}/retry/{LETTER}", changes.retry, name="letter_retry"),
+    path(f"{ONE}/retry/{LETTER}", changes.retry_letter, name="letter_retry"),
     path(f"{ONE}/edit/{LETTER}", edit.edit_letter, name="letter_edit"),
-    path(f"{ONE}/discard/{LETTER}", changes.discard, name="letter_discard"),
-    path(f"{ONE}/reveal/{LETTER}", changes.reveal, name="letter_reveal"),
+    path(f"{ONE}/discard/{LETTER}", changes.discard_letter, name="letter_discard"),
+    path(f"{ONE}/reveal/{LETTER}", changes.reveal_letter, name="letter_reveal"),
     path(f"{ONE}/bulk/{STREAM_NAME}/", bulk.bulk_job_page, name="letters_bulk"),
     path(STREAM, stream.stream_page, name="letter_stream_page"),
 ]

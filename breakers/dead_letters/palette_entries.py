@@ -1,4 +1,4 @@
-"""Palette entries of dead letters: their page and the streams."""
+"""Command palette entries: the dead letters page and the streams."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ register_commands(
 
 @PALETTE_SOURCES.add(40)
 def letter_streams(query: PaletteQuery) -> Sequence[PaletteEntry]:
-    """Streams of dead letters, by name and origin."""
+    """Return the streams whose name or origin contains every word of the query."""
     found = LetterStream.objects.filter(gone_at__isnull=True)
     for word in query.words[:6]:
         found = found.filter(Q(name__icontains=word) | Q(origin__icontains=word))

@@ -1,4 +1,4 @@
-"""Retention of dead letters in the archive, and of their mirror."""
+"""Retention rules of the archive, stream depths, gaps and error groups."""
 
 from controlplane.core.retention import RETENTION_RULES, RetentionRule, keep_permanently
 

@@ -1,4 +1,4 @@
-"""The present status of dead letters in their runbook."""
+"""Current status of dead letters, shown in their runbook."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,12 +13,13 @@ SHOWN = 5
 
 
 @runbook_status("dead-letters")
-def deepest(now: datetime) -> Sequence[StatusLine]:
-    """The deepest streams, and the oldest letter of each."""
+def list_deepest_streams(now: datetime) -> Sequence[StatusLine]:
+    """Return the deepest streams, each with the age of its oldest letter."""
     deep = LetterStream.objects.filter(gone_at__isnull=True, depth__gt=0)
+    outbox = LetterStream.Source.OUTBOX
     lines = [
         StatusLine(
-            said=f"{one.depth:,} in {_name(one)}",
+            said=f"{one.depth:,} in {'the outbox' if one.source == outbox else one.name}",
             tone="bad" if one.alarmed_at else "warn",
             path=alarms.stream_path(one),
             since=one.oldest_at,
@@ -31,14 +32,10 @@ def deepest(now: datetime) -> Sequence[StatusLine]:
 
 
 @runbook_status("dead-letters")
-def breakers(now: datetime) -> Sequence[StatusLine]:
-    """Breakers that are not closed: letters may come from the calls that they stop."""
+def count_open_breakers(now: datetime) -> Sequence[StatusLine]:
+    """Return the number of breakers that are not closed, a common cause of dead letters."""
     tally = board.load_tally(now)
     if not tally.open and not tally.half_open:
         return []
-    said = f"{tally.open:,} breakers open, {tally.half_open:,} half-open"
-    return [StatusLine(said, tone="warn", path="/breakers/")]
-
-
-def _name(stream: LetterStream) -> str:
-    return "the outbox" if stream.source == LetterStream.Source.OUTBOX else stream.name
+    text = f"{tally.open:,} breakers open, {tally.half_open:,} half-open"
+    return [StatusLine(text, tone="warn", path="/breakers/")]

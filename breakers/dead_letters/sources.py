@@ -1,7 +1,6 @@
-"""The configured sources of dead letters: Redis servers, and patterns of stream names.
+"""Configured Redis servers and stream name patterns (`DLQ_SERVERS`, `DLQ_PATTERNS`).
 
-They come from the environment (`DLQ_SERVERS`, `DLQ_PATTERNS`). Streams that no pattern matches are
-never read.
+Streams that match no pattern are never read.
 """
 
 import fnmatch
@@ -15,14 +14,14 @@ from django.conf import settings
 STREAM_PLACEHOLDER = "{stream}"
 DEFAULT_SERVER = "default"
 OUTBOX_NAME = "outbox"
-"""Name of the stream of the outbox's failed messages."""
+"""Name of the stream that stands for the outbox's failed messages."""
 _IS_PART = re.compile(r"\*[^*?\[\]]+\*")
-"""Globs that match a text anywhere."""
+"""Globs such as `*token*`, which match a text anywhere in a key."""
 
 
 @dataclass(frozen=True)
 class StreamPattern:
-    """A pattern of stream names: `dead` matches streams of dead letters, `origin` their origins.
+    """A pair of name patterns: `dead` for dead letter streams, `origin` for their origins.
 
     `{stream}` stands for the same text in both.
     """
@@ -31,13 +30,13 @@ class StreamPattern:
     origin: str
 
     def origin_of(self, name: str) -> str | None:
-        """Return the origin of a stream of this name; None if it does not match."""
-        found = self._expression.fullmatch(name)
-        return None if found is None else self.origin.replace(STREAM_PLACEHOLDER, found.group(1))
+        """Return the origin of the stream `name`; None if the name does not match."""
+        match = self._expression.fullmatch(name)
+        return None if match is None else self.origin.replace(STREAM_PLACEHOLDER, match[1])
 
     @property
     def glob(self) -> str:
-        """The pattern for SCAN."""
+        """The `dead` pattern as a glob for SCAN."""
         before, _, after = self.dead.partition(STREAM_PLACEHOLDER)
         return "*".join(re.sub(r"([\\*?\[\]])", r"\\\1", part) for part in (before, after))
 
@@ -49,10 +48,10 @@ class StreamPattern:
 
 @dataclass(frozen=True)
 class DeadLetterSources:
-    """The configuration of dead letters.
+    """Configuration of dead letters.
 
-    It has URLs by server name, patterns, retention limits, and globs of hidden payload keys
-    (case-insensitive).
+    `servers` are Redis URLs by server name, `kept_days` and `most_kept` the retention limits of a
+    stream, `hidden_keys` case-insensitive globs of payload keys to redact.
     """
 
     servers: Mapping[str, str]
@@ -62,18 +61,18 @@ class DeadLetterSources:
     hidden_keys: Sequence[str]
 
     def origin_of(self, name: str) -> str | None:
-        """Return the origin of a stream; None if no pattern matches its name."""
+        """Return the origin of a stream; None if its name matches no pattern."""
         if name == OUTBOX_NAME:
             return None
-        found = (pattern.origin_of(name) for pattern in self.patterns)
-        return next((origin for origin in found if origin is not None), None)
+        origins = (pattern.origin_of(name) for pattern in self.patterns)
+        return next((origin for origin in origins if origin is not None), None)
 
 
 def build_key_matcher(hidden_keys: Sequence[str]) -> Callable[[str], bool]:
-    """Return a function that tells if the values under a key are hidden."""
+    """Return a function that returns True for keys whose values are redacted."""
     parts = [key[1:-1] for key in hidden_keys if _IS_PART.fullmatch(key)]
     others = [fnmatch.translate(key) for key in hidden_keys if not _IS_PART.fullmatch(key)]
-    # Most look for a part anywhere: as one expression that is far quicker than glob by glob.
+    # Most globs match a part anywhere: one expression for these is faster than many globs.
     anywhere = re.compile("|".join(map(re.escape, parts)) or r"(?!)")
     whole = re.compile("|".join(others) or r"(?!)")
 
@@ -85,12 +84,7 @@ def build_key_matcher(hidden_keys: Sequence[str]) -> Callable[[str], bool]:
 
 
 def configured_sources() -> DeadLetterSources:
-    """Return the sources that this process was started with (`settings.DEAD_LETTERS`)."""
-    given = settings.DEAD_LETTERS
-    return DeadLetterSources(
-        servers=given.servers,
-        patterns=tuple(StreamPattern(dead, origin) for dead, origin in given.patterns),
-        kept_days=given.kept_days,
-        most_kept=given.most_kept,
-        hidden_keys=given.hidden_keys,
-    )
+    """Return the configuration of this process (`settings.DEAD_LETTERS`)."""
+    fields = vars(settings.DEAD_LETTERS)
+    patterns = tuple(StreamPattern(*pair) for pair in fields["patterns"])
+    return DeadLetterSources(**{**fields, "patterns": patterns})

@@ -1,4 +1,4 @@
-"""Subjects under which audit rows, jobs and messages about a stream are filed. Pure."""
+"""Subjects of audit rows, jobs and messages about a stream. Pure."""
 
 from breakers.dead_letters.models import LetterStream
 from breakers.message_facts import MAX_THREAD_LENGTH, shorten_with_digest
@@ -7,10 +7,10 @@ MAX_TARGET_LENGTH = 200
 
 
 def audit_target(stream: LetterStream) -> str:
-    """Return `dlq:server/name`; a very long name ends in a digest."""
+    """Return `dlq:server/name`; a too long name is shortened and ends with a digest."""
     return shorten_with_digest(f"dlq:{stream}", MAX_TARGET_LENGTH)
 
 
 def message_thread(stream: LetterStream) -> str:
-    """Return the subject that all messages about a stream share."""
+    """Return the thread subject shared by all messages about a stream."""
     return shorten_with_digest(f"dlq:{stream}", MAX_THREAD_LENGTH)

@@ -1,4 +1,4 @@
-"""The ticks of dead letters."""
+"""Periodic tasks (ticks) of dead letters."""
 
 import time
 from datetime import datetime, timedelta
@@ -17,18 +17,21 @@ from .removals import retention
 AT_ONCE = 5000
 MAX_PURGED = 1_000_000
 JOBS_SECONDS = 2.0
-"""Time after which a run of bulk jobs begins with no other job."""
+"""Time limit after which a run starts no other bulk job."""
 
 
 @ticks.tick("dlq.sample", seconds=5, queue="housekeeping")
 def sample_dead_letters(now: datetime) -> int:
-    """Sample all servers. Unavailable ones take seconds, hence the housekeeping queue."""
+    """Sample all servers.
+
+    An unavailable server takes seconds, so the task runs on the housekeeping queue.
+    """
     return sampler.sample_servers(now)
 
 
 @ticks.tick("dlq.settle", seconds=10, queue="dead-letters")
 def settle_intents(now: datetime) -> int:
-    """Settle intents whose owner died."""
+    """Settle overdue removal intents."""
     return intent_sweeper.sweep_intents(now)
 
 
@@ -44,9 +47,9 @@ def archive_overdue_letters(now: datetime) -> int:
     pending=lambda now: [engine.find_due_jobs(TICK, now)],
 )
 def run_replays(now: datetime) -> int:
-    """Work on bulk jobs, one after the other, while any is due; return how many moved.
+    """Run due bulk jobs, one after the other, for a few seconds; return how many progressed.
 
-    Any number of these may run at once: each claims one job at a time.
+    Several workers may run this at once: each claims one job at a time.
     """
     began, moved = time.monotonic(), 0
     while (passed := time.monotonic() - began) < JOBS_SECONDS:

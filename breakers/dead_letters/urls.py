@@ -1,4 +1,4 @@
-"""The dead letters' part of the API."""
+"""API URLs of dead letters."""
 
 from django.urls import URLPattern
 

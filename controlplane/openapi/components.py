@@ -46,7 +46,7 @@ NAMES = {
     "LetterShape": "DeadLetter",
     "ListedBreakerShape": "Breaker",
     "ListedChannelShape": "Channel",
-    "ListedDepartureShape": "ArchivedLetter",
+    "DepartureShape": "ArchivedLetter",
     "ListedDependencyShape": "ListedDependency",
     "ListedReplayShape": "ListedDeadLetterJob",
     "ListedShape": "OutboxLetter",

@@ -1,1 +1,1 @@
-"""Dead letters over HTTP."""
+"""HTTP API of dead letters."""

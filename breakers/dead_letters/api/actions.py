@@ -1,15 +1,11 @@
-"""API actions on one letter: retry, discard, reveal."""
+"""API endpoints that retry, discard or reveal one letter."""
 
 from datetime import datetime
 from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema
 
-from breakers.dead_letters.letters.presentation import (
-    DETAIL_LIMITS,
-    NO_LIMITS,
-    letter_resource,
-)
+from breakers.dead_letters.letters.presentation import DETAIL_LIMITS, NO_LIMITS, letter_resource
 from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.removals import actions, reveal
@@ -21,11 +17,11 @@ from .bodies import ReasonBody, RetryBody, RevealBody, ServerFilter
 from .messages import DeadLetterView, find_letter_stream, normalize_id
 from .shapes import ONE_MESSAGE, SERVER, DiscardedShape, RetriedShape, RevealedShape
 
-UNSAID = "Asked for over the API, without saying why."
+DEFAULT_REASON = "Asked for over the API, without saying why."
 
 
 class LetterAction(DeadLetterView):
-    """Base of the actions on one letter."""
+    """Base of the endpoints for one letter."""
 
     path_parameters = (*ONE_MESSAGE, SERVER)
     http_method_names = ["post"]
@@ -37,8 +33,6 @@ class LetterAction(DeadLetterView):
 
 
 class RemovalView(LetterAction):
-    """Base of retry and discard."""
-
     action: ClassVar[str]
 
     def prepare(
@@ -60,7 +54,7 @@ class RemovalView(LetterAction):
         return actions.prepare_removal(request)
 
     @staticmethod
-    def answer(prepared: actions.PreparedRemoval, now: datetime) -> Done:
+    def record(prepared: actions.PreparedRemoval, now: datetime) -> Done:
         return Done({"id": prepared.request.entry_id, **prepared.record(now)})
 
 
@@ -70,11 +64,11 @@ class RetryLetterView(RemovalView):
     @extend_schema(operation_id="dlq_retry", request=RetryBody, responses=RetriedShape)
     @mutation(RetryBody, first=RemovalView.prepare)
     def post(self, *, prepared: actions.PreparedRemoval, now: datetime, **_given: Any) -> Done:
-        """Put the message back into its origin, as it was or edited.
+        """Retry the message: add it to its origin stream, optionally edited.
 
-        A repeat returns the same answer.
+        Repeating the request returns the same response.
         """
-        return self.answer(prepared, now)
+        return self.record(prepared, now)
 
 
 class DiscardLetterView(RemovalView):
@@ -83,8 +77,8 @@ class DiscardLetterView(RemovalView):
     @extend_schema(operation_id="dlq_discard", request=ReasonBody, responses=DiscardedShape)
     @mutation(ReasonBody, first=RemovalView.prepare)
     def post(self, *, prepared: actions.PreparedRemoval, now: datetime, **_given: Any) -> Done:
-        """Remove the letter. The archive keeps it, and can restore it for 30 days."""
-        return self.answer(prepared, now)
+        """Discard the letter. It stays in the archive for 30 days and can be restored."""
+        return self.record(prepared, now)
 
 
 class RevealLetterView(LetterAction):
@@ -103,28 +97,20 @@ class RevealLetterView(LetterAction):
         entry_id: str,
         prepared: bool,
     ) -> Done:
-        """Return the whole letter, unredacted; the audit trail records who asked.
+        """Return the whole letter without redaction, and record that in the audit trail.
 
-        For admins and their tokens. A repeat with the same key, and a dry run, return it redacted.
+        For admins and their tokens. A repeat with the same idempotency key, and a dry run, return
+        the letter redacted.
         """
         stream = self.stream(name, now)
-        reason = body.get("reason") or UNSAID
-        entry = reveal.reveal(
+        reason = body.get("reason") or DEFAULT_REASON
+        entry = reveal.reveal_letter(
             stream=stream, entry_id=normalize_id(entry_id), actor=actor, now=now, reason=reason
         )
-        place = {"server": stream.server, "stream": stream.name}
-        hidden = {
-            **place,
-            **letter_resource(entry, redaction=configured_redaction(), measure=DETAIL_LIMITS),
-            "revealed": False,
-        }
+        location = {"server": stream.server, "stream": stream.name}
+        letter = letter_resource(entry, redaction=configured_redaction(), measure=DETAIL_LIMITS)
+        redacted = {**location, **letter, "revealed": False}
         if prepared:
-            return Done(hidden)
-        return Done(
-            {
-                **place,
-                **letter_resource(entry, redaction=None, measure=NO_LIMITS),
-                "revealed": True,
-            },
-            stored_data=hidden,
-        )
+            return Done(redacted)
+        letter = letter_resource(entry, redaction=None, measure=NO_LIMITS)
+        return Done({**location, **letter, "revealed": True}, stored_data=redacted)

@@ -1,16 +1,16 @@
-"""API of the archive: removed letters, and restoring them."""
+"""API endpoints that list, return and restore removed letters."""
 
 from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from breakers.dead_letters import resources
-from breakers.dead_letters.letters import ids
+from breakers.dead_letters import history
+from breakers.dead_letters.letters import ids, presentation
+from breakers.dead_letters.letters.entries import LetterEntry
 from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.models import Departure
 from breakers.dead_letters.removals import archive, restoration
@@ -33,42 +33,32 @@ _COLUMNS = {
 }
 
 
-class DepartureListShape(serializers.ListSerializer[Any]):
-    """Serialize many rows with one redaction."""
-
-    def to_representation(self, data: Any) -> list[dict[str, Any]]:
-        redaction, now = configured_redaction(), db_now()
-        return [resources.departure_resource(row, redaction, now) for row in data]
-
-
-class ListedDepartureShape(DepartureShape):
-    class Meta:
-        list_serializer_class = DepartureListShape
-
-
 class ArchiveList(ListView[Departure]):
-    """List the letters that were removed through Switchgear or are being removed, newest first."""
+    """List letters that were removed, or are being removed, through Switchgear, newest first."""
 
     path_parameters = (ANY_SERVER,)
     queryset = Departure.objects.without_payload().select_related("stream")
-    serializer_class = ListedDepartureShape
+    serializer_class = DepartureShape
     filters = ArchiveFilters
     ordering = "-id"
     read_scope = READ
     http_method_names = ["get", "head"]
 
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "now": db_now()}
+
     def apply_filters(
         self, rows: QuerySet[Departure], filters: dict[str, Any]
     ) -> QuerySet[Departure]:
-        wanted = dict(filters)
-        if "stream" in wanted:
-            wanted.setdefault("server", DEFAULT_SERVER)
-        if "message_id" in wanted:
+        values = dict(filters)
+        if "stream" in values:
+            values.setdefault("server", DEFAULT_SERVER)
+        if "message_id" in values:
             try:
-                wanted["message_id"] = ids.to_position(wanted["message_id"])
+                values["message_id"] = ids.to_position(values["message_id"])
             except NotFound as error:
                 raise InvalidInput({"message_id": [error.detail]}) from error
-        return rows.filter(**{_COLUMNS.get(name, name): value for name, value in wanted.items()})
+        return rows.filter(**{_COLUMNS.get(name, name): value for name, value in values.items()})
 
 
 class ArchivedView(ApiView):
@@ -78,9 +68,29 @@ class ArchivedView(ApiView):
 
     @extend_schema(operation_id="dlq_archived", responses=WholeDepartureShape)
     def get(self, _request: Request, departure_id: int) -> Response:
-        """Return an archived letter with its fields, redacted, and its history."""
-        row = archive.find_departure(departure_id)
-        return Response(resources.full_departure_resource(row, configured_redaction(), db_now()))
+        """Return an archived letter with its redacted fields and its history."""
+        row, redaction = archive.find_departure(departure_id), configured_redaction()
+        limits = presentation.DETAIL_LIMITS
+        letter = presentation.letter_resource(
+            row.entry, redaction=redaction, fingerprint=row.fingerprint, measure=limits
+        )
+        edited = None
+        if (pairs := row.edited_pairs) is not None:
+            message = presentation.truncate_entry(LetterEntry(row.entry_id, pairs), limits)
+            message = redaction.redact_entry(message)
+            edited, _ = presentation.display_fields(
+                message.pairs, sizes=message.sizes, measure=limits
+            )
+        names = ("fields", "truncated", "attempts", "failed_at", "group")
+        events = history.list_archived_events(row, redaction=redaction)
+        return Response(
+            {
+                **DepartureShape(row, context={"now": db_now()}).data,
+                **{name: letter[name] for name in names},
+                "edited_fields": edited,
+                "history": [history.event_resource(one) for one in events],
+            }
+        )
 
 
 class RestoreView(ApiView):
@@ -88,7 +98,7 @@ class RestoreView(ApiView):
     write_scope = WRITE
     http_method_names = ["post"]
 
-    def first(
+    def prepare(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, departure_id: int
     ) -> restoration.PreparedRestore:
         return restoration.prepare_restore(
@@ -100,7 +110,7 @@ class RestoreView(ApiView):
         )
 
     @extend_schema(operation_id="dlq_restore", request=ReasonBody, responses=RestoredShape)
-    @mutation(ReasonBody, first=first)
+    @mutation(ReasonBody, first=prepare)
     def post(
         self,
         *,
@@ -110,7 +120,7 @@ class RestoreView(ApiView):
         departure_id: int,
         prepared: restoration.PreparedRestore,
     ) -> Done:
-        """Restore the letter to its stream, as it was, under a new id."""
-        said = prepared.record(now)
+        """Restore the letter to its stream under a new id."""
+        result = prepared.record(now)
         row = archive.find_departure(departure_id)
-        return Done({**resources.departure_resource(row, configured_redaction(), now), **said})
+        return Done({**DepartureShape(row, context={"now": now}).data, **result})

@@ -1,4 +1,4 @@
-"""Request bodies and filters of dead letters; the services check the meaning of values."""
+"""Request bodies and query filters of the dead letter API."""
 
 from typing import Any
 
@@ -7,96 +7,107 @@ from rest_framework import serializers
 
 from breakers.dead_letters import export, letter_list
 from breakers.dead_letters.bulk import replays
+from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import Departure
 from breakers.dead_letters.sources import DEFAULT_SERVER
 from controlplane.core.http.fields import Filters, Moment, MutationBody, Text
 from controlplane.core.jobs.models import Job
 
-CHOICE = {
-    "fingerprint": "Of a group.",
-    "error": "A part of the error, in any case.",
-    "error_type": "All of it.",
-    "q": "A part of any name or value, in any case.",
-    "field": "A field, or a path into its JSON (`payload.order.items.0.sku`), that has to be there;"
-    " or `path=value`.",
-    "value": "What has to be there.",
-    "before": "Failed before that time.",
-    "after": "Failed then or later.",
+CRITERIA = {
+    "fingerprint": "Fingerprint of a group.",
+    "error": "Part of the error, case-insensitive.",
+    "error_type": "The whole error type.",
+    "q": "Part of any field name or value, case-insensitive.",
+    "field": "Field name, or path into its JSON (`payload.order.items.0.sku`), that has to exist; "
+    "or `path=value`.",
+    "value": "Value that the field has to have.",
+    "before": "Failed before this time.",
+    "after": "Failed at this time or later.",
 }
 LIVE = "live"
-REASON = "What was wrong and what has changed since."
+REASON = "The cause of the failure, and what has changed since."
 
 
 class ServerFilter(Filters):
     server = serializers.CharField(
         default=DEFAULT_SERVER,
         max_length=60,
-        help_text="Name of a Redis server, as it was configured.",
+        help_text="Name of a configured Redis server.",
     )
 
 
 class InboxFilters(Filters):
     server = serializers.CharField(
-        required=False, max_length=60, help_text="Only its streams; all of them without."
+        required=False, max_length=60, help_text="List only the streams of this Redis server."
     )
 
 
-class ChoiceFilters(ServerFilter):
-    fingerprint = serializers.CharField(required=False, help_text=CHOICE["fingerprint"])
-    error = serializers.CharField(required=False, help_text=CHOICE["error"])
-    error_type = serializers.CharField(required=False, help_text=CHOICE["error_type"])
-    q = serializers.CharField(required=False, trim_whitespace=False, help_text=CHOICE["q"])
-    field = serializers.CharField(required=False, trim_whitespace=False, help_text=CHOICE["field"])
-    value = serializers.CharField(required=False, trim_whitespace=False, help_text=CHOICE["value"])
-    before = Moment(required=False, help_text=CHOICE["before"])
-    after = Moment(required=False, help_text=CHOICE["after"])
+class LetterFilters(ServerFilter):
+    fingerprint = serializers.CharField(required=False, help_text=CRITERIA["fingerprint"])
+    error = serializers.CharField(required=False, help_text=CRITERIA["error"])
+    error_type = serializers.CharField(required=False, help_text=CRITERIA["error_type"])
+    q = serializers.CharField(required=False, trim_whitespace=False, help_text=CRITERIA["q"])
+    field = serializers.CharField(
+        required=False, trim_whitespace=False, help_text=CRITERIA["field"]
+    )
+    value = serializers.CharField(
+        required=False, trim_whitespace=False, help_text=CRITERIA["value"]
+    )
+    before = Moment(required=False, help_text=CRITERIA["before"])
+    after = Moment(required=False, help_text=CRITERIA["after"])
 
-    @classmethod
-    def chosen(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Return those of the filters that select letters."""
-        return {name: value for name, value in given.items() if name in CHOICE}
+    @staticmethod
+    def build_filter(given: dict[str, Any]) -> LetterFilter:
+        """Return the filter of the query parameters. Raises :class:`InvalidInput`."""
+        return LetterFilter.from_mapping(
+            {name: value for name, value in given.items() if name in CRITERIA}
+        )
 
 
-class MessageFilters(ChoiceFilters):
-    cursor = serializers.CharField(required=False, help_text="Where to go on, from `next`.")
+class MessageFilters(LetterFilters):
+    cursor = serializers.CharField(required=False, help_text="Cursor from the `next` link.")
     limit = serializers.IntegerField(
         default=letter_list.DEFAULT_PAGE,
         min_value=1,
-        help_text=f"Letters in a page; more than {letter_list.MAX_PAGE} count as that.",
+        help_text=f"Letters per page, {letter_list.MAX_PAGE} at most.",
     )
 
 
-class LetterExportFilters(ChoiceFilters):
+class LetterExportFilters(LetterFilters):
     format = serializers.ChoiceField(tuple(export.FORMATS), default="jsonl")
 
 
 class ArchiveFilters(Filters):
     server = serializers.CharField(
-        required=False, max_length=60, help_text="Of the stream; `default` if one is named."
+        required=False, max_length=60, help_text="Redis server; `default` if `stream` is given."
     )
     stream = serializers.CharField(required=False, max_length=300)
     action = serializers.ChoiceField(Departure.Action.values, required=False)
     state = serializers.ChoiceField(Departure.State.values, required=False)
-    by = serializers.CharField(required=False, max_length=200, help_text="`user:kim`.")
+    by = serializers.CharField(
+        required=False, max_length=200, help_text="Actor, such as `user:kim`."
+    )
     fingerprint = serializers.CharField(required=False, max_length=16)
     error_type = serializers.CharField(required=False, max_length=200)
     message_id = serializers.CharField(required=False, max_length=41)
     job = serializers.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
-    before = Moment(required=False, help_text="Left before that time.")
-    after = Moment(required=False, help_text="Left then or later.")
+    before = Moment(required=False, help_text="Removed before this time.")
+    after = Moment(required=False, help_text="Removed at this time or later.")
 
 
 class ReplayFilters(Filters):
     server = serializers.CharField(required=False, max_length=60)
     stream = serializers.CharField(required=False, max_length=300)
-    action = serializers.ChoiceField(replays.ACTIONS, required=False, help_text="What it does.")
+    action = serializers.ChoiceField(
+        replays.ACTIONS, required=False, help_text="Action of the job."
+    )
     state = serializers.ChoiceField(
-        (LIVE, *Job.State.values), required=False, help_text="`live`: not over yet."
+        (LIVE, *Job.State.values), required=False, help_text="`live` for unfinished jobs."
     )
 
 
 class StrictNumber(serializers.FloatField):
-    """A JSON number; texts and booleans are refused."""
+    """A JSON number; texts and booleans are rejected."""
 
     default_error_messages = {"invalid": "Must be a number."}
 
@@ -107,7 +118,7 @@ class StrictNumber(serializers.FloatField):
 
 
 class StrictInteger(serializers.IntegerField):
-    """A JSON integer; texts and booleans are refused."""
+    """A JSON integer; texts and booleans are rejected."""
 
     default_error_messages = {"invalid": "Must be a whole number."}
 
@@ -119,19 +130,19 @@ class StrictInteger(serializers.IntegerField):
 
 @extend_schema_field({"type": "object", "additionalProperties": True})
 class Fields(serializers.JSONField):
-    """Names and values; checked by `breakers.dead_letters.letters.edits`."""
+    """Names and new values of edited fields; validated by `letters.edits`."""
 
 
 @extend_schema_field(
     {
         "type": "object",
         "properties": {
-            name: {"type": "string", "description": said} for name, said in CHOICE.items()
+            name: {"type": "string", "description": text} for name, text in CRITERIA.items()
         },
     }
 )
 class Choice(serializers.JSONField):
-    """Checked by `breakers.dead_letters.letters.filters`."""
+    """A letter filter as JSON; validated by `letters.filters`."""
 
 
 class ReasonBody(MutationBody):
@@ -141,38 +152,42 @@ class ReasonBody(MutationBody):
 class RetryBody(ReasonBody):
     edited_fields = Fields(
         required=False,
-        help_text="New values by name: text as it is, any other JSON as compact JSON, null takes "
-        "the field out. All others stay as they were.",
+        help_text="New values by field name: a text is stored as it is, another JSON value as "
+        "compact JSON, null removes the field. Other fields stay unchanged.",
     )
 
 
 class RevealBody(MutationBody):
-    reason = Text(required=False, max_length=2000, help_text="What you need to see it for.")
+    reason = Text(required=False, max_length=2000, help_text="Why you need to see the letter.")
 
 
 class JobBody(MutationBody):
     action = serializers.ChoiceField(replays.ACTIONS)
     stream = Text()
-    server = Text(required=False, help_text="Of the stream; the parameter `server` says the same.")
-    filter = Choice(required=False, help_text="Which letters are meant; all without.")
-    rate_per_second = StrictNumber(required=False, help_text="At most so fast; 50.")
+    server = Text(
+        required=False, help_text="Redis server of the stream, as an alternative to the parameter."
+    )
+    filter = Choice(required=False, help_text="Letters to process, all if omitted.")
+    rate_per_second = StrictNumber(
+        required=False, help_text="Maximum number of letters per second, 50 if omitted."
+    )
     most_retries = StrictInteger(
-        required=False, help_text="Letters that were retried so often are left alone; 3."
+        required=False, help_text="Letters with this many retries are skipped; 3 if omitted."
     )
     waits_for = serializers.ListField(
         child=Text(),
         required=False,
-        help_text="Dependencies (`core->oracle`) whose open breaker holds a retry; without it, "
-        "those whose consumers read the origin.",
+        help_text="Dependencies (`core->oracle`) whose open breaker holds a retry; if omitted, the "
+        "dependencies whose consumers read the origin stream.",
     )
-    reason = Text(required=False, help_text=f"{REASON} Only a dry run needs none.")
+    reason = Text(required=False, help_text=f"{REASON} Optional for a dry run.")
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
-        """Refuse a null filter, which would otherwise select every letter."""
+        """Reject a null filter, which would otherwise select every letter."""
         if "filter" in data and data["filter"] is None:
             raise serializers.ValidationError({"filter": ["Must be an object; all without."]})
         return super().to_internal_value(data)
 
 
 class ReplayVerbBody(MutationBody):
-    reason = Text(required=False, max_length=2000, help_text="Why; it is kept in the audit trail.")
+    reason = Text(required=False, max_length=2000, help_text="Reason for the audit trail.")

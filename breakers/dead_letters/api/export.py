@@ -1,4 +1,4 @@
-"""Export of a stream's letters as a file, sent while it is read."""
+"""API endpoint that streams a stream's letters as a file."""
 
 from collections.abc import Iterator
 
@@ -8,17 +8,16 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 
 from breakers.dead_letters import export, letter_list
-from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.redis_servers import samples
 from controlplane.core.clock import db_now
 from controlplane.core.http import file_responses
 
-from .bodies import ChoiceFilters, LetterExportFilters
+from .bodies import LetterExportFilters
 from .messages import DeadLetterView, find_letter_stream
 
-SENT_AT_ONCE = 64 * 1024  # bytes, and one letter at least
+SENT_AT_ONCE = 64 * 1024  # bytes, at least one letter
 
 
 class ExportView(DeadLetterView):
@@ -33,21 +32,21 @@ class ExportView(DeadLetterView):
         },
     )
     def get(self, request: Request, name: str) -> StreamingHttpResponse:
-        """Export every selected letter, oldest first, whole but redacted.
+        """Export every matching letter, whole but redacted, oldest first.
 
-        Letters that arrive meanwhile are left out. In CSV the fields are JSON, and a text that a
-        spreadsheet would take for a formula gets a leading apostrophe. The file breaks off if the
-        Redis server becomes unavailable, or the token or session ends.
+        Letters that arrive during the export are left out. In CSV, fields are JSON, and a text that
+        a spreadsheet would run as a formula starts with an apostrophe. The file ends early if the
+        Redis server becomes unavailable, or if the token or session ends.
         """
         given = self.filters.parse(request.query_params)
         now = db_now()
         stream = find_letter_stream(given["server"], name, now)
-        chosen = LetterFilter.from_mapping(ChoiceFilters.chosen(given))
+        chosen = self.filters.build_filter(given)
         if chosen.uses_index:
             indexer.catch_up(stream, now, seconds=letter_list.PAGE_SECONDS)
         until = samples.sample_stream(stream.server, stream.name).last
         rows = export.iterate_letters(stream, chosen, until=until, redaction=configured_redaction())
-        chunks = _chunks(export.render_lines(rows, given["format"]))
+        chunks = _join_lines(export.render_lines(rows, given["format"]))
         return file_responses.stream_file(
             request._request,
             chunks,
@@ -56,13 +55,13 @@ class ExportView(DeadLetterView):
         )
 
 
-def _chunks(lines: Iterator[bytes]) -> Iterator[bytes]:
-    waiting, size = [], 0
+def _join_lines(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield chunks of about `SENT_AT_ONCE` bytes."""
+    chunk = bytearray()
     for line in lines:
-        waiting.append(line)
-        size += len(line)
-        if size >= SENT_AT_ONCE:
-            yield b"".join(waiting)
-            waiting, size = [], 0
-    if waiting:
-        yield b"".join(waiting)
+        chunk += line
+        if len(chunk) >= SENT_AT_ONCE:
+            yield bytes(chunk)
+            chunk.clear()
+    if chunk:
+        yield bytes(chunk)

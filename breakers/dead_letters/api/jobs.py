@@ -1,4 +1,4 @@
-"""API of bulk jobs over dead letters: plan, request, watch, pause, resume, cancel."""
+"""API endpoints of bulk jobs: plan, start, list, pause, resume and cancel."""
 
 from datetime import datetime
 from typing import Any
@@ -67,27 +67,20 @@ class ReplayList(ListView[Job]):
         return rows.filter(**{columns[name]: filters[name] for name in columns if name in filters})
 
     def plan(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> dict[str, Any] | None:
-        """Return the answer of a dry run, or None.
+        """Return the counts for a dry run, else None.
 
         Counting takes seconds, so it runs outside of the transaction.
         """
         if not body.get("dry_run"):
             return None
         actor.require(WRITE)
-        stream, given = self._parse_body(body, now)
-        most_retries = given.get("most_retries", replays.MAX_RETRIES)
-        rate = given.get("rate_per_second", replays.RATE_PER_SECOND)
-        replays.validate_limits(stream, given["action"], rate, most_retries)
-        counts = eligibility.count_eligible(
-            stream, given["chosen"], given["action"], most_retries, now
-        )
-        return {
-            "eligible": counts.eligible,
-            "ineligible": counts.ineligible,
-            "why": dict(counts.why),
-            "complete": counts.complete,
-            "looked_at": counts.looked_at,
-        }
+        stream, arguments = self._parse_body(body, now)
+        action = arguments["action"]
+        most_retries = arguments.get("most_retries", replays.MAX_RETRIES)
+        rate = arguments.get("rate_per_second", replays.RATE_PER_SECOND)
+        replays.validate_limits(stream, action, rate, most_retries)
+        counts = eligibility.count_eligible(stream, arguments["chosen"], action, most_retries, now)
+        return vars(counts)
 
     @extend_schema(
         operation_id="dlq_jobs_ask",
@@ -104,55 +97,55 @@ class ReplayList(ListView[Job]):
         now: datetime,
         prepared: dict[str, Any] | None,
     ) -> Done:
-        """Retry or discard all selected letters by a job with a limited rate.
+        """Start a bulk job that retries or discards all matching letters at a limited rate.
 
-        A purge needs the approval of a second person. Letters that arrive later are not touched. A
-        dry run only counts.
+        A purge has to be approved by a second person. Letters that arrive after the request are not
+        affected. A dry run only counts the matching letters.
         """
         if prepared is not None:
             return Done(prepared)
-        stream, given = self._parse_body(body, now)
-        asked = replays.request_replay(
-            stream=stream, reason=body.get("reason", ""), actor=actor, now=now, **given
+        stream, arguments = self._parse_body(body, now)
+        result = replays.request_replay(
+            stream=stream, reason=body.get("reason", ""), actor=actor, now=now, **arguments
         )
-        if isinstance(asked, Approval):
-            return Done({"approval": ApprovalShape.render(asked)}, status=202)
-        return Done(replays.replay_resource(asked, now), status=202)
+        if isinstance(result, Approval):
+            return Done({"approval": ApprovalShape.render(result)}, status=202)
+        return Done(replays.replay_resource(result, now), status=202)
 
     def _parse_body(
         self, body: dict[str, Any], now: datetime
     ) -> tuple[LetterStream, dict[str, Any]]:
-        """Return the stream and the arguments of the job."""
-        named = ServerFilter.parse(self.request.query_params)["server"]
-        server = body.get("server", named)
-        if server != named and "server" in self.request.query_params:
+        """Return the stream and the arguments of :func:`replays.request_replay`."""
+        parameter = ServerFilter.parse(self.request.query_params)["server"]
+        server = body.get("server", parameter)
+        if server != parameter and "server" in self.request.query_params:
             raise InvalidInput({"server": ["The address names another server than the body."]})
-        chosen = _parse_filter(body.get("filter", {}))
         names = ("action", "rate_per_second", "most_retries", "waits_for")
-        given = {name: body[name] for name in names if name in body}
-        return find_letter_stream(server, body["stream"], now), {**given, "chosen": chosen}
+        arguments = {name: body[name] for name in names if name in body}
+        arguments["chosen"] = _parse_filter(body.get("filter", {}))
+        return find_letter_stream(server, body["stream"], now), arguments
 
 
-def _parse_filter(wanted: Any) -> LetterFilter:
-    """Return the filter; nothing given means all letters.
+def _parse_filter(given: Any) -> LetterFilter:
+    """Return the filter.
 
-    Empty values are refused, as they must not select every letter by mistake.
+    Empty values are rejected, since they would select every letter by mistake.
     """
-    if not isinstance(wanted, dict):
+    if not isinstance(given, dict):
         raise InvalidInput({"filter": ["Must be an object."]})
     empty = [
         name
-        for name, value in wanted.items()
-        if value is None or (value == "" and (name != "value" or not wanted.get("field")))
+        for name, value in given.items()
+        if value is None or (value == "" and (name != "value" or not given.get("field")))
     ]
     if empty:
         raise InvalidInput({f"filter.{name}": [EMPTY] for name in empty})
     try:
-        chosen = LetterFilter.from_mapping(wanted)
+        chosen = LetterFilter.from_mapping(given)
     except InvalidInput as error:
-        problems = {f"filter.{name}": said for name, said in error.errors.items()}
+        problems = {f"filter.{name}": texts for name, texts in error.errors.items()}
         raise InvalidInput(problems) from error
-    if wanted and chosen.is_everything:
+    if given and chosen.is_everything:
         raise InvalidInput({"filter": [EMPTY]})
     return chosen
 
@@ -164,13 +157,11 @@ class ReplayView(ApiView):
 
     @extend_schema(operation_id="dlq_job", responses=ReplayShape)
     def get(self, _request: Request, job_id: int) -> Response:
-        """Return one job: progress, rate, errors, and what holds it."""
+        """Return one bulk job with its progress, rate, errors and hold reason."""
         return Response(replays.replay_resource(_find_job(job_id), db_now()))
 
 
 class ReplayIntervention(ApiView):
-    """Base of pause, resume and cancel."""
-
     path_parameters = (ANY_SERVER,)
     write_scope = WRITE
     http_method_names = ["post"]
@@ -181,26 +172,29 @@ class PauseReplayView(ReplayIntervention):
     @mutation(ReplayVerbBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
         """Pause the job until it is resumed."""
-        return _intervene("pause", body, actor, now, job_id)
+        return _change_job("pause", body, actor, now, job_id)
 
 
 class ResumeReplayView(ReplayIntervention):
     @extend_schema(operation_id="dlq_job_resume", request=ReplayVerbBody, responses=ReplayShape)
     @mutation(ReplayVerbBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
-        """Resume a paused job where it stopped."""
-        return _intervene("resume", body, actor, now, job_id)
+        """Resume a paused job at its last checkpoint."""
+        return _change_job("resume", body, actor, now, job_id)
 
 
 class CancelReplayView(ReplayIntervention):
     @extend_schema(operation_id="dlq_job_cancel", request=ReplayVerbBody, responses=ReplayShape)
     @mutation(ReplayVerbBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
-        """Cancel the job for good. Removed letters stay removed, and are in the archive."""
-        return _intervene("cancel", body, actor, now, job_id)
+        """Cancel the job permanently.
+
+        Letters removed so far stay removed, and are in the archive.
+        """
+        return _change_job("cancel", body, actor, now, job_id)
 
 
-def _intervene(verb: str, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
+def _change_job(verb: str, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
     _find_job(job_id)
     reason = body.get("reason", "").strip() or f"Asked to {verb} over the API, without saying why."
     control.intervene(job_id=job_id, verb=verb, reason=reason, actor=actor, now=now)

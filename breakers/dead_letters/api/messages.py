@@ -1,4 +1,4 @@
-"""API of streams: the inbox, a stream's letters and groups, and one letter."""
+"""API endpoints of streams: the inbox, a stream's letters and groups, and one letter."""
 
 import time
 from datetime import datetime
@@ -11,7 +11,6 @@ from rest_framework.response import Response
 
 from breakers.dead_letters import history, letter_list, resources
 from breakers.dead_letters.letters import ids
-from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.letters.presentation import DETAIL_LIMITS, letter_resource
 from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.models import LetterStream
@@ -22,12 +21,20 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.http.views import ApiView
 
-from .bodies import ChoiceFilters, InboxFilters, MessageFilters, ServerFilter
-from .shapes import ONE_MESSAGE, ONE_STREAM, GroupsShape, MessageShape, PageShape, StreamShape
+from .bodies import InboxFilters, MessageFilters, ServerFilter
+from .shapes import (
+    ONE_MESSAGE,
+    ONE_STREAM,
+    GroupShape,
+    GroupsShape,
+    MessageShape,
+    PageShape,
+    StreamShape,
+)
 
 READ, WRITE = "dlq:read", "dlq:write"
 INDEXING_SECONDS = 1.4
-"""Time for indexing before groups are counted; sampling indexes continuously."""
+"""Time limit for indexing new letters before groups are counted."""
 DETAIL_READ_LIMITS = reader.ReadLimits(
     value_bytes=DETAIL_LIMITS.value_bytes,
     fields=DETAIL_LIMITS.fields,
@@ -37,7 +44,7 @@ DETAIL_READ_LIMITS = reader.ReadLimits(
 
 
 class DeadLetterView(ApiView):
-    """Base of views of one stream."""
+    """Base of the endpoints for one stream."""
 
     read_scope = READ
     write_scope = WRITE
@@ -53,16 +60,14 @@ class Inbox(ApiView):
     def get(self, request: Request) -> Response:
         """List every stream of dead letters and the outbox, as sampled within the last seconds.
 
-        Those with an alarm come first, then the deepest.
+        Streams with an alarm come first, then the deepest.
         """
-        given = self.filters.parse(request.query_params)
+        server = self.filters.parse(request.query_params).get("server")
         now = db_now()
-        if "server" in given:
-            servers.get_server(given["server"])
-        rows = [
-            row for row in streams.list_shown(now) if given.get("server", row.server) == row.server
-        ]
-        return Response(resources.stream_resources(rows, streams.growth_per_minute(rows, now)))
+        if server is not None:
+            servers.get_server(server)
+        rows = [row for row in streams.list_shown(now) if server in (None, row.server)]
+        return Response(resources.stream_resources(rows, now))
 
 
 class MessageList(DeadLetterView):
@@ -73,23 +78,19 @@ class MessageList(DeadLetterView):
     def get(self, request: Request, name: str) -> Response:
         """List a stream's letters, newest first.
 
-        If the filter needs payloads, a page takes a few seconds at most, and may have few results
-        or none and still say where to go on.
+        A filter on payloads is searched for a few seconds at most: a page may have few results, or
+        none, and still have a next page.
         """
         given = self.filters.parse(request.query_params)
         now = db_now()
         stream = find_letter_stream(given["server"], name, now)
-        chosen = LetterFilter.from_mapping(ChoiceFilters.chosen(given))
+        chosen = self.filters.build_filter(given)
         until = time.monotonic() + letter_list.PAGE_SECONDS * 1.5
-        known = not chosen.uses_index or indexer.catch_up(
+        is_indexed = not chosen.uses_index or indexer.catch_up(
             stream, now, seconds=letter_list.PAGE_SECONDS / 2
         )
-        page = letter_list.read_page(
-            stream,
-            chosen,
-            cursor=given.get("cursor", ""),
-            limit=min(given["limit"], letter_list.MAX_PAGE),
-        )
+        limit = min(given["limit"], letter_list.MAX_PAGE)
+        page = letter_list.read_page(stream, chosen, cursor=given.get("cursor", ""), limit=limit)
         redaction = configured_redaction()
         page, results = letter_list.render_until(
             page, lambda one: letter_resource(one, redaction=redaction), until=until
@@ -101,7 +102,7 @@ class MessageList(DeadLetterView):
                 "results": results,
                 "looked_at": page.looked_at,
                 "looked_to": page.looked_to or None,
-                "complete": page.complete and known,
+                "complete": page.complete and is_indexed,
             }
         )
 
@@ -140,19 +141,18 @@ class GroupList(DeadLetterView):
 
     @extend_schema(operation_id="dlq_groups", responses=GroupsShape)
     def get(self, request: Request, name: str) -> Response:
-        """List a stream's letters by error, the largest groups first."""
+        """List a stream's letters grouped by error, the largest groups first."""
         now = db_now()
         stream = find_letter_stream(self.filters.parse(request.query_params)["server"], name, now)
         complete = indexer.catch_up(stream, now, seconds=INDEXING_SECONDS)
-        redaction = configured_redaction()
-        found = [resources.group_resource(one, redaction) for one in groups.list_groups(stream)]
-        return Response({"results": found, "complete": complete})
+        results = [GroupShape.render(one) for one in groups.list_groups(stream)]
+        return Response({"results": results, "complete": complete})
 
 
 def find_letter_stream(server: str, name: str, now: datetime) -> LetterStream:
     """Return the stream.
 
-    Raises :class:`NotFound`, also for the outbox, whose messages are no letters.
+    Raises :class:`NotFound`, also for the outbox, which is no Redis stream.
     """
     stream = streams.find_stream(server, name, now)
     if stream.source == LetterStream.Source.OUTBOX:
@@ -163,15 +163,17 @@ def find_letter_stream(server: str, name: str, now: datetime) -> LetterStream:
 
 
 def normalize_id(entry_id: str) -> str:
-    """The id as Redis writes it. Raises :class:`NotFound`."""
+    """Return the entry id in the notation of Redis. Raises :class:`NotFound` for an invalid id."""
     return ids.to_entry_id(ids.to_position(entry_id))
 
 
 def _not_found_error(stream: LetterStream, entry_id: str) -> NotFound:
-    """Return a 404 that says where the letter went; for readers a removed letter does not exist."""
+    """Return a 404 error with the removal of the letter, if any.
+
+    Reads return 404 where :func:`missing_letter_error` returns 409.
+    """
     error = missing_letters.missing_letter_error(stream, entry_id)
-    known = error.extra if isinstance(error, Conflict) else {}
-    return NotFound(error.detail, **known)
+    return NotFound(error.detail, **(error.extra if isinstance(error, Conflict) else {}))
 
 
 def _next_link(request: Request, cursor: str) -> str | None:

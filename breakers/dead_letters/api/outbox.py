@@ -1,4 +1,4 @@
-"""API of the outbox's failed messages, which are dead letters too."""
+"""API endpoints of the outbox's failed messages, which are listed with the dead letters."""
 
 from datetime import datetime
 from typing import Any
@@ -19,11 +19,11 @@ from .shapes import ANY_SERVER, FailedDeliveryShape
 
 
 class OutboxRetryBody(MutationBody):
-    reason = Text(required=False, max_length=500, help_text="What has changed since.")
+    reason = Text(required=False, max_length=500, help_text="What has changed since the failure.")
 
 
 class FailedList(ListView[OutboxMessage]):
-    """List the messages that were given up and not discarded, newest first."""
+    """List the undelivered messages that were neither retried nor discarded, newest first."""
 
     path_parameters = (ANY_SERVER,)
     queryset = ROWS.filter(selection.GIVEN_UP)
@@ -43,7 +43,7 @@ class RetryMessageView(ApiView):
     )
     @mutation(OutboxRetryBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, message_id: int) -> Done:
-        """Put a FAILED message back in the queue."""
+        """Queue a failed message for delivery again."""
         row = retries.retry(message_id=message_id, actor=actor, now=now)
         return Done({**_delivery_resource(row, actor), "retried": True})
 
@@ -58,7 +58,7 @@ class DiscardMessageView(ApiView):
     )
     @mutation(ReasonBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, message_id: int) -> Done:
-        """Discard a FAILED message that need not arrive any more. It stays on record."""
+        """Discard a failed message, so that it is not delivered any more. It stays on record."""
         row = discards.discard(message_id=message_id, reason=body["reason"], actor=actor, now=now)
         return Done({**_delivery_resource(row, actor), "discarded": True})
 

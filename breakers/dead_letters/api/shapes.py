@@ -1,4 +1,4 @@
-"""Response serializers for the OpenAPI document."""
+"""Response serializers of the dead letter API."""
 
 from typing import Any
 
@@ -6,13 +6,21 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema_field
 from rest_framework import serializers
 
 from breakers.dead_letters.bulk import replays
+from breakers.dead_letters.letters import ids
+from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.models import Departure, LetterStream
+from breakers.dead_letters.monitoring.groups import ErrorGroup
+from breakers.dead_letters.removals import archive
 from controlplane.core.approvals.api import ApprovalShape
+from controlplane.core.http.resources import Resource, TimestampField
 from controlplane.core.jobs.resources import JobShape
 from controlplane.notify.delivery.api import DeliveryShape
 
 SERVER = OpenApiParameter(
-    "server", str, OpenApiParameter.QUERY, description="Name of a Redis server; `default`."
+    "server",
+    str,
+    OpenApiParameter.QUERY,
+    description="Name of a Redis server, `default` if omitted.",
 )
 ANY_SERVER = OpenApiParameter(
     "server",
@@ -22,11 +30,54 @@ ANY_SERVER = OpenApiParameter(
     "has the id of a letter, message or job, it changes nothing.",
 )
 STREAM = OpenApiParameter(
-    "name", str, OpenApiParameter.PATH, description="Its name, percent-encoded; it may have any "
-    "characters, `/` too.",
-)  # fmt: skip
-MESSAGE = OpenApiParameter("entry_id", str, OpenApiParameter.PATH, description="`1700000000000-0`.")
+    "name",
+    str,
+    OpenApiParameter.PATH,
+    description="Percent-encoded name of the stream, which may contain any characters.",
+)
+MESSAGE = OpenApiParameter(
+    "entry_id", str, OpenApiParameter.PATH, description="Entry id, such as `1700000000000-0`."
+)
 ONE_STREAM, ONE_MESSAGE = (STREAM,), (STREAM, MESSAGE)
+
+
+class RedactedField(serializers.CharField):
+    """A text with the values under hidden keys redacted."""
+
+    def to_representation(self, value: str) -> str:
+        return configured_redaction().redact_text(value.encode()).decode("utf-8", "replace")
+
+
+class EntryIdField(serializers.CharField):
+    """A position, rendered as entry id."""
+
+    def to_representation(self, value: str) -> str:
+        return ids.to_entry_id(value)
+
+
+class OptionalTextField(serializers.CharField):
+    """A text, rendered as null if it is empty."""
+
+    def __init__(self) -> None:
+        super().__init__(allow_null=True)
+
+    def to_representation(self, value: str) -> Any:
+        return value or None
+
+
+class RestorableField(serializers.BooleanField):
+    """True if a removed letter can be restored at the time `now` of the context."""
+
+    def to_representation(self, value: Any) -> bool:
+        return archive.is_restorable(value, self.context["now"])
+
+
+class RestorableUntilField(TimestampField):
+    """The time until which a removed letter can be restored, null if it can't."""
+
+    def to_representation(self, value: Any) -> Any:
+        until = archive.restorable_until(value)
+        return None if until is None else super().to_representation(until)
 
 
 class StreamShape(serializers.Serializer[LetterStream]):
@@ -41,12 +92,12 @@ class StreamShape(serializers.Serializer[LetterStream]):
     alerting_since = serializers.DateTimeField(allow_null=True)
     arrived_total = serializers.IntegerField()
     retried_total = serializers.IntegerField()
-    vanished_total = serializers.IntegerField(help_text="Gone, and not through us.")
+    vanished_total = serializers.IntegerField(help_text="Letters that other Redis clients removed.")
     sampled_at = serializers.DateTimeField(allow_null=True)
     gone_at = serializers.DateTimeField(allow_null=True)
 
     def get_fields(self) -> dict[str, Any]:
-        """Add `source`, a name that the serializer has taken."""
+        """Add the field `source`, a name that the serializer class itself uses."""
         return {
             "source": serializers.ChoiceField(LetterStream.Source.values),
             **super().get_fields(),
@@ -54,7 +105,7 @@ class StreamShape(serializers.Serializer[LetterStream]):
 
 
 VALUE: dict[str, Any] = {
-    "description": "Text as it is; what is no text, or longer than what is shown, as an object.",
+    "description": "A text is a string; a binary or truncated value is an object.",
     "oneOf": [
         {"type": "string"},
         {
@@ -76,16 +127,19 @@ VALUE: dict[str, Any] = {
         "type": "object",
         "additionalProperties": {
             "anyOf": [VALUE, {"type": "array", "items": VALUE}],
-            "description": "A name that comes more than once has a list.",
+            "description": "A repeated name has a list of its values.",
         },
     }
 )
 class FieldsShape(serializers.JSONField):
-    """Fields as `breakers.dead_letters.letters.presentation` shows them."""
+    """The fields of a letter as :func:`letters.presentation.display_fields` returns them."""
 
 
 class LetterShape(serializers.Serializer[Any]):
-    """A letter. Fields that the entry lacks are null. Values under secret keys are `[redacted]`."""
+    """A letter.
+
+    Metadata that the entry lacks is null. Values under secret keys are `[redacted]`.
+    """
 
     id = serializers.CharField()
     error = serializers.CharField(allow_null=True)
@@ -94,13 +148,13 @@ class LetterShape(serializers.Serializer[Any]):
     attempts = serializers.IntegerField(allow_null=True)
     failed_at = serializers.DateTimeField(allow_null=True)
     added_at = serializers.DateTimeField(allow_null=True)
-    group = serializers.CharField(allow_null=True, help_text="The consumer group that failed.")
+    group = serializers.CharField(allow_null=True, help_text="Consumer group that failed.")
     original_id = serializers.CharField(allow_null=True)
     retries = serializers.IntegerField()
     retry_of = serializers.CharField(allow_null=True)
     size_bytes = serializers.IntegerField()
     fields_total = serializers.IntegerField()
-    truncated = serializers.BooleanField(help_text="Not all of it is shown.")
+    truncated = serializers.BooleanField(help_text="True if the response omits a part of it.")
 
     def get_fields(self) -> dict[str, Any]:
         return {**super().get_fields(), "fields": FieldsShape()}
@@ -108,19 +162,21 @@ class LetterShape(serializers.Serializer[Any]):
 
 class PageShape(serializers.Serializer[Any]):
     next = serializers.URLField(allow_null=True)
-    previous = serializers.URLField(allow_null=True, help_text="Always null: pages go one way.")
+    previous = serializers.URLField(
+        allow_null=True, help_text="Always null: pages can only be read forward."
+    )
     results = LetterShape(many=True)
-    looked_at = serializers.IntegerField(help_text="So many letters were looked at for this page.")
-    looked_to = serializers.CharField(allow_null=True, help_text="The last of them.")
+    looked_at = serializers.IntegerField(help_text="Number of letters read to fill this page.")
+    looked_to = serializers.CharField(allow_null=True, help_text="Id of the last letter read.")
     complete = serializers.BooleanField(
-        help_text="There are no more, and none that is still to be read for the first time."
+        help_text="True if this is the last page and every letter has been indexed."
     )
 
 
 class ChangeShape(serializers.Serializer[Any]):
     path = serializers.CharField()
-    before = serializers.JSONField(help_text="Null: it was not there.")
-    after = serializers.JSONField(help_text="Null: it is not there.")
+    before = serializers.JSONField(help_text="Null if the value was added.")
+    after = serializers.JSONField(help_text="Null if the value was removed.")
 
 
 class EventShape(serializers.Serializer[Any]):
@@ -137,7 +193,7 @@ class EventShape(serializers.Serializer[Any]):
     reason = serializers.CharField(required=False)
     action = serializers.CharField(required=False)
     new_id = serializers.CharField(required=False)
-    departure = serializers.IntegerField(required=False, help_text="Its id in the archive.")
+    departure = serializers.IntegerField(required=False, help_text="Id in the archive.")
     edited = serializers.BooleanField(required=False)
     changes = ChangeShape(many=True, required=False)
 
@@ -155,30 +211,32 @@ class RevealedShape(LetterShape):
     dry_run = serializers.BooleanField(required=False)
 
 
-class GroupShape(serializers.Serializer[Any]):
+class GroupShape(Resource[ErrorGroup]):
+    """Letters of a stream with the same error."""
+
     fingerprint = serializers.CharField()
-    error_type = serializers.CharField()
-    pattern = serializers.CharField(help_text="The error with what varies taken out.")
-    sample = serializers.CharField()
+    error_type = RedactedField()
+    pattern = RedactedField(help_text="The error with its varying parts masked.")
+    sample = RedactedField()
     count = serializers.IntegerField()
-    first = serializers.DateTimeField()
-    last = serializers.DateTimeField()
-    first_at = serializers.DateTimeField(help_text="The same as `first`.")
-    last_at = serializers.DateTimeField(help_text="The same as `last`.")
-    oldest_id = serializers.CharField()
-    newest_id = serializers.CharField()
+    first = TimestampField(source="first_at")
+    last = TimestampField(source="last_at")
+    first_at = TimestampField(help_text="The same as `first`.")
+    last_at = TimestampField(help_text="The same as `last`.")
+    oldest_id = EntryIdField(source="oldest")
+    newest_id = EntryIdField(source="newest")
 
 
 class GroupsShape(serializers.Serializer[Any]):
     results = GroupShape(many=True)
-    complete = serializers.BooleanField(help_text="False while letters are still being read.")
+    complete = serializers.BooleanField(help_text="False while letters are still being indexed.")
 
 
 class RetriedShape(serializers.Serializer[Any]):
     retried = serializers.BooleanField()
     id = serializers.CharField()
-    new_id = serializers.CharField(allow_null=True, help_text="Its id in the origin.")
-    repeated = serializers.BooleanField(help_text="It had been done before.")
+    new_id = serializers.CharField(allow_null=True, help_text="Entry id in the origin stream.")
+    repeated = serializers.BooleanField(help_text="True if an earlier request did this already.")
     delivery = serializers.CharField(help_text="`exactly once` or `at least once`.")
     dry_run = serializers.BooleanField(required=False)
 
@@ -186,34 +244,36 @@ class RetriedShape(serializers.Serializer[Any]):
 class DiscardedShape(serializers.Serializer[Any]):
     discarded = serializers.BooleanField()
     id = serializers.CharField()
-    departure = serializers.IntegerField(allow_null=True, help_text="Its id in the archive.")
+    departure = serializers.IntegerField(allow_null=True, help_text="Id in the archive.")
     repeated = serializers.BooleanField()
     dry_run = serializers.BooleanField(required=False)
 
 
 class DepartureShape(serializers.Serializer[Departure]):
+    """A letter that was removed, or is being removed."""
+
     id = serializers.IntegerField()
-    server = serializers.CharField()
-    stream = serializers.CharField()
-    message_id = serializers.CharField()
+    server = serializers.CharField(source="stream.server")
+    stream = serializers.CharField(source="stream.name")
+    message_id = serializers.CharField(source="entry_id")
     action = serializers.ChoiceField(Departure.Action.values)
     state = serializers.ChoiceField(Departure.State.values)
     reason = serializers.CharField()
     by = serializers.CharField()
-    intended_at = serializers.DateTimeField()
-    done_at = serializers.DateTimeField(allow_null=True)
-    new_id = serializers.CharField(allow_null=True)
-    job = serializers.IntegerField(allow_null=True)
-    error = serializers.CharField()
-    error_type = serializers.CharField()
+    intended_at = TimestampField()
+    done_at = TimestampField(allow_null=True)
+    new_id = OptionalTextField()
+    job = serializers.IntegerField(source="job_id", allow_null=True)
+    error = RedactedField()
+    error_type = RedactedField()
     fingerprint = serializers.CharField()
-    retry_of = serializers.CharField(allow_null=True)
+    retry_of = OptionalTextField()
     size_bytes = serializers.IntegerField()
-    restored_by = serializers.CharField(allow_null=True)
-    restored_at = serializers.DateTimeField(allow_null=True)
+    restored_by = OptionalTextField()
+    restored_at = TimestampField(allow_null=True)
     restore_reason = serializers.CharField()
-    restorable = serializers.BooleanField()
-    restorable_until = serializers.DateTimeField(allow_null=True)
+    restorable = RestorableField(source="*")
+    restorable_until = RestorableUntilField(source="*", allow_null=True)
 
 
 class WholeDepartureShape(DepartureShape):
@@ -221,7 +281,9 @@ class WholeDepartureShape(DepartureShape):
     attempts = serializers.IntegerField(allow_null=True)
     failed_at = serializers.DateTimeField(allow_null=True)
     group = serializers.CharField(allow_null=True)
-    edited_fields = FieldsShape(allow_null=True, help_text="What went to the origin instead.")
+    edited_fields = FieldsShape(
+        allow_null=True, help_text="Edited message that was added to the origin."
+    )
     history = EventShape(many=True)
 
     def get_fields(self) -> dict[str, Any]:
@@ -235,13 +297,15 @@ class RestoredShape(DepartureShape):
 
 
 class ReplayShape(JobShape):
-    checkpoint = serializers.JSONField(help_text="Where its present step goes on, or null.")
+    checkpoint = serializers.JSONField(help_text="Progress of the current step, or null.")
     stream = serializers.CharField()
     server = serializers.CharField()
     action = serializers.ChoiceField(replays.ACTIONS)
     filter = serializers.DictField()
-    until = serializers.CharField(help_text="The last letter that is meant.")
-    counts = serializers.DictField(help_text="done, gone, skipped, and why; looked_at.")
+    until = serializers.CharField(help_text="Id of the last letter that the job may remove.")
+    counts = serializers.DictField(
+        help_text="Numbers of letters: done, gone, skipped, why (skipped by reason), looked_at."
+    )
     rate_per_second = serializers.FloatField()
     most_retries = serializers.IntegerField()
     waits_for = serializers.ListField(child=serializers.CharField())
@@ -252,7 +316,7 @@ class PlanShape(serializers.Serializer[Any]):
     eligible = serializers.IntegerField()
     ineligible = serializers.IntegerField()
     why = serializers.DictField(child=serializers.IntegerField())
-    complete = serializers.BooleanField(help_text="False if there was no time to look at all.")
+    complete = serializers.BooleanField(help_text="False if time ran out before the last letter.")
     looked_at = serializers.IntegerField()
     dry_run = serializers.BooleanField()
 

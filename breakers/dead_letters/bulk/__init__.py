@@ -1,1 +1,1 @@
-"""Bulk jobs over dead letters."""
+"""Bulk jobs: retry, discard or purge all letters that match a filter."""

@@ -1,9 +1,9 @@
-"""Gates that hold a replay while the breaker of a consumer is open.
+"""Gates that hold a bulk retry while the breaker of a consumer is open.
 
-The gates are core's; the tick of breakers answers them.
+The gates are rows of `controlplane.core.gates`; the breakers' tick evaluates them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -21,88 +21,86 @@ MAX_HELD = 20
 
 
 def find_consumer_dependencies(stream: LetterStream) -> list[str]:
-    """Return the registered dependencies whose consumers read the origin of these letters.
+    """Return the registered dependencies whose consumers read the origin of the stream.
 
-    They are limited to the consumer groups that failed where these are known.
+    If the failed consumer groups are known, only their consumers are returned.
     """
     failed = Letter.objects.filter(stream=stream).exclude(consumer_group="")
     groups = set(failed.values_list("consumer_group", flat=True).distinct())
-    found = Channel.objects.filter(kind=Channel.Kind.STREAM, stream=stream.origin)
-    wanted = {
+    consumers = {
         names.dependency_name(one.producer, one.consumer)
-        for one in found
+        for one in Channel.objects.filter(kind=Channel.Kind.STREAM, stream=stream.origin)
         if one.consumer and (not one.group or not groups or one.group in groups)
     }
-    return sorted(_filter_registered(wanted))[:MAX_HELD]
+    return sorted(_filter_registered(consumers))[:MAX_HELD]
 
 
 def validate_dependencies(given: Sequence[Any]) -> list[str]:
-    """Return the named dependencies. Raises :class:`InvalidInput` for unknown ones."""
-    wanted = list(dict.fromkeys(given)) if all(isinstance(one, str) for one in given) else None
-    if wanted is None or len(wanted) > MAX_HELD:
+    """Return the dependency names without duplicates. Raises :class:`InvalidInput`."""
+    unique = list(dict.fromkeys(given)) if all(isinstance(one, str) for one in given) else None
+    if unique is None or len(unique) > MAX_HELD:
         raise InvalidInput({"waits_for": [f"Must be up to {MAX_HELD} names like core->oracle."]})
-    if unknown := [one for one in wanted if one not in _filter_registered(wanted)]:
+    registered = _filter_registered(unique)
+    if unknown := [one for one in unique if one not in registered]:
         raise InvalidInput({"waits_for": [f"No dependency is named {unknown[0][:100]!r} here."]})
-    return wanted
+    return unique
 
 
-def ask_gates(replay: Replay, now: datetime) -> None:
-    """Have the gates answered from now on, in the caller's transaction."""
+def store_gates(replay: Replay, now: datetime) -> None:
+    """Store the gates of a bulk job, in the caller's transaction."""
     gates.store_questions(_build_questions(replay.job, replay.waits_for, now))
 
 
 def withdraw_gates(replay: Replay) -> None:
-    """Withdraw the gates in the caller's transaction."""
+    """Delete the gates of a bulk job, in the caller's transaction."""
     gates.withdraw_questions(_build_questions(replay.job, replay.waits_for, None))
 
 
 def describe_hold(replay: Replay, now: datetime) -> str:
-    """Return what holds the replay, as a sentence; empty if nothing does."""
+    """Return the reason why the bulk job is held as a sentence; empty if it is not held."""
     questions = _build_questions(replay.job, replay.waits_for, None)
     for question, answer in zip(questions, gates.evaluate_questions(questions, now), strict=True):
-        is_known = _is_known(answer, question.since, now)
-        if said := _describe_answer(str(question.spec["dependency"]), answer, is_known):
-            return said
+        is_fresh = _is_fresh(answer, question.since, now)
+        if text := _describe_answer(str(question.spec["dependency"]), answer, is_fresh):
+            return text
     return ""
 
 
 def _build_questions(
     job: Job, waits_for: Sequence[str], now: datetime | None
 ) -> list[GateQuestion]:
-    """Return the questions of the job, the same ones each time: `since` is the job's beginning."""
-    since = now or job.created_at
+    since = now or job.created_at  # The same each time, so that the gates keep their identity.
     return [
         GateQuestion(f"job:{job.pk}:{number}", {"type": TYPE, "dependency": name}, since)
         for number, name in enumerate(waits_for)
     ]
 
 
-def _describe_answer(name: str, answer: GateAnswer, is_known: bool) -> str:
-    """Describe what holds the replay.
+def _describe_answer(name: str, answer: GateAnswer, is_fresh: bool) -> str:
+    """Return the hold reason of one gate; empty if the gate is open.
 
-    A breaker that nobody reports holds nothing: there may be none.
+    A breaker without any report does not hold the job: the dependency may have no breaker.
     """
     why = str(answer.evidence.get("why") or "it is tried again")
-    if not is_known:
+    if not is_fresh:
         return f"Whether the breaker of {name} is closed is not known: {why}."
     if answer.verdict == FAIL or answer.evidence.get("half_open"):
         return f"The breaker of {name} is not closed: {why}."
     return ""
 
 
-def _is_known(answer: GateAnswer, since: datetime, now: datetime) -> bool:
-    """Return True if the gate was answered since the job began, and recently."""
-    said = answer.evidence.get("observed_at")
-    if not isinstance(said, str):
+def _is_fresh(answer: GateAnswer, since: datetime, now: datetime) -> bool:
+    """Return True if the gate was evaluated after the job began, and recently."""
+    observed_at = answer.evidence.get("observed_at")
+    if not isinstance(observed_at, str):
         return False
-    return max(since, now - FRESH) <= datetime.fromisoformat(said) <= now + FRESH
+    return max(since, now - FRESH) <= datetime.fromisoformat(observed_at) <= now + FRESH
 
 
-def _filter_registered(wanted: Sequence[str] | set[str]) -> set[str]:
-    pairs = [pair for one in wanted if (pair := names.split_name(one))]
-    found = Dependency.objects.registered().filter(
+def _filter_registered(dependencies: Iterable[str]) -> set[str]:
+    pairs = [pair for one in dependencies if (pair := names.split_name(one))]
+    rows = Dependency.objects.registered().filter(
         caller__in=[caller for caller, _ in pairs], callee__in=[callee for _, callee in pairs]
     )
-    return {names.dependency_name(*pair) for pair in found.values_list("caller", "callee")} & set(
-        wanted
-    )
+    registered = {names.dependency_name(*pair) for pair in rows.values_list("caller", "callee")}
+    return registered.intersection(dependencies)

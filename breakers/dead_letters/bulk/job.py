@@ -1,7 +1,7 @@
-"""The job kind of bulk jobs: remove the selected letters, then record the result.
+"""Job kind of bulk jobs, with two steps: remove the letters, then record the result.
 
-An open breaker, or a server that is unavailable or refuses, holds the job and never fails it:
-letters that wait are not lost.
+An open breaker, or a Redis server that is unavailable or refuses, holds the job instead of failing
+it, since waiting letters are not lost.
 """
 
 from datetime import datetime, timedelta
@@ -39,9 +39,9 @@ from .worker import ReplaySlice
 ACTOR = system_actor("dead-letters")
 LOOK_AGAIN = timedelta(seconds=2)
 AWAY_AGAIN = timedelta(seconds=10)
-"""Time for which no job contacts an unavailable server, since each attempt takes seconds."""
+"""Time for which jobs don't contact an unavailable server, since each attempt takes seconds."""
 AT_A_TIME = 1
-"""Jobs claimed at once; other threads take the others."""
+"""Jobs claimed at once by one thread."""
 WORDS = {
     "retried_too_often": "retried too often",
     "in_flight": "about to leave by somebody else",
@@ -51,61 +51,61 @@ WORDS = {
 }
 DID = {RETRY: "retried", "discard": "discarded", PURGE: "purged"}
 
-
 _away: dict[RedisServer, tuple[datetime, str]] = {}
-"""Unavailable servers: until when this process leaves them alone, and the error."""
+"""Unavailable servers: the time until which this process does not contact them, and the error."""
 
 
 def _run_replay(
     turn: LeasedJob, step: JobStep, now: datetime, probe: Probe
 ) -> StepPassed | StepContinues:
     work = worker.start_slice(turn, step, now, probe)
-    if said := _recent_outage(work):
-        return StepContinues(now + AWAY_AGAIN, holding=said)
+    if error_text := _recent_outage(work):
+        return StepContinues(now + AWAY_AGAIN, holding=error_text)
     try:
         if worker.run_slice(work):
             return StepPassed()
     except ServerUnavailable as error:
-        return _handle_unanswered(work, error)
+        return _hold_job(work, _handle_outage(work, error), str(error))
     except (ReplayHeld, ServerRefused) as error:
-        return _hold(work, LOOK_AGAIN, str(error))
+        return _hold_job(work, LOOK_AGAIN, str(error))
     seconds = work.limiter.seconds_to_wait(work.now.timestamp(), AT_ONCE)
     return StepContinues(work.now + timedelta(seconds=seconds))
 
 
-def _handle_unanswered(work: ReplaySlice, error: ServerUnavailable) -> StepContinues:
+def _handle_outage(work: ReplaySlice, error: ServerUnavailable) -> timedelta:
+    """Count a failed try, or record that the server is unavailable; return the pause."""
     stream = work.replay.stream
     try:
         if execution.is_responding(stream):
             worker.count_failed_try(work)
-            return _hold(work, LOOK_AGAIN, str(error))
+            return LOOK_AGAIN
     except (ServerUnavailable, ServerRefused):
         pass
     _away[servers.get_server(stream.server)] = work.now + AWAY_AGAIN, str(error)
-    return _hold(work, AWAY_AGAIN, str(error))
+    return AWAY_AGAIN
 
 
 def _recent_outage(work: ReplaySlice) -> str:
-    """Return the recent error of the job's server, if it was unavailable a moment ago."""
-    until, said = _away.get(servers.get_server(work.replay.stream.server), (work.now, ""))
-    # Further ahead it is from before the clock was set back.
-    return said if work.now < until <= work.now + 2 * AWAY_AGAIN else ""
+    """Return the error of the job's server if it was unavailable within the last seconds."""
+    until, error = _away.get(servers.get_server(work.replay.stream.server), (work.now, ""))
+    # A later time was recorded before the clock was set back.
+    return error if work.now < until <= work.now + 2 * AWAY_AGAIN else ""
 
 
-def _hold(work: ReplaySlice, pause: timedelta, why: str) -> StepContinues:
+def _hold_job(work: ReplaySlice, pause: timedelta, why: str) -> StepContinues:
     change_notices.notify_changed("dlq", f"job:{work.turn.job.pk}")
     return StepContinues(work.now + pause, holding=why)
 
 
 def _record_result(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> StepPassed:
-    """Record the result once: on the job, in the audit trail, and as a message."""
+    """Record the result on the job, in the audit trail, and as a message, exactly once."""
     job = turn.job
     with turn.together():
         effects.record_effect(job, "record", now=now)
-        replay = tally.recount(job.pk)
+        replay = tally.recount_removals(job.pk)
         turn.change(outcome=_describe_outcome(replay), heartbeat_at=now)
         breaker_gates.withdraw_gates(replay)
-        _announce(replay, job, now)
+        _announce_result(replay, job, now)
         change_notices.notify_changed("dlq", f"job:{job.pk}", str(replay.stream))
         audit.record(
             actor=ACTOR,
@@ -120,30 +120,30 @@ def _record_result(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe)
 
 
 def _give_up(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
-    """Count the removed letters, which stay removed, and withdraw the gates."""
+    """Count the removed letters, which stay removed, and withdraw the gates of a failed job."""
     with turn.together():
         turn.heartbeat(now)
-        replay = tally.recount(turn.job.pk)
+        replay = tally.recount_removals(turn.job.pk)
         breaker_gates.withdraw_gates(replay)
         change_notices.notify_changed("dlq", f"job:{turn.job.pk}", str(replay.stream))
 
 
 @transaction.atomic
 def _cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
-    """Cancel the job. Only letters that were about to leave still do.
+    """Cancel the job; only letters with an open intent are still removed.
 
-    Open intents are settled before the job is locked, as that may take time, and once more after it
-    for those declared meanwhile.
+    Open intents are settled before the job is locked, as that may take time, and again after the
+    lock for intents declared in between.
     """
     is_ended = _settle_open_intents(job, now)
-    # Whoever declares letters holds on to the key of this row, waiting for that of the stream.
+    # No key lock: a worker that declares intents holds one while it waits for the stream's row.
     row = Job.objects.select_for_update(no_key=True).get(pk=job.pk)
     if not row.is_live:
         raise control.build_conflict(row, "be cancelled")
     before = row.state
     if is_ended:
         _settle_open_intents(row, now)
-    replay = tally.recount(row.pk)
+    replay = tally.recount_removals(row.pk)
     outcome = f"Cancelled by {actor.label}: {reason.rstrip('.')}. {_describe_outcome(replay)}"
     over = {"state": Job.State.CANCELLED, "finished_at": now, "next_at": None}
     control.take_over(row, now, **over, outcome=outcome)
@@ -167,7 +167,7 @@ def _cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
 
 
 def _settle_open_intents(job: Job, now: datetime) -> bool:
-    """Settle the job's open intents; return False if that is left to the sweeper."""
+    """Settle the job's open intents; return False if they are left to the sweeper."""
     own = Replay.objects.select_related("stream").get(pk=job.pk)
     try:
         settle_open_intents(own, now)
@@ -178,12 +178,12 @@ def _settle_open_intents(job: Job, now: datetime) -> bool:
 
 def _describe_outcome(replay: Replay) -> str:
     counts = replay.counts
-    said = [f"{counts['done']:,} {DID[replay.action]}"]
+    parts = [f"{counts['done']:,} {DID[replay.action]}"]
     if counts["gone"]:
-        said.append(f"{counts['gone']:,} gone meanwhile")
+        parts.append(f"{counts['gone']:,} gone meanwhile")
     if counts["skipped"]:
-        said.append(f"{counts['skipped']:,} left where they were ({_describe_skips(counts)})")
-    return f"{', '.join(said)}."
+        parts.append(f"{counts['skipped']:,} left where they were ({_describe_skips(counts)})")
+    return f"{', '.join(parts)}."
 
 
 def _describe_skips(counts: dict[str, Any]) -> str:
@@ -203,8 +203,9 @@ def _audit_summary(replay: Replay) -> dict[str, Any]:
     }
 
 
-def _announce(replay: Replay, job: Job, now: datetime) -> None:
-    counts, approval = replay.counts, _approval(replay)
+def _announce_result(replay: Replay, job: Job, now: datetime) -> None:
+    counts = replay.counts
+    approval = Approval.objects.filter(pk=replay.approval_id or 0).first()
     chosen = ", ".join(f"{name} {value}" for name, value in replay.chosen.items())
     facts = {
         "stream": str(replay.stream),
@@ -226,12 +227,7 @@ def _announce(replay: Replay, job: Job, now: datetime) -> None:
     )
 
 
-def _approval(replay: Replay) -> Approval | None:
-    return Approval.objects.filter(pk=replay.approval_id).first() if replay.approval_id else None
-
-
 def job_path(job: Job) -> str:
-    """Return the path of the job's page."""
     return f"/dead-letters/jobs/{job.pk}/"
 
 

@@ -1,7 +1,6 @@
-"""Requests for bulk jobs over dead letters: retry, discard or purge the selected ones."""
+"""Requests for bulk jobs, which retry, discard or purge the letters that match a filter."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -37,23 +36,10 @@ RATE_PER_SECOND = 50.0
 MIN_RATE_PER_SECOND, MAX_RATE_PER_SECOND = 0.1, 1000.0
 MAX_RETRIES = 3
 COUNTING_SECONDS = 1.0
-"""Time for counting; after it the count is a lower bound."""
+"""Time limit for counting the letters; beyond it the count is a lower bound."""
 MAX_RETRIES_LIMIT = 1000
 MAX_SUMMARY_LENGTH = 300
 NO_COUNTS = ReplayTally().as_dict()
-
-
-@dataclass(frozen=True)
-class ReplayRequest:
-    """A requested bulk job; `until` is the last selected position."""
-
-    stream: LetterStream
-    action: str
-    chosen: LetterFilter
-    until: str
-    rate_per_second: float
-    most_retries: int
-    waits_for: list[str] = field(default_factory=list)
 
 
 def request_replay(
@@ -68,37 +54,44 @@ def request_replay(
     actor: Actor,
     now: datetime,
 ) -> Job | Approval:
-    """Begin a bulk job.
+    """Create a bulk job and return it; for a purge, return the approval request instead.
 
-    A purge is requested from a second person instead, and begins when approved. Only present
-    letters are selected. `waits_for` are the dependencies whose open breaker holds a retry, by
-    default those whose consumers read the origin. Raises :class:`InvalidInput`, :class:`Conflict`,
-    :class:`Forbidden` and :class:`ServerUnavailable`.
+    Only letters in the stream at the time of the request are removed. `waits_for` are the
+    dependencies whose open breaker holds a retry, by default those whose consumers read the origin.
+    Raises :class:`InvalidInput`, :class:`Conflict`, :class:`Forbidden` and
+    :class:`ServerUnavailable`.
     """
     actor.require(SCOPE)
     validate_limits(stream, action, rate_per_second, most_retries)
     reason = settlement.require_reason(reason)
-    if action != RETRY:
-        waiting: list[str] = []
-    elif waits_for is None:
-        waiting = breaker_gates.find_consumer_dependencies(stream)
-    else:
-        waiting = breaker_gates.validate_dependencies(waits_for)
+    dependencies: list[str] = []
+    if action == RETRY and waits_for is None:
+        dependencies = breaker_gates.find_consumer_dependencies(stream)
+    elif action == RETRY and waits_for is not None:
+        dependencies = breaker_gates.validate_dependencies(waits_for)
     last = samples.sample_stream(stream.server, stream.name).last
     if not last:
         raise Conflict(f"There are no dead letters in {stream}.", depth=0)
     is_counted = indexer.catch_up(stream, now, seconds=COUNTING_SECONDS)
-    wish = ReplayRequest(stream, action, chosen, last, rate_per_second, most_retries, waiting)
+    replay = Replay(
+        stream=stream,
+        action=action,
+        chosen=chosen.as_dict(),
+        until=last,
+        rate_per_second=rate_per_second,
+        most_retries=most_retries,
+        waits_for=dependencies,
+    )
     with transaction.atomic():
         if action == PURGE:
-            return _request_purge_approval(wish, reason, actor, now, is_counted=is_counted)
-        return _start_job(wish, reason, actor, now)
+            return _request_purge_approval(replay, reason, actor, now, is_counted=is_counted)
+        return _start_job(replay, reason, actor, now)
 
 
 def validate_limits(
     stream: LetterStream, action: str, rate_per_second: float, most_retries: int
 ) -> None:
-    """Raise :class:`InvalidInput` for settings that no job can have."""
+    """Raise :class:`InvalidInput` for an invalid stream, action, rate or retry limit."""
     errors: dict[str, list[str]] = {}
     if stream.source == LetterStream.Source.OUTBOX:
         errors["stream"] = ["Failed messages of the outbox are retried and discarded one by one."]
@@ -115,9 +108,9 @@ def validate_limits(
 
 
 def replay_resource(job: Job, now: datetime) -> dict[str, Any]:
-    """Return a job with the fields of bulk jobs; its progress counts the letters read.
+    """Return a bulk job as JSON.
 
-    It runs no query of its own if `replay__stream` is selected and `steps` are prefetched.
+    It runs no query if `replay__stream` is selected and `steps` are prefetched.
     """
     replay: Replay = getattr(job, "replay")  # noqa: B009 - the checker knows it only at times
     return {
@@ -135,11 +128,13 @@ def replay_resource(job: Job, now: datetime) -> dict[str, Any]:
     }
 
 
-def _start_job(
-    wish: ReplayRequest, reason: str, actor: Actor, now: datetime, approval: Approval | None = None
-) -> Job:
-    stream = LetterStream.objects.select_for_update().get(pk=wish.stream.pk)
-    _refuse_duplicate(wish)
+def _start_job(replay: Replay, reason: str, actor: Actor, now: datetime) -> Job:
+    """Create the job of a replay that is not saved yet."""
+    stream = LetterStream.objects.select_for_update().get(pk=replay.stream_id)
+    same = Replay.objects.filter(stream=stream, action=replay.action, chosen=replay.chosen)
+    same = same.filter(job__state__in=Job.LIVE)
+    if (duplicate := same.values_list("pk", flat=True).first()) is not None:
+        raise Conflict(f"Job {duplicate} is doing the same.", job=duplicate)
     job = control.create_job(
         kind=KIND,
         subject=audit_target(stream),
@@ -147,23 +142,13 @@ def _start_job(
         reason=reason,
         actor=actor,
         now=now,
-        total=_count_candidates(wish),
+        total=_count_candidates(replay),
     )
     if job is None:
         raise Conflict("This job has begun already.")
-    replay = Replay.objects.create(
-        job=job,
-        stream=stream,
-        action=wish.action,
-        chosen=wish.chosen.as_dict(),
-        until=wish.until,
-        rate_per_second=wish.rate_per_second,
-        most_retries=wish.most_retries,
-        waits_for=wish.waits_for,
-        counts=NO_COUNTS,
-        approval_id=approval.pk if approval else None,
-    )
-    breaker_gates.ask_gates(replay, now)
+    replay.job, replay.stream, replay.counts = job, stream, NO_COUNTS
+    replay.save(force_insert=True)
+    breaker_gates.store_gates(replay, now)
     change_notices.notify_changed("dlq", f"job:{job.pk}")
     audit.record(
         actor=actor,
@@ -176,27 +161,21 @@ def _start_job(
     return job
 
 
-def _count_candidates(wish: ReplayRequest) -> int:
-    """Return the number of selected letters by the present index."""
-    return selection.filter_index(wish.stream, wish.chosen).filter(position__lte=wish.until).count()
-
-
-def _refuse_duplicate(wish: ReplayRequest) -> None:
-    """Raise :class:`Conflict` if a live job does the same; the stream is locked."""
-    chosen = wish.chosen.as_dict()
-    same = Replay.objects.filter(
-        stream=wish.stream, action=wish.action, chosen=chosen, job__state__in=Job.LIVE
-    )
-    if (under_way := same.values_list("pk", flat=True).first()) is not None:
-        raise Conflict(f"Job {under_way} is doing the same.", job=under_way)
+def _count_candidates(replay: Replay) -> int:
+    chosen = LetterFilter.from_mapping(replay.chosen)
+    rows = selection.filter_index(replay.stream, chosen)
+    return rows.filter(position__lte=replay.until).count()
 
 
 def _request_purge_approval(
-    wish: ReplayRequest, reason: str, actor: Actor, now: datetime, *, is_counted: bool
+    replay: Replay, reason: str, actor: Actor, now: datetime, *, is_counted: bool
 ) -> Approval:
-    stream, chosen = wish.stream, wish.chosen
-    meant = _count_candidates(wish)
-    some = f"{_describe_count(chosen, is_counted)} {meant:,}"
+    stream, count = replay.stream, _count_candidates(replay)
+    if LetterFilter.from_mapping(replay.chosen).needs_payload:
+        qualifier = "up to" if is_counted else "some of at least"
+    else:
+        qualifier = "about" if is_counted else "at least"
+    some = f"{qualifier} {count:,}"
     summary = f"Purge {stream}: {some} dead letters, kept in the archive for 30 days"
     return approvals.request_approval(
         kind=Approval.Kind.PURGE,
@@ -205,10 +184,10 @@ def _request_purge_approval(
         diff={
             "server": stream.server,
             "stream": stream.name,
-            "filter": chosen.as_dict(),
-            "until": ids.to_entry_id(wish.until),
-            "rate_per_second": wish.rate_per_second,
-            "letters": meant,
+            "filter": replay.chosen,
+            "until": ids.to_entry_id(replay.until),
+            "rate_per_second": replay.rate_per_second,
+            "letters": count,
         },
         reason=reason,
         actor=actor,
@@ -216,15 +195,8 @@ def _request_purge_approval(
     )
 
 
-def _describe_count(chosen: LetterFilter, is_counted: bool) -> str:
-    """Return a qualifier for the count: `about`, `up to`, `at least`."""
-    if is_counted:
-        return "up to" if chosen.needs_payload else "about"
-    return "some of at least" if chosen.needs_payload else "at least"
-
-
 def _no_lock() -> None:
-    """Lock nothing first: the stream's row is locked after the approval's."""
+    """Lock nothing: the stream's row is locked after the approval's."""
 
 
 def _reason_problems(reason: str) -> list[str]:
@@ -233,17 +205,17 @@ def _reason_problems(reason: str) -> list[str]:
 
 @approvals.on_approval(Approval.Kind.PURGE, lock_first=_no_lock, check_reason=_reason_problems)
 def _purge_as_approved(approval: Approval, actor: Actor, now: datetime) -> None:
-    asked = approval.diff
-    stream = LetterStream.objects.get(server=asked["server"], name=asked["stream"])
-    wish = ReplayRequest(
-        stream=stream,
+    diff = approval.diff
+    replay = Replay(
+        stream=LetterStream.objects.get(server=diff["server"], name=diff["stream"]),
         action=PURGE,
-        chosen=LetterFilter.from_mapping(asked["filter"]),
-        until=ids.to_position(asked["until"]),
-        rate_per_second=asked["rate_per_second"],
+        chosen=LetterFilter.from_mapping(diff["filter"]).as_dict(),
+        until=ids.to_position(diff["until"]),
+        rate_per_second=diff["rate_per_second"],
         most_retries=MAX_RETRIES,
+        approval_id=approval.pk,
     )
-    _start_job(wish, approval.reason, actor, now, approval)
+    _start_job(replay, approval.reason, actor, now)
 
 
 def _audit_summary(replay: Replay) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Selection of candidate letters in batches, by the index or by walking the stream."""
+"""Batches of candidate letters, selected by the index or by reading the stream."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -9,22 +9,22 @@ from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.batches import batch_by_size
 from breakers.dead_letters.letters.entries import LetterEntry
 from breakers.dead_letters.letters.filters import LetterFilter
-from breakers.dead_letters.models import Letter, LetterGroup, LetterStream
+from breakers.dead_letters.models import Letter, LetterStream
 from breakers.dead_letters.redis_servers import reader
-from breakers.dead_letters.redis_servers.reader import BUDGET, ReadLimits
+from breakers.dead_letters.redis_servers.reader import BUDGET, EntryPage, ReadLimits
 from breakers.dead_letters.removals.settlement import MAX_BYTES, MAX_FIELDS
 
 AT_ONCE = 50
 LIMITS = ReadLimits(value_bytes=MAX_BYTES + 1, fields=MAX_FIELDS + 1, entries=AT_ONCE)
-"""Letters are read whole; those that are too large only so far that this is known."""
+"""Read limits that return removable letters whole, and of larger ones enough to detect that."""
 OUTLINE = ReadLimits(value_bytes=1, fields=1, entries=1)
 
 
 @dataclass(frozen=True)
 class SelectedBatch:
-    """Candidates, oldest first.
+    """Candidate letters, oldest first.
 
-    Everything up to `position` was read, `count` letters; `more` if others may follow.
+    `count` letters up to the position `position` were read; `more` is True if others may follow.
     """
 
     entries: list[LetterEntry]
@@ -34,84 +34,72 @@ class SelectedBatch:
 
 
 def filter_index(stream: LetterStream, chosen: LetterFilter) -> QuerySet[Letter]:
-    """Return the candidate letters by the index, unordered."""
-    found = Letter.objects.filter(stream=stream)
+    """Return the index rows of candidate letters, unordered."""
+    rows, groups = Letter.objects.filter(stream=stream), stream.groups.all()
     if chosen.fingerprint or chosen.error_type:
-        groups = _group_ids(stream, chosen)
-        found = (
-            found.filter(group=groups[0]) if len(groups) == 1 else found.filter(group__in=groups)
-        )
-    if chosen.error:
-        wanted = chosen.error
-        alike = Q(error_type__icontains=wanted) | Q(fingerprint=wanted)
-        named = LetterGroup.objects.filter(alike, stream=stream).values_list("pk", flat=True)
-        found = found.filter(Q(error__icontains=wanted) | Q(group__in=list(named)))
+        if chosen.fingerprint:
+            groups = groups.filter(fingerprint=chosen.fingerprint)
+        if chosen.error_type:
+            groups = groups.filter(error_type=chosen.error_type)
+        # The ids are looked up first, so that the letters of one group are read in index order.
+        pks = list(groups.values_list("pk", flat=True))
+        rows = rows.filter(group=pks[0]) if len(pks) == 1 else rows.filter(group__in=pks)
+    if text := chosen.error:
+        alike = stream.groups.filter(Q(error_type__icontains=text) | Q(fingerprint=text))
+        pks = list(alike.values_list("pk", flat=True))
+        rows = rows.filter(Q(error__icontains=text) | Q(group__in=pks))
     if chosen.after is not None:
-        found = found.filter(failed_at__gte=chosen.after)
+        rows = rows.filter(failed_at__gte=chosen.after)
     if chosen.before is not None:
-        found = found.filter(failed_at__lt=chosen.before)
-    return found
-
-
-def _group_ids(stream: LetterStream, chosen: LetterFilter) -> list[int]:
-    """Return the groups, looked up first.
-
-    Letters of a single group are in the order of its index.
-    """
-    groups = LetterGroup.objects.filter(stream=stream)
-    if chosen.fingerprint:
-        groups = groups.filter(fingerprint=chosen.fingerprint)
-    if chosen.error_type:
-        groups = groups.filter(error_type=chosen.error_type)
-    return list(groups.values_list("pk", flat=True))
+        rows = rows.filter(failed_at__lt=chosen.before)
+    return rows
 
 
 def read_batch(
     stream: LetterStream, chosen: LetterFilter, *, after: str, until: str, most: int = AT_ONCE
 ) -> SelectedBatch:
-    """Read the next candidates behind the position `after` up to `until`.
+    """Read the next candidates after the position `after` up to `until`.
 
-    It reads `most` and a few megabytes at most.
-
-    Raises :class:`ServerUnavailable` and :class:`ServerRefused`.
+    At most `most` letters and a few megabytes are read. Raises :class:`ServerUnavailable` and
+    :class:`ServerRefused`.
     """
-    if chosen.uses_index:
-        return _read_batch_by_index(stream, chosen, after, until, most)
-    begin, end = (ids.to_entry_id(one) if one else "" for one in (after, until))
-    limits = replace(LIMITS, entries=most)
-    page = reader.read_page(stream.server, stream.name, after=begin, last=end or "+", limits=limits)
-    at = page.entries[-1].position if page.entries else until
-    return SelectedBatch(page.entries, at if page.more else until, len(page.entries), page.more)
+    if not chosen.uses_index:
+        page = _read_range(stream, after, until, replace(LIMITS, entries=most))
+        at = page.entries[-1].position if page.entries and page.more else until
+        return SelectedBatch(page.entries, at, len(page.entries), page.more)
+    candidates = _filter_range(stream, chosen, after, until)
+    rows = list(candidates.values_list("position", "size_bytes")[: most + 1])
+    batch = next(batch_by_size(rows[:most], max_bytes=BUDGET, max_items=most), [])
+    more = len(batch) < len(rows)
+    entries = fetch_entries(stream, [ids.to_entry_id(one) for one in batch])
+    return SelectedBatch(entries, batch[-1] if more else until, len(batch), more)
 
 
 def peek_next(
     stream: LetterStream, chosen: LetterFilter, *, after: str, until: str
 ) -> tuple[str, int] | None:
-    """Return position and size in bytes of the next candidate, without reading it whole."""
+    """Return position and size in bytes of the next candidate, without reading its values."""
     if chosen.uses_index:
-        found = filter_index(stream, chosen).filter(position__gt=after, position__lte=until)
-        return found.order_by("position").values_list("position", "size_bytes").first()
-    begin, end = (ids.to_entry_id(one) if one else "" for one in (after, until))
-    page = reader.read_page(
-        stream.server, stream.name, after=begin, last=end or "+", limits=OUTLINE
-    )
+        candidates = _filter_range(stream, chosen, after, until)
+        return candidates.values_list("position", "size_bytes").first()
+    page = _read_range(stream, after, until, OUTLINE)
     return next(((one.position, one.size_bytes) for one in page.entries), None)
 
 
-def _read_batch_by_index(
-    stream: LetterStream, chosen: LetterFilter, after: str, until: str, most: int
-) -> SelectedBatch:
-    found = filter_index(stream, chosen).filter(position__gt=after, position__lte=until)
-    rows = list(found.order_by("position").values_list("position", "size_bytes")[: most + 1])
-    batches = batch_by_size(rows[:most], max_bytes=BUDGET, max_items=most)
-    some = next(batches, [])
-    more = len(some) < len(rows)
-    entries = fetch_entries(stream, [ids.to_entry_id(one) for one in some])
-    return SelectedBatch(entries, some[-1] if more else until, len(some), more)
+def _filter_range(
+    stream: LetterStream, chosen: LetterFilter, after: str, until: str
+) -> QuerySet[Letter]:
+    rows = filter_index(stream, chosen).filter(position__gt=after, position__lte=until)
+    return rows.order_by("position")
+
+
+def _read_range(stream: LetterStream, after: str, until: str, limits: ReadLimits) -> EntryPage:
+    begin, end = (ids.to_entry_id(one) if one else "" for one in (after, until))
+    return reader.read_page(stream.server, stream.name, after=begin, last=end or "+", limits=limits)
 
 
 def fetch_entries(
     stream: LetterStream, entry_ids: Iterable[str], limits: ReadLimits = LIMITS
 ) -> list[LetterEntry]:
-    """Return the existing entries of these ids, in their order."""
+    """Return the existing entries of these ids, in the given order."""
     return reader.read_entries(stream.server, stream.name, list(entry_ids), limits)

@@ -1,4 +1,4 @@
-"""Counts of a bulk job: removed letters by the archive, the others as they are passed."""
+"""Counts of a bulk job: removed letters from the archive, skipped letters as they are read."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -18,9 +18,9 @@ LEFT = (Departure.State.DONE, Departure.State.RESTORING, Departure.State.RESTORE
 
 @dataclass
 class ReplayChunk:
-    """Letters that leave together, and the reasons of those between them that are skipped.
+    """Letters removed together, and skip reasons of the letters between them.
 
-    `position` is the end of all of them.
+    `position` is the position of the last letter in the chunk, removed or skipped.
     """
 
     entries: list[LetterEntry] = field(default_factory=list)
@@ -29,7 +29,7 @@ class ReplayChunk:
     position: str = ""
 
     def add(self, entry: LetterEntry, why: str | None) -> None:
-        """Add an entry with its skip reason: empty if it leaves, None if it is not selected."""
+        """Add an entry with its skip reason: empty to remove it, None if it does not match."""
         self.position = entry.position
         if why is None:
             self.not_meant += 1
@@ -41,9 +41,10 @@ class ReplayChunk:
 
 @dataclass
 class ReplayTally:
-    """Letters `done`, `gone`, skipped by reason in `why`, and not selected.
+    """Numbers of letters by outcome.
 
-    `gone` were removed by somebody else.
+    `done` were removed by the job, `gone` by another Redis client; `why` counts skipped letters by
+    reason, `not_meant` letters that don't match the filter.
     """
 
     done: int = 0
@@ -60,12 +61,12 @@ class ReplayTally:
             not_meant=counts.get("not_meant", 0),
         )
 
-    def pass_over(self, chunk: ReplayChunk) -> None:
+    def add_skipped(self, chunk: ReplayChunk) -> None:
         self.why.update(chunk.why)
         self.not_meant += chunk.not_meant
 
-    def settle(self, settled: Mapping[str, int], *, others: int) -> None:
-        """Count the outcome of a chunk; `others` have an intent of somebody else."""
+    def add_settled(self, settled: Mapping[str, int], *, others: int) -> None:
+        """Add the outcome of a chunk; `others` is the number of letters with another intent."""
         self.done += settled.get("done", 0)
         self.gone += settled.get("gone", 0)
         self.why[eligibility.IN_FLIGHT] += others + settled.get("repeated", 0)
@@ -83,21 +84,16 @@ class ReplayTally:
         }
 
 
-def count_archived(replay: Replay) -> dict[str, Any]:
-    """Return the counts, with those of removed letters read from the archive."""
+@transaction.atomic
+def recount_removals(job_id: int) -> Replay:
+    """Recalculate and save the counts of removed letters from the archive."""
+    rows = Replay.objects.select_related("stream").select_for_update(of=("self",))
+    replay = rows.get(pk=job_id)
     tally = ReplayTally.from_counts(replay.counts)
-    grouped = Departure.objects.filter(job=replay.job_id).values("state").annotate(n=Count("pk"))
-    found = {row["state"]: row["n"] for row in grouped}
-    tally.done = sum(found.get(state, 0) for state in LEFT)
-    tally.gone = found.get(Departure.State.GONE, 0)
-    return tally.as_dict()
-
-
-def recount(job_id: int) -> Replay:
-    """Write down the counts of removed letters by the archive."""
-    with transaction.atomic():
-        rows = Replay.objects.select_related("stream").select_for_update(of=("self",))
-        replay = rows.get(pk=job_id)
-        replay.counts = count_archived(replay)
-        replay.save(update_fields=["counts"])
-        return replay
+    grouped = Departure.objects.filter(job=job_id).values("state").annotate(n=Count("pk"))
+    by_state = {row["state"]: row["n"] for row in grouped}
+    tally.done = sum(by_state.get(state, 0) for state in LEFT)
+    tally.gone = by_state.get(Departure.State.GONE, 0)
+    replay.counts = tally.as_dict()
+    replay.save(update_fields=["counts"])
+    return replay

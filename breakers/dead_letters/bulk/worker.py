@@ -1,7 +1,7 @@
-"""The worker of a bulk job: for a few seconds, settle open intents, then remove the next letters.
+"""Worker of a bulk job: settles open intents, then removes letters for a few seconds.
 
-Letters are declared, removed, settled and only then passed. A worker that dies leaves at most one
-batch of intents, which the next one executes first; passed letters are never read again.
+Letters are declared, removed and settled before the position advances. A worker that dies leaves at
+most one batch of open intents, which the next worker settles first.
 """
 
 import time
@@ -12,11 +12,10 @@ from typing import cast
 
 from django.db import transaction
 
-from breakers.dead_letters.letters.entries import LetterEntry
 from breakers.dead_letters.letters.filters import LetterFilter
-from breakers.dead_letters.models import Departure, Replay
+from breakers.dead_letters.models import Replay
 from breakers.dead_letters.monitoring import indexer
-from breakers.dead_letters.removals import settlement
+from breakers.dead_letters.removals import execution, intents, settlement
 from controlplane.core import canonical
 from controlplane.core.actors import Actor, ActorType
 from controlplane.core.jobs.claims import LeasedJob, LeaseLost
@@ -28,11 +27,11 @@ from . import breaker_gates, eligibility, selection
 from .open_intents import ReplayHeld, raise_if_refused, settle_open_intents
 from .rate_limiter import ReplayRateLimiter
 from .selection import AT_ONCE, SelectedBatch
-from .tally import ReplayChunk, ReplayTally, recount
+from .tally import ReplayChunk, ReplayTally, recount_removals
 
 SLICE_SECONDS = 3.0
 SHORT_SLICE_SECONDS = 1.0
-"""Length of a slice if other jobs run: it does not wait either, so that few threads are taken."""
+"""Length of a slice while other jobs run; such a slice does not sleep, to free its thread."""
 NOTIFY_EVERY_SECONDS = 1.0
 MAX_TRIES = 3
 LARGE_BYTES = 1024 * 1024  # bytes
@@ -40,7 +39,7 @@ LARGE_BYTES = 1024 * 1024  # bytes
 
 @dataclass
 class ReplaySlice:
-    """The work of one worker on a replay for a few seconds."""
+    """State of one worker while it works on a bulk job for a few seconds."""
 
     turn: LeasedJob
     step: JobStep
@@ -51,7 +50,7 @@ class ReplaySlice:
     limiter: ReplayRateLimiter
     chosen: LetterFilter
     tries: int = 0
-    told_at: float = 0.0
+    notified_at: float = 0.0
     _started: float = field(default_factory=time.monotonic)
 
     @property
@@ -65,13 +64,13 @@ class ReplaySlice:
 
 
 def start_slice(turn: LeasedJob, step: JobStep, now: datetime, probe: Probe) -> ReplaySlice:
-    """Return a slice that continues where the last one ended."""
+    """Return a slice that continues at the job's last checkpoint."""
     replay = Replay.objects.select_related("stream").get(pk=turn.job.pk)
     replay.job = turn.job
-    kept = turn.job.checkpoint or {}
-    due = kept.get("due", 0.0)
+    checkpoint = turn.job.checkpoint or {}
+    due = checkpoint.get("due", 0.0)
     if turn.job.state == Job.State.HOLDING:
-        due = now.timestamp()  # Nothing is made up for.
+        due = now.timestamp()  # The time of a hold is not made up for.
     others = Job.objects.filter(
         kind=turn.job.kind, state=Job.State.RUNNING, finished_at=None
     ).exclude(pk=turn.job.pk)
@@ -84,18 +83,12 @@ def start_slice(turn: LeasedJob, step: JobStep, now: datetime, probe: Probe) -> 
         is_alone=not others.exists(),
         limiter=ReplayRateLimiter(replay.rate_per_second, due or now.timestamp()),
         chosen=LetterFilter.from_mapping(replay.chosen),
-        tries=kept.get("tries", 0),
+        tries=checkpoint.get("tries", 0),
     )
 
 
-def requesting_actor(job: Job) -> Actor:
-    """Return the actor who requested the job, in whose name letters leave."""
-    kind, _, name = job.created_by.partition(":")
-    return Actor(type=cast(ActorType, kind), name=name, user_id=job.creator_id)
-
-
 def run_slice(work: ReplaySlice) -> bool:
-    """Remove letters until the time is over; return True if all selected ones were read.
+    """Remove letters until the slice's time is over; return True if all letters were processed.
 
     Raises :class:`ReplayHeld`, :class:`LeaseLost` and :class:`ServerUnavailable`.
     """
@@ -112,15 +105,14 @@ def run_slice(work: ReplaySlice) -> bool:
         work.turn.change(state=Job.State.RUNNING, hold_reason="")
     if not _catch_up_index(work):
         return False
-    looked_for_holds = work.now
+    replay, gates_checked_at = work.replay, work.now
     while work.seconds_left > 0:
-        if work.now - looked_for_holds > timedelta(seconds=1):
-            looked_for_holds = work.now
-            if why := breaker_gates.describe_hold(work.replay, work.now):
+        if work.now - gates_checked_at > timedelta(seconds=1):
+            gates_checked_at = work.now
+            if why := breaker_gates.describe_hold(replay, work.now):
                 raise ReplayHeld(why)
         work.turn.heartbeat(work.now)
-        replay = work.replay
-        looked = selection.read_batch(
+        batch = selection.read_batch(
             replay.stream,
             work.chosen,
             after=replay.position,
@@ -128,57 +120,53 @@ def run_slice(work: ReplaySlice) -> bool:
             most=1 if work.tries else AT_ONCE,
         )
         work.probe("replay.looked")
-        for chunk in _split_into_chunks(work, looked):
+        for chunk in _split_into_chunks(work, batch):
             if not _wait_for_permit(work, chunk):
                 return False
             _remove_chunk(work, chunk)
-        if not looked.more:
+        if not batch.more:
             return True
     return False
 
 
 def _catch_up_index(work: ReplaySlice) -> bool:
-    """Extend the index to all selected letters and count them; return True if it is complete.
+    """Index all letters up to `until` and count them; return True if the index is complete.
 
-    The last letter may be gone by now: then the index ends with the last one that exists.
+    The last letter may be gone by now: then the index ends with the last existing letter.
     """
     replay = work.replay
     is_new = not work.turn.job.checkpoint
     if (work.chosen.uses_index or is_new) and replay.stream.indexed_to < replay.until:
-        is_all = indexer.catch_up(replay.stream, work.now, seconds=SHORT_SLICE_SECONDS)
+        is_complete = indexer.catch_up(replay.stream, work.now, seconds=SHORT_SLICE_SECONDS)
         replay.stream.refresh_from_db()
         end = min(replay.until, replay.stream.last)
-        if not is_all and replay.stream.indexed_to < end:
+        if not is_complete and replay.stream.indexed_to < end:
             return False
     if is_new:
-        meant = selection.filter_index(replay.stream, work.chosen)
-        save_checkpoint(work, total=meant.filter(position__lte=replay.until).count())
+        candidates = selection.filter_index(replay.stream, work.chosen)
+        save_checkpoint(work, total=candidates.filter(position__lte=replay.until).count())
     return True
 
 
-def _split_into_chunks(work: ReplaySlice, looked: SelectedBatch) -> Iterator[ReplayChunk]:
-    """Yield chunks of letters that leave together, by the requested rate."""
+def _split_into_chunks(work: ReplaySlice, batch: SelectedBatch) -> Iterator[ReplayChunk]:
+    """Yield chunks of letters that the rate limit allows to be removed together."""
     most, chunk = work.limiter.batch_size(AT_ONCE), ReplayChunk()
-    for entry in looked.entries:
-        why = _skip_reason(work, entry)
+    action, most_retries = work.replay.action, work.replay.most_retries
+    for entry in batch.entries:
+        why = None
+        if work.chosen.matches(entry):
+            why = eligibility.entry_skip_reason(entry, action=action, most_retries=most_retries)
         if why == "" and len(chunk.entries) == most:
             yield chunk
             chunk = ReplayChunk()
         chunk.add(entry, why)
-    chunk.not_meant += looked.count - len(looked.entries)  # They are not there any more.
-    chunk.position = looked.position
+    chunk.not_meant += batch.count - len(batch.entries)  # Deleted since they were indexed.
+    chunk.position = batch.position
     yield chunk
 
 
-def _skip_reason(work: ReplaySlice, entry: LetterEntry) -> str | None:
-    """Return why the letter is skipped; empty if it leaves, None if it is not selected."""
-    if not work.chosen.matches(entry):
-        return None
-    return eligibility.skip_reason(entry, work.replay.action, work.replay.most_retries)
-
-
 def _wait_for_permit(work: ReplaySlice, chunk: ReplayChunk) -> bool:
-    """Wait until the rate allows the chunk; return False if that is beyond this slice."""
+    """Wait for the rate limiter; return False if the wait exceeds this slice."""
     if not chunk.entries:
         return True
     seconds = work.limiter.seconds_to_wait(work.now.timestamp(), AT_ONCE)
@@ -192,11 +180,23 @@ def _wait_for_permit(work: ReplaySlice, chunk: ReplayChunk) -> bool:
 
 def _remove_chunk(work: ReplaySlice, chunk: ReplayChunk) -> None:
     counts = ReplayTally.from_counts(work.replay.counts)
-    counts.pass_over(chunk)
+    counts.add_skipped(chunk)
     if chunk.entries:
-        departures = _declare_intents(work, chunk)
+        job = work.turn.job
+        kind, _, name = job.created_by.partition(":")
+        departures = intents.declare_intents(
+            stream=work.replay.stream,
+            entries=chunk.entries,
+            action=work.replay.action,
+            actor=Actor(type=cast(ActorType, kind), name=name, user_id=job.creator_id),
+            reason=job.reason,
+            job=job,
+            # Fails if a person has changed the job, or another worker has taken it over.
+            check=lambda: work.turn.heartbeat(work.now),
+            now=work.now,
+        )
         work.probe("replay.declared")
-        outcomes = settlement.execute_intents(work.replay.stream, departures)
+        outcomes = execution.execute_intents(work.replay.stream, departures)
         work.probe("replay.carried_out")
         with transaction.atomic():
             settled = settlement.settle_and_count(
@@ -204,33 +204,18 @@ def _remove_chunk(work: ReplaySlice, chunk: ReplayChunk) -> None:
             )
         work.probe("replay.settled")
         if any(one.kind == "refused" for one in outcomes.values()):
-            recount(work.replay.pk)
+            recount_removals(work.replay.pk)
         raise_if_refused(outcomes)
         work.limiter.record(len(departures), work.now.timestamp())
-        counts.settle(settled, others=len(chunk.entries) - len(departures))
+        counts.add_settled(settled, others=len(chunk.entries) - len(departures))
     work.replay.counts, work.replay.position = counts.as_dict(), chunk.position
     work.tries = 0
     save_checkpoint(work)
     work.probe("replay.passed_over")
 
 
-def _declare_intents(work: ReplaySlice, chunk: ReplayChunk) -> list[Departure]:
-    """Declare the chunk's intents, unless somebody has intervened or taken over the job."""
-    job = work.turn.job
-    return settlement.declare_intents(
-        stream=work.replay.stream,
-        entries=chunk.entries,
-        action=work.replay.action,
-        actor=requesting_actor(job),
-        reason=job.reason,
-        job=job,
-        check=lambda: work.turn.heartbeat(work.now),
-        now=work.now,
-    )
-
-
 def save_checkpoint(work: ReplaySlice, total: int | None = None) -> None:
-    """Save the progress. If a person has intervened, the counts are made exact."""
+    """Save the progress; recount the job if its lease is lost."""
     turn, replay, now = work.turn, work.replay, work.now
     looked_at = replay.counts["looked_at"]
     data: dict[str, float] = {"due": round(work.limiter.due, 3)}
@@ -246,38 +231,33 @@ def save_checkpoint(work: ReplaySlice, total: int | None = None) -> None:
                 size=len(canonical.dumps(data)),
             )
             replay.save(update_fields=["position", "counts"])
-            if work.step.attempts > 1:  # Whoever got further did not die of this step.
+            if work.step.attempts > 1:  # Progress shows that the step does not kill its worker.
                 work.step.attempts = 1
                 work.step.save(update_fields=["attempts"])
-            _notify_progress(work)
+            if time.monotonic() - work.notified_at >= NOTIFY_EVERY_SECONDS:
+                work.notified_at = time.monotonic()
+                change_notices.notify_changed("dlq", f"job:{replay.pk}")
     except LeaseLost:
-        recount(replay.pk)
+        recount_removals(replay.pk)
         raise
 
 
 def count_failed_try(work: ReplaySlice) -> None:
-    """Count one more failed try of the next letter; after too many, skip it if it is large.
+    """Count a failed attempt at the next letter; after too many, skip it if it is large.
 
-    Without this a job would stay forever before a letter that its server, though it answers
-    otherwise, does not take or give in time. Its open intent is left to the sweeper.
-
-    Raises :class:`LeaseLost`, :class:`ServerUnavailable` and :class:`ServerRefused`.
+    A server may respond but time out on one large letter, which would hold the job forever. The
+    letter's open intent is left to the sweeper. Raises :class:`LeaseLost`,
+    :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
     work.tries += 1
     replay = work.replay
     if work.tries > MAX_TRIES:
-        found = selection.peek_next(
+        candidate = selection.peek_next(
             replay.stream, work.chosen, after=replay.position, until=replay.until
         )
-        if found is not None and found[1] > LARGE_BYTES:
+        if candidate is not None and candidate[1] > LARGE_BYTES:
             counts = ReplayTally.from_counts(replay.counts)
             counts.why[eligibility.TOO_SLOW] += 1
-            replay.counts, replay.position = counts.as_dict(), found[0]
+            replay.counts, replay.position = counts.as_dict(), candidate[0]
             work.tries = 0
     save_checkpoint(work)
-
-
-def _notify_progress(work: ReplaySlice) -> None:
-    if time.monotonic() - work.told_at >= NOTIFY_EVERY_SECONDS:
-        work.told_at = time.monotonic()
-        change_notices.notify_changed("dlq", f"job:{work.replay.pk}")

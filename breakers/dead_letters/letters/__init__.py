@@ -1,1 +1,1 @@
-"""A dead letter itself: its fields, error, filters and presentation. Pure."""
+"""Pure code about one dead letter: fields, error, filters, redaction and presentation."""

@@ -1,4 +1,4 @@
-"""Batches that fit into memory. Pure."""
+"""Batches limited by total size and length. Pure."""
 
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
@@ -9,7 +9,10 @@ Item = TypeVar("Item")
 def batch_by_size(
     sized: Iterable[tuple[Item, int]], *, max_bytes: int, max_items: int
 ) -> Iterator[list[Item]]:
-    """Yield the items, each given with its size, in batches within both limits."""
+    """Yield the items of `(item, size)` pairs in batches within both limits, in order.
+
+    An item larger than `max_bytes` gets a batch of its own.
+    """
     batch: list[Item] = []
     total = 0
     for item, size in sized:

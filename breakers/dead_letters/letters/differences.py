@@ -1,8 +1,8 @@
-"""Differences between two messages, by field, and by value in JSON. Pure."""
+"""Differences between two messages, by field and by path in JSON values. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
 import orjson
@@ -19,9 +19,9 @@ MAX_SHOWN_BYTES = 2048
 
 @dataclass(frozen=True)
 class FieldChange:
-    """A field, or a value in it (`payload.order.items.0.sku`), before and after.
+    """A field, or a JSON value in it (`payload.order.items.0.sku`), before and after an edit.
 
-    None if missing. Values are as :mod:`breakers.dead_letters.letters.presentation` shows them.
+    A missing value is None. Values are formatted by :func:`presentation.display_value`.
     """
 
     path: str
@@ -39,64 +39,55 @@ def _iterate_changes(
 ) -> Iterator[FieldChange]:
     old, new = _group_by_name(before), _group_by_name(after)
     for name in dict.fromkeys([*old, *new]):
-        was, now = old.get(name, []), new.get(name, [])
-        for at in range(max(len(was), len(now))):
-            one = was[at] if at < len(was) else None
-            other = now[at] if at < len(now) else None
+        for one, other in zip_longest(old.get(name, []), new.get(name, [])):
             if one != other:
                 yield from _compare_field(name, one, other, redaction)
 
 
 def _compare_field(
-    name: bytes, was: bytes | None, now: bytes | None, redaction: Redaction | None
+    name: bytes, before: bytes | None, after: bytes | None, redaction: Redaction | None
 ) -> Iterator[FieldChange]:
     path = to_text(name)
-    hidden = redaction is not None and redaction.is_hidden(name)
-    before, after = _leaves_by_path(was, path, redaction), _leaves_by_path(now, path, redaction)
-    if hidden or before is None or after is None:
-        yield FieldChange(
-            path, _show_value(was, hidden, redaction), _show_value(now, hidden, redaction)
-        )
-        return
-    for each in dict.fromkeys([*before, *after]):
-        one, other = before.get(each), after.get(each)
+    is_hidden = redaction is not None and redaction.is_hidden(name)
+    old = _leaves_by_path(before, path, redaction)
+    new = _leaves_by_path(after, path, redaction)
+    if is_hidden or old is None or new is None:
+        whole = _Leaf(before, is_hidden), _Leaf(after, is_hidden)
+        old, new = {path: whole[0]}, {path: whole[1]}
+    for each in dict.fromkeys([*old, *new]):
+        one, other = old.get(each, _MISSING), new.get(each, _MISSING)
         if one != other:
             yield FieldChange(each, _show_leaf(one, redaction), _show_leaf(other, redaction))
 
 
-def _show_leaf(
-    leaf: "_Leaf | None", redaction: Redaction | None
-) -> presentation.DisplayValue | None:
-    return None if leaf is None else _show_value(leaf.said, leaf.hidden, redaction)
-
-
-def _show_value(
-    given: bytes | None, hidden: bool, redaction: Redaction | None
-) -> presentation.DisplayValue | None:
-    if given is None:
-        return None
-    if hidden:
-        return REDACTED
-    seen = given if redaction is None else redaction.redact_text(given)
-    return presentation.display_value(seen, most=MAX_SHOWN_BYTES)
-
-
 class _Leaf(NamedTuple):
-    """A scalar value as JSON writes it; `hidden` if a key above it is hidden."""
+    """A value in bytes, None if missing; hidden if its key or a key above it is hidden."""
 
-    said: bytes
-    hidden: bool
+    value: bytes | None
+    is_hidden: bool
+
+
+_MISSING = _Leaf(None, False)
+
+
+def _show_leaf(leaf: _Leaf, redaction: Redaction | None) -> presentation.DisplayValue | None:
+    if leaf.value is None:
+        return None
+    if leaf.is_hidden:
+        return REDACTED
+    shown = leaf.value if redaction is None else redaction.redact_text(leaf.value)
+    return presentation.display_value(shown, most=MAX_SHOWN_BYTES)
 
 
 def _leaves_by_path(
-    given: bytes | None, path: str, redaction: Redaction | None
+    value: bytes | None, path: str, redaction: Redaction | None
 ) -> dict[str, _Leaf] | None:
-    """Return the leaves by path; None if it is no JSON object or array, or nested too deeply."""
-    if given is None or given[:1] not in {b"{", b"["}:
+    """Return the JSON leaves by path; None for other formats and too deeply nested values."""
+    if value is None or value[:1] not in {b"{", b"["}:
         return None
     try:
-        leaves = _iterate_leaves(orjson.loads(given), path, redaction)
-        return {at: _Leaf(orjson.dumps(value), hidden) for at, value, hidden in leaves}
+        leaves = _iterate_leaves(orjson.loads(value), path, redaction)
+        return {at: _Leaf(orjson.dumps(leaf), is_hidden) for at, leaf, is_hidden in leaves}
     except (orjson.JSONDecodeError, RecursionError):
         return None
 
@@ -104,10 +95,11 @@ def _leaves_by_path(
 def _iterate_leaves(
     root: Any, path: str, redaction: Redaction | None
 ) -> Iterator[tuple[str, Any, bool]]:
-    """Yield every leaf with its path, and True if a key above it is hidden.
+    """Yield path, value and True if a key above is hidden, for every JSON leaf.
 
-    Keys are matched whole, as they may contain dots.
+    Each key is matched as a whole, since it may contain dots.
     """
+    hides = redaction.is_hidden if redaction is not None else lambda _key: False
     waiting = [(path, root, False, 0)]
     while waiting:
         at, value, hidden, depth = waiting.pop()
@@ -116,7 +108,7 @@ def _iterate_leaves(
         if isinstance(value, dict | list) and value:
             items = value.items() if isinstance(value, dict) else enumerate(value)
             below = [
-                (f"{at}.{key}", item, hidden or _is_hidden(key, redaction), depth + 1)
+                (f"{at}.{key}", item, hidden or hides(str(key).encode()), depth + 1)
                 for key, item in items
             ]
             waiting += reversed(below)
@@ -124,12 +116,8 @@ def _iterate_leaves(
             yield at, value, hidden
 
 
-def _is_hidden(key: str | int, redaction: Redaction | None) -> bool:
-    return redaction is not None and redaction.is_hidden(str(key).encode())
-
-
 def _group_by_name(pairs: Pairs) -> dict[bytes, list[bytes]]:
-    found: dict[bytes, list[bytes]] = {}
+    values: dict[bytes, list[bytes]] = {}
     for name, value in pairs:
-        found.setdefault(name, []).append(value)
-    return found
+        values.setdefault(name, []).append(value)
+    return values

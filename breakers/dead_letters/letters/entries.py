@@ -1,13 +1,15 @@
-"""A dead letter as a stream entry: names and values as bytes, and its metadata. Pure."""
+"""A dead letter as a Redis stream entry: names and values in bytes, and its metadata. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+
+import orjson
 
 from breakers.dead_letters.letters import ids
 
 Pairs = Sequence[tuple[bytes, bytes]]
-"""Names and values in order; names may repeat, and bytes need not be text."""
+"""Field names and values in order; names may repeat, and values need not be text."""
 
 ERROR, ERROR_TYPE = b"dlq_error", b"dlq_error_type"
 ATTEMPTS, ORIGINAL_ID = b"dlq_attempts", b"dlq_original_id"
@@ -15,7 +17,8 @@ GROUP, FAILED_AT = b"dlq_group", b"dlq_failed_at"
 METADATA = frozenset({ERROR, ERROR_TYPE, ATTEMPTS, ORIGINAL_ID, GROUP, FAILED_AT})
 """Fields added to the original message when it became a dead letter; any may be missing."""
 RETRY_OF, RETRY_COUNT = b"dlq_retry_of", b"dlq_retry_count"
-"""Fields that a retry adds to the message: the dead letter's id, and the number of retries."""
+"""Fields that a retry adds: the id of the dead letter, and the number of retries so far."""
+RESERVED_NAMES = METADATA | {RETRY_OF, RETRY_COUNT}
 
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 """Range of plausible times of failure."""
@@ -23,10 +26,10 @@ EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo
 
 @dataclass(frozen=True)
 class LetterEntry:
-    """An entry.
+    """A stream entry, possibly read in part.
 
-    `sizes` are the true lengths of the values where `pairs` has only their beginnings, and
-    `fields_total` the number of fields if only the first were read.
+    If values were truncated, `sizes` are their full lengths. If only the first fields were read,
+    `fields_total` is the number of all fields.
     """
 
     id: str
@@ -40,13 +43,13 @@ class LetterEntry:
 
     @property
     def size_bytes(self) -> int:
-        """Size of all names and values read, at their true lengths."""
+        """Total size of all names and values that were read, at their full lengths."""
         values = sum(self.sizes) if self.sizes else sum(len(value) for _, value in self.pairs)
         return values + sum(len(name) for name, _ in self.pairs)
 
     @property
     def is_whole(self) -> bool:
-        """True if `pairs` has all fields and whole values."""
+        """True if the entry was read with all fields and without truncation."""
         if self.fields_total > len(self.pairs):
             return False
         lengths = tuple(len(value) for _, value in self.pairs)
@@ -54,7 +57,7 @@ class LetterEntry:
 
     @property
     def original(self) -> tuple[tuple[bytes, bytes], ...]:
-        """The message as it was in its origin."""
+        """The message without the metadata, as it was in its origin stream."""
         return tuple(pair for pair in self.pairs if pair[0] not in METADATA)
 
     @property
@@ -79,37 +82,49 @@ class LetterEntry:
 
     @property
     def retries(self) -> int:
-        """Retries before it became this dead letter."""
+        """Number of retries before the message became this dead letter."""
         return self._number(RETRY_COUNT) or 0
 
     @property
     def retry_of(self) -> str:
-        """Id of the dead letter that it was before; empty if unknown."""
+        """Id of the previous dead letter of a retried message; empty if unknown."""
         return self._text(RETRY_OF)
 
     @property
     def failed_at(self) -> datetime | None:
         """Time of failure by its metadata, else when it was added; None if neither is known."""
-        said = _parse_moment(self._text(FAILED_AT))
-        return said or ids.added_at(self.position)
+        return _parse_moment(self._text(FAILED_AT)) or ids.added_at(self.position)
 
     @property
     def plausible_failed_at(self) -> datetime | None:
-        """Time of failure if it is plausible, else when the entry was added, as far as known."""
+        """`failed_at` if it is within `EARLIEST` and `LATEST`, else the time of the entry id."""
         at = self.failed_at
         is_plausible = at is not None and EARLIEST <= at <= LATEST
         return at if is_plausible else ids.added_at(self.position)
 
     def value(self, name: bytes) -> bytes | None:
-        """Return the first value of this name."""
+        """Return the first value of the field `name`; None if the entry has no such field."""
         return next((value for each, value in self.pairs if each == name), None)
 
     def _text(self, name: bytes) -> str:
         return to_text(self.value(name) or b"")
 
     def _number(self, name: bytes) -> int | None:
-        said = self._text(name).strip()
-        return int(said) if said.isascii() and said.isdigit() and len(said) < 10 else None
+        text = self._text(name).strip()
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def pack_pairs(pairs: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Return pairs as JSON for a database column; each byte becomes one character."""
+    return orjson.dumps(
+        [[name.decode("latin-1"), value.decode("latin-1")] for name, value in pairs]
+    )
+
+
+def unpack_pairs(packed: bytes | memoryview) -> tuple[tuple[bytes, bytes], ...]:
+    """Return the pairs of a result of :func:`pack_pairs`."""
+    rows = orjson.loads(bytes(packed))
+    return tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in rows)
 
 
 def to_text(value: bytes) -> str:
@@ -117,16 +132,14 @@ def to_text(value: bytes) -> str:
     return value.decode("utf-8", "backslashreplace").replace("\x00", "␀")
 
 
-def _parse_moment(said: str) -> datetime | None:
+def _parse_moment(text: str) -> datetime | None:
     """Parse RFC 3339, or seconds or milliseconds since 1970; return None for anything else."""
-    said = said.strip()
+    text = text.strip()
     try:
-        if said.replace(".", "", 1).isdigit() and said.isascii() and len(said) < 25:
-            seconds = float(said)
-            seconds = seconds / 1000 if seconds >= 10**11 else seconds
-            return datetime.fromtimestamp(seconds, tz=UTC)
-        moment = datetime.fromisoformat(said)
-        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return aware.astimezone(UTC)
+        if text.replace(".", "", 1).isdigit() and text.isascii() and len(text) < 25:
+            seconds = float(text)
+            return datetime.fromtimestamp(seconds / (1000 if seconds >= 10**11 else 1), tz=UTC)
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         return None

@@ -1,7 +1,6 @@
-"""Filters of letters by error, time and content. Pure.
+"""Filters of letters by error, time and content, shared by lists, dry runs and bulk jobs.
 
-Lists, dry runs and bulk jobs all use the same :class:`LetterFilter`. The index narrows the
-candidates down; the letter itself decides.
+The index narrows the candidates down; :meth:`LetterFilter.matches` decides for each letter.
 """
 
 import dataclasses
@@ -13,7 +12,7 @@ from typing import Any, Self
 import orjson
 
 from breakers.dead_letters.letters import fingerprints
-from breakers.dead_letters.letters.entries import LetterEntry, to_text
+from breakers.dead_letters.letters.entries import LetterEntry, Pairs, to_text
 from breakers.dead_letters.letters.redaction import configured_redaction
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import InvalidInput
@@ -26,13 +25,12 @@ TEXTS = ("fingerprint", "error", "error_type", "q", "field", "value")
 
 @dataclass(frozen=True)
 class LetterFilter:
-    """Criteria of which a letter has to meet all that are given.
+    """Criteria that a letter has to meet; empty criteria are ignored.
 
-    `error` is a part of the error or its type, in any case, or a fingerprint; `error_type` is the
-    whole type. `q` is a part of any name or value, in any case. `field` is a field's name, or a
-    dotted path into its JSON (`payload.order.items.0.sku`): it has to exist, with this `value` if
-    one is given. `after` is the earliest time of failure, inclusive, `before` the latest,
-    exclusive.
+    `error` is a case-insensitive part of the error or its type, or a fingerprint; `error_type` is
+    the whole type. `q` is a case-insensitive part of any name or value. `field` is a field name, or
+    a dotted path into its JSON (`payload.order.items.0.sku`), that has to exist, with `value` if
+    that is given. The time of failure is at or after `after`, and before `before`.
     """
 
     fingerprint: str = ""
@@ -46,39 +44,36 @@ class LetterFilter:
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> Self:
-        """Build a filter from a query, a body, or the result of `as_dict`.
+        """Build a filter from query parameters, a request body, or the result of `as_dict`.
 
-        `field` may be `path=value` too.
-
-        Empty values are ignored, except for `value`. Raises :class:`InvalidInput`.
+        `field` may also be `path=value`. Empty values are ignored, except for `value`. Raises
+        :class:`InvalidInput`.
         """
         errors: dict[str, list[str]] = {}
-        known: dict[str, Any] = {}
+        criteria: dict[str, Any] = {}
         for name, value in given.items():
             if value is None or (value == "" and name != "value"):
                 continue
             try:
-                known[name] = _validate(name, value)
+                criteria[name] = _validate_criterion(name, value)
             except ValueError as error:
                 errors[name] = [str(error)]
-        if "value" not in known and "=" in known.get("field", ""):
-            known["field"], _, known["value"] = known["field"].partition("=")
-        if known.get("value") == "" and "field" not in known:
-            del known["value"]  # A form's empty inputs.
-        if "value" in known and not known.get("field"):
+        if "value" not in criteria and "=" in criteria.get("field", ""):
+            criteria["field"], _, criteria["value"] = criteria["field"].partition("=")
+        if criteria.get("value") == "" and "field" not in criteria:
+            del criteria["value"]  # The form was submitted with both inputs empty.
+        if "value" in criteria and not criteria.get("field"):
             errors.setdefault("value", ["Say of which field."])
         if errors:
             raise InvalidInput(errors)
-        return cls(**known)
+        return cls(**criteria)
 
     def as_dict(self) -> dict[str, str]:
-        """Return the given criteria as JSON values."""
-        given = {name: value for name, value in vars(self).items() if value not in ("", None)}
-        if self.value is not None:
-            given["value"] = self.value
+        """Return the non-empty criteria as JSON values."""
         return {
             name: timestamp(value) if isinstance(value, datetime) else value
-            for name, value in given.items()
+            for name, value in vars(self).items()
+            if value is not None and (value != "" or name == "value")
         }
 
     @property
@@ -87,7 +82,7 @@ class LetterFilter:
 
     @property
     def needs_payload(self) -> bool:
-        """True if a letter has to be read whole to decide."""
+        """True if the filter has to read the whole letter."""
         return bool(self.q or self.field)
 
     @property
@@ -96,61 +91,59 @@ class LetterFilter:
         return not dataclasses.replace(self, q="", field="", value=None).is_everything
 
     def matches(self, entry: LetterEntry) -> bool:
-        """Return True if this letter is selected, as far as it was read.
+        """Return True if the letter meets the criteria, as far as it was read.
 
-        The fingerprint is not compared again: letters are looked up by it in the index, which may
-        have been written when other keys were hidden. Hidden values don't match, as they could be
-        guessed otherwise.
+        The fingerprint is not checked, since candidates are selected by it in the index, which may
+        be older than a change of the hidden keys. Hidden values never match, as a search could
+        guess them.
         """
-        if not (self._failed_so(entry) and self._failed_then(entry) and self._says(entry)):
+        if not (self._matches_error(entry) and self._matches_time(entry)):
             return False
         if not self.needs_payload:
             return True
-        relevant = tuple(pair for pair in entry.pairs if self._concerns(*pair))
-        return self._says(configured_redaction().redact_entry(LetterEntry(entry.id, relevant)))
+        if not self._matches_payload(entry):
+            return False
+        # Only fields that can match are redacted, as the others may be large.
+        relevant = tuple(pair for pair in entry.pairs if self._is_relevant(*pair))
+        redacted = configured_redaction().redact_entry(LetterEntry(entry.id, relevant))
+        return self._matches_payload(redacted)
 
-    def _concerns(self, name: bytes, value: bytes) -> bool:
-        """Return True if this field can make the letter match; the others may be large."""
+    def _is_relevant(self, name: bytes, value: bytes) -> bool:
         path = self.field.encode(errors="replace")
         is_on_path = bool(path) and (path == name or path.startswith(name + b"."))
-        return is_on_path or bool(
-            self.q and _contains_text(LetterEntry("", ((name, value),)), self.q)
-        )
+        return is_on_path or bool(self.q and _contains_text([(name, value)], self.q))
 
-    def _says(self, entry: LetterEntry) -> bool:
-        return (not self.q or _contains_text(entry, self.q)) and (
+    def _matches_payload(self, entry: LetterEntry) -> bool:
+        return (not self.q or _contains_text(entry.pairs, self.q)) and (
             not self.field or has_value(entry, self.field, self.value)
         )
 
-    def _failed_so(self, entry: LetterEntry) -> bool:
-        hidden = configured_redaction()
-        error_type = hidden.error_type(entry)[: fingerprints.MAX_TYPE_LENGTH]
+    def _matches_error(self, entry: LetterEntry) -> bool:
+        redaction = configured_redaction()
+        error_type = redaction.error_type(entry)[: fingerprints.MAX_TYPE_LENGTH]
         if self.error_type and error_type != self.error_type:
             return False
-        if not self.error or hidden.fingerprint(entry).digest == self.error:
+        if not self.error or redaction.fingerprint(entry).digest == self.error:
             return True
-        error = hidden.error(entry)[: fingerprints.MAX_ERROR_LENGTH]
-        wanted = self.error.lower()
-        return wanted in error_type.lower() or wanted in error.lower()
+        error = redaction.error(entry)[: fingerprints.MAX_ERROR_LENGTH]
+        text = self.error.lower()
+        return text in error_type.lower() or text in error.lower()
 
-    def _failed_then(self, entry: LetterEntry) -> bool:
+    def _matches_time(self, entry: LetterEntry) -> bool:
         if self.before is None and self.after is None:
             return True
         at = entry.plausible_failed_at
-        if at is None:
+        if at is None or (self.after is not None and at < self.after):
             return False
-        return (self.after is None or at >= self.after) and (
-            self.before is None or at < self.before
-        )
+        return self.before is None or at < self.before
 
 
 def has_value(entry: LetterEntry, path: str, value: str | None) -> bool:
-    """Return True if there is something at this path, with this value if one is given.
+    """Return True if the letter has a value at this path, equal to `value` if that is given.
 
-    Text is compared as it is, anything else as JSON.
+    Text is compared as it is, any other value as JSON.
     """
-    found = values_at(entry, path)
-    return any(value is None or _as_text(one) == value for one in found)
+    return any(value is None or _as_text(one) == value for one in values_at(entry, path))
 
 
 def values_at(entry: LetterEntry, path: str) -> Iterator[Any]:
@@ -170,25 +163,25 @@ def values_at(entry: LetterEntry, path: str) -> Iterator[Any]:
                 yield inner
 
 
-def _contains_text(entry: LetterEntry, wanted: str) -> bool:
-    lowered = wanted.lower()
+def _contains_text(pairs: Pairs, text: str) -> bool:
+    lowered = text.lower()
     return any(
-        lowered in to_text(part).lower() or lowered in _unescape(part)
-        for pair in entry.pairs
+        lowered in to_text(part).lower() or lowered in _unescape_json(part)
+        for pair in pairs
         for part in pair
     )
 
 
-def _unescape(value: bytes) -> str:
+def _unescape_json(value: bytes) -> str:
     r"""Return JSON with its escapes (`\uac00`) resolved, in lower case; empty if it has none."""
     if b"\\" not in value:
         return ""
-    read = _parse_json(value)
-    return "" if read is _NOTHING else _to_json(read).lower()
+    parsed = _parse_json(value)
+    return "" if parsed is _NOTHING else _to_json(parsed).lower()
 
 
 def _value_inside(value: Any, parts: list[str]) -> Any:
-    """Return the value at a path in JSON, also where text in it is JSON again."""
+    """Return the value at a path in JSON, also if a string in it is JSON again."""
     for part in parts:
         if isinstance(value, bytes | str):
             value = _parse_json(value)
@@ -217,14 +210,13 @@ def _as_text(value: Any) -> str:
 
 
 def _to_json(value: Any) -> str:
-    """Return JSON; empty if the value is nested too deeply to be written."""
     try:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:
         return ""
 
 
-def _validate(name: str, value: Any) -> Any:
+def _validate_criterion(name: str, value: Any) -> Any:
     if name in MOMENTS:
         return _parse_moment(value)
     if name not in TEXTS:
@@ -233,29 +225,20 @@ def _validate(name: str, value: Any) -> Any:
         raise ValueError("Must be text.")
     if len(value) > MAX_FILTER_LENGTH:
         raise ValueError(f"At most {MAX_FILTER_LENGTH} characters.")
-    if "\x00" in value or not _is_text(value):
+    if any(each == "\x00" or "\ud800" <= each <= "\udfff" for each in value):
         raise ValueError("Must be text.")
     if name == "field" and value.count(".") > MAX_DEPTH:
         raise ValueError(f"At most {MAX_DEPTH} steps deep.")
     return value
 
 
-def _is_text(value: str) -> bool:
-    """Return False if the text has an unpaired surrogate."""
-    return not any("\ud800" <= each <= "\udfff" for each in value)
-
-
 def _parse_moment(value: Any) -> datetime:
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError as error:
-            raise ValueError("Must be a time, like 2026-01-31T09:00:00Z.") from error
-    if not isinstance(value, datetime):
-        raise ValueError("Must be a time, like 2026-01-31T09:00:00Z.")
-    moment: datetime = value if value.tzinfo else value.replace(tzinfo=UTC)
     try:
-        return moment.astimezone(UTC)
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError("Must be a time, like 2026-01-31T09:00:00Z.") from error
+    try:
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except OverflowError as error:
         raise ValueError("Must be a time within these centuries.") from error
 

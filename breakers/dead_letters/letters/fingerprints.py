@@ -1,4 +1,4 @@
-"""Fingerprints of errors: the error with its varying parts masked, and a digest. Pure."""
+"""Fingerprints of errors: a digest of the error with its varying parts masked. Pure."""
 
 import hashlib
 import re
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 MAX_ERROR_LENGTH = 500
-"""Significant characters of an error.
+"""Number of characters of an error that the fingerprint depends on.
 
-As UTF-8 they are shorter than what a list reads of a value, so that the group does not depend on
-how much was read.
+Encoded as UTF-8 they are shorter than a truncated value in a list, so that truncation does not
+change the fingerprint.
 """
 MAX_TYPE_LENGTH = 200
 _DIGITS = 16  # of the digest
@@ -17,7 +17,7 @@ _DIGITS = 16  # of the digest
 _QUOTES = frozenset("\"'`“«")
 _QUOTED = re.compile(r"\"[^\"]*\"|`[^`]*`|“[^”]*”|«[^»]*»|(?<!\w)'[^']*'(?!\w)")
 _SUSPICIOUS = re.compile(r"(?<![\w.,+:@-])[\w.,+:@-]*[\d@][\w.,+:@-]*")
-"""Words with a digit, or an address: nothing else varies. Words are few, so that is fast."""
+"""Words with a digit or an `@`: only these are searched for varying parts, which is fast."""
 _VARIES = (
     ("time", r"\b\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?\b"),
     ("time", r"\b\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?\b"),
@@ -25,9 +25,9 @@ _VARIES = (
     ("address", r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"),
     ("address", r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
     ("id", r"\b0x[0-9a-f]+\b"),
-    ("id", r"\b(?=[a-z]*\d)(?=\d*[a-z])[0-9a-z]{12,}\b"),  # Digits and letters: made by no person.
+    ("id", r"\b(?=[a-z]*\d)(?=\d*[a-z])[0-9a-z]{12,}\b"),  # Long mixes of digits and letters.
     ("id", r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,}\b"),
-    ("id", r"\b\d{10,}-\d+\b"),  # Of an entry in a stream.
+    ("id", r"\b\d{10,}-\d+\b"),  # Entry ids of streams.
     ("n", r"(?:(?<!\w)[-+])?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?"),
 )
 _VARYING = re.compile(
@@ -38,10 +38,10 @@ _VARYING = re.compile(
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """A group of alike errors.
+    """Identity of a group of errors that differ only in varying parts.
 
     `digest` has 16 hexadecimal digits; `pattern` is the error with `<n>`, `<id>`, `<text>`,
-    `<time>` and `<address>` for varying parts.
+    `<time>` and `<address>` in place of varying parts.
     """
 
     digest: str
@@ -49,29 +49,29 @@ class Fingerprint:
 
 
 def compute_fingerprint(error_type: str, error: str) -> Fingerprint:
-    """Return the fingerprint of an error of this type; either may be empty."""
+    """Return the fingerprint of an error and its type; either may be empty."""
     return fingerprint_parts(*significant_parts(error_type, error))
 
 
 def significant_parts(error_type: str, error: str) -> tuple[str, str]:
-    """Return the significant parts of a type and an error."""
+    """Return the parts of an error type and an error that the fingerprint depends on."""
     return error_type[:MAX_TYPE_LENGTH], _truncate_error(error[: MAX_ERROR_LENGTH + 1])
 
 
 @lru_cache(maxsize=1000)
 def fingerprint_parts(error_type: str, text: str) -> Fingerprint:
-    """Return the fingerprint of what :func:`significant_parts` returned."""
+    """Return the fingerprint of a result of :func:`significant_parts`."""
     if not _QUOTES.isdisjoint(text):
         text = _QUOTED.sub("<text>", text)
     pattern = " ".join(_SUSPICIOUS.sub(_mask_word, text).split())
-    said = f"{error_type}\0{pattern}".encode("utf-8", "surrogatepass")
-    return Fingerprint(hashlib.sha256(said).hexdigest()[:_DIGITS], pattern[:MAX_ERROR_LENGTH])
+    key = f"{error_type}\0{pattern}".encode("utf-8", "surrogatepass")
+    return Fingerprint(hashlib.sha256(key).hexdigest()[:_DIGITS], pattern[:MAX_ERROR_LENGTH])
 
 
 def _truncate_error(error: str) -> str:
     """Return the significant part of an error.
 
-    It is cut at a space, so that no number is cut, and without an unclosed quotation.
+    The error is cut at a space, so that no number is cut, and an open quotation is removed.
     """
     if len(error) <= MAX_ERROR_LENGTH:
         return error
@@ -83,10 +83,10 @@ def _truncate_error(error: str) -> str:
     return whole
 
 
-def _mask_word(found: re.Match[str]) -> str:
-    word = found[0]
-    return "<n>" if word.isdigit() else _VARYING.sub(_placeholder, word)
+def _mask_word(match: re.Match[str]) -> str:
+    word = match[0]
+    return "<n>" if word.isdigit() else _VARYING.sub(_make_placeholder, word)
 
 
-def _placeholder(found: re.Match[str]) -> str:
-    return f"<{str(found.lastgroup).rstrip('0123456789')}>"
+def _make_placeholder(match: re.Match[str]) -> str:
+    return f"<{str(match.lastgroup).rstrip('0123456789')}>"

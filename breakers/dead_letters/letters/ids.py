@@ -1,4 +1,4 @@
-"""Ids of entries (`1700000000000-0`) and positions: ids padded to sort as text. Pure."""
+"""Entry ids (`1700000000000-0`), and positions: ids padded to sort as text. Pure."""
 
 from datetime import UTC, datetime
 
@@ -6,29 +6,28 @@ from controlplane.core.errors import NotFound
 
 MAX_PART = 2**64 - 1
 FIRST = "-"
-"""Start of a range: the first entry."""
+"""Start of a Redis range that begins with the first entry."""
 _DIGITS = 20
 
 
 def to_position(entry_id: str) -> str:
-    """Return the id padded so that it sorts as text in stream order. Raises :class:`NotFound`."""
+    """Return the position of an entry id. Raises :class:`NotFound` for an invalid id."""
     milliseconds, _, number = entry_id.partition("-")
     parts = (milliseconds, number or "0")
-    if not all(one.isascii() and one.isdigit() and len(one) <= _DIGITS for one in parts):
-        raise NotFound("That is no id of an entry in a stream.")
-    if any(int(one) > MAX_PART for one in parts):
+    is_valid = all(one.isascii() and one.isdigit() and len(one) <= _DIGITS for one in parts)
+    if not is_valid or any(int(one) > MAX_PART for one in parts):
         raise NotFound("That is no id of an entry in a stream.")
     return f"{int(parts[0]):020d}-{int(parts[1]):020d}"
 
 
 def to_entry_id(position: str) -> str:
-    """Return the id of a position, as Redis writes it."""
+    """Return the entry id of a position, in the notation of Redis."""
     milliseconds, _, number = position.partition("-")
     return f"{int(milliseconds)}-{int(number)}"
 
 
 def added_at(position: str) -> datetime | None:
-    """Return when the entry was added, if its id comes from a clock: between 2001 and 2100."""
+    """Return the time in the position; None unless it is between 2001 and 2100."""
     milliseconds = int(position.partition("-")[0])
     if not 10**12 <= milliseconds < 4_102_444_800_000:
         return None

@@ -1,7 +1,8 @@
-"""Dead letters as JSON and pages show them. Pure.
+"""Formatting of dead letters for the API and pages. Pure.
 
-A value is a string; `{"base64", "bytes"}` if it is binary; `{"text", "bytes", "truncated": true}`
-if it is truncated (or `base64` instead of `text`). A repeated name has a list of values.
+A value is a string, `{"base64", "bytes"}` if it is binary, or `{"text", "bytes", "truncated":
+true}` if it is truncated (`base64` instead of `text` if binary). A repeated name has a list of
+values.
 """
 
 import base64
@@ -12,18 +13,18 @@ from typing import Any
 from controlplane.core.canonical import timestamp
 
 from . import entries, ids
-from .entries import METADATA, RETRY_COUNT, RETRY_OF, LetterEntry, Pairs, to_text
+from .entries import RESERVED_NAMES, LetterEntry, Pairs, to_text
 from .redaction import Redaction, configured_redaction
 
 DisplayValue = str | dict[str, Any]
-_OURS = METADATA | {RETRY_OF, RETRY_COUNT}
 
 
 @dataclass(frozen=True)
 class DisplayLimits:
     """Limits of what is shown.
 
-    They are bytes of a value, fields besides the metadata, and bytes of all values.
+    `value_bytes` limits each value, `fields` the number of fields besides the metadata,
+    `total_bytes` the total size of the values.
     """
 
     value_bytes: int
@@ -32,9 +33,9 @@ class DisplayLimits:
 
 
 LIST_LIMITS = DisplayLimits(value_bytes=2048, fields=100, total_bytes=1024 * 1024)
-"""Limits of letters in lists."""
+"""Display limits of each letter in a list."""
 DETAIL_LIMITS = DisplayLimits(value_bytes=1024 * 1024, fields=10_000, total_bytes=2 * 1024 * 1024)
-"""Limits of a single letter."""
+"""Display limits of a single letter."""
 NO_LIMITS = DisplayLimits(value_bytes=2**63, fields=2**63, total_bytes=2**63)
 
 
@@ -47,76 +48,82 @@ def letter_resource(
 ) -> dict[str, Any]:
     """Return an entry as the API shows it; missing metadata is None.
 
-    Without a `redaction` everything is shown. Without a `fingerprint` it is computed. `size_bytes`
-    is of all that was read.
+    Without a `redaction` nothing is hidden. Without a `fingerprint` it is computed. `size_bytes` is
+    the size of the fields that were read.
     """
     seen = truncate_entry(entry, measure)
     seen = seen if redaction is None else redaction.redact_entry(seen)
-    shown, whole = display_fields(seen.pairs, sizes=seen.sizes, measure=measure)
+    fields, is_complete = display_fields(seen.pairs, sizes=seen.sizes, measure=measure)
     failed_at, added_at = entry.failed_at, ids.added_at(entry.position)
+
+    def display_metadata(name: bytes) -> str | None:
+        value = seen.value(name)
+        return None if value is None else to_text(value[: measure.value_bytes])
+
     return {
         "id": entry.id,
-        "fields": shown,
-        "error": _display_metadata(seen, entries.ERROR, measure),
-        "error_type": _display_metadata(seen, entries.ERROR_TYPE, measure),
+        "fields": fields,
+        "error": display_metadata(entries.ERROR),
+        "error_type": display_metadata(entries.ERROR_TYPE),
         "fingerprint": fingerprint or configured_redaction().fingerprint(entry).digest,
         "attempts": entry.attempts,
         "failed_at": timestamp(failed_at) if failed_at else None,
         "added_at": timestamp(added_at) if added_at else None,
-        "group": _display_metadata(seen, entries.GROUP, measure),
-        "original_id": _display_metadata(seen, entries.ORIGINAL_ID, measure),
+        "group": display_metadata(entries.GROUP),
+        "original_id": display_metadata(entries.ORIGINAL_ID),
         "retries": entry.retries,
-        "retry_of": _display_metadata(seen, RETRY_OF, measure),
+        "retry_of": display_metadata(entries.RETRY_OF),
         "size_bytes": entry.size_bytes,
         "fields_total": max(entry.fields_total, len(entry.pairs)),
-        "truncated": not (whole and entry.is_whole),
+        "truncated": not (is_complete and entry.is_whole),
     }
 
 
 def display_fields(
     pairs: Pairs, *, sizes: Iterable[int] = (), measure: DisplayLimits = LIST_LIMITS
 ) -> tuple[dict[str, Any], bool]:
-    """Return the displayed values by name, in order, and True if nothing of `pairs` was left out.
+    """Return the displayed values by name, in order, and True if they are complete.
 
-    `sizes` are the true lengths of truncated values. Metadata is shown however many fields there
-    are.
+    `sizes` are the full lengths of truncated values. Metadata is shown in any case.
     """
-    found: dict[str, list[DisplayValue]] = {}
+    values: dict[str, list[DisplayValue]] = {}
     lengths = tuple(sizes) or tuple(len(given) for _, given in pairs)
-    others, whole = 0, True
+    count, is_complete = 0, True
     for (name, given), size in zip(pairs, lengths, strict=True):
-        if name not in _OURS:
-            others += 1
-            if others > measure.fields:
-                whole = False
+        if name not in RESERVED_NAMES:
+            count += 1
+            if count > measure.fields:
+                is_complete = False
                 continue
-        one = display_value(given, size=size, most=measure.value_bytes)
-        whole = whole and not (isinstance(one, dict) and one.get("truncated"))
-        found.setdefault(to_text(name), []).append(one)
-    return {name: each[0] if len(each) == 1 else each for name, each in found.items()}, whole
+        value = display_value(given, size=size, most=measure.value_bytes)
+        if isinstance(value, dict) and value.get("truncated"):
+            is_complete = False
+        values.setdefault(to_text(name), []).append(value)
+    fields = {name: each[0] if len(each) == 1 else each for name, each in values.items()}
+    return fields, is_complete
 
 
 def display_value(
     given: bytes, *, size: int | None = None, most: int = LIST_LIMITS.value_bytes
 ) -> DisplayValue:
-    """Return a value, whose full length is `size` bytes, as JSON."""
+    """Return a value as JSON; `size` is its full length if it was truncated before."""
     size = max(size or 0, len(given))
     cut = given[:most]
     is_cut = len(cut) < size
-    said = _decode(cut, is_cut=is_cut)
-    if said is None:
-        coded = {"base64": base64.b64encode(cut).decode(), "bytes": size}
-        return {**coded, "truncated": True} if is_cut else coded
-    return {"text": said, "bytes": size, "truncated": True} if is_cut else said
+    text = _decode_text(cut, is_cut=is_cut)
+    if text is None:
+        encoded = {"base64": base64.b64encode(cut).decode(), "bytes": size}
+        return {**encoded, "truncated": True} if is_cut else encoded
+    return {"text": text, "bytes": size, "truncated": True} if is_cut else text
 
 
 def is_text(given: bytes) -> bool:
-    """Return True if it is shown as text."""
-    return _decode(given, is_cut=False) is not None
+    """Return True if the value is displayed as text."""
+    return _decode_text(given, is_cut=False) is not None
 
 
 def to_plain_text(shown: Any) -> str:
-    """Return a displayed value as one line of text; several are joined."""
+    """Return a displayed value as one line of text; a list is joined with commas."""
     if isinstance(shown, list):
         return ", ".join(to_plain_text(one) for one in shown)
     if isinstance(shown, Mapping):
@@ -125,25 +132,19 @@ def to_plain_text(shown: Any) -> str:
 
 
 def truncate_entry(entry: LetterEntry, measure: DisplayLimits) -> LetterEntry:
-    """Return the entry without what is not shown, so that it need not be redacted."""
+    """Return the entry without the parts that are not shown, which then need not be redacted."""
     sizes = entry.sizes or tuple(len(given) for _, given in entry.pairs)
     pairs, left = [], measure.total_bytes
     for name, given in entry.pairs:
-        # Why it is here is told at any rate; failing adds that last.
-        most = measure.value_bytes if name in _OURS else min(measure.value_bytes, left)
+        # The metadata is always kept; it is at the end of the entry.
+        most = measure.value_bytes if name in RESERVED_NAMES else min(measure.value_bytes, left)
         pairs.append((name, given[:most]))
         left = max(0, left - len(pairs[-1][1]))
     return replace(entry, pairs=tuple(pairs), sizes=sizes)
 
 
-def _display_metadata(entry: LetterEntry, name: bytes, measure: DisplayLimits) -> str | None:
-    """Return one of the metadata fields; None if it is missing."""
-    given = entry.value(name)
-    return None if given is None else to_text(given[: measure.value_bytes])
-
-
-def _decode(given: bytes, *, is_cut: bool) -> str | None:
-    """Return the text, or None if it is binary. A character at the cut may be incomplete."""
+def _decode_text(given: bytes, *, is_cut: bool) -> str | None:
+    """Return the text, or None if the value is binary; a truncated last character is dropped."""
     if b"\x00" in given:
         return None
     try:

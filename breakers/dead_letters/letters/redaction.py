@@ -1,8 +1,8 @@
-r"""Redaction of values under hidden keys.
+r"""Redaction of the values under hidden keys.
 
-It works on text (:mod:`breakers.dead_letters.letters.secrets`), so that invalid JSON is redacted as
-well. Everything else is unchanged byte for byte, except that escapes like `\u0022` may be resolved
-in redacted values.
+It searches text (:mod:`breakers.dead_letters.letters.secrets`) instead of parsing JSON, so that
+invalid JSON is redacted too. All other bytes stay unchanged, except for escapes such as `\u0022`
+near redacted values.
 """
 
 import functools
@@ -17,21 +17,20 @@ from breakers.dead_letters.sources import build_key_matcher, configured_sources
 
 REDACTED = secrets.REDACTED.decode()
 _SEPARATORS = re.compile(r"[.:/\[\]\s]+")
-_MAX_KNOWN, _MAX_KNOWN_LENGTH = 10_000, 100
+_MAX_CACHED, _MAX_CACHED_LENGTH = 10_000, 100
 
 
 @dataclass(frozen=True)
 class Redaction:
-    """Redaction of the values under keys for which `hides` returns True."""
+    """Redaction of the values under keys for which `hides` returns True. Caches its decisions."""
 
     hides: Callable[[str], bool]
-    _known: dict[bytes, bool] = field(default_factory=dict, compare=False, repr=False)
+    _cache: dict[bytes, bool] = field(default_factory=dict, compare=False, repr=False)
 
     def redact_entry(self, entry: LetterEntry) -> LetterEntry:
         """Return the entry redacted.
 
-        `sizes` are larger than the values only for those that were truncated when read and are not
-        wholly hidden.
+        `sizes` exceed the lengths of the values only for values that were truncated when read.
         """
         pairs = tuple((name, self.redact_value(name, value)) for name, value in entry.pairs)
         true = entry.sizes or tuple(len(value) for _, value in entry.pairs)
@@ -42,32 +41,27 @@ class Redaction:
         return replace(entry, pairs=pairs, sizes=sizes)
 
     def error(self, entry: LetterEntry) -> str:
-        """Return the redacted error."""
-        return self._own(entry, ERROR)
+        return self._redact_metadata(ERROR, entry.value(ERROR))
 
     def error_type(self, entry: LetterEntry) -> str:
-        """Return the redacted type of the error."""
-        return self._own(entry, ERROR_TYPE)
+        return self._redact_metadata(ERROR_TYPE, entry.value(ERROR_TYPE))
 
     def group(self, entry: LetterEntry) -> str:
-        """Return the redacted name of the consumer group."""
-        return self._own(entry, GROUP)
+        return self._redact_metadata(GROUP, entry.value(GROUP))
 
     def fingerprint(self, entry: LetterEntry) -> Fingerprint:
         """Return the fingerprint of the redacted error and its type.
 
-        A digest of a hidden value would confirm a guess of it.
+        A digest of a hidden value would allow to verify a guess of the value.
         """
-        kind, said = fingerprints.significant_parts(entry.error_type, entry.error)
+        error_type, error = fingerprints.significant_parts(entry.error_type, entry.error)
         return fingerprints.fingerprint_parts(
-            self._shown_text(ERROR_TYPE, kind), self._shown_text(ERROR, said)
+            self._redact_metadata(ERROR_TYPE, error_type.encode() or None),
+            self._redact_metadata(ERROR, error.encode() or None),
         )
 
-    def _shown_text(self, name: bytes, said: str) -> str:
-        return to_text(self.redact_value(name, said.encode())) if said else ""
-
     def redact_value(self, name: bytes, value: bytes) -> bytes:
-        """Return the redacted value of a field of this name."""
+        """Return the redacted value of the field `name`."""
         return secrets.REDACTED if self.is_hidden(name) else self.redact_text(value)
 
     def redact_text(self, value: bytes) -> bytes:
@@ -79,30 +73,24 @@ class Redaction:
 
         `user.password` and `user[password]` also match as `password`.
         """
-        known = self._known.get(key)
-        if known is None:
-            known = self._is_hidden(to_text(key))
-            if len(key) <= _MAX_KNOWN_LENGTH and len(self._known) < _MAX_KNOWN:
-                self._known[key] = known
-        return known
+        is_hidden = self._cache.get(key)
+        if is_hidden is None:
+            text = to_text(key)
+            parts = [part for part in _SEPARATORS.split(text) if part]
+            is_hidden = self.hides(text) or (bool(parts) and self.hides(parts[-1]))
+            if len(key) <= _MAX_CACHED_LENGTH and len(self._cache) < _MAX_CACHED:
+                self._cache[key] = is_hidden
+        return is_hidden
 
-    def _is_hidden(self, key: str) -> bool:
-        if self.hides(key):
-            return True
-        parts = [part for part in _SEPARATORS.split(key) if part]
-        return bool(parts) and parts[-1] != key and self.hides(parts[-1])
-
-    def _own(self, entry: LetterEntry, name: bytes) -> str:
-        given = entry.value(name)
-        return "" if given is None else to_text(self.redact_value(name, given))
+    def _redact_metadata(self, name: bytes, value: bytes | None) -> str:
+        return "" if value is None else to_text(self.redact_value(name, value))
 
 
 def configured_redaction() -> Redaction:
-    """Return the redaction that this installation is configured with."""
+    """Return the redaction for the configured `DLQ_HIDDEN_KEYS`."""
     return _cached_redaction(tuple(configured_sources().hidden_keys))
 
 
 @functools.lru_cache(maxsize=4)
 def _cached_redaction(keys: tuple[str, ...]) -> Redaction:
-    """Return a redaction, cached with its knowledge of keys."""
     return Redaction(build_key_matcher(keys))

@@ -1,7 +1,7 @@
-"""Search for the values under certain keys in a text of any format. Pure.
+"""Search for the values under hidden keys in text of any format. Pure.
 
-The text is not parsed as JSON: truncated values, JSON inside JSON, Python and Java reprs, forms,
-headers, and text with one wrong byte are no JSON, but contain secrets all the same.
+The text is not parsed as JSON, since secrets also occur in truncated values, nested JSON, Python
+and Java reprs, form data, headers, and text with invalid bytes.
 """
 
 import json
@@ -12,17 +12,17 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 REDACTED = b"[redacted]"
 Hides = Callable[[bytes], bool]
 MAX_DEPTH = 2
-"""Levels of forms or JSON nested in a form's value that are searched."""
+"""Maximum nesting of form data or JSON in a form value that is searched."""
 
-# All repetitions are possessive or begin where nothing like them is before, and of a quoted key few
-# are tried again: the time taken grows with the text.
+# To keep the search linear, repetitions are possessive or anchored by a lookbehind, and a quoted
+# key is retried only a few times.
 _RUN = rb"(?:[^\"'\\]|\\++[^\"'\\])"
 _PLAIN_RUN = rb"(?:[^\"'\\:=,{}\[\]]|\\++[^\"'\\])*+"
 _IN_NAME = rb"[^\s=&?;,:\"'\\{}()<>|#]"
 _SEPARATOR = rb"\s*+(?:=>|[:=])\s*+"
-# A key in quotes. Inside a string the quotes have backslashes before them, the more the deeper it
-# is. Quotes may be in a key, if what is around them looks like one. A name without quotes may be
-# behind an escaped end of line, of which the letter is not its own.
+# A quoted key, or an unquoted name. Quotes inside a string are preceded by backslashes, more of
+# them at each level of nesting. A key may contain quotes. The letter of an escaped line end before
+# a name (`\nname`) is not part of the name.
 _KEY = re.compile(
     rb"(?P<slashes>(?<!\\)\\*+)(?P<quote>[\"'])"
     rb"(?P<key>" + _RUN + rb"++|" + _PLAIN_RUN + rb"(?:\\*+[\"']" + _PLAIN_RUN + rb"){1,3}?)"
@@ -43,13 +43,13 @@ _BRACKETS = {
 }  # fmt: skip
 _ENDS = {quote: re.compile(rb"(\\*+)" + quote) for quote in (b'"', b"'")}
 _NEAR = 200
-"""Distance in bytes within which quotes in brackets tell how deep in a string they are."""
+"""Distance in bytes within which a quote reveals the escaping depth of the text."""
 _OPENING, _CLOSING = b"{[(", b"}])"
 _ESCAPED = re.compile(rb"(\\++)u00(2[2367bB]|3[aAdD])")
 
 
 def redact_values(given: bytes, hides: Hides, depth: int = 0) -> bytes:
-    """Return the text with `[redacted]` for every value under a hidden key."""
+    """Return the text with `[redacted]` in place of every value under a hidden key."""
     seen = _ESCAPED.sub(_unescape_sign, given) if b"\\u00" in given else given
     if b":" not in seen and b"=" not in seen:
         return given
@@ -61,37 +61,38 @@ def redact_values(given: bytes, hides: Hides, depth: int = 0) -> bytes:
 
 
 def _find_hidden(value: bytes, hides: Hides, depth: int) -> Iterator[tuple[int, int, bytes]]:
-    """Yield the hidden values in order: begin, end and replacement."""
+    """Yield begin, end and replacement of each hidden value, in order."""
     if b"%22" not in value and b"%3" not in value:
-        depth = MAX_DEPTH  # Nothing is encoded.
+        depth = MAX_DEPTH  # No form value can be encoded.
     at = 0
     while (key := _KEY.search(value, at)) is not None:
-        found = (
-            _match_name(value, key, hides, depth) if key["name"] else _match_key(value, key, hides)
-        )
+        if key["name"]:
+            hidden = _match_name(value, key, hides, depth)
+        else:
+            hidden = _match_key(value, key, hides)
         at = key.end()
-        if found is not None:
-            yield found
-            at = max(at, found[1])
+        if hidden is not None:
+            yield hidden
+            at = max(at, hidden[1])
 
 
 def _match_key(value: bytes, key: re.Match[bytes], hides: Hides) -> tuple[int, int, bytes] | None:
-    """Match the value of a quoted key, as in JSON."""
+    """Return begin, end and replacement of the value of a quoted key, as in JSON."""
     if not hides(_unescape_key(key["key"])):
         return None
     mark = key["slashes"] + key["quote"]
     begin = key.end() + len(mark) + len(key["colon"])
     end = _end_of_value(value, _skip_prefix(value, begin), key["quote"], len(key["slashes"]))
     if end is None:
-        found = _SCALAR.match(value, begin)
-        end = begin + len(found[0].rstrip()) if found else begin
+        scalar = _SCALAR.match(value, begin)
+        end = begin + len(scalar[0].rstrip()) if scalar else begin
     return begin, end, mark + REDACTED + mark
 
 
 def _match_name(
     value: bytes, name: re.Match[bytes], hides: Hides, depth: int
 ) -> tuple[int, int, bytes] | None:
-    """Match the value of `name=value&name=value`, headers, settings, and similar objects."""
+    """Return begin, end and replacement of the value in `name=value`, a header or a repr."""
     begin = name.end("sign")
     if not hides(_decode_name(name["name"])):
         return None if depth >= MAX_DEPTH else _redact_encoded(value, begin, hides, depth)
@@ -104,22 +105,21 @@ def _match_name(
     slashes, mark = (len(around["slashes"]), around["quote"]) if around else (0, b'"')
     end = _end_of_value(value, first, mark, slashes)
     if end is not None:
-        said = quoted[0] + REDACTED + quoted[0] if quoted else REDACTED
-        return begin, end, said
+        return begin, end, quoted[0] + REDACTED + quoted[0] if quoted else REDACTED
     if _HEADER.search(name["name"]):
-        found = _LINE.match(value, begin)
+        match = _LINE.match(value, begin)
     elif b":" not in name["sign"]:
-        found = _WORD.match(value, begin)
+        match = _WORD.match(value, begin)
     else:
         return None
-    said = found[0].rstrip().rstrip(b",}])") if found else b""
-    return (begin, begin + len(said), REDACTED) if said else None
+    text = match[0].rstrip().rstrip(b",}])") if match else b""
+    return (begin, begin + len(text), REDACTED) if text else None
 
 
 def _redact_encoded(
     value: bytes, begin: int, hides: Hides, depth: int
 ) -> tuple[int, int, bytes] | None:
-    """Redact percent-encoded forms or JSON in a form's value."""
+    """Return the redaction of percent-encoded form data or JSON in a form value."""
     found = _ENCODED.match(value, begin)
     if found is None or (b"%22" not in found[0] and b"%3" not in found[0]):
         return None
@@ -129,14 +129,13 @@ def _redact_encoded(
 
 
 def _unescape_key(key: bytes) -> bytes:
-    """Return a key with its JSON escapes resolved."""
     if b"\\" not in key:
         return key
     try:
-        said = json.loads(b'"' + re.sub(rb"\\+", rb"\\", key) + b'"')
+        text = json.loads(b'"' + re.sub(rb"\\+", rb"\\", key) + b'"')
     except ValueError:
         return key
-    return str(said).encode(errors="replace")
+    return str(text).encode(errors="replace")
 
 
 def _decode_name(name: bytes) -> bytes:
@@ -144,26 +143,26 @@ def _decode_name(name: bytes) -> bytes:
 
 
 def _unescape_sign(found: re.Match[bytes]) -> bytes:
-    r"""Resolve an escape like `\u0026`; quotes stay escaped at their depth."""
+    r"""Resolve an escape such as `\u0026`; a quote stays escaped at its depth."""
     sign = bytes([int(found[2], 16)])
     return b"\\" * _quote_depth(len(found[1])) + sign if sign in b"\"'" else sign
 
 
 def _quote_depth(slashes: int) -> int:
-    """Return the number of backslashes before a quote that has so many before its `u0022`."""
+    """Return the number of backslashes of a quote whose `u0022` has `slashes` backslashes."""
     return slashes if slashes % 2 else 2 * _quote_depth(slashes // 2) + 1
 
 
 def _skip_prefix(value: bytes, begin: int) -> int:
-    """Return the index behind the `b` of `b'…'`, or the `SecretStr` of `SecretStr('…')`."""
+    """Return the index after the `b` of `b'…'`, or the `SecretStr` of `SecretStr('…')`."""
     found = _PREFIX.match(value, begin)
     return found.end() if found else begin
 
 
 def _end_of_value(value: bytes, first: int, quote: bytes, slashes: int) -> int | None:
-    """Return the end of the string, object, list or call that begins there.
+    """Return the end of the string, object, list or call that begins at `first`.
 
-    The end of the text if it is not closed. None if none begins there.
+    An unclosed value ends with the text. None if none of these begins there.
     """
     string = _QUOTED.match(value, first)
     if string is not None:

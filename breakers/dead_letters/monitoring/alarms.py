@@ -1,4 +1,4 @@
-"""Alarms of streams that stay too deep: one message when it begins, one when it ends."""
+"""Alarms of streams that stay too deep, with a message when an alarm opens and closes."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,26 +22,23 @@ RUNBOOK_PATH = "/runbooks/dead-letters/"
 
 
 def update_alarms(now: datetime) -> int:
-    """Open and close alarms by the present depths; return how many.
+    """Open and close alarms by the sampled depths; return how many changed.
 
-    An alarm of a stream that is not configured any more is closed, as nobody would learn that it is
-    over.
+    The alarm of a stream that is not configured any more is closed, since its end would not be
+    noticed.
     """
-    known = LetterStream.objects.order_by("pk")
-    over = known.filter(over_since__lte=now - ALARM_AFTER, alarmed_at=None)
-    # What was not looked at since is left as it is: nobody knows how deep it is.
-    begun = [
-        _open_alarm(pk, now)
-        for pk in over.filter(sampled_at__gte=now - ALARM_AFTER).values_list("pk", flat=True)
-    ]
-    alarmed = known.filter(alarmed_at__isnull=False)
+    rows = LetterStream.objects.order_by("pk")
+    over = rows.filter(over_since__lte=now - ALARM_AFTER, alarmed_at=None)
+    # The present depth of a stream that was not sampled since is unknown.
+    sampled = over.filter(sampled_at__gte=now - ALARM_AFTER)
+    opened = [_open_alarm(pk, now) for pk in sampled.values_list("pk", flat=True)]
+    alarmed = rows.filter(alarmed_at__isnull=False)
     watched = {one.pk for one in streams.list_served()} if alarmed else set()
-    ended = [_close_alarm(one.pk, now, is_watched=one.pk in watched) for one in alarmed]
-    return sum(begun) + sum(ended)
+    closed = [_close_alarm(one.pk, now, is_watched=one.pk in watched) for one in alarmed]
+    return sum(opened) + sum(closed)
 
 
 def stream_path(stream: LetterStream) -> str:
-    """Return the path of the stream's page."""
     if stream.source == LetterStream.Source.OUTBOX:
         return PAGES_PATH
     return f"{PAGES_PATH}{stream.server}/{quote(stream.name)}/"
@@ -62,7 +59,7 @@ def _open_alarm(pk: int, now: datetime) -> bool:
         "origin": stream.origin or None,
         "to_do": f"Runbook: {RUNBOOK_PATH}",
     }
-    _announce(BACKLOG, stream, since, facts, now)
+    _announce_alarm(BACKLOG, stream, since, facts, now)
     return True
 
 
@@ -76,7 +73,7 @@ def _close_alarm(pk: int, now: datetime, *, is_watched: bool) -> bool:
     stream.alarmed_at = None
     stream.save(update_fields=["alarmed_at"])
     facts = {**_message_facts(stream, alarmed_at), "why": None if is_watched else UNWATCHED_REASON}
-    _announce(RECOVERED, stream, alarmed_at, facts, now)
+    _announce_alarm(RECOVERED, stream, alarmed_at, facts, now)
     return True
 
 
@@ -91,14 +88,14 @@ def _message_facts(stream: LetterStream, since: datetime) -> dict[str, Any]:
 
 
 def _describe_largest_group(stream: LetterStream) -> str | None:
-    """Return count and pattern of the largest group. The error itself may quote secrets."""
+    """Return count and pattern of the largest group; the error itself may contain secrets."""
     for one in groups.list_groups(stream, most=1):
-        said = ": ".join(part for part in (one.error_type, one.pattern) if part)
-        return f"{one.count} × {said}" if said else None
+        text = ": ".join(part for part in (one.error_type, one.pattern) if part)
+        return f"{one.count} × {text}" if text else None
     return None
 
 
-def _announce(
+def _announce_alarm(
     event: str, stream: LetterStream, since: datetime, facts: dict[str, Any], now: datetime
 ) -> None:
     outbox.announce(

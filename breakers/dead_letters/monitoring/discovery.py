@@ -1,4 +1,4 @@
-"""Discovery of streams of dead letters by scanning a server's keys."""
+"""Discovery of dead letter streams by scanning a server's keys."""
 
 import functools
 from collections.abc import Iterator
@@ -22,14 +22,14 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class DiscoveredStreams:
-    """Names of matching streams, and the cursor of the next scan."""
+    """Names of the matching streams found by a scan, and the cursor of the next scan."""
 
     names: frozenset[str]
     cursor: str
 
 
 def discover_streams(server: RedisServer, cursor: str) -> DiscoveredStreams:
-    """Scan some thousand keys from `cursor` on (empty: from the start).
+    """Scan some thousand keys from `cursor` on; an empty cursor starts over.
 
     Names that are not UTF-8, or that PostgreSQL can't store, are skipped and logged. Raises
     :class:`ServerUnavailable` and :class:`ServerRefused`.
@@ -44,7 +44,7 @@ def _scan_single(server: RedisServer, cursor: str) -> DiscoveredStreams:
     names: set[str] = set()
     at = cursor if cursor.isascii() and cursor.isdigit() else START
     for _ in range(MAX_CALLS):
-        at, keys = _scan(server, at)
+        at, keys = _scan_keys(server, at)
         names.update(_filter_names(server.name, keys))
         if at == START:
             break
@@ -52,18 +52,19 @@ def _scan_single(server: RedisServer, cursor: str) -> DiscoveredStreams:
 
 
 def _scan_cluster(server: RedisServer, cursor: str) -> DiscoveredStreams:
-    """Scan one node after the other, by name; the cursor has the node and the position in it."""
+    """Scan the primary nodes ordered by name; the cursor is `node cursor-of-node`."""
     names: set[str] = set()
-    began, _, at = cursor.rpartition(" ")
+    first_node, _, at = cursor.rpartition(" ")
     nodes = sorted(server.client.get_primaries(), key=lambda node: str(node.name))
-    waiting = [node for node in nodes if str(node.name) >= began]
     calls = 0
-    for node in waiting:
-        at = at if str(node.name) == began and at.isdigit() else START
+    for node in nodes:
+        if str(node.name) < first_node:
+            continue
+        at = at if str(node.name) == first_node and at.isdigit() else START
         while True:
             if calls == MAX_CALLS:
                 return DiscoveredStreams(frozenset(names), f"{node.name} {at}")
-            at, keys = _scan(server, at, target_nodes=node)
+            at, keys = _scan_keys(server, at, target_nodes=node)
             calls += 1
             names.update(_filter_names(server.name, keys))
             if at == START:
@@ -71,14 +72,15 @@ def _scan_cluster(server: RedisServer, cursor: str) -> DiscoveredStreams:
     return DiscoveredStreams(frozenset(names), "")
 
 
-def _scan(server: RedisServer, cursor: str, **where: Any) -> tuple[str, list[bytes]]:
+def _scan_keys(server: RedisServer, cursor: str, **options: Any) -> tuple[str, list[bytes]]:
     patterns = configured_sources().patterns
     glob = patterns[0].glob if len(patterns) == 1 else None
-    given = server.client.scan(int(cursor), match=glob, count=KEYS_AT_ONCE, _type="stream", **where)
-    following, keys = given
-    if isinstance(following, dict):  # A cluster's client says it for each node it asked.
-        (following,) = following.values()
-    return str(int(following)), list(keys)
+    next_cursor, keys = server.client.scan(
+        int(cursor), match=glob, count=KEYS_AT_ONCE, _type="stream", **options
+    )
+    if isinstance(next_cursor, dict):  # A cluster client returns cursors by node.
+        (next_cursor,) = next_cursor.values()
+    return str(int(next_cursor)), list(keys)
 
 
 def _filter_names(server: str, keys: list[bytes]) -> Iterator[str]:
@@ -93,6 +95,6 @@ def _filter_names(server: str, keys: list[bytes]) -> Iterator[str]:
             _log_skipped_name(server, name)
 
 
-@functools.lru_cache(maxsize=1000)  # Once, not at every look.
+@functools.lru_cache(maxsize=1000)  # Logs a name once, not at every scan.
 def _log_skipped_name(server: str, name: str) -> None:
     log.warning("dead_letters.name_passed_over", server=server, name=name[:200])

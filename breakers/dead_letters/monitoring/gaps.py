@@ -1,8 +1,7 @@
-"""Gaps: entries that somebody else removed from a stream, detected and counted.
+"""Detection of gaps: entries that another Redis client trimmed or deleted.
 
-A producer that trims its stream, or a person with a Redis client, leaves index rows without
-entries. Rows are always read before Redis is asked, so an entry that is missing then is really
-gone.
+Such a client leaves index rows without entries. Index rows are always read before Redis is queried,
+so an entry that is missing then was really deleted.
 """
 
 import time
@@ -12,10 +11,10 @@ from typing import Any
 
 import structlog
 from django.db import transaction
-from django.db.models import Count, Max, Min
+from django.db.models import Count, Max, Min, QuerySet
 
 from breakers.dead_letters.letters import ids
-from breakers.dead_letters.models import Departure, Gap, Letter, LetterStream
+from breakers.dead_letters.models import Gap, Letter, LetterStream
 from breakers.dead_letters.redis_servers import samples, servers
 from breakers.dead_letters.redis_servers.samples import StreamSample
 from breakers.dead_letters.redis_servers.servers import ScriptCall
@@ -25,15 +24,15 @@ from controlplane.core.live import change_notices as live
 from . import stream_state
 
 AT_ONCE = 5000
-BUDGET = 32 * 1024 * 1024  # bytes of payload that one look goes through
+BUDGET = 32 * 1024 * 1024  # bytes of payload that one script call may read
 SETTLED_WITHIN = timedelta(minutes=1)
 MERGE_WITHIN = timedelta(minutes=10)
-"""Time within which adjacent missing entries are recorded as one gap."""
+"""Period in which adjacent missing entries are recorded as one gap."""
 
 log = structlog.get_logger(__name__)
 
-# Those that are about to leave through us are whoever's who is at it; those that did leave are no
-# gap, whether their row had been deleted by then or not.
+# Rows of letters with an open intent are left to its settlement. Letters that were removed through
+# Switchgear are deleted from the index, but are no gap.
 _FORGET = """
     DELETE FROM breakers_letter letter
     WHERE stream_id = %(stream)s AND position = ANY(%(positions)s) AND NOT EXISTS (
@@ -48,116 +47,121 @@ _FORGET = """
 def find_inconsistent(
     read: Sequence[tuple[LetterStream, StreamSample]],
 ) -> list[tuple[LetterStream, StreamSample]]:
-    """Return those fully indexed streams whose index differs from the sample.
+    """Return the completely indexed streams whose index differs from their sample.
 
-    Letters vanished, came back, or are leaving.
+    Letters were deleted, reappeared, or are being removed.
     """
-    whole = [(one, sample) for one, sample in read if sample.last <= one.indexed_to]
-    known = Letter.objects.filter(stream__in=[one.pk for one, _ in whole])
-    counted = known.order_by().values("stream").annotate(count=Count("pk"), first=Min("position"))
-    found = {row["stream"]: (row["count"], row["first"]) for row in counted} if whole else {}
+    indexed = [(one, sample) for one, sample in read if sample.last <= one.indexed_to]
+    if not indexed:
+        return []
+    letters = Letter.objects.filter(stream__in=[one.pk for one, _ in indexed]).order_by()
+    rows = letters.values("stream").annotate(count=Count("pk"), first=Min("position"))
+    state = {row["stream"]: (row["count"], row["first"]) for row in rows}
     return [
         (one, sample)
-        for one, sample in whole
-        if found.get(one.pk, (0, "")) != (sample.depth, sample.first)
+        for one, sample in indexed
+        if state.get(one.pk, (0, "")) != (sample.depth, sample.first)
     ]
 
 
 def find_gaps(stream: LetterStream, now: datetime, *, seconds: float) -> bool:
-    """Record the letters that vanished; return True if there was time to check all.
+    """Record deleted letters as gaps; return True if the whole stream was checked.
 
     Raises :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
     before = stream.vanished_total
-    is_whole = _compare(stream, now, time.monotonic() + seconds)
+    is_complete = _compare_with_index(stream, now, time.monotonic() + seconds)
     stream.refresh_from_db()
-    if stream.vanished_total > before:
-        vanished = stream.vanished_total - before
+    if (vanished := stream.vanished_total - before) > 0:
         log.warning("dead_letters.vanished", stream=str(stream), count=vanished)
-    return is_whole
+    return is_complete
 
 
-def _compare(stream: LetterStream, now: datetime, deadline: float) -> bool:
-    known = Letter.objects.filter(stream=stream).aggregate(count=Count("pk"), upto=Max("position"))
-    # An index that is made anew has rows behind where it has come to.
-    upto = max(known["upto"] or "", stream.indexed_to)
-    about_to = _count_leaving(stream, now)
+def _compare_with_index(stream: LetterStream, now: datetime, deadline: float) -> bool:
+    index = stream.letters.aggregate(count=Count("pk"), upto=Max("position"))
+    # An index that is built again has rows beyond `indexed_to`.
+    upto = max(index["upto"] or "", stream.indexed_to)
+    leaving = _count_leaving(stream, now)
     sample = samples.sample_stream(stream.server, stream.name)
-    trimmed, is_whole = _delete_trimmed(stream, sample, upto, now, deadline)
-    if not is_whole or sample.last > stream.indexed_to:
-        return is_whole
-    missing = known["count"] - trimmed - sample.depth
+    trimmed, is_complete = _delete_trimmed(stream, sample, upto, now, deadline)
+    if not is_complete or sample.last > stream.indexed_to:
+        return is_complete
+    missing = index["count"] - trimmed - sample.depth
     if missing < 0:
-        return _restart_index(stream)
-    return missing <= about_to or _compare_all(stream, upto, now, deadline)
+        # Entries reappeared after a failover: index the stream again from its first entry.
+        rows = LetterStream.objects.filter(pk=stream.pk, indexed_to=stream.indexed_to)
+        rows.update(indexed_to="")
+        return False
+    return missing <= leaving or _compare_all(stream, upto, now, deadline)
 
 
 def _count_leaving(stream: LetterStream, now: datetime) -> int:
-    """Return how many letters are leaving: Redis and the index may differ by these."""
-    leaving = Departure.objects.filter(stream=stream)
-    intended = leaving.filter(state__in=["intended", "restoring"]).count()
-    return (
-        intended
-        + leaving.filter(
-            intended_at__gt=now - 2 * SETTLED_WITHIN, done_at__gt=now - SETTLED_WITHIN
-        ).count()
+    """Return the number of removals in progress, by which Redis and the index may differ."""
+    intended = stream.departures.filter(state__in=["intended", "restoring"])
+    settled = stream.departures.filter(
+        intended_at__gt=now - 2 * SETTLED_WITHIN, done_at__gt=now - SETTLED_WITHIN
     )
+    return intended.count() + settled.count()
 
 
 def _delete_trimmed(
     stream: LetterStream, sample: StreamSample, upto: str, now: datetime, deadline: float
 ) -> tuple[int, bool]:
-    """Delete the rows before the first entry; return how many, and True if that was all."""
+    """Delete the rows before the first entry; return how many, and True if all were checked."""
     below = Letter.objects.filter(stream=stream, position__lte=upto).order_by("position")
     if sample.depth:
         below = below.filter(position__lt=sample.first)
-    done, after = 0, ""
-    while True:
-        chunk = list(below.filter(position__gt=after).values_list("position", flat=True)[:AT_ONCE])
-        if not chunk:
-            return done, True
-        after = chunk[-1]
+    done = 0
+    for chunk in _iterate_chunks(below):
         done += _delete_missing(stream, chunk, now)
         if time.monotonic() > deadline:
             return done, False
+    return done, True
 
 
 def _compare_all(stream: LetterStream, upto: str, now: datetime, deadline: float) -> bool:
-    """Compare every id with the index, a few thousand at a time."""
+    """Compare all entry ids of the stream with the index; return True if time sufficed."""
     rows = Letter.objects.filter(stream=stream, position__lte=upto).order_by("position")
     after = ""
-    while True:
-        chunk = list(rows.filter(position__gt=after).values_list("position", flat=True)[:AT_ONCE])
-        if not chunk:
-            return True
-        there = set(_iterate_positions(stream, after, chunk[-1]))
-        gone = [position for position in chunk if position not in there]
-        if gone:
+    for chunk in _iterate_chunks(rows):
+        existing = set(_iterate_positions(stream, after, chunk[-1]))
+        if gone := [position for position in chunk if position not in existing]:
             _delete_missing(stream, gone, now)
         after = chunk[-1]
         if time.monotonic() > deadline:
             return False
+    return True
+
+
+def _iterate_chunks(rows: QuerySet[Letter]) -> Iterator[list[str]]:
+    """Yield the positions of rows that are ordered by position, some thousand at a time."""
+    after = ""
+    while chunk := list(
+        rows.filter(position__gt=after).values_list("position", flat=True)[:AT_ONCE]
+    ):
+        yield chunk
+        after = chunk[-1]
 
 
 def _iterate_positions(stream: LetterStream, after: str, last: str) -> Iterator[str]:
-    """Yield the positions of the existing entries behind `after` up to `last`."""
+    """Yield the positions of existing entries after `after` up to `last`."""
     begin, end = (ids.to_entry_id(after) if after else ""), ids.to_entry_id(last)
     while True:
         call = ScriptCall([stream.name], [begin, end, AT_ONCE, BUDGET])
-        given, more = servers.get_server(stream.server).run("walk", call)
-        yield from (ids.to_position(one.decode()) for one in given)
-        if not more or not given:
+        entry_ids, more = servers.get_server(stream.server).run("walk", call)
+        yield from (ids.to_position(one.decode()) for one in entry_ids)
+        if not more or not entry_ids:
             return
-        begin = given[-1].decode()
+        begin = entry_ids[-1].decode()
 
 
 @transaction.atomic
 def _delete_missing(stream: LetterStream, positions: Sequence[str], now: datetime) -> int:
-    """Delete the rows of missing entries; return how many."""
+    """Delete the index rows of missing entries; return how many."""
     locked = LetterStream.objects.select_for_update().get(pk=stream.pk)
     values: dict[str, Any] = {"stream": stream.pk, "positions": list(positions)}
     deleted = fetch_all(_FORGET, values)
-    vanished = sorted(position for position, left_through_us in deleted if not left_through_us)
+    vanished = sorted(position for position, was_removed_by_us in deleted if not was_removed_by_us)
     if vanished:
         _record_gap(locked, vanished, now)
     return len(deleted)
@@ -167,27 +171,13 @@ def _record_gap(stream: LetterStream, vanished: Sequence[str], now: datetime) ->
     stream.vanished_total += len(vanished)
     stream.save(update_fields=["vanished_total"])
     first, last, count = vanished[0], vanished[-1], len(vanished)
-    latest = (
-        Gap.objects.filter(stream=stream, noticed_at__gt=now - MERGE_WITHIN).order_by("-pk").first()
-    )
-    if latest is not None and not _has_letters_between(stream, latest, first, last):
-        latest.first, latest.last = min(latest.first, first), max(latest.last, last)
-        latest.count += count
-        latest.save(update_fields=["first", "last", "count"])
-    else:
-        Gap.objects.create(stream=stream, first=first, last=last, count=count, noticed_at=now)
+    latest = stream.gaps.filter(noticed_at__gt=now - MERGE_WITHIN).order_by("-pk").first()
+    if latest is not None:
+        begin, end = min(latest.first, first), max(latest.last, last)
+        if not stream.letters.filter(position__gt=begin, position__lt=end).exists():
+            latest.first, latest.last, latest.count = begin, end, latest.count + count
+            latest.save(update_fields=["first", "last", "count"])
+            live.notify_changed(stream_state.TOPIC, str(stream))
+            return
+    Gap.objects.create(stream=stream, first=first, last=last, count=count, noticed_at=now)
     live.notify_changed(stream_state.TOPIC, str(stream))
-
-
-def _has_letters_between(stream: LetterStream, gap: Gap, first: str, last: str) -> bool:
-    """Return True if letters lie between a gap and the entries found missing now."""
-    return Letter.objects.filter(
-        stream=stream, position__gt=min(gap.first, first), position__lt=max(gap.last, last)
-    ).exists()
-
-
-@transaction.atomic
-def _restart_index(stream: LetterStream) -> bool:
-    """Index the stream again from its first entry: entries came back after a failover."""
-    LetterStream.objects.filter(pk=stream.pk, indexed_to=stream.indexed_to).update(indexed_to="")
-    return False

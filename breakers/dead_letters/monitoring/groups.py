@@ -1,4 +1,4 @@
-"""Groups of a stream's letters by error, from the index."""
+"""Groups of a stream's letters with the same error, from the index."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,10 +25,11 @@ _GROUPS = """
 
 @dataclass(frozen=True)
 class ErrorGroup:
-    """A group of `count` letters in the stream with alike errors.
+    """Letters in a stream with the same error fingerprint.
 
-    It has the first and last time of failure. `oldest` and `newest` are positions. `pattern` is the
-    error with its varying parts masked, `sample` one error.
+    `first_at` and `last_at` are the first and last time of failure, `oldest` and `newest`
+    positions. `pattern` is the error with its varying parts masked, `sample` the error of one
+    letter.
     """
 
     fingerprint: str
@@ -45,6 +46,6 @@ class ErrorGroup:
 def list_groups(
     stream: LetterStream, *, since: datetime | None = None, most: int = MAX_GROUPS
 ) -> list[ErrorGroup]:
-    """Return the largest groups first, of letters that failed `since`, if that is given."""
+    """Return the groups, the largest first; with `since`, only of letters that failed later."""
     values = {"stream": stream.pk, "since": since, "most": most}
     return [ErrorGroup(*row) for row in fetch_all(_GROUPS, values)]

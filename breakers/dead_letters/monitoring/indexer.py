@@ -1,7 +1,7 @@
-"""The indexer: it reads every entry of a stream once, forward, in bounded batches.
+"""Indexer that reads every entry of a stream once, forward, in bounded batches.
 
-Batches are read without a lock. If another process has indexed meanwhile, which is checked under
-the stream's lock, reading starts again from there; so it may run any number of times at once.
+A batch is read without a lock. Before it is stored, the indexer checks under the stream's lock that
+no other process has indexed meanwhile, so any number of processes may index a stream.
 """
 
 import time
@@ -14,9 +14,9 @@ from typing import Any
 import orjson
 from django.db import connection, transaction
 
-from breakers.dead_letters.letters import entries, fingerprints, ids, redaction
+from breakers.dead_letters.letters import entries, fingerprints, ids
 from breakers.dead_letters.letters.entries import LetterEntry
-from breakers.dead_letters.letters.redaction import Redaction
+from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.redis_servers import samples, servers
 from breakers.dead_letters.redis_servers.samples import StreamSample
@@ -26,12 +26,12 @@ from breakers.sql import fetch_all
 from . import gaps, stream_state
 
 AT_ONCE = 1000
-BUDGET = 8 * 1024 * 1024  # bytes of payload that one look goes through
+BUDGET = 8 * 1024 * 1024  # bytes of payload that one script call may read
 MAX_VALUE_BYTES = 2048
 FIELDS = sorted({*entries.METADATA, entries.RETRY_COUNT})
-MIN_GAP_SECONDS = 0.2  # seconds, for what vanished, at least
+MIN_GAP_SECONDS = 0.2
 SETTLED_WITHIN = timedelta(seconds=10)
-"""Longest time from the beginning of a removal, which is its recorded time, to its settlement."""
+"""Maximum time from the intent of a removal, recorded as its time, to its settlement."""
 
 _GROUPS = """
     INSERT INTO breakers_lettergroup AS known
@@ -44,8 +44,8 @@ _GROUPS = """
         last_at = greatest(known.last_at, excluded.last_at)
     RETURNING fingerprint, id
 """
-# An entry that was read here may have left through us before the lock was ours. One that left long
-# before is back, as a server has forgotten that it went.
+# An entry may have been removed through Switchgear between the read and the lock. An entry that
+# was removed long before has reappeared after a failover of its server.
 _LETTERS = """
     INSERT INTO breakers_letter (stream_id, position, group_id, error, consumer_group, attempts,
                                  retries, failed_at, size_bytes)
@@ -59,12 +59,16 @@ _LETTERS = """
     ON CONFLICT (stream_id, position) DO NOTHING
     RETURNING position
 """
-# Of what is being put back the new id is not known yet, but what it is like.
+# A restore in progress has no new id yet, so it is identified by fingerprint and size.
 _RESTORED = """
     SELECT state, new_id, fingerprint, size_bytes FROM breakers_departure
     WHERE stream_id = %(stream)s AND (
         state = 'restoring' OR state = 'restored' AND new_id = ANY(%(ids)s::text[]))
 """
+_COLUMNS = (
+    *("position", "error", "consumer_group", "attempts", "retries", "failed_at"),
+    "size_bytes",
+)
 _DAYS = """
     INSERT INTO breakers_groupday AS known (group_id, day, arrived)
     SELECT * FROM unnest(%(groups)s::bigint[], %(days)s::date[], %(counts)s::bigint[])
@@ -74,8 +78,6 @@ _DAYS = """
 
 @dataclass(frozen=True)
 class IndexedEntry:
-    """The indexed fields of an entry."""
-
     position: str
     fingerprint: str
     error_type: str
@@ -90,16 +92,15 @@ class IndexedEntry:
 
 
 def catch_up(stream: LetterStream, now: datetime, *, seconds: float = 1.0) -> bool:
-    """Update depth, index and gaps of a stream, and the instance.
+    """Update the depth, the index and the gaps of a stream, and refresh the instance.
 
-    Return True if the index is complete. It ends after about `seconds`. Raises
+    Return True if the index is complete. Ends after about `seconds`. Raises
     :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
     if stream.source == LetterStream.Source.OUTBOX:
         return True
     sample = samples.sample_stream(stream.server, stream.name)
-    is_news = stream_state.has_changed(stream, sample)
-    if is_news:
+    if stream_state.has_changed(stream, sample):
         stream_state.record_sample(stream, sample, now)
     elif sample.last <= stream.indexed_to:
         return True
@@ -109,9 +110,9 @@ def catch_up(stream: LetterStream, now: datetime, *, seconds: float = 1.0) -> bo
 def index_and_check(
     stream: LetterStream, sample: StreamSample, now: datetime, *, seconds: float
 ) -> bool:
-    """Index new entries, then look for gaps; return True if the index is complete.
+    """Index new entries, then search for gaps; return True if the index is complete.
 
-    `stream` is as of `sample`.
+    `stream` has to be recorded with `sample`.
     """
     deadline = time.monotonic() + seconds
     if not read_new_entries(stream, sample, now, seconds=seconds):
@@ -124,50 +125,44 @@ def index_and_check(
 def read_new_entries(
     stream: LetterStream, sample: StreamSample, now: datetime, *, seconds: float
 ) -> bool:
-    """Index new entries; return True if the index reaches `sample`."""
+    """Index new entries; return True if the index reaches the last entry of `sample`."""
     deadline = time.monotonic() + seconds
-    for batch in _read_batches(stream, now):
-        _store_batch(stream, batch, now)
+    for after, batch in _read_batches(stream, now):
+        _store_batch(stream, after, batch, now)
         if time.monotonic() > deadline:
             break
     stream.refresh_from_db()
     return stream.indexed_to >= sample.last
 
 
-@dataclass(frozen=True)
-class _Batch:
-    after: str
-    seen: Sequence[IndexedEntry]
-
-
-def _read_batches(stream: LetterStream, now: datetime) -> Iterator[_Batch]:
-    """Yield batches from the end of the index to the end of the stream."""
+def _read_batches(stream: LetterStream, now: datetime) -> Iterator[tuple[str, list[IndexedEntry]]]:
+    """Yield batches of entries after the end of the index, each with the end it was read from."""
     while True:
         stream.refresh_from_db(fields=["indexed_to"])
         after = stream.indexed_to
         begin = ids.to_entry_id(after) if after else ""
         call = ScriptCall([stream.name], [begin, MAX_VALUE_BYTES, AT_ONCE, BUDGET, *FIELDS])
-        given, more = servers.get_server(stream.server).run("index", call)
-        if given:
-            hiding = redaction.configured_redaction()
-            yield _Batch(after, [_index_entry(one, hiding, now) for one in given])
+        replies, more = servers.get_server(stream.server).run("index", call)
+        if replies:
+            yield after, [_parse_entry(one, now) for one in replies]
         if not more:
             return
 
 
-def _index_entry(given: Any, hiding: Redaction, now: datetime) -> IndexedEntry:
-    """Return the fields to index, redacted; no digest of a hidden value is stored."""
-    entry_id, size_bytes, flat = given
+def _parse_entry(reply: Any, now: datetime) -> IndexedEntry:
+    """Return the indexed fields of an entry, redacted before the fingerprint is computed."""
+    entry_id, size_bytes, flat = reply
     entry = LetterEntry(entry_id.decode(), tuple(zip(flat[::2], flat[1::2], strict=True)))
-    found = hiding.fingerprint(entry)
+    redaction = configured_redaction()
+    fingerprint = redaction.fingerprint(entry)
     position = entry.position
     return IndexedEntry(
         position=position,
-        fingerprint=found.digest,
-        error_type=hiding.error_type(entry)[: fingerprints.MAX_TYPE_LENGTH],
-        pattern=found.pattern,
-        error=hiding.error(entry)[: fingerprints.MAX_ERROR_LENGTH],
-        consumer_group=hiding.group(entry)[:200],
+        fingerprint=fingerprint.digest,
+        error_type=redaction.error_type(entry)[: fingerprints.MAX_TYPE_LENGTH],
+        pattern=fingerprint.pattern,
+        error=redaction.error(entry)[: fingerprints.MAX_ERROR_LENGTH],
+        consumer_group=redaction.group(entry)[:200],
         attempts=entry.attempts,
         retries=entry.retries,
         added_at=ids.added_at(position),
@@ -177,18 +172,20 @@ def _index_entry(given: Any, hiding: Redaction, now: datetime) -> IndexedEntry:
 
 
 @transaction.atomic
-def _store_batch(stream: LetterStream, batch: _Batch, now: datetime) -> None:
+def _store_batch(
+    stream: LetterStream, after: str, batch: Sequence[IndexedEntry], now: datetime
+) -> None:
     locked = LetterStream.objects.select_for_update().get(pk=stream.pk)
-    if locked.indexed_to != batch.after:
+    if locked.indexed_to != after:
         return
-    groups = _upsert_groups(locked, batch.seen)
-    new = _insert_letters(locked, batch.seen, groups, now)
-    came = _exclude_restored(locked, new)
-    _count_by_day(came, groups, now)
-    locked.indexed_to = batch.seen[-1].position
-    locked.arrived_total += len(came)
+    groups = _upsert_groups(locked, batch)
+    new = _insert_letters(locked, batch, groups, now)
+    arrived = _exclude_restored(locked, new)
+    _count_by_day(arrived, groups, now)
+    locked.indexed_to = batch[-1].position
+    locked.arrived_total += len(arrived)
     locked.save(update_fields=["indexed_to", "arrived_total"])
-    stream_state.record_arrivals(locked, [one.added_at for one in came], now)
+    stream_state.record_arrivals(locked, [one.added_at for one in arrived], now)
 
 
 def _upsert_groups(stream: LetterStream, seen: Sequence[IndexedEntry]) -> dict[str, int]:
@@ -215,64 +212,51 @@ def _upsert_groups(stream: LetterStream, seen: Sequence[IndexedEntry]) -> dict[s
 def _insert_letters(
     stream: LetterStream, seen: Sequence[IndexedEntry], groups: dict[str, int], now: datetime
 ) -> list[IndexedEntry]:
-    """Return the entries that were not indexed yet."""
+    """Insert index rows; return the entries that had none."""
     rows = [
-        {
-            "position": one.position,
-            "group_id": groups[one.fingerprint],
-            "error": one.error,
-            "consumer_group": one.consumer_group,
-            "attempts": one.attempts,
-            "retries": one.retries,
-            "failed_at": one.failed_at,
-            "size_bytes": one.size_bytes,
-        }
+        {"group_id": groups[one.fingerprint], **{name: getattr(one, name) for name in _COLUMNS}}
         for one in seen
     ]
-    # As one text: a thousand values each in arrays take several times as long to write out.
-    values = {
-        "stream": stream.pk,
-        "settled": now - SETTLED_WITHIN,
-        "rows": orjson.dumps(rows).decode(),
-    }
+    # One JSON text takes a fraction of the time of arrays with a thousand values each.
+    text = orjson.dumps(rows).decode()
+    values = {"stream": stream.pk, "settled": now - SETTLED_WITHIN, "rows": text}
     new = {position for (position,) in fetch_all(_LETTERS, values)}
     return [one for one in seen if one.position in new]
 
 
 def _exclude_restored(stream: LetterStream, new: Sequence[IndexedEntry]) -> list[IndexedEntry]:
-    """Return the entries that were not restored from the archive, which had arrived before."""
+    """Return the entries without those restored from the archive, which count as one arrival."""
     if not new:
         return []
-    ids_of = {one.position: ids.to_entry_id(one.position) for one in new}
-    rows = fetch_all(_RESTORED, {"stream": stream.pk, "ids": list(ids_of.values())})
+    entry_ids = [ids.to_entry_id(one.position) for one in new]
+    rows = fetch_all(_RESTORED, {"stream": stream.pk, "ids": entry_ids})
     if not rows:
         return list(new)
-    known = {new_id for state, new_id, *_ in rows if state == "restored"}
-    alike = Counter((print_, size) for state, _, print_, size in rows if state == "restoring")
-    came = []
-    for one in new:
-        if ids_of[one.position] in known:
+    restored = {new_id for state, new_id, *_ in rows if state == "restored"}
+    restoring = Counter((digest, size) for state, _, digest, size in rows if state == "restoring")
+    arrived = []
+    for one, entry_id in zip(new, entry_ids, strict=True):
+        key = (one.fingerprint, one.size_bytes)
+        if entry_id in restored:
             continue
-        if alike[one.fingerprint, one.size_bytes] > 0:
-            alike[one.fingerprint, one.size_bytes] -= 1
+        if restoring[key] > 0:
+            restoring[key] -= 1
             continue
-        came.append(one)
-    return came
+        arrived.append(one)
+    return arrived
 
 
 def _count_by_day(new: Sequence[IndexedEntry], groups: dict[str, int], now: datetime) -> None:
-    """Count the arrivals of each group by day."""
-    days: dict[tuple[int, Any], int] = {}
-    for one in new:
-        day = min(one.added_at or now, now).astimezone(UTC).date()
-        key = (groups[one.fingerprint], day)
-        days[key] = days.get(key, 0) + 1
+    days = Counter(
+        (groups[one.fingerprint], min(one.added_at or now, now).astimezone(UTC).date())
+        for one in new
+    )
     if days:
-        kept = sorted(days)
-        values = {
-            "groups": [group for group, _ in kept],
-            "days": [day for _, day in kept],
-            "counts": [days[key] for key in kept],
+        keys = sorted(days)
+        values: dict[str, Any] = {
+            "groups": [group for group, _ in keys],
+            "days": [day for _, day in keys],
+            "counts": [days[key] for key in keys],
         }
         with connection.cursor() as cursor:
             cursor.execute(_DAYS, values)

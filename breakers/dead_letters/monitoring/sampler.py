@@ -1,7 +1,7 @@
-"""The sampler of all servers, every few seconds: new streams, depths, arrivals and gaps.
+"""Periodic sampler of all servers: discovers streams, records depths and updates the index.
 
-Servers are queried concurrently, so that an unavailable one delays no other. Results are written by
-one thread.
+Servers are queried in parallel, so that an unavailable server delays no other. One thread writes
+the results.
 """
 
 import random
@@ -27,8 +27,8 @@ from controlplane.core.outbox.models import OutboxMessage
 
 from . import alarms, discovery, gaps, indexer, stream_state, streams
 
-READING_SECONDS = 1.5  # of a turn, for all streams
-LOOKING_SECONDS = 0.5  # for what vanished, besides
+INDEXING_SECONDS = 1.5  # for all streams in one run
+GAP_SECONDS = 0.5  # for all streams in one run, in addition
 EACH_SECONDS = 1.0
 THREADS = 8
 
@@ -37,7 +37,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class _ServerSample:
-    """The answer of a server: discovered names, the next cursor and samples; or the error."""
+    """Result of querying a server: stream names, next SCAN cursor and samples, or an error."""
 
     names: frozenset[str] = frozenset()
     cursor: str = ""
@@ -46,116 +46,110 @@ class _ServerSample:
 
 
 def sample_servers(now: datetime) -> int:
-    """Sample every server, then index the streams that changed while there is time.
-
-    Return how many changed.
-    """
+    """Sample every server, then index the changed streams; return how many changed."""
     known = streams.list_served()
     names: dict[str, list[str]] = {server: [] for server in configured_sources().servers}
     for one in known:
-        if one.source == LetterStream.Source.STREAM and not _is_forgotten(one, now):
+        is_expired = one.gone_at is not None and one.gone_at < now - streams.GONE_SHOWN_FOR
+        if one.source == LetterStream.Source.STREAM and not is_expired:
             names[one.server].append(one.name)
-    seen = _query_servers(names)
-    is_more = [_record_server(server, said, now) for server, said in seen.items()]
-    if any(is_more):
+    results = _query_servers(names)
+    has_new = [_record_server(server, result, now) for server, result in results.items()]
+    if any(has_new):
         before = {one.pk for one in known}
         known += [one for one in streams.list_served() if one.pk not in before]
     _sample_outbox(now)
-    news = _record_streams(known, seen, now)
-    _index_changed(news, now)
+    changed = _record_streams(known, results, now)
+    _index_changed(changed, now)
     alarms.update_alarms(now)
-    return len(news)
-
-
-def _is_forgotten(stream: LetterStream, now: datetime) -> bool:
-    return stream.gone_at is not None and stream.gone_at < now - streams.GONE_SHOWN_FOR
+    return len(changed)
 
 
 def _query_servers(names: Mapping[str, Sequence[str]]) -> dict[str, _ServerSample]:
     cursors = dict(LetterServer.objects.values_list("name", "cursor"))
     with ThreadPoolExecutor(min(THREADS, len(names))) as threads:
-        asked = {
+        futures = {
             server: threads.submit(_query_server, server, known, cursors.get(server, ""))
             for server, known in names.items()
         }
-        return {server: said.result() for server, said in asked.items()}
+        return {server: future.result() for server, future in futures.items()}
 
 
 def _query_server(server: str, known: Sequence[str], cursor: str) -> _ServerSample:
-    """Query one server. It runs in a thread without a database connection."""
+    """Query one server; runs in a thread without a database connection."""
     try:
         found = discovery.discover_streams(servers.get_server(server), cursor)
-        stand = samples.sample_streams(server, sorted({*known, *found.names}))
+        by_name = samples.sample_streams(server, sorted({*known, *found.names}))
     except DomainError as error:
         return _ServerSample(cursor=cursor, error=error.detail)
-    return _ServerSample(found.names, found.cursor, stand)
+    return _ServerSample(found.names, found.cursor, by_name)
 
 
-def _record_server(server: str, said: _ServerSample, now: datetime) -> bool:
+def _record_server(server: str, result: _ServerSample, now: datetime) -> bool:
     """Record a server's availability; return True if it has new streams."""
-    is_away = bool(said.error)
+    is_away = bool(result.error)
     with transaction.atomic():
         LetterServer.objects.bulk_create([LetterServer(name=server)], ignore_conflicts=True)
         row = LetterServer.objects.select_for_update().get(pk=server)
         if row.is_away != is_away or row.since is None:
             row.is_away, row.since = is_away, now
             live.notify_changed(stream_state.TOPIC, f"server:{server}")
-            log.info("dead_letters.server", server=server, is_away=is_away, said=said.error)
+            log.info("dead_letters.server", server=server, is_away=is_away, said=result.error)
         if not is_away:
-            row.asked_at, row.cursor = now, said.cursor
-        row.error = said.error[:500]
+            row.asked_at, row.cursor = now, result.cursor
+        row.error = result.error[:500]
         row.save()
-    return bool(said.names) and streams.register_streams(server, said.names, now) > 0
+    return bool(result.names) and streams.register_streams(server, result.names, now) > 0
 
 
 def _record_streams(
-    known: Sequence[LetterStream], seen: Mapping[str, _ServerSample], now: datetime
+    known: Sequence[LetterStream], results: Mapping[str, _ServerSample], now: datetime
 ) -> list[tuple[LetterStream, StreamSample]]:
-    """Record the samples; return the streams that have to be indexed or checked."""
+    """Record the samples; return the streams to index or to check for gaps."""
     changed: list[tuple[LetterStream, StreamSample]] = []
     same: list[tuple[LetterStream, StreamSample]] = []
     for one in known:
-        stand = seen[one.server].samples if one.server in seen else None
-        sample = (stand or {}).get(one.name)
+        by_name = results[one.server].samples if one.server in results else None
+        sample = (by_name or {}).get(one.name)
         if sample is not None:
             (changed if stream_state.has_changed(one, sample) else same).append((one, sample))
-    noted = stream_state.record_samples(changed, now)
-    due = {one.pk for one, _ in same if stream_state.is_due(one, now)}
+    recorded = stream_state.record_samples(changed, now)
+    due = [one for one, _ in same if stream_state.is_due(one, now)]
     if due:
-        stream_state.record_unchanged([one for one, _ in same if one.pk in due], now)
-    left = [one for one in same if one[1].last > one[0].indexed_to or one[0].pk in due]
-    return [*noted, *left]
+        stream_state.record_unchanged(due, now)
+    pks = {one.pk for one in due}
+    unindexed = [pair for pair in same if pair[1].last > pair[0].indexed_to or pair[0].pk in pks]
+    return [*recorded, *unindexed]
 
 
-def _index_changed(news: Sequence[tuple[LetterStream, StreamSample]], now: datetime) -> None:
-    """Index changed streams, for a second each at most, then look for gaps.
+def _index_changed(changed: Sequence[tuple[LetterStream, StreamSample]], now: datetime) -> None:
+    """Index changed streams for a second each at most, then search for gaps.
 
-    The order is random, so that each gets its turn.
+    The random order gives every stream a chance if time runs out.
     """
-    deadline = time.monotonic() + READING_SECONDS
-    mixed = random.sample(news, len(news))
-    for stream, sample in mixed:
+    deadline = time.monotonic() + INDEXING_SECONDS
+    shuffled = random.sample(changed, len(changed))
+    for stream, sample in shuffled:
         if sample.last > stream.indexed_to:
             _run_within(deadline, stream, partial(indexer.read_new_entries, stream, sample, now))
-    deadline += LOOKING_SECONDS
-    for stream, _ in gaps.find_inconsistent(mixed):
+    deadline += GAP_SECONDS
+    for stream, _ in gaps.find_inconsistent(shuffled):
         _run_within(deadline, stream, partial(gaps.find_gaps, stream, now))
 
 
-def _run_within(deadline: float, stream: LetterStream, go_on: Callable[..., bool]) -> None:
-    """Continue with a stream unless the time is over."""
+def _run_within(deadline: float, stream: LetterStream, run: Callable[..., bool]) -> None:
     left = deadline - time.monotonic()
     if left <= 0:
         return
     try:
-        go_on(seconds=min(EACH_SECONDS, left))
+        run(seconds=min(EACH_SECONDS, left))
     except (ServerUnavailable, ServerRefused) as error:
         log.info("dead_letters.not_read", stream=str(stream), error=error.detail)
 
 
 def _sample_outbox(now: datetime) -> None:
     failed = OutboxMessage.objects.filter(state="failed", discarded_at=None)
-    found = failed.aggregate(
-        count=Count("pk"), oldest=Min("finished_at"), newest=Max("finished_at")
+    figures = failed.aggregate(
+        failed=Count("pk"), oldest_at=Min("finished_at"), newest_at=Max("finished_at")
     )
-    stream_state.record_outbox(found["count"], found["oldest"], found["newest"], now=now)
+    stream_state.record_outbox(**figures, now=now)

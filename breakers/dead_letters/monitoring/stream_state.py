@@ -1,4 +1,4 @@
-"""The sampled state of streams: recorded, kept by minute, and broadcast."""
+"""Sampled state of streams: recorded, aggregated by minute, and broadcast."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ from controlplane.core.live import change_notices as live
 from . import streams
 
 ALARM_DEPTH = 100
-"""Letters; a stream that stays deeper raises an alarm."""
+"""Depth in letters above which a stream raises an alarm after a while."""
 MINUTE = timedelta(minutes=1)
 TOPIC = "dlq"
 
@@ -57,17 +57,13 @@ _ARRIVED = """
 
 def has_changed(stream: LetterStream, sample: StreamSample) -> bool:
     """Return True if the sample differs from the recorded state."""
-    known = (stream.gone_at is None, stream.depth, stream.first, stream.last)
-    return stream.sampled_at is None or known != (
-        sample.there,
-        sample.depth,
-        sample.first,
-        sample.last,
-    )
+    recorded = (stream.gone_at is None, stream.depth, stream.first, stream.last)
+    sampled = (sample.there, sample.depth, sample.first, sample.last)
+    return stream.sampled_at is None or recorded != sampled
 
 
 def record_sample(stream: LetterStream, sample: StreamSample, now: datetime) -> None:
-    """Record the sample of one stream and refresh the instance; wait for its lock."""
+    """Record the sample of one stream, waiting for its lock, and refresh the instance."""
     _write_samples([(stream, sample)], now, waits=True)
     stream.refresh_from_db()
 
@@ -75,10 +71,10 @@ def record_sample(stream: LetterStream, sample: StreamSample, now: datetime) -> 
 def record_samples(
     seen: Sequence[tuple[LetterStream, StreamSample]], now: datetime
 ) -> list[tuple[LetterStream, StreamSample]]:
-    """Record samples, unless a later one was recorded.
+    """Record samples, unless a later sample was recorded.
 
-    Each stream was read before its sample was taken. Locked streams are left for the next run.
-    Return the others, as they are in the database then.
+    Streams locked by another transaction are left for the next run. Return the other streams with
+    their samples, freshly loaded. Streams have to be loaded before they are sampled.
     """
     fresh = LetterStream.objects.in_bulk(_write_samples(seen, now, waits=False)) if seen else {}
     return [(fresh[one.pk], sample) for one, sample in seen if one.pk in fresh]
@@ -88,7 +84,7 @@ def record_samples(
 def record_outbox(
     failed: int, oldest_at: datetime | None, newest_at: datetime | None, *, now: datetime
 ) -> LetterStream:
-    """Record the number of failed messages of the outbox."""
+    """Record the number of failed messages in the outbox."""
     row = streams.get_outbox_stream(now)
     locked = LetterStream.objects.select_for_update().get(pk=row.pk)
     seen = (failed, oldest_at, newest_at)
@@ -109,16 +105,14 @@ def record_outbox(
 def is_due(stream: LetterStream, now: datetime) -> bool:
     """Return True if a new minute has begun since the stream was recorded."""
     last = stream.sampled_at
-    return last is None or last.replace(second=0, microsecond=0) < now.replace(
-        second=0, microsecond=0
-    )
+    return last is None or last < now.replace(second=0, microsecond=0)
 
 
 @transaction.atomic
 def record_unchanged(unchanged: Sequence[LetterStream], now: datetime) -> None:
-    """Record that these streams stayed the same in a new minute.
+    """Record that the streams did not change in a new minute.
 
-    Pages that show them grow are notified, as the growth declines.
+    Pages that show a growth of these streams are notified, since the growth decreases.
     """
     pks = sorted(one.pk for one in unchanged)
     rows = LetterStream.objects.select_for_update(skip_locked=True).filter(pk__in=pks)
@@ -130,23 +124,18 @@ def record_unchanged(unchanged: Sequence[LetterStream], now: datetime) -> None:
 
 
 def record_minute(pks: Sequence[int], now: datetime) -> None:
-    """Record the depth of these streams in this minute."""
+    """Record the depths of the streams for the current minute."""
     with connection.cursor() as cursor:
         cursor.execute(_MINUTES, {"ids": list(pks), "now": now})
 
 
 def record_arrivals(stream: LetterStream, added: Sequence[datetime | None], now: datetime) -> None:
-    """Count arrivals in this minute; entries older than the discovery of the stream don't count."""
-    new = sum(at is None or at >= stream.found_at for at in added)
-    values: dict[str, Any] = {
-        "stream": stream.pk,
-        "depth": stream.depth,
-        "arrived": new,
-        "now": now,
-    }
-    if new:
+    """Count new entries in the current minute, without those older than the discovery."""
+    arrived = sum(at is None or at >= stream.found_at for at in added)
+    if arrived:
+        values: dict[str, Any] = {"stream": stream.pk, "depth": stream.depth}
         with connection.cursor() as cursor:
-            cursor.execute(_ARRIVED, values)
+            cursor.execute(_ARRIVED, {**values, "arrived": arrived, "now": now})
 
 
 @transaction.atomic
@@ -155,15 +144,15 @@ def _write_samples(
 ) -> list[int]:
     """Write samples by one statement.
 
-    Return the primary keys of those written now or later by somebody else.
+    Return the primary keys of the streams that were written now, or later by another process.
     """
     rows = LetterStream.objects.select_for_update(skip_locked=not waits)
-    wanted = rows.filter(pk__in=[one.pk for one, _ in seen]).order_by("pk")
-    mine = set(wanted.values_list("pk", flat=True))
+    rows = rows.filter(pk__in=[one.pk for one, _ in seen]).order_by("pk")
+    mine = set(rows.values_list("pk", flat=True))
     lines = [_sample_row(one, sample) for one, sample in seen if one.pk in mine]
-    columns = dict(zip(_COLUMNS, map(list, zip(*lines, strict=True)), strict=True)) if lines else {}
-    if not columns:
+    if not lines:
         return []
+    columns = dict(zip(_COLUMNS, map(list, zip(*lines, strict=True)), strict=True))
     written = {pk for (pk,) in fetch_all(_STAND, {**columns, "now": now, "limit": ALARM_DEPTH})}
     record_minute(sorted(written), now)
     live.notify_changed(TOPIC, *(str(one) for one, _ in seen if one.pk in written))
@@ -171,9 +160,9 @@ def _write_samples(
 
 
 def _sample_row(stream: LetterStream, sample: StreamSample) -> tuple[Any, ...]:
-    """Return the parameters of `_STAND` for a stream, in the order of its columns."""
+    """Return the parameters of `_STAND` for one stream, in the order of `_COLUMNS`."""
     origin = configured_sources().origin_of(stream.name) or stream.origin
-    # It was made anew if it has never given out what was read of it before.
+    # The stream was deleted and created again if it has never assigned the last indexed id.
     was_read_to = stream.indexed_to if sample.last_given < stream.indexed_to else None
     return (
         stream.pk,

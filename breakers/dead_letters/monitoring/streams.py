@@ -1,4 +1,4 @@
-"""Known streams of dead letters: look-up, listing and growth."""
+"""Known streams: lookup, registration, lists and growth."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
@@ -11,10 +11,10 @@ from breakers.sql import fetch_all
 from controlplane.core.errors import NotFound
 
 GONE_SHOWN_FOR = timedelta(days=30)
-"""Time for which a gone stream is listed, as its removed letters may be restored."""
+"""Period for which a deleted stream is listed, as its removed letters may be restored."""
 GROWTH_OVER = timedelta(minutes=5)
 
-# From the last minute that was over by then, or else from the first there is since.
+# Compares with the sample nearest to five minutes ago.
 _GROWTH = """
     SELECT stream.id, stream.depth, earlier.depth, earlier.sampled_at
     FROM breakers_letterstream stream
@@ -28,43 +28,41 @@ _GROWTH = """
 
 
 def find_stream(server: str, name: str, now: datetime) -> LetterStream:
-    """Return the stream of this name on this server, also one not discovered yet, or gone.
+    """Return a stream by server and name; one not known yet is looked up on the server.
 
-    Raises :class:`NotFound` if it is no stream of dead letters, and :class:`ServerUnavailable` if
-    the server has to be asked.
+    Raises :class:`NotFound` if there is no such dead letter stream, and :class:`ServerUnavailable`.
     """
     sources = configured_sources()
     if (server, name) == (DEFAULT_SERVER, OUTBOX_NAME):
         return get_outbox_stream(now)
     origin = sources.origin_of(name) if is_valid_name(name) else None
-    if server not in sources.servers or origin is None:
-        raise _not_found(server, name)
-    known = LetterStream.objects.filter(server=server, name=name).first()
-    if known is not None:
-        return known
-    if not samples.sample_stream(server, name).there:
-        raise _not_found(server, name)
-    register_streams(server, [name], now)
-    return LetterStream.objects.get(server=server, name=name)
+    if server in sources.servers and origin is not None:
+        stream = LetterStream.objects.filter(server=server, name=name).first()
+        if stream is not None:
+            return stream
+        if samples.sample_stream(server, name).there:
+            register_streams(server, [name], now)
+            return LetterStream.objects.get(server=server, name=name)
+    raise NotFound(f"There is no stream of dead letters {name!r} on the Redis server {server!r}.")
 
 
 def get_outbox_stream(now: datetime) -> LetterStream:
-    """Return the stream of the outbox's failed messages."""
-    found, _ = LetterStream.objects.get_or_create(
-        server=DEFAULT_SERVER,
-        name=OUTBOX_NAME,
-        defaults={"source": LetterStream.Source.OUTBOX, "found_at": now},
+    """Return the stream that stands for the outbox's failed messages."""
+    defaults = {"source": LetterStream.Source.OUTBOX, "found_at": now}
+    stream, _ = LetterStream.objects.get_or_create(
+        server=DEFAULT_SERVER, name=OUTBOX_NAME, defaults=defaults
     )
-    return found
+    return stream
 
 
 def is_valid_name(name: str) -> bool:
-    """Return True if a stream of this name can be stored: text that fits."""
-    return 0 < len(name) <= MAX_NAME_LENGTH and "\0" not in name and _is_text(name)
+    """Return True if PostgreSQL can store the name."""
+    has_surrogates = any("\ud800" <= one <= "\udfff" for one in name)
+    return 0 < len(name) <= MAX_NAME_LENGTH and "\0" not in name and not has_surrogates
 
 
 def register_streams(server: str, names: Collection[str], now: datetime) -> int:
-    """Register existing streams by name; return how many are new."""
+    """Insert streams that are not known yet; return how many."""
     sources = configured_sources()
     origins = {name: sources.origin_of(name) for name in names if is_valid_name(name)}
     rows = [
@@ -78,7 +76,7 @@ def register_streams(server: str, names: Collection[str], now: datetime) -> int:
 
 
 def list_served() -> list[LetterStream]:
-    """Return every configured stream and the outbox, by name."""
+    """Return every stream of the configured servers and patterns, and the outbox, by name."""
     sources = configured_sources()
     rows = LetterStream.objects.filter(server__in=sources.servers).order_by("server", "name")
     return [
@@ -87,7 +85,7 @@ def list_served() -> list[LetterStream]:
 
 
 def list_shown(now: datetime) -> list[LetterStream]:
-    """Return the streams of the inbox: those with an alarm first, then the deepest."""
+    """Return the streams of the inbox: streams with an alarm first, then the deepest."""
     rows = [
         one for one in list_served() if one.gone_at is None or one.gone_at > now - GONE_SHOWN_FOR
     ]
@@ -95,9 +93,9 @@ def list_shown(now: datetime) -> list[LetterStream]:
 
 
 def growth_per_minute(streams: Sequence[LetterStream], now: datetime) -> dict[int, float]:
-    """Return the growth of each stream in letters a minute, by primary key; negative if it shrank.
+    """Return the growth in letters per minute by primary key; negative for a shrinking stream.
 
-    It is measured over the last five minutes, or as long as the stream is known.
+    It is measured over the last five minutes, or since the first sample of a newer stream.
     """
     this = now.replace(second=0, microsecond=0)
     values: dict[str, Any] = {
@@ -106,21 +104,8 @@ def growth_per_minute(streams: Sequence[LetterStream], now: datetime) -> dict[in
         "oldest": this - 2 * GROWTH_OVER,
         "this": this,
     }
-    rows = fetch_all(_GROWTH, values)
-    found = dict.fromkeys((one.pk for one in streams), 0.0)
-    for pk, depth, earlier, sampled_at in rows:
+    growth = dict.fromkeys((one.pk for one in streams), 0.0)
+    for pk, depth, earlier, sampled_at in fetch_all(_GROWTH, values):
         minutes = (now - sampled_at).total_seconds() / 60
-        found[pk] = round((depth - earlier) / minutes, 2) if minutes > 0 else 0.0
-    return found
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _not_found(server: str, name: str) -> NotFound:
-    return NotFound(f"There is no stream of dead letters {name!r} on the Redis server {server!r}.")
+        growth[pk] = round((depth - earlier) / minutes, 2) if minutes > 0 else 0.0
+    return growth

@@ -1,8 +1,8 @@
-"""The most frequent errors of a period, by group and day, including letters removed since."""
+"""Most frequent errors of a period, by group and day, including letters removed since."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 from django.db.models import Sum
 
@@ -12,7 +12,7 @@ from breakers.dead_letters.sources import configured_sources
 
 @dataclass(frozen=True)
 class GroupFailures:
-    """Arrivals of a group of one stream, in all and by day (UTC)."""
+    """Arrivals of a stream's error group, in total and by day (UTC)."""
 
     server: str
     stream: str
@@ -26,9 +26,10 @@ class GroupFailures:
 def list_most_failed(start: datetime, end: datetime, most: int) -> list[GroupFailures]:
     """Return up to `most` groups with the most arrivals, the largest first.
 
-    The period is from the day of `start` to the last moment before `end`.
+    The period is from the day of `start` to the day of the last moment before `end`.
     """
-    days = GroupDay.objects.filter(day__gte=_day(start), day__lte=_last_day(end))
+    last_day = (end - timedelta(microseconds=1)).astimezone(UTC).date()
+    days = GroupDay.objects.filter(day__gte=start.astimezone(UTC).date(), day__lte=last_day)
     served = days.filter(group__stream__server__in=configured_sources().servers)
     summed = served.values("group").annotate(total=Sum("arrived")).order_by("-total", "group")
     totals = {one["group"]: int(one["total"]) for one in summed[:most]}
@@ -39,29 +40,15 @@ def list_most_failed(start: datetime, end: datetime, most: int) -> list[GroupFai
         groups[row.group_id] = row.group
         by_day[row.group_id][row.day] = row.arrived
     return [
-        _group_failures(groups[pk], total, by_day[pk])
-        for pk, total in totals.items()
-        if pk in groups
+        GroupFailures(
+            server=group.stream.server,
+            stream=group.stream.name,
+            fingerprint=group.fingerprint,
+            error_type=group.error_type,
+            pattern=group.pattern,
+            arrived=totals[pk],
+            days=by_day[pk],
+        )
+        for pk in totals
+        if (group := groups.get(pk)) is not None
     ]
-
-
-def _group_failures(group: LetterGroup, arrived: int, days: Mapping[date, int]) -> GroupFailures:
-    return GroupFailures(
-        server=group.stream.server,
-        stream=group.stream.name,
-        fingerprint=group.fingerprint,
-        error_type=group.error_type,
-        pattern=group.pattern,
-        arrived=arrived,
-        days=days,
-    )
-
-
-def _day(moment: datetime) -> date:
-    return moment.astimezone(UTC).date()
-
-
-def _last_day(end: datetime) -> date:
-    """Return the day of the last moment before `end`."""
-    before = end.astimezone(UTC)
-    return date.fromordinal(before.toordinal() - (before.time() == before.min.time()))

@@ -1,1 +1,1 @@
-"""The Redis servers of dead letters: clients, scripts, reading and sampling."""
+"""Access to the Redis servers of dead letters: clients, scripts, reads and samples."""

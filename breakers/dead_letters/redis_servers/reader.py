@@ -1,8 +1,7 @@
-"""Reading of entries from a stream, in pages of bounded size."""
+"""Reads of stream entries in pages of bounded size."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.entries import LetterEntry
@@ -11,10 +10,10 @@ from . import servers
 from .servers import ScriptCall
 
 MAX_STREAM_ID = f"{ids.MAX_PART}-{ids.MAX_PART}"
-NO_LIMIT_BYTES = 64 * 1024 * 1024 + 1024  # bytes; what is larger never leaves, and no page shows it
+NO_LIMIT_BYTES = 64 * 1024 * 1024 + 1024  # Larger letters are never removed nor shown whole.
 MAX_FIELDS = 100_000
 AT_ONCE = 500
-BUDGET = 4 * 1024 * 1024  # bytes of payload that one look goes through
+BUDGET = 4 * 1024 * 1024  # bytes of payload that one script call may read
 SHOWN_BYTES = 2048  # of a value in a list
 SHOWN_FIELDS = 100
 SHOWN_IN_ALL = 1024 * 1024  # bytes of an entry in a list
@@ -22,10 +21,11 @@ SHOWN_IN_ALL = 1024 * 1024  # bytes of an entry in a list
 
 @dataclass(frozen=True)
 class ReadLimits:
-    """Limits of what is read.
+    """Limits of a read.
 
-    They are bytes of a value, fields, entries at a time, and `total_bytes` of names and values,
-    behind which values are empty and have only sizes.
+    `value_bytes` limits each value, `fields` the fields of an entry, `entries` the entries of a
+    page. Beyond `total_bytes` of names and values, an entry's values are empty, with their sizes
+    only.
     """
 
     value_bytes: int = NO_LIMIT_BYTES
@@ -35,14 +35,14 @@ class ReadLimits:
 
 
 LIST_LIMITS = ReadLimits(value_bytes=SHOWN_BYTES, fields=SHOWN_FIELDS, total_bytes=SHOWN_IN_ALL)
-"""Limits of letters in lists."""
+"""Read limits for lists."""
 NO_LIMITS = ReadLimits()
-"""Limits that read everything of letters that may be removed."""
+"""Read limits within which every removable letter is read whole."""
 
 
 @dataclass(frozen=True)
 class EntryPage:
-    """Entries in the requested order, and `more` if others may follow."""
+    """Entries in the requested order; `more` is True if others may follow."""
 
     entries: list[LetterEntry]
     more: bool
@@ -58,15 +58,14 @@ def read_page(
     newest_first: bool = False,
     limits: ReadLimits = LIST_LIMITS,
 ) -> EntryPage:
-    """Return up to `limits.entries` between two ids, inclusive.
+    """Return up to `limits.entries` entries between the ids `first` and `last`, inclusive.
 
-    `after` continues behind that entry (before it, if newest first).
-
-    It may return fewer and `more`: one call reads a few megabytes at most, and one entry at least.
-    Raises :class:`ServerUnavailable` and :class:`ServerRefused`.
+    `after` starts after that entry (before it, if newest first). A page may be shorter and still
+    have `more`, since one call reads a few megabytes at most, but at least one entry. Raises
+    :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
-    if after == MAX_STREAM_ID and not newest_first:  # Redis refuses to be asked for what is behind.
-        return EntryPage([], False)
+    if after == MAX_STREAM_ID and not newest_first:
+        return EntryPage([], False)  # Redis rejects a range that starts after the greatest id.
     if after:
         first, last = (first, f"({after}") if newest_first else (f"({after}", last)
     order = "newest" if newest_first else "oldest"
@@ -81,7 +80,7 @@ def iterate_entries(
     last: str = "+",
     limits: ReadLimits = NO_LIMITS,
 ) -> Iterator[LetterEntry]:
-    """Yield every entry behind `after` up to `last`, oldest first, page by page."""
+    """Yield every entry after `after` up to `last`, oldest first, read page by page."""
     while True:
         found = read_page(server, stream, after=after, last=last, limits=limits)
         yield from found.entries
@@ -93,7 +92,7 @@ def iterate_entries(
 def read_entry(
     server: str, stream: str, entry_id: str, *, limits: ReadLimits = NO_LIMITS
 ) -> LetterEntry | None:
-    """Return the entry of this id, or None if it does not exist."""
+    """Return the entry with this id, or None if it does not exist."""
     found = read_page(server, stream, first=entry_id, last=entry_id, limits=limits)
     return found.entries[0] if found.entries else None
 
@@ -101,22 +100,19 @@ def read_entry(
 def read_entries(
     server: str, stream: str, entry_ids: Sequence[str], limits: ReadLimits = NO_LIMITS
 ) -> list[LetterEntry]:
-    """Return the existing entries of these ids, in their order.
+    """Return the existing entries with these ids, in the given order.
 
-    It takes as many calls of a few megabytes as needed.
-
-    The caller holds all of them in memory. Raises :class:`ServerUnavailable` and
-    :class:`ServerRefused`.
+    All entries are held in memory. Raises :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
-    found: list[LetterEntry] = []
+    entries: list[LetterEntry] = []
     waiting, limits = list(dict.fromkeys(entry_ids)), replace(limits, entries=AT_ONCE)
     while waiting:
-        asked = waiting[:AT_ONCE]
-        given = _run_read(server, stream, ("-", "+", "these"), limits, asked)
-        found += given.entries
-        looked_at = asked.index(given.entries[-1].id) + 1 if given.more else len(asked)
-        waiting = waiting[looked_at:]
-    return found
+        batch = waiting[:AT_ONCE]
+        page = _run_read(server, stream, ("-", "+", "these"), limits, batch)
+        entries += page.entries
+        read = batch.index(page.entries[-1].id) + 1 if page.more else len(batch)
+        waiting = waiting[read:]
+    return entries
 
 
 def _run_read(
@@ -128,11 +124,14 @@ def _run_read(
 ) -> EntryPage:
     bounds = (limits.entries, limits.value_bytes, limits.fields, limits.total_bytes, BUDGET)
     call = ScriptCall([stream], [*which, *bounds, *entry_ids])
-    given, more = servers.get_server(server).run("read", call)
-    return EntryPage([_parse_entry(one) for one in given], bool(more))
-
-
-def _parse_entry(given: Any) -> LetterEntry:
-    entry_id, flat, sizes, fields_total = given
-    pairs = tuple(zip(flat[::2], flat[1::2], strict=True))
-    return LetterEntry(entry_id.decode(), pairs, tuple(sizes), fields_total)
+    rows, more = servers.get_server(server).run("read", call)
+    entries = [
+        LetterEntry(
+            entry_id.decode(),
+            tuple(zip(flat[::2], flat[1::2], strict=True)),
+            tuple(sizes),
+            fields_total,
+        )
+        for entry_id, flat, sizes, fields_total in rows
+    ]
+    return EntryPage(entries, bool(more))

@@ -1,4 +1,4 @@
-"""Samples of streams on their servers, without reading entries."""
+"""Samples of streams: depth and bounds, without reading entries."""
 
 import random
 import time
@@ -12,17 +12,18 @@ from . import servers
 from .servers import ScriptCall, ServerRefused
 
 AT_ONCE = 200
-REMEMBERED_SECONDS = 60.0
-MAX_REMEMBERED = 10_000
-AS_KNOWN = 2
+CACHED_SECONDS = 60.0
+MAX_CACHED = 10_000
+UNCHANGED = 2
 
 
 @dataclass(frozen=True)
 class StreamSample:
-    """A stream at one moment.
+    """State of a stream at one moment.
 
-    It has the depth, the positions of the first and last entry (empty: none), and the last position
-    ever given. `there` is False if the key does not exist or is no stream.
+    `first` and `last` are the positions of its first and last entry, empty if there is none;
+    `last_given` is the greatest position ever assigned. `there` is False if the key does not exist
+    or is no stream.
     """
 
     there: bool
@@ -37,29 +38,29 @@ EMPTY_SAMPLE = StreamSample(there=False, depth=0, first="", last="", last_given=
 
 
 def sample_streams(server: str, names: Sequence[str]) -> dict[str, StreamSample]:
-    """Return samples by name; streams that the server refuses are left out.
+    """Return samples by stream name, without streams that the server refuses to read.
 
-    Raises :class:`ServerUnavailable`. For a stream unchanged since a moment ago the last id ever
-    given is `NOT_LOOKED_AT`, as Redis could not tell it without copying payloads.
+    If a stream has not changed since a recent sample, its `last_given` is `NOT_LOOKED_AT`, since
+    Redis can't return it without copying payloads. Raises :class:`ServerUnavailable`.
     """
-    found: dict[str, StreamSample] = {}
+    samples: dict[str, StreamSample] = {}
     for start in range(0, len(names), AT_ONCE):
-        asked = names[start : start + AT_ONCE]
-        known = [_recall(server, name) for name in asked]
+        batch = names[start : start + AT_ONCE]
+        cached = [_find_cached(server, name) for name in batch]
         calls = [
-            ScriptCall([name], _known_arguments(one))
-            for name, one in zip(asked, known, strict=True)
+            ScriptCall([name], _expected_state(one))
+            for name, one in zip(batch, cached, strict=True)
         ]
-        given = servers.get_server(server).run_many("sample", calls)
-        for name, before, answer in zip(asked, known, given, strict=True):
-            if isinstance(answer, ServerRefused):
+        replies = servers.get_server(server).run_many("sample", calls)
+        for name, before, reply in zip(batch, cached, replies, strict=True):
+            if isinstance(reply, ServerRefused):
                 continue
-            if before is not None and answer[0] == AS_KNOWN:
-                found[name] = replace(before, last_given=NOT_LOOKED_AT)
+            if before is not None and reply[0] == UNCHANGED:
+                samples[name] = replace(before, last_given=NOT_LOOKED_AT)
             else:
-                found[name] = _parse_sample(answer)
-                _remember(server, name, found[name])
-    return found
+                samples[name] = _parse_sample(reply)
+                _cache_sample(server, name, samples[name])
+    return samples
 
 
 def sample_stream(server: str, name: str) -> StreamSample:
@@ -70,37 +71,34 @@ def sample_stream(server: str, name: str) -> StreamSample:
     return _parse_sample(servers.get_server(server).run("sample", ScriptCall([name])))
 
 
-_remembered: dict[tuple[str, str], tuple[float, StreamSample]] = {}
-"""Recent complete samples of this process, and until when they are used.
+_cache: dict[tuple[str, str], tuple[float, StreamSample]] = {}
+"""Recent samples of this process, each with its expiry by the monotonic clock.
 
-The server verifies them, so changes by others don't matter; only an older state after a failover,
-with as many entries within the same bounds, passes as unchanged until then.
+The server verifies depth and bounds of the cached sample, so changes are noticed. Only after a
+failover an older state with the same depth and bounds passes as unchanged until the expiry.
 """
 
 
-def _recall(server: str, name: str) -> StreamSample | None:
-    until, known = _remembered.get((server, name), (0.0, EMPTY_SAMPLE))
-    return known if known.depth and time.monotonic() < until else None
+def _find_cached(server: str, name: str) -> StreamSample | None:
+    until, sample = _cache.get((server, name), (0.0, EMPTY_SAMPLE))
+    return sample if sample.depth and time.monotonic() < until else None
 
 
-def _remember(server: str, name: str, sample: StreamSample) -> None:
-    if len(_remembered) >= MAX_REMEMBERED:
-        _remembered.clear()
-    seconds = REMEMBERED_SECONDS * random.uniform(0.5, 1.5)  # noqa: S311 - not all at the same time
-    _remembered[server, name] = (time.monotonic() + seconds, sample)
+def _cache_sample(server: str, name: str, sample: StreamSample) -> None:
+    if len(_cache) >= MAX_CACHED:
+        _cache.clear()
+    seconds = CACHED_SECONDS * random.uniform(0.5, 1.5)  # noqa: S311 - not all at the same time
+    _cache[server, name] = (time.monotonic() + seconds, sample)
 
 
-def _known_arguments(known: StreamSample | None) -> tuple[int | str, ...]:
-    if known is None:
+def _expected_state(cached: StreamSample | None) -> tuple[int | str, ...]:
+    """Return the script's arguments by which it reports a stream as unchanged."""
+    if cached is None:
         return ()
-    return (known.depth, ids.to_entry_id(known.first), ids.to_entry_id(known.last))
+    return (cached.depth, ids.to_entry_id(cached.first), ids.to_entry_id(cached.last))
 
 
-def _parse_sample(given: Any) -> StreamSample:
-    there, depth, *places = given
-    first, last, last_given = (_to_position(place) for place in places)
-    return StreamSample(bool(there), int(depth), first, last, last_given)
-
-
-def _to_position(entry_id: bytes) -> str:
-    return ids.to_position(entry_id.decode()) if entry_id else ""
+def _parse_sample(reply: Any) -> StreamSample:
+    there, depth, *entry_ids = reply
+    positions = (ids.to_position(one.decode()) if one else "" for one in entry_ids)
+    return StreamSample(bool(there), int(depth), *positions)

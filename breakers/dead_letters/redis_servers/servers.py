@@ -1,8 +1,7 @@
 """Clients of the Redis servers that hold dead letters, and the scripts they run.
 
-Everything goes through scripts: they return bytes in order, where the library would build
-dictionaries and lose repeated names; and each is safe to repeat, so that a lost connection is
-retried once.
+All access is by Lua scripts: they return fields in order, where redis-py would build dictionaries
+and lose repeated names. Each script is idempotent, so a lost connection is retried once.
 """
 
 import functools
@@ -21,60 +20,60 @@ from redis.retry import Retry
 from breakers.dead_letters.sources import configured_sources
 from controlplane.core.errors import Conflict, NotFound, Unavailable
 
-TIMEOUT_SECONDS = 2.0  # seconds
+TIMEOUT_SECONDS = 2.0
 CONNECT_TIMEOUT_SECONDS = 1.0
-LARGE_CALL_BYTES = 1024 * 1024  # bytes that a call carries
-LARGE_CALL_TIMEOUT_SECONDS = 10.0  # seconds
-CLUSTER_RETRY_SECONDS = 5.0  # seconds, once no node of a cluster has answered
+LARGE_CALL_BYTES = 1024 * 1024
+LARGE_CALL_TIMEOUT_SECONDS = 10.0
+CLUSTER_RETRY_SECONDS = 5.0
 CLUSTER_SCHEME = "redis+cluster://"
 _SCRIPTS = Path(__file__).parent / "lua"
 
 
 class ServerUnavailable(Unavailable):
-    """Raised if the server does not answer, or not as it should."""
+    """Raised if the server does not respond, or fails temporarily."""
 
 
 class ServerRefused(Conflict):
-    """Raised if the server refuses the call for now; it may be out of memory."""
+    """Raised if the server refuses the call, for example because it is out of memory."""
 
 
 class _ClusterClient(redis.cluster.RedisCluster):
     """A cluster client that retries a lost connection once, as the slot may have moved.
 
-    The library would try ten times. A node that times out is unavailable.
+    redis-py would try ten times.
     """
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        ask = functools.partial(super().execute_command, *args, **options)
+        execute = functools.partial(super().execute_command, *args, **options)
         try:
-            return ask()
+            return execute()
         except redis.ConnectionError:
-            return ask()
+            return execute()
 
 
 class _LazyCluster:
     """A cluster client that connects on first use, since connecting loads the slots.
 
-    Errors of a missing cluster are raised as connection errors. As it takes long to find that no
-    node answers, no call is made for a moment after that.
+    Errors of a missing cluster are raised as connection errors. As it takes long to detect, no call
+    is made for some seconds after such an error.
     """
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         self._url, self._options = url, options
-        self._again_at = 0.0
+        self._retry_at = 0.0
 
     def __getattr__(self, name: str) -> Any:
-        return functools.partial(self._do, name)
+        return functools.partial(self._call, name)
 
-    def _do(self, name: str, *args: Any, **options: Any) -> Any:
-        if time.monotonic() < self._again_at:
+    def _call(self, name: str, *args: Any, **options: Any) -> Any:
+        if time.monotonic() < self._retry_at:
             raise redis.ConnectionError("No node answered a moment ago.")
         try:
             return getattr(self._client, name)(*args, **options)
         except redis.exceptions.SlotNotCoveredError as error:
             raise redis.ConnectionError(str(error)) from error
         except redis.exceptions.RedisClusterException as error:
-            self._again_at = time.monotonic() + CLUSTER_RETRY_SECONDS
+            self._retry_at = time.monotonic() + CLUSTER_RETRY_SECONDS
             raise redis.ConnectionError(str(error)) from error
 
     @functools.cached_property
@@ -84,23 +83,20 @@ class _LazyCluster:
 
 @dataclass(frozen=True)
 class ScriptCall:
-    """A script call: its keys, which share a slot, and its arguments."""
+    """A script call: its keys, which share a cluster slot, and its arguments."""
 
     keys: Sequence[str]
     arguments: Sequence[bytes | str | int | float] = ()
 
     @property
     def size_bytes(self) -> int:
-        """Approximate size of the arguments; numbers count as nothing."""
+        """Approximate size of the arguments, without numbers."""
         return sum(len(one) for one in self.arguments if isinstance(one, bytes | str))
 
 
 @dataclass(frozen=True)
 class RedisServer:
-    """A server or cluster by name.
-
-    Large calls use the client `patient`, whose timeout also covers sending.
-    """
+    """A server or cluster; its second client, `patient`, has a longer timeout for large calls."""
 
     name: str
     client: Any
@@ -122,41 +118,38 @@ class RedisServer:
             raise translate_error(self.name, error) from error
 
     def run_many(self, script: str, calls: Sequence[ScriptCall]) -> list[Any]:
-        """Return the result of each call, sent together.
+        """Return the result of each call, or its :class:`ServerRefused`, from one pipeline.
 
-        A refused call has its :class:`ServerRefused` as result.
-
-        Raises :class:`ServerUnavailable`, after which any of them may have run.
+        Raises :class:`ServerUnavailable`, after which any of the calls may have run.
         """
         if self.is_cluster:
-            return [self._one(script, call) for call in calls]
+            return [self._run_one(script, call) for call in calls]
         text = script_source(script)
         try:
             with self._client(calls).pipeline(transaction=False) as pipeline:
                 for call in calls:
                     pipeline.eval(text, len(call.keys), *call.keys, *call.arguments)
-                given = pipeline.execute(raise_on_error=False)
+                replies = pipeline.execute(raise_on_error=False)
         except redis.RedisError as error:
             raise translate_error(self.name, error) from error
-        return [self._judged(one) for one in given]
+        return [self._translate_reply(one) for one in replies]
 
     def _client(self, calls: Sequence[ScriptCall]) -> Any:
-        return (
-            self.patient if sum(one.size_bytes for one in calls) > LARGE_CALL_BYTES else self.client
-        )
+        is_large = sum(one.size_bytes for one in calls) > LARGE_CALL_BYTES
+        return self.patient if is_large else self.client
 
-    def _one(self, script: str, call: ScriptCall) -> Any:
+    def _run_one(self, script: str, call: ScriptCall) -> Any:
         try:
             return self.run(script, call)
         except ServerRefused as error:
             return error
 
-    def _judged(self, given: Any) -> Any:
-        if not isinstance(given, redis.RedisError):
-            return given
-        error = translate_error(self.name, given)
+    def _translate_reply(self, reply: Any) -> Any:
+        if not isinstance(reply, redis.RedisError):
+            return reply
+        error = translate_error(self.name, reply)
         if isinstance(error, ServerUnavailable):
-            raise error from given
+            raise error from reply
         return error
 
 
@@ -169,19 +162,19 @@ def get_server(name: str) -> RedisServer:
 
 
 def translate_error(name: str, error: redis.RedisError) -> ServerUnavailable | ServerRefused:
-    """Return the error as :class:`ServerRefused`, or :class:`ServerUnavailable` if it may pass."""
-    refused = isinstance(error, redis.ResponseError) and not isinstance(
-        error,
-        (redis.BusyLoadingError, redis.AuthenticationError, redis.exceptions.ClusterDownError),
+    """Return :class:`ServerRefused` for a refused command, else :class:`ServerUnavailable`."""
+    transient = (
+        redis.BusyLoadingError,
+        redis.AuthenticationError,
+        redis.exceptions.ClusterDownError,
     )
-    if refused:
+    if isinstance(error, redis.ResponseError) and not isinstance(error, transient):
         return ServerRefused(f"The Redis server {name} refused: {error}", server=name)
     return ServerUnavailable(f"The Redis server {name} does not answer. Try again in a moment.")
 
 
 @functools.cache
 def script_source(script: str) -> str:
-    """Return the text of a script."""
     return (_SCRIPTS / f"{script}.lua").read_text()
 
 
@@ -200,5 +193,5 @@ def _make_client(url: str, seconds: float) -> Any:
     }
     if url.startswith(CLUSTER_SCHEME):
         return _LazyCluster(f"redis://{url.removeprefix(CLUSTER_SCHEME)}", options)
-    again = Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,))
-    return redis.Redis.from_url(url, retry=again, **options)
+    retry = Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,))
+    return redis.Redis.from_url(url, retry=retry, **options)

@@ -1,1 +1,1 @@
-"""Removals and restores of letters: declared as intents, executed in Redis, then settled."""
+"""Removal and restore of letters: declared as intents, executed in Redis, then settled."""

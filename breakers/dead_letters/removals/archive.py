@@ -1,6 +1,6 @@
-"""The archive of removed letters: kept whole for thirty days, then purged with an audit row.
+"""Archive of removed letters, which are kept whole for 30 days.
 
-`done_at` is when a letter was removed, or was to be, if it is `gone`.
+`done_at` is the time of the removal; with state `gone`, the time at which the letter was missing.
 """
 
 from datetime import datetime, timedelta
@@ -14,22 +14,22 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import NotFound
 
 ARCHIVED_FOR = timedelta(days=30)
-"""Retention of the archive, which the screens promise."""
+"""Retention of the archive, which screens and messages mention."""
 AT_ONCE = 500
 RETENTION = system_actor("dlq-retention")
 ENDED = (Departure.State.DONE, Departure.State.GONE, Departure.State.RESTORED)
 
 
 def find_departure(departure_id: int) -> Departure:
-    """Return a departure with its stream and payload. Raises :class:`NotFound`."""
-    found = Departure.objects.select_related("stream").filter(pk=departure_id).first()
-    if found is None:
+    """Return a removal with its stream and payload. Raises :class:`NotFound`."""
+    departure = Departure.objects.select_related("stream").filter(pk=departure_id).first()
+    if departure is None:
         raise _not_found(departure_id)
-    return found
+    return departure
 
 
 def lock_departure(departure_id: int) -> Departure:
-    """Return a departure, locked after its stream's row until the transaction ends.
+    """Return a removal, locked after its stream's row until the transaction ends.
 
     Raises :class:`NotFound`.
     """
@@ -37,20 +37,20 @@ def lock_departure(departure_id: int) -> Departure:
     if stream_id is None:
         raise _not_found(departure_id)
     stream = LetterStream.objects.select_for_update().get(pk=stream_id)
-    found = Departure.objects.select_for_update().filter(pk=departure_id).first()
-    if found is None:
+    departure = Departure.objects.select_for_update().filter(pk=departure_id).first()
+    if departure is None:
         raise _not_found(departure_id)
-    found.stream = stream
-    return found
+    departure.stream = stream
+    return departure
 
 
 def is_expired(departure: Departure, now: datetime) -> bool:
-    """Return True if its retention is over."""
+    """Return True if the retention of the removed letter is over."""
     return departure.done_at is not None and departure.done_at <= now - ARCHIVED_FOR
 
 
 def restorable_until(departure: Departure) -> datetime | None:
-    """Return until when it can be restored; None if it can't, as for a retried letter."""
+    """Return the time until which a letter can be restored; None if it can't, as after a retry."""
     states = Departure.State
     is_in_origin = departure.state == states.DONE and departure.action == Departure.Action.RETRY
     if (
@@ -62,10 +62,15 @@ def restorable_until(departure: Departure) -> datetime | None:
     return departure.done_at + ARCHIVED_FOR
 
 
+def is_restorable(departure: Departure, now: datetime) -> bool:
+    until = restorable_until(departure)
+    return until is not None and until > now
+
+
 @transaction.atomic
 def purge_batch(now: datetime) -> int:
-    """Purge some expired departures, the oldest first; return how many."""
-    # None was done before it was intended, and of that there is an index.
+    """Delete a batch of expired removals, the oldest first; return how many."""
+    # `intended_at` is never later than `done_at`, and is indexed.
     outdated = Departure.objects.filter(
         state__in=ENDED, done_at__lte=now - ARCHIVED_FOR, intended_at__lte=now - ARCHIVED_FOR
     )

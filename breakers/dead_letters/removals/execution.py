@@ -1,7 +1,7 @@
-"""Execution of intents in Redis, by scripts that are safe to repeat.
+"""Execution of removal intents in Redis, by idempotent scripts.
 
-Each script leaves a note of what was done with an entry. The notes of one day are in a hash in the
-slot of the stream, named after the day of the intent, so that a repetition finds them.
+Each script stores a note of the outcome. The notes of one day are in a hash in the slot of the
+stream, named after the day of the intent, so that a repetition finds them.
 """
 
 import functools
@@ -13,8 +13,11 @@ from typing import Any, Literal
 
 from redis.crc import key_slot
 
-from breakers.dead_letters.letters import ids, packing
-from breakers.dead_letters.letters.entries import METADATA, RETRY_COUNT, RETRY_OF, LetterEntry
+from breakers.dead_letters.letters.entries import (
+    RESERVED_NAMES,
+    RETRY_COUNT,
+    RETRY_OF,
+)
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.redis_servers import reader, samples, servers
 from breakers.dead_letters.redis_servers.servers import RedisServer, ScriptCall, ServerRefused
@@ -22,21 +25,15 @@ from controlplane.core.errors import NotFound
 
 NOTED_FOR = timedelta(days=7)
 """Retention of notes; an older intent is not repeated, as its outcome is unknown."""
+NOTES_TTL_SECONDS = int(NOTED_FOR.total_seconds())
 MAX_DROPPED = 500
 PEEK_LIMITS = reader.ReadLimits(value_bytes=1, fields=1, entries=1)
 
 TRANSIENT_ERRORS = (
-    "maxmemory",
-    "misconf",
-    "noreplicas",
-    "readonly",
-    "read only replica",
-    "loading",
-    "busy",
-    "masterdown",
-    "tryagain",
+    *("maxmemory", "misconf", "noreplicas", "readonly", "read only replica"),
+    *("loading", "busy", "masterdown", "tryagain"),
 )
-"""Parts of Redis errors that are temporary."""
+"""Parts of Redis error messages that mean a temporary refusal."""
 
 Kind = Literal["done", "again", "gone", "refused"]
 Delivery = Literal["exactly once", "at least once"]
@@ -44,10 +41,11 @@ Delivery = Literal["exactly once", "at least once"]
 
 @dataclass(frozen=True)
 class RemovalOutcome:
-    """The outcome of an intent in Redis.
+    """Outcome of an intent in Redis.
 
-    `again`: executed before; `gone`: somebody else had removed the entry; `refused`: nothing was
-    done, and `why`. `new_id` is the entry's id in the origin after a retry.
+    `done`: removed now; `again`: removed by an earlier execution; `gone`: another client had
+    removed the entry; `refused`: nothing was done, for the reason `why`. `new_id` is the entry id
+    in the origin after a retry.
     """
 
     kind: Kind
@@ -55,8 +53,8 @@ class RemovalOutcome:
     why: str = ""
 
     @property
-    def is_passing(self) -> bool:
-        """True if the refusal is due to the server's state, not to the letter."""
+    def is_temporary(self) -> bool:
+        """True if the refusal is due to the state of the server, not to the letter."""
         return any(words in self.why.lower() for words in TRANSIENT_ERRORS)
 
 
@@ -65,8 +63,8 @@ def execute_intents(
 ) -> dict[int, RemovalOutcome]:
     """Execute intents of one stream in Redis; return the outcomes by primary key.
 
-    It writes no table, and is safe to repeat for a week. Raises :class:`ServerUnavailable`, after
-    which any of them may have been executed: call it again.
+    Writes no table, and can be repeated for a week. Raises :class:`ServerUnavailable`, after which
+    any of the intents may have been executed.
     """
     server = servers.get_server(stream.server)
     retries = [one for one in departures if one.action == Departure.Action.RETRY]
@@ -75,67 +73,55 @@ def execute_intents(
 
 
 def execute_restore(departure: Departure) -> RemovalOutcome:
-    """Add an archived letter to its stream again, complete.
+    """Add an archived letter to its stream again.
 
-    Repeats and errors are as of :func:`execute_intents`.
+    Repetitions and errors are as with :func:`execute_intents`.
     """
     stream = departure.stream
-    day = departure.restored_at or departure.intended_at
-    pairs = packing.unpack(departure.fields)
-    keys = [stream.name, notes_key(stream, day)]
-    arguments: list[bytes | str | int] = [
-        f"restore:{departure.pk}",
-        _notes_ttl_seconds(),
-        *_flatten(pairs),
-    ]
+    keys = [stream.name, notes_key(stream, departure.restored_at or departure.intended_at)]
+    fields = _flatten_pairs(departure.entry.pairs)
+    call = ScriptCall(keys, [f"restore:{departure.pk}", NOTES_TTL_SECONDS, *fields])
     try:
-        return _parse_outcome(
-            servers.get_server(stream.server).run("restore", ScriptCall(keys, arguments))
-        )
+        return _parse_outcome(servers.get_server(stream.server).run("restore", call))
     except ServerRefused as error:
         return _parse_outcome(error)
 
 
 def is_responding(stream: LetterStream) -> bool:
-    """Return True if the stream's server answers a small call now."""
+    """Return True if the stream's server responds to a small call."""
     try:
         samples.sample_stream(stream.server, stream.name)
-    except (servers.ServerUnavailable, NotFound):
-        return False
     except ServerRefused:
         return True
+    except (servers.ServerUnavailable, NotFound):
+        return False
     return True
 
 
 def delivery_guarantee(stream: LetterStream) -> Delivery:
-    """Return the guarantee of a retry.
+    """Return the delivery guarantee of a retry.
 
-    In a cluster that has the origin on another node, a retry that failed halfway may be delivered
-    twice after a week or more.
+    In a cluster with the origin on another node, a retry that failed halfway may be delivered twice
+    after a week or more.
     """
-    if not servers.get_server(stream.server).is_cluster:
-        return "exactly once"
-    together = _key_slot(stream.name) == _key_slot(stream.origin)
-    return "exactly once" if together else "at least once"
+    is_cluster = servers.get_server(stream.server).is_cluster
+    is_split = is_cluster and _key_slot(stream.name) != _key_slot(stream.origin)
+    return "at least once" if is_split else "exactly once"
 
 
 def replayed_message(departure: Departure) -> tuple[tuple[bytes, bytes], ...]:
-    """Return the pairs that go to the origin: the message and what a retry adds."""
-    entry = LetterEntry(ids.to_entry_id(departure.position), packing.unpack(departure.fields))
-    kept = entry.original if departure.edited is None else packing.unpack(departure.edited)
-    ours = METADATA | {RETRY_OF, RETRY_COUNT}
+    """Return the fields that are added to the origin: the message and the retry metadata."""
+    entry = departure.entry
+    message = entry.original if departure.edited_pairs is None else departure.edited_pairs
     return (
-        *(pair for pair in kept if pair[0] not in ours),
+        *(pair for pair in message if pair[0] not in RESERVED_NAMES),
         (RETRY_OF, entry.id.encode()),
         (RETRY_COUNT, b"%d" % (entry.retries + 1)),
     )
 
 
 def notes_key(stream: LetterStream, at: datetime, *, beside: str = "") -> str:
-    """Return the key of a day's notes, in the slot of `beside`.
-
-    That is the stream of dead letters by default.
-    """
+    """Return the key of a day's notes, in the slot of the key `beside` (default: the stream)."""
     beside = beside or stream.name
     return f"{{{_hash_tag(beside)}}}:switchgear:retried:{stream.name}:{at.astimezone(UTC):%Y%m%d}"
 
@@ -147,91 +133,73 @@ def _execute_retries(
         return {}
     if delivery_guarantee(stream) == "at least once":
         return {one.pk: _retry_across_slots(server, stream, one) for one in departures}
-    given = server.run_many("retry", [_retry_call(stream, one) for one in departures])
-    return {one.pk: _parse_outcome(what) for one, what in zip(departures, given, strict=True)}
-
-
-def _retry_call(stream: LetterStream, departure: Departure) -> ScriptCall:
-    keys = [stream.name, stream.origin, notes_key(stream, departure.intended_at)]
-    entry_id = ids.to_entry_id(departure.position)
-    return ScriptCall(
-        keys, [entry_id, _notes_ttl_seconds(), *_flatten(replayed_message(departure))]
-    )
+    calls = [
+        ScriptCall(
+            [stream.name, stream.origin, notes_key(stream, one.intended_at)],
+            [one.entry_id, NOTES_TTL_SECONDS, *_flatten_pairs(replayed_message(one))],
+        )
+        for one in departures
+    ]
+    replies = zip(departures, server.run_many("retry", calls), strict=True)
+    return {one.pk: _parse_outcome(reply) for one, reply in replies}
 
 
 def _retry_across_slots(
     server: RedisServer, stream: LetterStream, departure: Departure
 ) -> RemovalOutcome:
-    """Add, note, and only then delete: the note reveals a crash in between."""
-    entry_id = ids.to_entry_id(departure.position)
-    keys = [stream.origin, notes_key(stream, departure.intended_at, beside=stream.origin)]
+    """Add to the origin with a note, then delete: the note reveals a crash in between."""
+    entry_id, day = departure.entry_id, departure.intended_at
+    keys = [stream.origin, notes_key(stream, day, beside=stream.origin)]
     try:
-        there = (
-            reader.read_entry(stream.server, stream.name, entry_id, limits=PEEK_LIMITS) is not None
-        )
-        fields = _flatten(replayed_message(departure)) if there else ()
-        what = "add" if there else "look"
-        given = server.run(
-            "add_once", ScriptCall(keys, [entry_id, _notes_ttl_seconds(), what, *fields])
-        )
-        if there:
-            dropped_notes = notes_key(stream, departure.intended_at)
-            server.run(
-                "drop", ScriptCall([stream.name, dropped_notes], [_notes_ttl_seconds(), entry_id])
-            )
+        entry = reader.read_entry(stream.server, stream.name, entry_id, limits=PEEK_LIMITS)
+        fields = [] if entry is None else _flatten_pairs(replayed_message(departure))
+        mode = "look" if entry is None else "add"
+        call = ScriptCall(keys, [entry_id, NOTES_TTL_SECONDS, mode, *fields])
+        reply = server.run("add_once", call)
+        if entry is not None:
+            keys = [stream.name, notes_key(stream, day)]
+            server.run("drop", ScriptCall(keys, [NOTES_TTL_SECONDS, entry_id]))
     except ServerRefused as error:
         return _parse_outcome(error)
-    return _parse_outcome(given)
+    return _parse_outcome(reply)
 
 
 def _execute_drops(
     server: RedisServer, stream: LetterStream, departures: Sequence[Departure]
 ) -> dict[int, RemovalOutcome]:
-    found: dict[int, RemovalOutcome] = {}
-    for notes, some in _group_by_notes(stream, departures):
-        wanted = [ids.to_entry_id(one.position) for one in some]
+    outcomes: dict[int, RemovalOutcome] = {}
+    for notes, batch in _group_by_notes(stream, departures):
+        arguments: list[str | int] = [NOTES_TTL_SECONDS, *(one.entry_id for one in batch)]
         try:
-            given = server.run(
-                "drop", ScriptCall([stream.name, notes], [_notes_ttl_seconds(), *wanted])
-            )
+            replies = server.run("drop", ScriptCall([stream.name, notes], arguments))
         except ServerRefused as error:
-            given = [error] * len(some)
-        answers = zip(some, given, strict=True)
-        found |= {one.pk: _parse_outcome(what) for one, what in answers}
-    return found
+            replies = [error] * len(batch)
+        pairs = zip(batch, replies, strict=True)
+        outcomes |= {one.pk: _parse_outcome(reply) for one, reply in pairs}
+    return outcomes
 
 
 def _group_by_notes(
     stream: LetterStream, departures: Sequence[Departure]
 ) -> Iterator[tuple[str, Sequence[Departure]]]:
-    """Yield intents that share a hash of notes, a bounded number at a time.
-
-    A script blocks the server.
-    """
-
-    def notes_of(one: Departure) -> str:
-        return notes_key(stream, one.intended_at)
-
-    grouped = itertools.groupby(sorted(departures, key=notes_of), key=notes_of)
-    for notes, together in grouped:
-        while some := list(itertools.islice(together, MAX_DROPPED)):
-            yield notes, some
+    """Yield intents with a common notes key, in bounded groups, as a script blocks the server."""
+    by_key: dict[str, list[Departure]] = {}
+    for one in departures:
+        by_key.setdefault(notes_key(stream, one.intended_at), []).append(one)
+    for notes, rows in sorted(by_key.items()):
+        for start in range(0, len(rows), MAX_DROPPED):
+            yield notes, rows[start : start + MAX_DROPPED]
 
 
-def _parse_outcome(given: Any) -> RemovalOutcome:
-    """Return the outcome of a script's answer or refusal."""
-    if isinstance(given, ServerRefused):
-        return RemovalOutcome("refused", why=given.detail)
-    kind, *rest = given if isinstance(given, list) else [given]
+def _parse_outcome(reply: Any) -> RemovalOutcome:
+    if isinstance(reply, ServerRefused):
+        return RemovalOutcome("refused", why=reply.detail)
+    kind, *rest = reply if isinstance(reply, list) else [reply]
     return RemovalOutcome(kind.decode(), rest[0].decode() if rest else "")
 
 
-def _flatten(pairs: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
+def _flatten_pairs(pairs: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
     return [part for pair in pairs for part in pair]
-
-
-def _notes_ttl_seconds() -> int:
-    return int(NOTED_FOR.total_seconds())
 
 
 def _key_slot(name: str) -> int:
@@ -240,9 +208,10 @@ def _key_slot(name: str) -> int:
 
 @functools.lru_cache(maxsize=10_000)
 def _hash_tag(name: str) -> str:
-    """Return a hash tag in the slot of a key of this name.
+    """Return a hash tag in the slot of the key `name`.
 
-    It is its own, the whole name, or a number in the same slot if the name's braces allow neither.
+    That is the tag of the name, the whole name, or, if its braces allow neither, a number in the
+    same slot.
     """
     _, opened, rest = name.partition("{")
     own, closed, _ = rest.partition("}")

@@ -6,8 +6,7 @@ from datetime import datetime
 from django.db import models, transaction
 from django.db.models import Q
 
-from breakers.dead_letters.letters import packing
-from breakers.dead_letters.letters.entries import LetterEntry, Pairs
+from breakers.dead_letters.letters.entries import LetterEntry, Pairs, pack_pairs
 from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.models import MAX_ERROR_LENGTH, POSITION, Departure, LetterStream
 from breakers.sql import fetch_all
@@ -18,16 +17,10 @@ from controlplane.core.jobs.models import Job
 MAX_TYPE_LENGTH = 200
 MAX_ACTOR_LENGTH = 200
 _OWN = (
-    "position",
-    "fields",
-    "edited",
-    "size_bytes",
-    "error_type",
-    "error",
-    "fingerprint",
-    "retry_of",
+    *("position", "fields", "edited", "size_bytes"),
+    *("error_type", "error", "fingerprint", "retry_of"),
 )
-"""Columns that differ between letters, in the order of the statement below."""
+"""Columns that differ between the letters of one call."""
 _DECLARED = """
     INSERT INTO breakers_departure (stream_id, action, state, job_id, reason, by, intended_at,
         new_id, restored_by, restore_reason, position, fields, edited, size_bytes, error_type,
@@ -53,34 +46,30 @@ def declare_intents(
     check: Callable[[], None] | None = None,
     now: datetime,
 ) -> list[Departure]:
-    """Archive these letters as intents; committed when it returns.
+    """Archive letters as open intents and commit; return the open intents of this caller.
 
-    `entries` have to be whole. `edits` are the messages that go to the origin instead, by entry id.
-    Returns the open intents of this caller: another's open intent is left out, one of the same job,
-    or of the same actor without a job, is returned as it was declared. `check` is called in the
+    `entries` have to be whole. `edits` are the messages to add to the origin instead, by entry id.
+    A letter with another caller's open intent is left out; an open intent of the same job, or of
+    the same actor without a job, is returned as it was declared. `check` is called in the
     transaction, which is rolled back if it raises.
 
-    Raises :class:`Forbidden` if the actor has lost their permission meanwhile, and
-    :class:`Unavailable` if the request has timed out meanwhile: the audit row, which checks that
-    elsewhere, is written after the letter has left.
+    Raises :class:`Forbidden` if the actor has lost the permission meanwhile, and
+    :class:`Unavailable` if the request has timed out. Both are checked here because the audit row
+    is written only after the letter was removed.
     """
     if not all(entry.is_whole for entry in entries):
         raise ValueError("An entry that was not read wholly can't be archived.")
-    known = edits or {}
-    rows = [
-        Departure(
-            stream=stream,
-            action=action,
-            job=job,
-            reason=reason.strip(),
-            by=actor.label[:MAX_ACTOR_LENGTH],
-            intended_at=now,
-            **_departure_fields(entry, known.get(entry.id)),
-        )
-        for entry in entries
-    ]
-    # Sorted, so that two who declare the same letters wait for each other in one order.
-    rows.sort(key=lambda row: row.position)
+    shared = {
+        "stream": stream,
+        "action": action,
+        "job": job,
+        "reason": reason.strip(),
+        "by": actor.label[:MAX_ACTOR_LENGTH],
+        "intended_at": now,
+    }
+    edited = edits or {}
+    rows = [Departure(**shared, **_own_fields(entry, edited.get(entry.id))) for entry in entries]
+    rows.sort(key=lambda row: row.position)  # Lock rows in one order to avoid deadlocks.
     with transaction.atomic(durable=True):
         if check is not None:
             check()
@@ -93,26 +82,23 @@ def declare_intents(
         return declared
 
 
-def _departure_fields(entry: LetterEntry, edited: Pairs | None) -> dict[str, object]:
-    """Return the archived fields of an entry; the error is redacted."""
-    hiding = configured_redaction()
+def _own_fields(entry: LetterEntry, edited: Pairs | None) -> dict[str, object]:
+    redaction = configured_redaction()
     return {
         "position": entry.position,
-        "fields": packing.pack(entry.pairs),
-        "edited": None if edited is None else packing.pack(edited),
+        "fields": pack_pairs(entry.pairs),
+        "edited": None if edited is None else pack_pairs(edited),
         "size_bytes": entry.size_bytes,
-        "error_type": hiding.error_type(entry)[:MAX_TYPE_LENGTH],
-        "error": hiding.error(entry)[:MAX_ERROR_LENGTH],
-        "fingerprint": hiding.fingerprint(entry).digest,
-        "retry_of": _position_or_empty(entry.retry_of),
+        "error_type": redaction.error_type(entry)[:MAX_TYPE_LENGTH],
+        "error": redaction.error(entry)[:MAX_ERROR_LENGTH],
+        "fingerprint": redaction.fingerprint(entry).digest,
+        # A longer text is no entry id.
+        "retry_of": entry.retry_of if len(entry.retry_of) <= POSITION else "",
     }
 
 
 def _insert_intents(rows: Sequence[Departure]) -> list[Departure]:
-    """Insert the rows that have no open intent, by one statement that returns no payloads.
-
-    Return them.
-    """
+    """Insert the rows that have no open intent, by one statement; return these rows."""
     if not rows:
         return []
     one = rows[0]
@@ -135,13 +121,8 @@ def _insert_intents(rows: Sequence[Departure]) -> list[Departure]:
 def _own_open_intents(
     stream: LetterStream, positions: Sequence[str], action: str, actor: Actor, job: Job | None
 ) -> models.QuerySet[Departure]:
-    """Return the open intents for this action that belong to the job, or else to the actor."""
+    """Return the open intents for this action of the job, or else of the actor."""
     whose = Q(job=job) if job is not None else Q(job=None, by=actor.label[:MAX_ACTOR_LENGTH])
     return Departure.objects.filter(
         whose, stream=stream, position__in=positions, state=Departure.State.INTENDED, action=action
     ).order_by("position")
-
-
-def _position_or_empty(entry_id: str) -> str:
-    """Return the id unless it is too long to be one."""
-    return entry_id if len(entry_id) <= POSITION else ""

@@ -1,4 +1,4 @@
-"""Errors for dead letters that are not in their stream."""
+"""Errors for dead letters that are not in their stream any more."""
 
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import Departure, Gap, Letter, LetterStream
@@ -22,7 +22,7 @@ _LEAVING = {
 
 
 def missing_letter_error(stream: LetterStream, entry_id: str) -> DomainError:
-    """Return :class:`Conflict` if it was removed or may have existed, else :class:`NotFound`.
+    """Return :class:`Conflict` if the letter existed or may have existed, else :class:`NotFound`.
 
     Raises :class:`NotFound` for an invalid id, and :class:`ServerUnavailable`.
     """
@@ -30,50 +30,52 @@ def missing_letter_error(stream: LetterStream, entry_id: str) -> DomainError:
     departure = find_last_departure(stream, position)
     if departure is not None:
         return departed_error(departure)
-    gone = Conflict(
-        f"The dead letter {entry_id} is gone: it was taken away, and not through here.",
-        gone=True,
+    existed = (
+        Letter.objects.filter(stream=stream, position=position).exists()
+        or Gap.objects.filter(stream=stream, first__lte=position, last__gte=position).exists()
     )
-    if Letter.objects.filter(stream=stream, position=position).exists():
-        return gone
-    if Gap.objects.filter(stream=stream, first__lte=position, last__gte=position).exists():
-        return gone
-    # An id of the clock's that the stream may have given out before anybody looked.
-    if ids.added_at(position) is not None:
-        known = samples.sample_stream(stream.server, stream.name).last_given or stream.last
-        if position <= known:
-            return gone
+    # The stream may have assigned an id that is a time before its discovery.
+    if not existed and ids.added_at(position) is not None:
+        sample = samples.sample_stream(stream.server, stream.name)
+        existed = position <= (sample.last_given or stream.last)
+    if existed:
+        return Conflict(
+            f"The dead letter {entry_id} is gone: it was taken away, and not through here.",
+            gone=True,
+        )
     return NotFound(f"There is no dead letter {entry_id} in {stream.name}.")
 
 
 def find_last_departure(stream: LetterStream, position: str) -> Departure | None:
-    """Return the latest departure of this position, done or intended."""
+    """Return the latest removal of this position, done or intended."""
     found = Departure.objects.filter(stream=stream, position=position).order_by("-id")
     return found.without_payload().first()
 
 
 def find_other_removal(departure: Departure, new_id: str) -> Departure | None:
-    """Return another intent that removed this letter in the same way."""
-    others = Departure.objects.filter(
-        stream=departure.stream_id, position=departure.position, action=departure.action
-    )
-    done = others.exclude(pk=departure.pk).filter(state=Departure.State.DONE, new_id=new_id)
-    return done.defer("fields").order_by("-id").first()
+    """Return another removal of this letter with the same action and result."""
+    rows = Departure.objects.filter(stream=departure.stream_id, position=departure.position)
+    rows = rows.filter(action=departure.action, state=Departure.State.DONE, new_id=new_id)
+    return rows.exclude(pk=departure.pk).defer("fields").order_by("-id").first()
 
 
 def departed_error(departure: Departure) -> Conflict:
-    """Return the error that says by whom a letter was or is being removed."""
-    entry_id = ids.to_entry_id(departure.position)
-    known = {"gone": True, "departure": departure.pk, "action": departure.action}
-    if departure.state == Departure.State.INTENDED:
-        said = f"{_LEAVING[departure.action]} by {departure.by}."
-        return Conflict(f"The dead letter {entry_id} {said}", **{**known, "gone": False})
-    if departure.state == Departure.State.GONE:
-        return Conflict(
-            f"The dead letter {entry_id} is gone: when {departure.by} asked to"
-            f" {departure.action} it, somebody else had taken it away. The archive has it.",
-            **known,
+    """Return the error that names who removed, or is removing, the letter."""
+    action, by = departure.action, departure.by
+    is_open = departure.state == Departure.State.INTENDED
+    if is_open:
+        text = f"{_LEAVING[action]} by {by}."
+    elif departure.state == Departure.State.GONE:
+        text = (
+            f"is gone: when {by} asked to {action} it, somebody else had taken it away."
+            " The archive has it."
         )
-    where = f" It is {departure.new_id} now." if departure.new_id else ""
-    said = f"{_LEFT[departure.action]} by {departure.by}.{where}"
-    return Conflict(f"The dead letter {entry_id} {said}", **known)
+    else:
+        where = f" It is {departure.new_id} now." if departure.new_id else ""
+        text = f"{_LEFT[action]} by {by}.{where}"
+    return Conflict(
+        f"The dead letter {departure.entry_id} {text}",
+        gone=not is_open,
+        departure=departure.pk,
+        action=action,
+    )

@@ -1,4 +1,4 @@
-"""Restoring letters from the archive to their stream, by the protocol of :mod:`.two_phase`."""
+"""Restore of letters from the archive to their stream, by the protocol of :mod:`.two_phase`."""
 
 import time
 from dataclasses import dataclass
@@ -9,7 +9,6 @@ import structlog
 from django.db import transaction
 from django.db.models import F
 
-from breakers.dead_letters.letters import ids, packing
 from breakers.dead_letters.models import POSITION, Departure
 from breakers.dead_letters.redis_servers.servers import ServerUnavailable
 from breakers.dead_letters.subjects import audit_target
@@ -21,7 +20,7 @@ from controlplane.core.live import change_notices
 
 from . import archive, audit_rows, execution, settlement
 from .execution import RemovalOutcome
-from .two_phase import complete, execute_intent
+from .two_phase import execute_intent, record_prepared
 
 MAX_RESTORED = 500
 BUDGET_SECONDS = 2.0
@@ -33,35 +32,36 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class PreparedRestore:
-    """A restore that was executed in Redis and is yet to be recorded; a dry run has no outcome."""
+    """A restore that was executed in Redis and has to be recorded; a dry run has no outcome."""
 
     departure: Departure
     actor: Actor
     outcome: RemovalOutcome | None = None
 
     def record(self, now: datetime) -> dict[str, Any]:
-        """Record the restore and audit it; return the answer."""
+        """Record the restore, write the audit row, and return the response."""
         if self.outcome is not None:
             _record(self.departure, self.outcome, now, actor=self.actor)
         new_id = self.outcome.new_id if self.outcome is not None else None
         return {"restored": True, "new_id": new_id, "departure": self.departure.pk}
 
 
-def restore(*, departure_id: int, reason: str, actor: Actor, now: datetime) -> dict[str, Any]:
-    """Restore an archived letter, for callers without a transaction; return the answer."""
+def restore_letter(
+    *, departure_id: int, reason: str, actor: Actor, now: datetime
+) -> dict[str, Any]:
+    """Restore an archived letter, outside of a transaction; return the response."""
     prepared = prepare_restore(departure_id=departure_id, reason=reason, actor=actor, now=now)
-    return complete(prepared, now)
+    return record_prepared(prepared, now)
 
 
 def prepare_restore(
     *, departure_id: int, reason: str, actor: Actor, now: datetime, dry_run: bool = False
 ) -> PreparedRestore:
-    """Add an archived letter to its stream again, as it was, under a new id.
+    """Add an archived letter to its stream again, under a new id. Safe to repeat.
 
-    It has to have been dropped, or to have been gone when it was to leave. Safe to repeat. Raises
-    :class:`Forbidden`, :class:`InvalidInput`, :class:`NotFound`, :class:`Conflict`,
-    :class:`ServerRefused`, and :class:`ServerUnavailable`, before which the intent may have been
-    noted, to be executed later.
+    Raises :class:`Forbidden`, :class:`InvalidInput`, :class:`NotFound`, :class:`Conflict` if the
+    letter can't be restored, :class:`ServerRefused`, and :class:`ServerUnavailable`, after which a
+    declared restore is executed later.
     """
     actor.require(settlement.SCOPE)
     reason = settlement.require_reason(reason)
@@ -81,14 +81,14 @@ def prepare_restore(
     outcome = execute_intent(
         departure.stream.server,
         lambda: execution.execute_restore(departure),
-        lambda _refused: _revert(departure, before),
+        lambda _refused: _revert_restore(departure, before),
         noted="The restoring",
     )
     return PreparedRestore(departure, actor, outcome)
 
 
 def settle_overdue_restores(before: datetime, now: datetime) -> int:
-    """Settle restores that were begun before that moment; return how many."""
+    """Execute and settle restores that began before `before`; return how many."""
     overdue = Departure.objects.filter(state=State.RESTORING, restored_at__lt=before)
     deadline = time.monotonic() + BUDGET_SECONDS
     away: set[str] = set()
@@ -100,15 +100,15 @@ def settle_overdue_restores(before: datetime, now: datetime) -> int:
         if server in away:
             continue
         try:
-            done += _finish(pk, now)
+            done += _finish_restore(pk, now)
         except (ServerUnavailable, NotFound) as error:
             log.warning("dead_letters.settle_postponed", server=server, error=str(error))
             away.add(server)
     return done
 
 
-def _finish(pk: int, now: datetime) -> bool:
-    """Execute and settle a restore; return False if it stays open, being refused for now.
+def _finish_restore(pk: int, now: datetime) -> bool:
+    """Execute and settle a restore; return False if it stays open after a temporary refusal.
 
     Raises :class:`ServerUnavailable`, and :class:`NotFound` if its server is not configured.
     """
@@ -116,17 +116,17 @@ def _finish(pk: int, now: datetime) -> bool:
     if departure is None:
         return False
     if departure.restored_at is None or departure.restored_at <= now - execution.NOTED_FOR:
-        return _withdraw(departure, "Whether it was put back is not known any more.", now)
+        return _withdraw_restore(departure, "Whether it was put back is not known any more.", now)
     outcome = execution.execute_restore(departure)
     if outcome.kind == "refused":
-        return not outcome.is_passing and _withdraw(departure, outcome.why, now)
+        return not outcome.is_temporary and _withdraw_restore(departure, outcome.why, now)
     with transaction.atomic():
         return _record(departure, outcome, now)
 
 
 def _require_restorable(departure: Departure, now: datetime) -> None:
-    """Raise :class:`Conflict` if the letter may not or can not be restored."""
-    entry_id = ids.to_entry_id(departure.position)
+    """Raise :class:`Conflict` if the letter can't be restored, or must not be."""
+    entry_id = departure.entry_id
     if departure.state == State.RESTORED:
         raise Conflict(f"The dead letter {entry_id} was restored already: as {departure.new_id}.")
     if departure.state == State.INTENDED:
@@ -137,10 +137,17 @@ def _require_restorable(departure: Departure, now: datetime) -> None:
             f" {departure.stream.origin} as {departure.new_id}, and restoring would double it."
         )
     if departure.state == State.GONE and departure.action == Departure.Action.RETRY:
-        _require_not_retried(departure)
+        # Notes that would prove a retry are deleted after `NOTED_FOR`.
+        missed_at = departure.done_at
+        if missed_at and missed_at - departure.intended_at >= execution.NOTED_FOR:
+            raise Conflict(
+                f"Whether the dead letter {entry_id} was retried nobody"
+                " knows any more: its server was away for too long. Look for it in"
+                f" {departure.stream.origin}, and copy it from the archive if it is not there."
+            )
     if archive.is_expired(departure, now):
         raise Conflict(f"Only what left within {archive.ARCHIVED_FOR.days} days can be restored.")
-    fields = len(packing.unpack(departure.fields))
+    fields = len(departure.entry.pairs)
     if fields > settlement.MAX_FIELDS:
         raise Conflict(
             f"This letter has {fields:,} fields; up to {settlement.MAX_FIELDS:,} can be put back at"
@@ -149,25 +156,10 @@ def _require_restorable(departure: Departure, now: datetime) -> None:
         )
 
 
-def _require_not_retried(departure: Departure) -> None:
-    """Raise :class:`Conflict` if a missing letter may have been retried after all.
-
-    That is so if it was looked for long after the intent.
-    """
-    if departure.done_at is not None:
-        if departure.done_at - departure.intended_at < execution.NOTED_FOR:
-            return
-        raise Conflict(
-            f"Whether the dead letter {ids.to_entry_id(departure.position)} was retried nobody"
-            " knows any more: its server was away for too long. Look for it in"
-            f" {departure.stream.origin}, and copy it from the archive if it is not there."
-        )
-
-
 def _record(
     departure: Departure, outcome: RemovalOutcome, now: datetime, *, actor: Actor | None = None
 ) -> bool:
-    """Record the restore and audit it; return False if that was done before."""
+    """Record the restore and audit it; return False if it was recorded before."""
     locked = archive.lock_departure(departure.pk)
     if locked.state != State.RESTORING:
         return False
@@ -177,21 +169,21 @@ def _record(
     type(stream).objects.filter(pk=stream.pk).update(depth=F("depth") + 1, gone_at=None)
     change_notices.notify_changed("dlq", str(stream))
     audit.record(
-        actor=audit_rows.acting(actor, locked.restored_by),
+        actor=audit_rows.actor_by_label(actor, locked.restored_by),
         action=RESTORED,
         target=audit_target(stream),
         reason=locked.restore_reason,
-        before={"id": ids.to_entry_id(locked.position), "archive": locked.pk},
+        before={"id": locked.entry_id, "archive": locked.pk},
         after={"id": locked.new_id},
         now=now,
     )
     return True
 
 
-def _withdraw(departure: Departure, why: str, now: datetime) -> bool:
-    """Take a restore back and audit that, as nobody waits for the answer."""
+def _withdraw_restore(departure: Departure, why: str, now: datetime) -> bool:
+    """Withdraw a failed restore and audit that."""
     with transaction.atomic():
-        if not _revert(departure, State.RESTORING):
+        if not _revert_restore(departure, State.RESTORING):
             return False
         audit.record(
             actor=audit_rows.SETTLE,
@@ -204,11 +196,11 @@ def _withdraw(departure: Departure, why: str, now: datetime) -> bool:
     return True
 
 
-def _revert(departure: Departure, before: str) -> bool:
-    """Take back a restore that put nothing back: reset the row to the state `before`.
+def _revert_restore(departure: Departure, before: str) -> bool:
+    """Reset the row of a failed restore to the state `before`; return False if it was settled.
 
     If another process began the restore, `before` is RESTORING; the state is then GONE for a retry
-    and DONE for any other removal. Return False if the restore was settled meanwhile.
+    and DONE for any other removal.
     """
     if before == State.RESTORING:
         was_retry = departure.action == Departure.Action.RETRY

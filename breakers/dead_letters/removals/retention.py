@@ -1,6 +1,6 @@
-"""Retention of letters: too old or too many are archived, and the archive is purged.
+"""Retention of letters: archives old and excess letters, and purges the archive.
 
-A letter's age is that of its id, or of the index if the id does not come from a clock.
+The age of a letter is that of its id, or of its index row if the id is no time.
 """
 
 import time
@@ -23,7 +23,7 @@ from breakers.dead_letters.sources import configured_sources
 from controlplane.core.errors import Conflict
 from controlplane.core.jobs.models import Job
 
-from . import actions, archive, audit_rows, settlement
+from . import actions, archive, audit_rows, execution, intents, settlement
 from .archive import RETENTION
 
 BUDGET_SECONDS = 10.0
@@ -32,7 +32,7 @@ PURGE_SECONDS = 2.0
 AT_ONCE = 200
 MAX_UNEXPECTED = 1000
 FIRST_OF_CLOCK = "1000000000000-0"
-"""Ids below were not made from a clock; see `ids.added_at`."""
+"""Least id that is a time; see `ids.added_at`."""
 REASONS = {
     Departure.Action.AGE: "It lay there for longer than dead letters are kept.",
     Departure.Action.LENGTH: "There were more dead letters than are kept.",
@@ -44,10 +44,12 @@ log = structlog.get_logger(__name__)
 def archive_overdue(now: datetime) -> int:
     """Archive and purge for some seconds; return how many letters and rows.
 
-    Each stream gets its share of the remaining time. Streams with a live job are left to it, and
-    unreadable ones to a later run.
+    Each stream gets a share of the remaining time. Streams with a live bulk job are skipped, and
+    streams that can't be read are left to a later run.
     """
-    done = _purge_archive(now)
+    done, purge_until = 0, time.monotonic() + PURGE_SECONDS
+    while time.monotonic() < purge_until and (purged := archive.purge_batch(now)):
+        done += purged
     deadline = time.monotonic() + BUDGET_SECONDS
     away: set[str] = set()
     waiting = _streams_to_check(now)
@@ -57,37 +59,36 @@ def archive_overdue(now: datetime) -> int:
             continue
         share = (deadline - time.monotonic()) / (len(waiting) + 1)
         try:
-            left = archive_stream(stream, now, seconds=max(MIN_SECONDS, share))
+            archived = archive_stream(stream, now, seconds=max(MIN_SECONDS, share))
         except (ServerUnavailable, ServerRefused) as error:
             log.warning("dead_letters.retention_postponed", stream=str(stream), error=str(error))
             if isinstance(error, ServerUnavailable):
                 away.add(stream.server)
             continue
-        done += left
-        if left:  # Perhaps there is more; the others come first.
+        done += archived
+        if archived:  # The stream may have more letters to archive; other streams come first.
             waiting.append(stream)
     return done
 
 
 def archive_stream(stream: LetterStream, now: datetime, *, seconds: float) -> int:
-    """Archive the letters of a stream that are too old, then those that are too many.
+    """Archive letters that are too old, then letters in excess; return how many.
 
-    Return how many.
-
-    Raises :class:`ServerUnavailable` and :class:`ServerRefused`; letters archived until then are
+    Raises :class:`ServerUnavailable` and :class:`ServerRefused`; letters archived before are
     audited.
     """
     deadline = time.monotonic() + seconds
-    # What leaves before it was ever indexed would not count as having arrived.
+    # A letter removed before it was indexed would not count as arrived.
     indexer.catch_up(stream, now, seconds=seconds / 4)
     counts: Counter[str] = Counter()
+    sources = (
+        (Departure.Action.AGE, _old_batches(stream, now)),
+        (Departure.Action.LENGTH, _excess_batches(stream)),
+    )
     try:
-        for action, entries in (
-            (Departure.Action.AGE, _batches_too_old(stream, now)),
-            (Departure.Action.LENGTH, _batches_too_many(stream)),
-        ):
-            for some in entries:
-                counts[action] += _archive_batch(stream, some, action, now)
+        for action, batches in sources:
+            for batch in batches:
+                counts[action] += _archive_batch(stream, batch, action, now)
                 if time.monotonic() > deadline:
                     break
     finally:
@@ -98,9 +99,9 @@ def archive_stream(stream: LetterStream, now: datetime, *, seconds: float) -> in
 
 
 def _streams_to_check(now: datetime) -> list[LetterStream]:
-    """Return streams that may have too many or too old letters.
+    """Return streams that may have old or excess letters, in random order.
 
-    The order is random, as one run may not reach all.
+    The random order gives every stream a chance, as a run may not reach all.
     """
     sources = configured_sources()
     before = now - timedelta(days=sources.kept_days)
@@ -114,28 +115,21 @@ def _streams_to_check(now: datetime) -> list[LetterStream]:
     return [one for one in served if sources.origin_of(one.name) is not None]
 
 
-def _batches_too_old(stream: LetterStream, now: datetime) -> Iterator[Sequence[LetterEntry]]:
-    """Yield batches of entries that are too old, oldest first."""
+def _old_batches(stream: LetterStream, now: datetime) -> Iterator[Sequence[LetterEntry]]:
     before = now - timedelta(days=configured_sources().kept_days)
-    yield from _batches_without_clock(stream, before)
-    last = f"{int(before.timestamp() * 1000)}-0"
-    yield from _iterate_batches(stream, first=FIRST_OF_CLOCK, last=last)
-
-
-def _batches_without_clock(
-    stream: LetterStream, before: datetime
-) -> Iterator[Sequence[LetterEntry]]:
-    """Yield too old entries whose ids don't come from a clock, by the index."""
+    # Entries whose ids are no times are found by the index.
     letters = Letter.objects.filter(stream=stream, failed_at__lt=before)
     odd = letters.filter(position__lt=ids.to_position(FIRST_OF_CLOCK)).order_by("position")
     for position in list(odd.values_list("position", flat=True)[:MAX_UNEXPECTED]):
         entry = reader.read_entry(stream.server, stream.name, ids.to_entry_id(position))
         if entry is not None:
             yield [entry]
+    last = f"{int(before.timestamp() * 1000)}-0"
+    yield from _iterate_batches(stream, first=FIRST_OF_CLOCK, last=last)
 
 
-def _batches_too_many(stream: LetterStream) -> Iterator[Sequence[LetterEntry]]:
-    """Yield batches of the oldest entries, as many as there are too many."""
+def _excess_batches(stream: LetterStream) -> Iterator[Sequence[LetterEntry]]:
+    """Yield batches of the oldest entries, as many as exceed `DLQ_MOST_KEPT`."""
     left = samples.sample_stream(stream.server, stream.name).depth - configured_sources().most_kept
     for entries in _iterate_batches(stream, first="-", last="+"):
         if left <= 0:
@@ -150,32 +144,32 @@ def _iterate_batches(
     after = ""
     limits = ReadLimits(entries=AT_ONCE)
     while True:
-        found = reader.read_page(
+        page = reader.read_page(
             stream.server, stream.name, first=first, last=last, after=after, limits=limits
         )
-        if found.entries:
-            after = found.entries[-1].id
-            yield found.entries
-        if not found.more or not found.entries:
+        if page.entries:
+            after = page.entries[-1].id
+            yield page.entries
+        if not page.more or not page.entries:
             return
 
 
 def _archive_batch(
     stream: LetterStream, entries: Sequence[LetterEntry], action: str, now: datetime
 ) -> int:
-    """Archive entries; return how many. Too large ones, and those with another's intent, stay."""
-    leaves = [entry for entry in entries if _is_archivable(entry, action)]
-    if not leaves:
+    """Archive entries; return how many. Too large ones, and those with another intent, stay."""
+    archivable = [entry for entry in entries if _is_archivable(entry, action)]
+    if not archivable:
         return 0
-    declared = settlement.declare_intents(
+    declared = intents.declare_intents(
         stream=stream,
-        entries=leaves,
+        entries=archivable,
         action=action,
         actor=RETENTION,
         reason=REASONS[Departure.Action(action)],
         now=now,
     )
-    outcomes = settlement.execute_intents(stream, declared)
+    outcomes = execution.execute_intents(stream, declared)
     with transaction.atomic():
         counts = settlement.settle_and_count(stream, declared, outcomes, now)
     return counts.get("done", 0)
@@ -187,12 +181,3 @@ def _is_archivable(entry: LetterEntry, action: str) -> bool:
     except Conflict:
         return False
     return True
-
-
-def _purge_archive(now: datetime) -> int:
-    """Purge expired departures."""
-    deadline = time.monotonic() + PURGE_SECONDS
-    done = 0
-    while time.monotonic() < deadline and (some := archive.purge_batch(now)):
-        done += some
-    return done

@@ -1,11 +1,12 @@
 """Unredacted letters for admins, with a reason and an audit row."""
 
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 
-from breakers.dead_letters.letters import ids, packing
-from breakers.dead_letters.letters.entries import LetterEntry, Pairs
+from breakers.dead_letters.letters import ids
+from breakers.dead_letters.letters.entries import LetterEntry
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.redis_servers import reader
 from breakers.dead_letters.subjects import audit_target
@@ -20,43 +21,40 @@ REVEALED = "dead_letter.revealed"
 
 
 def may_reveal(actor: Actor) -> bool:
-    """Return True for admins, and for their tokens that may write dead letters."""
+    """Return True for admins, and for their tokens with the scope `dlq:write`."""
     if actor.is_person:
         return actor.has(Power.ADMINISTER)
     return actor.type == "token" and actor.role == Role.ADMIN and actor.may(settlement.SCOPE)
 
 
-def reveal(
+def reveal_letter(
     *, stream: LetterStream, entry_id: str, actor: Actor, now: datetime, reason: str
 ) -> LetterEntry:
-    """Return the whole letter, unredacted, after writing the audit row.
+    """Write the audit row and return the whole letter without redaction.
 
-    Raises :class:`Forbidden`, :class:`InvalidInput`, :class:`NotFound`, :class:`Conflict` if it is
-    gone, and :class:`ServerUnavailable`.
+    Raises :class:`Forbidden`, :class:`InvalidInput`, :class:`NotFound`, :class:`Conflict` if the
+    letter is gone, and :class:`ServerUnavailable`.
     """
     _require_permission(actor)
-    said = settlement.require_reason(reason)
+    reason = settlement.require_reason(reason)
     if stream.source == LetterStream.Source.OUTBOX:
         raise NotFound("A message of the outbox is no entry of a stream.")
     ids.to_position(entry_id)
     entry = reader.read_entry(stream.server, stream.name, entry_id)
     if entry is None:
         raise missing_letters.missing_letter_error(stream, entry_id)
-    _record_audit(stream, {"id": entry.id}, actor, said, now)
+    _record_audit(stream, {"id": entry.id}, actor, reason, now)
     return entry
 
 
-def reveal_archived(
-    *, departure_id: int, actor: Actor, now: datetime, reason: str
-) -> tuple[Departure, LetterEntry, Pairs | None]:
-    """Return a departure with its unredacted entry and edited message, and audit it."""
+def reveal_archived(*, departure_id: int, actor: Actor, now: datetime, reason: str) -> Departure:
+    """Write the audit row and return the removal with its unredacted payload."""
     _require_permission(actor)
-    said = settlement.require_reason(reason)
+    reason = settlement.require_reason(reason)
     departure = archive.find_departure(departure_id)
-    entry = LetterEntry(ids.to_entry_id(departure.position), packing.unpack(departure.fields))
-    edited = None if departure.edited is None else packing.unpack(departure.edited)
-    _record_audit(departure.stream, {"id": entry.id, "archive": departure.pk}, actor, said, now)
-    return departure, entry, edited
+    after = {"id": departure.entry_id, "archive": departure.pk}
+    _record_audit(departure.stream, after, actor, reason, now)
+    return departure
 
 
 def _require_permission(actor: Actor) -> None:
@@ -71,13 +69,7 @@ def _require_permission(actor: Actor) -> None:
 
 @transaction.atomic
 def _record_audit(
-    stream: LetterStream, what: dict[str, object], actor: Actor, reason: str, now: datetime
+    stream: LetterStream, after: dict[str, Any], actor: Actor, reason: str, now: datetime
 ) -> None:
-    audit.record(
-        actor=actor,
-        action=REVEALED,
-        target=audit_target(stream),
-        reason=reason,
-        after=what,
-        now=now,
-    )
+    target = audit_target(stream)
+    audit.record(actor=actor, action=REVEALED, target=target, reason=reason, after=after, now=now)

@@ -1,8 +1,8 @@
-"""Settlement of intents: the outcome is written down, and the index and figures are adjusted.
+"""Settlement of intents: records outcomes, and updates the index and the counters.
 
-:func:`declare_intents` commits the intents with the whole letters; :func:`execute_intents` does in
-Redis what they say, and may be repeated; :func:`settle_intents` writes down the outcomes. A crash
-in between leaves intents that `breakers.dead_letters.intent_sweeper` settles.
+:func:`declare_intents` commits intents with whole letters, :func:`execute_intents` executes them in
+Redis and may be repeated, :func:`settle_intents` records the outcomes. After a crash in between,
+`breakers.dead_letters.intent_sweeper` settles the intents.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,28 +13,18 @@ from django.db import connection, transaction
 from django.db.models import F, Value
 from django.db.models.functions import Greatest
 
-from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import POSITION, Departure, Gap, Letter, LetterStream
 from controlplane.core import reasons
 from controlplane.core.errors import InvalidInput
 from controlplane.core.live import change_notices
 
-from .execution import RemovalOutcome, delivery_guarantee, execute_intents
-from .intents import declare_intents
-
-__all__ = [
-    "RemovalOutcome",
-    "declare_intents",
-    "delivery_guarantee",
-    "execute_intents",
-    "settle_and_count",
-]
+from .execution import RemovalOutcome
 
 SCOPE = "dlq:write"
 MAX_FIELDS = 3500
-"""Fields of an entry that a script can add: names and values have to fit on its stack."""
+"""Maximum number of fields that a script can add to a stream, limited by the Lua stack."""
 MAX_BYTES = 64 * 1024 * 1024
-"""Size of an entry that can be archived."""
+"""Maximum size of an entry that can be archived."""
 _ADVICE = "Say what was wrong and what has changed since, or give the incident number."
 
 State = Departure.State
@@ -57,7 +47,7 @@ def settle_and_count(
     outcomes: Mapping[int, RemovalOutcome],
     now: datetime,
 ) -> dict[str, int]:
-    """Settle intents as :func:`settle_intents`; return how many by kind."""
+    """Settle intents as :func:`settle_intents` does; return the number of intents by kind."""
     found = settle_intents(stream, departures, outcomes, now)
     return {kind: len(rows) for kind, rows in found.items() if rows}
 
@@ -68,12 +58,11 @@ def settle_intents(
     outcomes: Mapping[int, RemovalOutcome],
     now: datetime,
 ) -> dict[str, list[Departure]]:
-    """Write down the outcomes of intents in the caller's transaction.
+    """Record the outcomes of intents in the caller's transaction; return the settled ones by kind.
 
-    Return the settled ones by kind, without payloads. Kinds are `done`, `gone`, `refused`
-    (withdrawn, as nothing was done) and `repeated` (removed by another intent; withdrawn too).
-    Intents without an outcome stay open, and settled ones are left out, so settling twice is
-    harmless.
+    Kinds are `done`, `gone`, `refused` (withdrawn, as nothing was done) and `repeated` (withdrawn,
+    as another intent removed the letter). Intents without an outcome stay open. Settled intents are
+    left out, so settling twice is harmless.
     """
     locked = LetterStream.objects.select_for_update().get(pk=stream.pk)
     wanted = [one.pk for one in departures if one.pk in outcomes]
@@ -108,13 +97,13 @@ def _log_retries(stream: LetterStream, done: Sequence[Departure]) -> None:
                 "dlq_message_reprocessed",
                 stream=str(stream),
                 origin=stream.origin,
-                letter=ids.to_entry_id(row.position),
+                letter=row.entry_id,
                 new_id=row.new_id,
             )
 
 
 def require_reason(reason: str) -> str:
-    """Return the stripped reason. Raises :class:`InvalidInput` if it is not meaningful."""
+    """Return the stripped reason. Raises :class:`InvalidInput` if the reason is not meaningful."""
     problems = reasons.find_text_problems(reason, called="reason", advice=_ADVICE)
     if problems:
         raise InvalidInput({"reason": problems})
@@ -124,12 +113,10 @@ def require_reason(reason: str) -> str:
 def _recreate_executed(
     stream: LetterStream, departures: Sequence[Departure], outcomes: Mapping[int, RemovalOutcome]
 ) -> list[Departure]:
-    """Return departures to write again.
+    """Return deleted intents that were executed after all, to be inserted again.
 
-    They were withdrawn while their owner was suspended, then executed after all.
-
-    The stream is locked. One that was executed `again` may belong to another intent, open or
-    settled.
+    An intent may be withdrawn while its process is suspended, and executed when that continues. The
+    caller has locked the stream. An outcome `again` may belong to another intent, open or settled.
     """
     moved = {one.pk: one for one in departures if one.pk in outcomes}
     moved = {pk: one for pk, one in moved.items() if outcomes[pk].kind in ("done", "again")}
@@ -164,9 +151,9 @@ def _earlier_removals(stream: LetterStream, rows: Sequence[Departure]) -> dict[s
 
 
 def _classify(outcome: RemovalOutcome, earlier: set[str] | None) -> str:
-    """Return the kind of an outcome.
+    """Return the kind of an outcome; `earlier` are the new ids of settled removals of the letter.
 
-    An intent declared just after the letter left found nothing, or the other's note.
+    An intent that was declared just after another removal finds no entry, or the other's note.
     """
     if outcome.kind == "refused":
         return "refused"
@@ -178,7 +165,6 @@ def _classify(outcome: RemovalOutcome, earlier: set[str] | None) -> str:
 
 
 def _update_rows(rows: Sequence[Departure], now: datetime) -> None:
-    """Update the departures by one statement."""
     columns = ([row.pk for row in rows], [row.state for row in rows], [row.new_id for row in rows])
     with connection.cursor() as cursor:
         cursor.execute(_CAME, [now, *columns])
@@ -187,10 +173,10 @@ def _update_rows(rows: Sequence[Departure], now: datetime) -> None:
 def _remove_from_index(
     stream: LetterStream, done: Sequence[Departure], gone: Sequence[Departure], now: datetime
 ) -> None:
-    """Remove the letters from the index and adjust the figures.
+    """Delete the index rows of removed letters and update the stream's counters.
 
-    A letter that somebody else removed is a gap, unless that was found before, when its index row
-    was deleted.
+    A letter that another client removed is a gap, unless :mod:`monitoring.gaps` has found it
+    before.
     """
     if not done and not gone:
         return

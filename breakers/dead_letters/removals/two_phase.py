@@ -1,8 +1,8 @@
-"""The two-phase protocol of retry, discard and restore.
+"""Two-phase protocol of retry, discard and restore.
 
-Preparing commits an intent and executes it in Redis, in transactions of its own, and is safe to
-repeat. Recording writes the outcome and the audit row in the caller's transaction. If that never
-comes, `breakers.dead_letters.intent_sweeper` settles the intent.
+Preparing commits an intent and executes it in Redis, in transactions of its own, and can be
+repeated. Recording writes the outcome and the audit row in the caller's transaction. If the caller
+fails before, `breakers.dead_letters.intent_sweeper` settles the intent.
 """
 
 from collections.abc import Callable
@@ -17,15 +17,15 @@ from .execution import RemovalOutcome
 
 
 class Prepared(Protocol):
-    """An action that was executed in Redis and is yet to be recorded."""
+    """An action that was executed in Redis and has to be recorded."""
 
     def record(self, now: datetime) -> dict[str, Any]:
-        """Record it in the caller's transaction, audit row last; return the answer."""
+        """Record the outcome in the caller's transaction, audit row last; return the response."""
         ...
 
 
-def complete(prepared: Prepared, now: datetime) -> dict[str, Any]:
-    """Record a prepared action, for callers without a transaction."""
+def record_prepared(prepared: Prepared, now: datetime) -> dict[str, Any]:
+    """Record a prepared action in a transaction of its own; return the response."""
     with transaction.atomic():
         return prepared.record(now)
 
@@ -39,7 +39,7 @@ def execute_intent(
 ) -> RemovalOutcome:
     """Execute a committed intent in Redis; withdraw it if the server refuses.
 
-    Raises :class:`ServerRefused`, and :class:`ServerUnavailable`, whose message says that what was
+    Raises :class:`ServerRefused`, and :class:`ServerUnavailable` with a message that the action
     `noted` is executed later.
     """
     try:

@@ -1,4 +1,4 @@
-"""Template tags of dead letters: stream states, removals, small drawings."""
+"""Template tags and filters of dead letter pages."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,7 +17,7 @@ from controlplane.core.templatetags.screen import icon
 
 register = template.Library()
 
-STEADY = 0.05  # letters a minute: less is neither growing nor shrinking
+STEADY = 0.05  # Growth in letters per minute below which a stream counts as steady.
 DAYS_HEIGHT, DAY_WIDTH, DAY_STEP = 24, 7, 9
 
 # state → icon, word, tone
@@ -38,14 +38,14 @@ ACTIONS = {
     "length": ("archive", "Too many", "quiet"),
 }
 DOES = {"retry": "Replay", "discard": "Discard", "purge": "Purge"}
-# What a departure's state says instead of its action.
+# state → icon, word, tone, instead of those of the action
 DEPARTURE_STATES = {
     "intended": ("clock", "Under way", "pending"),
     "gone": ("info", "Was gone", "quiet"),
     "restoring": ("clock", "Being restored", "pending"),
     "restored": ("check", "Restored", "released"),
 }
-# why → words, of a letter that a bulk job leaves where it is
+# skip reason of a bulk job → words
 WHY_NOT = {
     "retried_too_often": "retried too often before",
     "in_flight": "on its way by somebody else",
@@ -74,7 +74,7 @@ def letter_stream_state(stream: LetterStream, growth: float | None = None) -> Sa
 
 @register.filter
 def stream_condition(stream: LetterStream) -> str:
-    """Return the state for a screen reader's announcement."""
+    """Return a stream's state as a word for screen readers."""
     return STREAM_STATES[state_of(stream, None)][1].lower()
 
 
@@ -85,26 +85,19 @@ def is_deep(stream: LetterStream) -> bool:
 
 @register.filter
 def depth_tone(stream: LetterStream) -> str:
-    """Return the tone of the depth bar."""
     return "failed" if stream.depth > ALARM_DEPTH else "holding"
 
 
 @register.simple_tag
 def departure_state(action: str, state: str) -> SafeString:
-    """Render the state of a departure as icon, word and color."""
+    """Render the state of a removal as icon, word and color."""
     return render_state(
         DEPARTURE_STATES.get(state) or ACTIONS.get(action, ("info", action, "quiet"))
     )
 
 
-@register.filter
-def stream_url(stream: LetterStream) -> str:
-    return links.stream_url(stream)
-
-
-@register.simple_tag
-def letter_url(stream: LetterStream, entry_id: str, what: str = "letter_page") -> str:
-    return links.letter_url(stream, entry_id, what)
+register.filter("stream_url", links.stream_url)
+register.simple_tag(links.letter_url)
 
 
 @register.filter
@@ -131,7 +124,7 @@ def growth_words(growth: float | None) -> str:
 
 @register.filter
 def byte_size(size: int | None) -> str:
-    """`812 B`, `4.9 KB`, `5.0 MB`."""
+    """Return a size as `812 B`, `4.9 KB` or `5.0 MB`."""
     value = float(size or 0)
     for unit in ("B", "KB", "MB"):
         if value < 1000 or unit == "MB":
@@ -152,25 +145,34 @@ def action_word(action: str) -> str:
 
 @register.filter
 def action_does(action: str) -> str:
-    """Return the name of a bulk job of this action."""
     return DOES.get(action, action.capitalize())
 
 
 @register.filter
-def said_safely(said: str) -> str:
-    """Return an error without secrets and invisible characters."""
-    hidden = redaction.configured_redaction().redact_text((said or "").encode())
-    return payload.escape_unseen(hidden.decode(errors="replace"))
+def safe_error(error: str) -> str:
+    """Return an error text with secrets redacted and invisible characters escaped."""
+    redacted = redaction.configured_redaction().redact_text((error or "").encode())
+    return payload.escape_unseen(redacted.decode(errors="replace"))
 
 
 @register.simple_tag
 def days_drawn(counts: Sequence[int]) -> SafeString:
-    """Draw a column a day, the last one today; the sum stands beside it."""
+    """Draw a bar chart of counts by day, the last bar for today."""
     most = max(counts, default=0) or 1
+    heights = [max(2.0, DAYS_HEIGHT * count / most) if count else 1.0 for count in counts]
     columns = format_html_join(
         "",
         '<rect class="{}" x="{}" y="{}" width="{}" height="{}" rx="1"></rect>',
-        (_column(place, count, most) for place, count in enumerate(counts)),
+        (
+            (
+                "days__day" if count else "days__none",
+                DAY_STEP * place,
+                f"{DAYS_HEIGHT - height:.1f}",
+                DAY_WIDTH,
+                f"{height:.1f}",
+            )
+            for place, (count, height) in enumerate(zip(counts, heights, strict=True))
+        ),
     )
     width = DAY_STEP * len(counts) - (DAY_STEP - DAY_WIDTH)
     return format_html(
@@ -181,12 +183,6 @@ def days_drawn(counts: Sequence[int]) -> SafeString:
         ", ".join(f"{count:,}" for count in counts),
         columns,
     )
-
-
-def _column(place: int, count: int, most: int) -> tuple[str, int, str, int, str]:
-    height = max(2.0, DAYS_HEIGHT * count / most) if count else 1.0
-    look = "days__day" if count else "days__none"
-    return look, DAY_STEP * place, f"{DAYS_HEIGHT - height:.1f}", DAY_WIDTH, f"{height:.1f}"
 
 
 def state_of(stream: LetterStream, growth: float | None) -> str:

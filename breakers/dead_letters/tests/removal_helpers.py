@@ -5,7 +5,7 @@ from typing import Any
 from breakers.dead_letters.letters.entries import LetterEntry
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.redis_servers import reader
-from breakers.dead_letters.removals import settlement
+from breakers.dead_letters.removals import intents
 from breakers.tests.fleet import NOW
 from controlplane.core.actors import Actor
 from controlplane.core.audit.models import AuditEntry
@@ -27,9 +27,7 @@ def declare(heap: Heap, *ids: str, action: str = "retry", by: Actor = KIM, **mor
     stream = heap.stream()
     given = {"reason": REASON, "now": NOW, **more}
     entries = [entry(stream, one) for one in ids]
-    return settlement.declare_intents(
-        stream=stream, entries=entries, action=action, actor=by, **given
-    )
+    return intents.declare_intents(stream=stream, entries=entries, action=action, actor=by, **given)
 
 
 def entry(stream: LetterStream, entry_id: str) -> LetterEntry:

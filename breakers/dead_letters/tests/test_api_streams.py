@@ -10,7 +10,7 @@ import pytest
 
 from breakers.dead_letters import letter_list
 from breakers.dead_letters.models import LetterStream
-from breakers.dead_letters.templatetags.letters import letter_url
+from breakers.dead_letters.views.links import letter_url
 from controlplane.core.http.tests.callers import as_role
 
 from .heaps import heap

@@ -40,7 +40,7 @@ def discarded(letters, *added):
 
 
 def restore(pk, *, by=LEE, now=NOW, reason="INC-4412 it was needed"):
-    return restoration.restore(departure_id=pk, reason=reason, actor=by, now=now)
+    return restoration.restore_letter(departure_id=pk, reason=reason, actor=by, now=now)
 
 
 def test_a_discarded_letter_comes_back_with_all_that_it_had(letters):
@@ -236,7 +236,7 @@ def test_an_admin_sees_all_of_a_letter_and_that_is_on_record(letters):
     letter = letters.add(password="hunter2")
     stream = letters.stream()
 
-    shown = reveal.reveal(
+    shown = reveal.reveal_letter(
         stream=stream, entry_id=letter, actor=ADMIN, now=NOW, reason="INC-1 check"
     )
 
@@ -253,12 +253,10 @@ def test_an_admin_sees_all_of_a_letter_and_that_is_on_record(letters):
 def test_an_admin_sees_all_of_what_is_archived(letters):
     (pk,) = discarded(letters, letters.add(password="hunter2"))
 
-    departure, shown, edited = reveal.reveal_archived(
-        departure_id=pk, actor=ADMIN, now=NOW, reason="INC-1 check"
-    )
+    departure = reveal.reveal_archived(departure_id=pk, actor=ADMIN, now=NOW, reason="INC-1 check")
 
-    assert (departure.pk, edited) == (pk, None)
-    assert shown.value(b"password") == b"hunter2"
+    assert (departure.pk, departure.edited_pairs) == (pk, None)
+    assert departure.entry.value(b"password") == b"hunter2"
     assert json.loads(audited("dead_letter.revealed")[0].after)["archive"] == pk
 
 
@@ -282,10 +280,10 @@ def test_who_may_see_what_is_hidden(letters, by, may):
     asked = {"stream": letters.stream(), "entry_id": letter, "now": NOW, "reason": "INC-1 check"}
 
     if may:
-        reveal.reveal(actor=by, **asked)
+        reveal.reveal_letter(actor=by, **asked)
     else:
         with pytest.raises(Forbidden):
-            reveal.reveal(actor=by, **asked)
+            reveal.reveal_letter(actor=by, **asked)
 
     assert reveal.may_reveal(by) is may
     assert len(audited()) == may
@@ -298,9 +296,9 @@ def test_revealing_what_is_gone_is_a_conflict_and_leaves_no_trace(letters):
     asked = {"stream": letters.stream(), "actor": ADMIN, "now": NOW, "reason": "INC-1 check"}
 
     with pytest.raises(Conflict):
-        reveal.reveal(entry_id=letter, **asked)
+        reveal.reveal_letter(entry_id=letter, **asked)
     with pytest.raises(NotFound):
-        reveal.reveal(entry_id="9999999999999-9", **asked)
+        reveal.reveal_letter(entry_id="9999999999999-9", **asked)
     assert audited() == []
 
 

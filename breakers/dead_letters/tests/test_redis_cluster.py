@@ -15,7 +15,7 @@ from breakers.dead_letters.models import Departure, LetterServer
 from breakers.dead_letters.monitoring import groups, sampler, streams
 from breakers.dead_letters.redis_servers import reader, samples, servers
 from breakers.dead_letters.redis_servers.servers import ServerUnavailable
-from breakers.dead_letters.removals import actions, restoration, settlement
+from breakers.dead_letters.removals import actions, execution, intents, restoration, settlement
 from breakers.tests.fleet import NOW, SECOND
 from controlplane.core.actors import system_actor
 
@@ -108,12 +108,12 @@ def test_intents_carried_out_twice_reach_the_origin_once(cluster, tag, _promise)
     cluster.add(tag, 20)
     stream = cluster.stream(tag)
     entries = reader.read_page(cluster.name, stream.name, limits=reader.NO_LIMITS).entries
-    declared = settlement.declare_intents(
+    declared = intents.declare_intents(
         stream=stream, entries=entries, action="retry", actor=ADA, reason=WHY, now=NOW
     )
 
-    settlement.execute_intents(stream, declared)
-    outcomes = settlement.execute_intents(stream, declared)
+    execution.execute_intents(stream, declared)
+    outcomes = execution.execute_intents(stream, declared)
     counts = settlement.settle_and_count(stream, declared, outcomes, NOW)
 
     assert counts == {"done": 20}
@@ -127,14 +127,14 @@ def test_what_was_added_to_the_origin_and_not_taken_away_is_not_added_again(clus
     [entry_id] = cluster.add(tag)
     stream = cluster.stream(tag)
     entry = reader.read_entry(cluster.name, stream.name, entry_id)
-    declared = settlement.declare_intents(
+    declared = intents.declare_intents(
         stream=stream, entries=[entry], action="retry", actor=ADA, reason=WHY, now=NOW
     )
-    settlement.execute_intents(stream, declared)
+    execution.execute_intents(stream, declared)
     cluster.redis.delete(stream.name)
     cluster.redis.xadd(stream.name, dict(entry.pairs), id=entry_id)  # As if we had died before.
 
-    outcomes = settlement.execute_intents(stream, declared)
+    outcomes = execution.execute_intents(stream, declared)
 
     assert [one.kind for one in outcomes.values()] == ["again"]
     assert len(cluster.origin(tag)) == 1
@@ -150,7 +150,9 @@ def test_what_is_discarded_there_can_be_restored(cluster, tag, _promise):
     actions.discard(stream=stream, entry_id=entry_id, reason=WHY, actor=ADA, now=NOW)
     assert cluster.redis.xlen(stream.name) == 0
     departure = Departure.objects.get(stream=stream)
-    done = restoration.restore(departure_id=departure.pk, reason=WHY, actor=ADA, now=NOW + SECOND)
+    done = restoration.restore_letter(
+        departure_id=departure.pk, reason=WHY, actor=ADA, now=NOW + SECOND
+    )
 
     restored = reader.read_entry(cluster.name, stream.name, done["new_id"])
     assert restored is not None

@@ -121,7 +121,7 @@ def test_a_restoring_that_broke_off_is_finished_once(far):
     far.way.breaks_at, far.way.is_late = RESTORE, True
 
     with pytest.raises(Unavailable, match="is noted"):
-        restoration.restore(departure_id=archived, reason=REASON, actor=KIM, now=NOW)
+        restoration.restore_letter(departure_id=archived, reason=REASON, actor=KIM, now=NOW)
     far.way.breaks_at = b""
     settled = intent_sweeper.sweep_intents(NOW + MINUTE)
 

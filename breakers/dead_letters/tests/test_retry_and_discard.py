@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from breakers.dead_letters.letters import packing
+from breakers.dead_letters.letters import entries
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.monitoring import indexer
-from breakers.dead_letters.removals import actions, settlement, two_phase
+from breakers.dead_letters.removals import actions, intents, two_phase
 from breakers.tests.fleet import NOW
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.http.tests.callers import at_once
@@ -122,7 +122,7 @@ def test_an_edited_retry_keeps_the_original_and_says_so(letters):
     ((_, fields),) = origin(letters)
     departure = Departure.objects.get()
     assert fields[b"order"] == b'{"id":18}'
-    assert dict(packing.unpack(departure.fields))[b"order"] == b"17"
+    assert dict(entries.unpack_pairs(departure.fields))[b"order"] == b"17"
     assert json.loads(audited()[0].after)["edited"] is True
 
 
@@ -166,7 +166,7 @@ def test_a_letter_that_leaves_while_another_retries_it_is_told_of(letters, edite
     first = retry(letters, letter)
     edits = {letter: ((b"order", b"18"),)} if edited else None
     asked = {"stream": stream, "entries": [whole], "action": "retry", "reason": REASON, "now": NOW}
-    settlement.declare_intents(actor=LEE, edits=edits, **asked)
+    intents.declare_intents(actor=LEE, edits=edits, **asked)
 
     answer = outcome_of(lambda: retry(letters, letter, by=LEE, edited_fields=edited))
 
@@ -184,7 +184,7 @@ def test_a_discard_of_what_another_discarded_meanwhile_names_what_is_in_the_arch
     whole = entry(stream, letter)
     first = discard(letters, letter)
     asked = {"stream": stream, "entries": [whole], "action": "discard", "reason": REASON}
-    settlement.declare_intents(actor=LEE, now=NOW, **asked)
+    intents.declare_intents(actor=LEE, now=NOW, **asked)
 
     answer = discard(letters, letter, by=LEE)
 
@@ -306,7 +306,7 @@ def test_a_dry_run_checks_and_does_nothing(letters):
 
     for action in ("retry", "discard"):
         prepared = prepare(action, letters.stream(), letter, dry_run=True)
-        two_phase.complete(prepared, NOW)
+        two_phase.record_prepared(prepared, NOW)
 
     assert (dead(letters), departures(), audited()) == ([letter], [], [])
 

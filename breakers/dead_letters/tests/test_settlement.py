@@ -6,11 +6,11 @@ import pytest
 from django.db import transaction
 
 from breakers.dead_letters import intent_sweeper
-from breakers.dead_letters.letters import packing
+from breakers.dead_letters.letters import entries
 from breakers.dead_letters.letters.entries import LetterEntry
 from breakers.dead_letters.models import Departure, Gap, Letter
 from breakers.dead_letters.monitoring import indexer
-from breakers.dead_letters.removals import execution, settlement
+from breakers.dead_letters.removals import execution, intents, settlement
 from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND
 from controlplane.core.http.tests.callers import at_once
 
@@ -36,10 +36,10 @@ def test_a_retry_puts_the_message_back_and_says_what_it_was(letters):
     letter = letters.add(dlq_attempts="3", dlq_group="mailers", dlq_retry_count="1", to_be="kept")
     declared = declare(letters, letter)
 
-    outcomes = settlement.execute_intents(letters.stream(), declared)
+    outcomes = execution.execute_intents(letters.stream(), declared)
 
     ((new_id, fields),) = origin(letters)
-    assert outcomes[declared[0].pk] == settlement.RemovalOutcome("done", new_id.decode())
+    assert outcomes[declared[0].pk] == execution.RemovalOutcome("done", new_id.decode())
     assert fields == {
         b"order": b"17",
         b"to_be": b"kept",
@@ -55,7 +55,7 @@ def test_a_retry_is_said_in_the_log_once_it_is_committed(
     caplog.set_level("INFO")
     letter = letters.add()
     declared = declare(letters, letter)
-    outcomes = settlement.execute_intents(letters.stream(), declared)
+    outcomes = execution.execute_intents(letters.stream(), declared)
 
     with django_capture_on_commit_callbacks() as then:
         settle(letters.stream(), declared, outcomes)
@@ -75,18 +75,18 @@ def test_a_payload_of_any_bytes_and_names_that_come_twice_come_through(letters):
     letter = letters.redis.execute_command("XADD", letters.name(), "*", *pairs, b"\xff\xfe")
     declared = declare(letters, letter.decode())
 
-    settlement.execute_intents(letters.stream(), declared)
+    execution.execute_intents(letters.stream(), declared)
 
     raw = letters.redis.eval("return redis.call('XRANGE', KEYS[1], '-', '+')", 1, _origin(letters))
     assert raw[0][1] == [*pairs[:8], b"dlq_retry_of", letter, b"dlq_retry_count", b"1"]
-    assert packing.unpack(declared[0].fields)[-1] == (b"dlq_error", b"\xff\xfe")
+    assert entries.unpack_pairs(declared[0].fields)[-1] == (b"dlq_error", b"\xff\xfe")
 
 
 def test_five_megabytes_come_through(letters):
     letter = letters.add(payload="x" * 5_000_000)
     declared = declare(letters, letter)
 
-    settlement.execute_intents(letters.stream(), declared)
+    execution.execute_intents(letters.stream(), declared)
 
     ((_, fields),) = origin(letters)
     assert len(fields[b"payload"]) == 5_000_000
@@ -98,7 +98,7 @@ def test_an_edited_message_goes_and_the_original_is_kept(letters):
     edits = {letter: ((b"order", b"18"), (b"dlq_retry_count", b"9"))}
     (declared,) = declare(letters, letter, edits=edits)
 
-    settlement.execute_intents(letters.stream(), [declared])
+    execution.execute_intents(letters.stream(), [declared])
 
     ((_, fields),) = origin(letters)
     assert fields == {
@@ -106,7 +106,7 @@ def test_an_edited_message_goes_and_the_original_is_kept(letters):
         b"dlq_retry_of": letter.encode(),
         b"dlq_retry_count": b"1",
     }
-    assert dict(packing.unpack(declared.fields))[b"order"] == b"17"
+    assert dict(entries.unpack_pairs(declared.fields))[b"order"] == b"17"
 
 
 def test_settling_takes_the_letter_out_of_the_index_and_counts_it(letters):
@@ -115,7 +115,7 @@ def test_settling_takes_the_letter_out_of_the_index_and_counts_it(letters):
     indexer.catch_up(stream, NOW)
     declared = declare(letters, left)
 
-    counts = settle(stream, declared, settlement.execute_intents(stream, declared))
+    counts = settle(stream, declared, execution.execute_intents(stream, declared))
 
     stream.refresh_from_db()
     assert counts == {"done": 1}
@@ -130,8 +130,8 @@ def test_what_is_carried_out_or_settled_twice_happens_once(letters):
     letter = letters.add()
     stream, declared = letters.stream(), declare(letters, letter)
 
-    first = settlement.execute_intents(stream, declared)
-    second = settlement.execute_intents(stream, declared)
+    first = execution.execute_intents(stream, declared)
+    second = execution.execute_intents(stream, declared)
     counts = [settle(stream, declared, second), settle(stream, declared, first)]
 
     assert len(origin(letters)) == 1
@@ -145,11 +145,11 @@ def test_what_is_dropped_is_gone_from_redis_and_whole_in_the_archive(letters, ac
     letter = letters.add()
     stream, declared = letters.stream(), declare(letters, letter, action=action)
 
-    outcomes = [settlement.execute_intents(stream, declared) for _ in range(2)]
+    outcomes = [execution.execute_intents(stream, declared) for _ in range(2)]
 
     assert [one[declared[0].pk].kind for one in outcomes] == ["done", "again"]
     assert (dead(letters), origin(letters)) == ([], [])
-    assert dict(packing.unpack(declared[0].fields))[b"order"] == b"17"
+    assert dict(entries.unpack_pairs(declared[0].fields))[b"order"] == b"17"
 
 
 @pytest.mark.parametrize("action", ["retry", "discard"])
@@ -158,7 +158,7 @@ def test_what_its_maker_did_not_finish_is_finished_by_the_clockwork(letters, act
     letter = letters.add()
     stream, declared = letters.stream(), declare(letters, letter, action=action)
     if died == "after Redis":
-        settlement.execute_intents(stream, declared)
+        execution.execute_intents(stream, declared)
 
     settled = [
         intent_sweeper.sweep_intents(NOW + 29 * SECOND),
@@ -197,7 +197,7 @@ def test_a_letter_that_somebody_else_took_away_is_a_gap(letters):
     declared = declare(letters, letter)
     letters.redis.xdel(letters.name(), letter)
 
-    counts = settle(stream, declared, settlement.execute_intents(stream, declared))
+    counts = settle(stream, declared, execution.execute_intents(stream, declared))
 
     stream.refresh_from_db()
     assert counts == {"gone": 1}
@@ -224,12 +224,12 @@ def test_an_intent_of_who_read_the_letter_before_it_left_is_taken_back(letters):
     stream = letters.stream()
     read = entry(stream, letter)
     first = declare(letters, letter)
-    settle(stream, first, settlement.execute_intents(stream, first))
+    settle(stream, first, execution.execute_intents(stream, first))
 
-    late = settlement.declare_intents(
+    late = intents.declare_intents(
         stream=stream, entries=[read], action="retry", actor=LEE, reason=REASON, now=NOW
     )
-    counts = settle(stream, late, settlement.execute_intents(stream, late))
+    counts = settle(stream, late, execution.execute_intents(stream, late))
 
     assert counts == {"repeated": 1}
     assert departures() == [("retry", "done")]
@@ -239,13 +239,13 @@ def test_an_intent_of_who_read_the_letter_before_it_left_is_taken_back(letters):
 def test_an_entry_of_the_same_id_in_a_stream_made_anew_is_another_letter(letters):
     stream = letters.stream() if letters.add(id="7-1") else None
     first = declare(letters, "7-1")
-    settle(stream, first, settlement.execute_intents(stream, first))
+    settle(stream, first, execution.execute_intents(stream, first))
     letters.redis.delete(letters.name())
     letters.add(id="7-1", order="99")
 
     second = declare(letters, "7-1")
-    outcomes = settlement.execute_intents(stream, second)
-    repeated = settlement.execute_intents(stream, second)
+    outcomes = execution.execute_intents(stream, second)
+    repeated = execution.execute_intents(stream, second)
     counts = settle(stream, second, repeated)
 
     assert outcomes[second[0].pk].kind == "done"
@@ -258,7 +258,7 @@ def test_what_the_server_refuses_is_taken_back_and_nothing_has_changed(letters):
     letter = letters.add()
     stream, declared = letters.stream(), declare(letters, letter)
 
-    outcomes = settlement.execute_intents(stream, declared)
+    outcomes = execution.execute_intents(stream, declared)
     counts = settle(stream, declared, outcomes)
 
     assert "WRONGTYPE" in outcomes[declared[0].pk].why
@@ -268,7 +268,7 @@ def test_what_the_server_refuses_is_taken_back_and_nothing_has_changed(letters):
 
 
 @pytest.mark.parametrize(
-    ("said", "is_passing"),
+    ("said", "is_temporary"),
     [
         ("OOM command not allowed when used memory > 'maxmemory'.", True),
         ("BUSY Redis is busy running a script.", True),
@@ -276,8 +276,8 @@ def test_what_the_server_refuses_is_taken_back_and_nothing_has_changed(letters):
         ("WRONGTYPE Operation against a key holding the wrong kind of value", False),
     ],
 )
-def test_what_a_server_says_of_itself_will_pass(said, is_passing):
-    assert settlement.RemovalOutcome("refused", why=said).is_passing is is_passing
+def test_what_a_server_says_of_itself_will_pass(said, is_temporary):
+    assert execution.RemovalOutcome("refused", why=said).is_temporary is is_temporary
 
 
 def test_a_refused_intent_that_was_left_is_taken_back_on_record(letters):
@@ -302,9 +302,9 @@ def test_what_its_maker_carries_out_after_it_was_taken_back_is_in_the_archive(le
     intent_sweeper.sweep_intents(LATER)
     letters.redis.delete(_origin(letters))
 
-    outcomes = settlement.execute_intents(stream, declared)
+    outcomes = execution.execute_intents(stream, declared)
     if lost_answer:
-        outcomes = settlement.execute_intents(stream, declared)
+        outcomes = execution.execute_intents(stream, declared)
     counts = settle(stream, declared, outcomes)
     again = settle(stream, declared, outcomes)
 
@@ -312,7 +312,7 @@ def test_what_its_maker_carries_out_after_it_was_taken_back_is_in_the_archive(le
     (departure,) = Departure.objects.all()
     assert (counts, again) == ({"done": 1}, {})
     assert (departure.state, departure.new_id) == ("done", new_id.decode())
-    assert dict(packing.unpack(departure.fields))[b"order"] == b"17"
+    assert dict(entries.unpack_pairs(departure.fields))[b"order"] == b"17"
     assert not Letter.objects.filter(stream=stream).exists()
 
 
@@ -324,11 +324,11 @@ def test_what_was_taken_back_and_left_by_another_is_in_the_archive_once(letters)
     intent_sweeper.sweep_intents(LATER)
     letters.redis.delete(_origin(letters))
     other = declare(letters, letter, by=LEE)
-    outcomes = settlement.execute_intents(stream, other)
+    outcomes = execution.execute_intents(stream, other)
 
-    counts = [settle(stream, late, settlement.execute_intents(stream, late))]
+    counts = [settle(stream, late, execution.execute_intents(stream, late))]
     counts += [settle(stream, other, outcomes)]
-    counts += [settle(stream, late, settlement.execute_intents(stream, late))]
+    counts += [settle(stream, late, execution.execute_intents(stream, late))]
 
     assert counts == [{}, {"done": 1}, {}]
     assert [one.by for one in Departure.objects.all()] == ["user:lee"]
@@ -338,7 +338,7 @@ def test_one_that_is_refused_keeps_no_other_back(letters):
     good, wide = letters.add(), letters.add(**{f"f{n}": "x" for n in range(4000)})
     stream, declared = letters.stream(), declare(letters, good, wide)
 
-    outcomes = settlement.execute_intents(stream, declared)
+    outcomes = execution.execute_intents(stream, declared)
 
     assert sorted(one.kind for one in outcomes.values()) == ["done", "refused"]
     assert dead(letters) == [wide]
@@ -348,7 +348,7 @@ def test_notes_are_kept_for_a_week(letters):
     letter = letters.add()
     stream, declared = letters.stream(), declare(letters, letter)
 
-    outcomes = settlement.execute_intents(stream, declared)
+    outcomes = execution.execute_intents(stream, declared)
 
     key = execution.notes_key(stream, NOW)
     assert letters.redis.hget(key, letter).decode() == outcomes[declared[0].pk].new_id
@@ -373,7 +373,7 @@ def test_a_letter_that_was_cut_is_not_declared(letters):
     letters.add()
 
     with pytest.raises(ValueError, match="wholly"):
-        settlement.declare_intents(
+        intents.declare_intents(
             stream=letters.stream(), entries=[cut], action="age", actor=KIM, reason="r", now=NOW
         )
 
@@ -396,10 +396,10 @@ def test_of_many_who_declare_and_carry_out_at_once_one_does(letters):
 
     def leave(action, by):
         def call():
-            declared = settlement.declare_intents(
+            declared = intents.declare_intents(
                 stream=stream, entries=[whole], action=action, actor=by, reason=REASON, now=NOW
             )
-            outcomes = settlement.execute_intents(stream, declared)
+            outcomes = execution.execute_intents(stream, declared)
             with transaction.atomic():
                 return settlement.settle_and_count(stream, declared, outcomes, NOW)
 

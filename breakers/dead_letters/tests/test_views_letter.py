@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from django.urls import reverse
 
-from breakers.dead_letters.letters import packing
+from breakers.dead_letters.letters import entries
 from breakers.dead_letters.models import Departure, LetterStream, Replay
 from controlplane.accounts.models.people import User
 from controlplane.core.approvals.models import Approval
@@ -190,7 +190,7 @@ def test_an_edit_keeps_what_is_hidden_and_the_original(letters):
     assert json.loads(message[b"payload"]) == {**ORDER, "order": {**ORDER["order"], "id": 18}}
     assert message[b"other"] == b"as it was"
     assert "sk-1" not in html
-    kept = dict(packing.unpack(Departure.objects.get().fields))
+    kept = dict(entries.unpack_pairs(Departure.objects.get().fields))
     assert json.loads(kept[b"payload"]) == ORDER
 
 

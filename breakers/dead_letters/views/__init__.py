@@ -1,1 +1,1 @@
-"""Pages of dead letters: the inbox, a stream, a letter, bulk jobs."""
+"""Pages of dead letters: the inbox, a stream, a letter and bulk jobs."""

@@ -1,4 +1,4 @@
-"""The form of a bulk job: count the selected letters, then confirm with a reason and a rate."""
+"""Form page of a bulk job, which counts the matching letters and starts the job."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,7 +13,7 @@ from breakers.dead_letters.bulk import breaker_gates, eligibility, replays
 from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
-from breakers.dead_letters.removals import settlement
+from breakers.dead_letters.removals import execution, settlement
 from controlplane.core.approvals.models import Approval
 from controlplane.core.change_views import attempt_change, submitted_data
 from controlplane.core.clock import db_now
@@ -28,7 +28,7 @@ from .stream import find_stream_or_404
 
 COUNTING_SECONDS = 3.0
 COUNT = "count"
-"""Value of the form's button that only counts again."""
+"""Value of the button that counts again without starting the job."""
 WORDS = {
     "fingerprint": "group",
     "error_type": "error type",
@@ -54,21 +54,25 @@ def bulk_job_page(request: PersonRequest, server: str, name: str) -> HttpRespons
     form = BulkForm(submitted_data(request))
     if request.POST.get("do") == COUNT:
         form.is_valid()
-        context = _context(stream, action, chosen, form, now)
+        context = _form_context(stream, action, chosen, form, now)
         return render(request, "breakers/dead_letters/_counted.html", {**context, "oob": True})
 
     def act() -> HttpResponse:
-        asked = form.service_arguments()
-        begun = replays.request_replay(
-            stream=stream, action=action, chosen=chosen, actor=actor, now=now, **asked
+        arguments = form.service_arguments()
+        result = replays.request_replay(
+            stream=stream, action=action, chosen=chosen, actor=actor, now=now, **arguments
         )
-        return _redirect_started(request, begun)
+        if isinstance(result, Approval):
+            text = "Somebody else has to approve it; nothing leaves before."
+            return redirect_with_message(request, text, reverse("approvals_page"))
+        url = reverse("replay_page", args=[result.pk])
+        return redirect_with_message(request, f"Job {result.pk} begins.", url)
 
     answer = attempt_change(form, act, lambda error: render_refusal(request, stream, "", error))
     if answer is not None:
         return answer
     status = 422 if form.is_bound else 200
-    context = _context(stream, action, chosen, form, now)
+    context = _form_context(stream, action, chosen, form, now)
     return show(request, "breakers/dead_letters/bulk.html", context, status=status)
 
 
@@ -80,23 +84,14 @@ def _parse_request(given: Mapping[str, str]) -> tuple[str, LetterFilter]:
     action = given.get("action", replays.RETRY)
     if action not in replays.ACTIONS:
         raise InvalidInput({"action": [f"Must be one of {', '.join(replays.ACTIONS)}."]})
-    named = {name: given[name] for name in messages.NAMES if name in given}
-    empty = [name for name, said in named.items() if not said and name != "value"]
-    if empty or ("value" in named and "field" not in named):
+    criteria = {name: given[name] for name in messages.NAMES if name in given}
+    empty = [name for name, value in criteria.items() if not value and name != "value"]
+    if empty or ("value" in criteria and "field" not in criteria):
         raise InvalidInput({name: ["Nothing is said."] for name in empty or ["field"]})
-    return action, LetterFilter.from_mapping(named)
+    return action, LetterFilter.from_mapping(criteria)
 
 
-def _redirect_started(request: PersonRequest, begun: Any) -> HttpResponse:
-    if isinstance(begun, Approval):
-        said = "Somebody else has to approve it; nothing leaves before."
-        return redirect_with_message(request, said, reverse("approvals_page"))
-    return redirect_with_message(
-        request, f"Job {begun.pk} begins.", reverse("replay_page", args=[begun.pk])
-    )
-
-
-def _context(
+def _form_context(
     stream: LetterStream, action: str, chosen: LetterFilter, form: BulkForm, now: datetime
 ) -> dict[str, Any]:
     counts, trouble = None, ""
@@ -108,23 +103,22 @@ def _context(
         )
     except (ServerUnavailable, ServerRefused) as error:
         trouble = error.detail
-    query = {"action": action, **chosen.as_dict()}
+    criteria = chosen.as_dict()
+    is_retry = action == replays.RETRY
     return {
         "form": form,
         "stream": stream,
         "action": action,
         "chosen": chosen,
-        "narrowed_by": [(WORDS.get(name, name), said) for name, said in chosen.as_dict().items()],
-        "hidden": query.items(),
+        "narrowed_by": [(WORDS.get(name, name), value) for name, value in criteria.items()],
+        "hidden": {"action": action, **criteria}.items(),
         "group": messages.find_group(stream, chosen.fingerprint),
         "counts": counts,
         "lasts_seconds": counts.eligible / rate if counts else None,
         "trouble": trouble,
-        "waits_for": breaker_gates.find_consumer_dependencies(stream)
-        if action == replays.RETRY
-        else [],
-        "troubled": find_unhealthy_consumers(stream, now) if action == replays.RETRY else [],
-        "delivery": settlement.delivery_guarantee(stream),
+        "waits_for": breaker_gates.find_consumer_dependencies(stream) if is_retry else [],
+        "troubled": find_unhealthy_consumers(stream, now) if is_retry else [],
+        "delivery": execution.delivery_guarantee(stream),
         "rate": rate,
         "most_retries": most_retries,
         "usual": {"rate": replays.RATE_PER_SECOND, "most_retries": replays.MAX_RETRIES},

@@ -1,7 +1,4 @@
-"""Forms that retry, discard, reveal or restore a letter.
-
-Each is a page of its own, and the same form in the dialog.
-"""
+"""Form pages that retry, discard, reveal or restore a letter, also shown in a dialog."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -15,16 +12,8 @@ from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
 
 from breakers.dead_letters.bulk import breaker_gates
-from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import Departure, LetterStream
-from breakers.dead_letters.removals import (
-    actions,
-    restoration,
-    settlement,
-)
-from breakers.dead_letters.removals import (
-    reveal as revealing,
-)
+from breakers.dead_letters.removals import actions, execution, restoration, reveal, settlement
 from breakers.models import Dependency
 from breakers.states import dependency_status
 from breakers.states.dependency_status import DependencyStatus
@@ -42,45 +31,45 @@ from .forms import LetterReasonForm
 from .stream import find_stream_or_404
 
 MANY_RETRIES = 3
-"""Retries after which another one is unlikely to help."""
+"""Number of retries after which another retry is unlikely to help."""
 
 CarryOut = Callable[[str, Actor, datetime], tuple[str, str]]
-"""Carries out the action for a reason; returns the message and the next URL."""
+"""A function that performs the action with a reason; returns the message and the next URL."""
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def retry(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
+def retry_letter(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
     now = db_now()
     stream = find_stream_or_404(server, name, now)
 
     def carry_out(reason: str, actor: Actor, now: datetime) -> tuple[str, str]:
         done = actions.retry(stream=stream, entry_id=entry_id, reason=reason, actor=actor, now=now)
-        return f"Back in {stream.origin} as {done['new_id']}.", letter_page_url(stream, entry_id)
+        return f"Back in {stream.origin} as {done['new_id']}.", links.letter_url(stream, entry_id)
 
     about = {
         "troubled": find_unhealthy_consumers(stream, now),
-        "delivery": settlement.delivery_guarantee(stream),
+        "delivery": execution.delivery_guarantee(stream),
     }
-    return _change(request, stream, entry_id, "retry", carry_out, about, now)
+    return _change_letter(request, stream, entry_id, "retry", carry_out, about, now)
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def discard(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
+def discard_letter(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
     now = db_now()
     stream = find_stream_or_404(server, name, now)
 
     def carry_out(reason: str, actor: Actor, now: datetime) -> tuple[str, str]:
         actions.discard(stream=stream, entry_id=entry_id, reason=reason, actor=actor, now=now)
-        return f"Discarded {entry_id}; it can be put back.", letter_page_url(stream, entry_id)
+        return f"Discarded {entry_id}; it can be put back.", links.letter_url(stream, entry_id)
 
-    return _change(request, stream, entry_id, "discard", carry_out, {}, now)
+    return _change_letter(request, stream, entry_id, "discard", carry_out, {}, now)
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def restore(request: PersonRequest, departure_id: int) -> HttpResponse:
+def restore_letter(request: PersonRequest, departure_id: int) -> HttpResponse:
     now = db_now()
     rows = Departure.objects.without_payload().select_related("stream")
     departure = rows.filter(pk=departure_id).first()
@@ -89,21 +78,23 @@ def restore(request: PersonRequest, departure_id: int) -> HttpResponse:
     stream = departure.stream
 
     def carry_out(reason: str, actor: Actor, now: datetime) -> tuple[str, str]:
-        restoration.restore(departure_id=departure_id, reason=reason, actor=actor, now=now)
+        restoration.restore_letter(departure_id=departure_id, reason=reason, actor=actor, now=now)
         back = Departure.objects.without_payload().get(pk=departure_id)
-        return f"It lies in {stream.name} again, as {back.new_id}.", _page_after(stream, back)
+        is_back = back.state == Departure.State.RESTORED and back.new_id
+        url = links.letter_url(stream, back.new_id) if is_back else archive_url
+        return f"It lies in {stream.name} again, as {back.new_id}.", url
 
-    entry_id = ids.to_entry_id(departure.position)
-    about = {"left": departure, "back": reverse("archived_letter_page", args=[departure_id])}
-    return _change(request, stream, entry_id, "restore", carry_out, about, now)
+    archive_url = reverse("archived_letter_page", args=[departure_id])
+    about = {"left": departure, "back": archive_url}
+    return _change_letter(request, stream, departure.entry_id, "restore", carry_out, about, now)
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def reveal(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
-    """Show the letter's page unredacted, once.
+def reveal_letter(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
+    """Show the letter's page without redaction.
 
-    It has no URL, so that every visit needs a reason.
+    The page has no URL, so that every visit needs a reason.
     """
     now = db_now()
     stream, actor = find_stream_or_404(server, name, now), actor_of(request)
@@ -112,7 +103,7 @@ def reveal(request: PersonRequest, server: str, entry_id: str, name: str) -> Htt
 
     def act() -> HttpResponse:
         reason = form.given("reason")
-        entry = revealing.reveal(
+        entry = reveal.reveal_letter(
             stream=stream, entry_id=entry_id, actor=actor, now=now, reason=reason
         )
         context = letter.letter_context(
@@ -121,32 +112,30 @@ def reveal(request: PersonRequest, server: str, entry_id: str, name: str) -> Htt
         context["reveal_reason"] = reason
         return render(request, "breakers/dead_letters/letter.html", context)
 
-    return _attempt(request, form, act, stream, _base_context(stream, entry_id, "reveal"))
+    return _show_or_act(request, form, act, stream, _base_context(stream, entry_id, "reveal"))
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
 def reveal_archived(request: PersonRequest, departure_id: int) -> HttpResponse:
-    """Show the page of an archived letter unredacted, once."""
+    """Show the page of an archived letter without redaction."""
     now, actor = db_now(), actor_of(request)
     actor.require_power(Power.ADMINISTER)
     departure = letter.find_departure(departure_id)
-    stream, entry_id = departure.stream, ids.to_entry_id(departure.position)
     form = LetterReasonForm(submitted_data(request))
 
     def act() -> HttpResponse:
         reason = form.given("reason")
-        revealing.reveal_archived(departure_id=departure_id, actor=actor, now=now, reason=reason)
+        reveal.reveal_archived(departure_id=departure_id, actor=actor, now=now, reason=reason)
         context = letter.archived_context(request, departure, now, revealed=True)
         return render(request, "breakers/dead_letters/archived.html", context)
 
-    back = reverse("archived_letter_page", args=[departure_id])
-    return _attempt(
-        request, form, act, stream, {**_base_context(stream, entry_id, "reveal"), "back": back}
-    )
+    context = _base_context(departure.stream, departure.entry_id, "reveal")
+    context["back"] = reverse("archived_letter_page", args=[departure_id])
+    return _show_or_act(request, form, act, departure.stream, context)
 
 
-def _change(
+def _change_letter(
     request: PersonRequest,
     stream: LetterStream,
     entry_id: str,
@@ -165,29 +154,29 @@ def _change(
     about = {**_base_context(stream, entry_id, verb), **about}
     if not form.is_bound and verb == "retry":
         about.update(_retry_warning(stream, entry_id))
-    return _attempt(request, form, act, stream, about)
+    return _show_or_act(request, form, act, stream, about)
 
 
-def _attempt(
+def _show_or_act(
     request: PersonRequest,
     form: LetterReasonForm,
     act: Callable[[], HttpResponse],
     stream: LetterStream,
     about: dict[str, Any],
 ) -> HttpResponse:
-    """Show the form, or carry it out; on an error everything typed is kept."""
+    """Show the form, or perform the action; after an error the form keeps its input."""
     answer = attempt_change(
         form, act, lambda error: render_refusal(request, stream, about["entry_id"], error)
     )
     if answer is not None:
         return answer
     status = 422 if form.is_bound else 200
-    context = {**about, "form": form}
-    return show(request, "breakers/dead_letters/letter_do.html", context, status=status)
+    template = "breakers/dead_letters/letter_do.html"
+    return show(request, template, {**about, "form": form}, status=status)
 
 
 def redirect_with_message(request: PersonRequest, message: str, url: str) -> HttpResponse:
-    """Show a message on the next page, and redirect there, from the dialog too."""
+    """Redirect to `url`, also from a dialog, and show the message there."""
     messages.success(request, message)
     return HttpResponseClientRedirect(url) if request.htmx else redirect(url)
 
@@ -195,36 +184,31 @@ def redirect_with_message(request: PersonRequest, message: str, url: str) -> Htt
 def render_refusal(
     request: PersonRequest, stream: LetterStream, entry_id: str, error: DomainError
 ) -> HttpResponse:
-    """Render the page that says why nothing was done."""
+    """Render the page with the reason why the action failed."""
     context = {
         "heading": "Not done" if isinstance(error, Unavailable) else "Nothing was changed",
         "detail": error.detail,
-        "url": letter_page_url(stream, entry_id) if entry_id else links.stream_url(stream),
+        "url": links.letter_url(stream, entry_id) if entry_id else links.stream_url(stream),
     }
-    # A dialog takes in what conflicts; anything worse would be a toast that doesn't say why.
+    # A dialog shows the page only for a 409; for other errors it shows a toast without the reason.
     status = 409 if is_in_dialog(request) else error.status
     response = show(request, "breakers/dead_letters/notice.html", context, status=status)
-    for name, said in problem_headers(error).items():
-        response[name] = said
+    for name, value in problem_headers(error).items():
+        response[name] = value
     return response
 
 
-def letter_page_url(stream: LetterStream, entry_id: str) -> str:
-    return links.letter_url(stream, entry_id)
-
-
 def find_unhealthy_consumers(stream: LetterStream, now: datetime) -> list[DependencyStatus]:
-    """Return the dependencies that would receive the letters and whose breakers are not closed."""
+    """Return the consumers of the stream's origin whose breakers are not closed."""
     pairs = [one.split("->", 1) for one in breaker_gates.find_consumer_dependencies(stream)]
-    known = [Dependency.objects.named(caller, callee).first() for caller, callee in pairs]
-    found = dependency_status.load_statuses([one for one in known if one is not None], now)
-    return [
-        one for one in found if one.state in (dependency_status.OPEN, dependency_status.HALF_OPEN)
-    ]
+    rows = [Dependency.objects.named(caller, callee).first() for caller, callee in pairs]
+    statuses = dependency_status.load_statuses([one for one in rows if one is not None], now)
+    unhealthy = (dependency_status.OPEN, dependency_status.HALF_OPEN)
+    return [one for one in statuses if one.state in unhealthy]
 
 
 def _retry_warning(stream: LetterStream, entry_id: str) -> dict[str, Any]:
-    """Return the number of earlier retries, if the letter can be read."""
+    """Return the number of earlier retries for the form; empty if the letter can't be read."""
     try:
         entry = letter.read_letter(stream, entry_id, payload.PAGE_LIMITS)
     except DomainError:
@@ -233,15 +217,5 @@ def _retry_warning(stream: LetterStream, entry_id: str) -> dict[str, Any]:
 
 
 def _base_context(stream: LetterStream, entry_id: str, verb: str) -> dict[str, Any]:
-    return {
-        "stream": stream,
-        "entry_id": entry_id,
-        "verb": verb,
-        "back": letter_page_url(stream, entry_id),
-    }
-
-
-def _page_after(stream: LetterStream, departure: Departure) -> str:
-    if departure.state == Departure.State.RESTORED and departure.new_id:
-        return letter_page_url(stream, departure.new_id)
-    return reverse("archived_letter_page", args=[departure.pk])
+    back = links.letter_url(stream, entry_id)
+    return {"stream": stream, "entry_id": entry_id, "verb": verb, "back": back}

@@ -1,7 +1,6 @@
-"""Editing of a letter's message before it is retried: typed texts become fields again.
+"""Form page that edits a letter's message before a retry.
 
-Fields that a form can't carry unchanged are not offered: binary values, repeated names, and hidden
-values.
+Fields that a form would change are not editable: binary values, repeated names, and hidden values.
 """
 
 import json
@@ -15,7 +14,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
 from breakers.dead_letters.letters import presentation, redaction
-from breakers.dead_letters.letters.entries import LetterEntry, to_text
+from breakers.dead_letters.letters.entries import RESERVED_NAMES, LetterEntry, to_text
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.redis_servers.reader import ReadLimits
 from breakers.dead_letters.removals import (
@@ -30,28 +29,23 @@ from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, signed_in
 from controlplane.core.roles import Power
 
-from . import letter, payload
-from .changes import (
-    find_unhealthy_consumers,
-    letter_page_url,
-    redirect_with_message,
-    render_refusal,
-)
+from . import letter, links, payload
+from .changes import find_unhealthy_consumers, redirect_with_message, render_refusal
 from .redacted_edits import restore_hidden
 from .stream import find_stream_or_404
 
 MAX_BYTES = 40 * 1024
-"""Size of a message that a form can carry in one request."""
+"""Maximum size of a message that a form request can carry."""
 MAX_FIELDS = 200
 EDIT_LIMITS = ReadLimits(value_bytes=MAX_BYTES + 1, fields=MAX_FIELDS + 20)
 
 
 @dataclass(frozen=True)
 class EditField:
-    """A field in the form.
+    """A field in the edit form.
 
-    With a `why_not` it can't be edited, and `typed` is what the page may show. `is_hidden` values
-    are offered only after a reason; in one that `is_written_out` invisible characters are escaped.
+    A field with a `why_not` is read-only, and `typed` is its displayed value. If `is_written_out`,
+    invisible characters in `typed` are escaped.
     """
 
     index: int
@@ -97,18 +91,18 @@ def edit_letter(request: PersonRequest, server: str, entry_id: str, name: str) -
         return render_refusal(request, stream, entry_id, Conflict(error.detail))
     except (Conflict, NotFound, Unavailable) as error:
         return render_refusal(request, stream, entry_id, error)
-    return _render(request, stream, entry, fields, {}, now)
+    return _render_form(request, stream, entry, fields, {}, now)
 
 
 def _sees_all(
     request: PersonRequest, stream: LetterStream, entry_id: str, actor: Actor, now: datetime
 ) -> bool:
-    """Return True if hidden values are in the form: an admin has given an audited reason."""
+    """Return True if the form contains hidden values, for which an admin has given a reason."""
     if not actor.has(Power.ADMINISTER) or request.method != "POST":
         return False
     if request.POST.get("do") == "open":
         reason = request.POST.get("reveal_reason", "")
-        reveal.reveal(stream=stream, entry_id=entry_id, actor=actor, now=now, reason=reason)
+        reveal.reveal_letter(stream=stream, entry_id=entry_id, actor=actor, now=now, reason=reason)
         return True
     return request.POST.get("sees_all") == "1"
 
@@ -121,9 +115,9 @@ def _save(
     actor: Actor,
     now: datetime,
 ) -> HttpResponse:
-    taken, edited = _read_posted(fields, request.POST)
+    typed, edited = _read_posted(fields, request.POST)
     errors: dict[str, Any] = {}
-    if any(one.errors for one in taken):
+    if any(one.errors for one in typed):
         errors["form"] = ["Some fields need another look."]
     elif not edited:
         errors["form"] = ["Nothing is different yet. To retry it as it is, go back."]
@@ -139,17 +133,18 @@ def _save(
             )
         except InvalidInput as error:
             errors = dict(error.errors)
-            others = {name: said for name, said in errors.items() if name != "reason"}
             errors["form"] = [
-                payload.escape_unseen(f"{name}: {' '.join(said)}") for name, said in others.items()
+                payload.escape_unseen(f"{name}: {' '.join(texts)}")
+                for name, texts in error.errors.items()
+                if name != "reason"
             ]
         else:
             message = f"Edited, and back in {stream.origin} as {done['new_id']}."
-            return redirect_with_message(request, message, letter_page_url(stream, entry.id))
-    return _render(request, stream, entry, taken, errors, now)
+            return redirect_with_message(request, message, links.letter_url(stream, entry.id))
+    return _render_form(request, stream, entry, typed, errors, now)
 
 
-def _render(
+def _render_form(
     request: PersonRequest,
     stream: LetterStream,
     entry: LetterEntry,
@@ -178,31 +173,32 @@ def _render(
 def _build_fields(entry: LetterEntry, *, sees_all: bool) -> list[EditField]:
     hiding = redaction.configured_redaction()
     names = [name for name, _ in entry.original]
-    own = [pair for pair in entry.original if pair[0] not in payload.RESERVED_NAMES]
-    found = []
+    own = [pair for pair in entry.original if pair[0] not in RESERVED_NAMES]
+    fields = []
     for index, (name, value) in enumerate(own):
-        hidden = hiding.redact_value(name, value)
-        seen = value if sees_all else hidden
-        laid_out = payload.format_json(seen)
+        redacted = hiding.redact_value(name, value)
+        shown = value if sees_all else redacted
+        indented = payload.format_json(shown)
         why_not = _uneditable_reason(name, value, names.count(name))
-        if not why_not and seen != value and laid_out is None:
+        if not why_not and shown != value and indented is None:
             why_not = "hidden"
-        offered = (
-            to_text(hidden[:2000]) if why_not else laid_out or _normalize_newlines(to_text(seen))
-        )
-        found.append(
+        if why_not:
+            text = to_text(redacted[:2000])
+        else:
+            text = indented or _normalize_newlines(to_text(shown))
+        fields.append(
             EditField(
                 index=index,
                 name=to_text(name),
-                typed=payload.escape_unseen(offered),
-                is_json=laid_out is not None,
+                typed=payload.escape_unseen(text),
+                is_json=indented is not None,
                 why_not=why_not,
-                is_hidden=hidden != value,
-                is_written_out=payload.has_unseen(offered),
+                is_hidden=redacted != value,
+                is_written_out=payload.has_unseen(text),
                 original=value,
             )
         )
-    return found
+    return fields
 
 
 def _uneditable_reason(name: bytes, value: bytes, times: int) -> str:
@@ -210,47 +206,45 @@ def _uneditable_reason(name: bytes, value: bytes, times: int) -> str:
         return "several"
     if not presentation.is_text(value) or not presentation.is_text(name):
         return "bytes"
-    said = _normalize_newlines(to_text(value))
-    carried = not any(ord(one) < 32 and one not in "\n\t" for one in said)
-    return "" if carried and _survives_form(said) else "bytes"
+    text = _normalize_newlines(to_text(value))
+    has_controls = any(ord(one) < 32 and one not in "\n\t" for one in text)
+    # The original has to be recoverable from its escaped form.
+    is_recoverable = (
+        payload.format_json(text) is not None
+        or not payload.has_unseen(text)
+        or payload.unescape_unseen(text) == text
+    )
+    return "" if is_recoverable and not has_controls else "bytes"
 
 
-def _survives_form(said: str) -> bool:
-    """Return True if the escaped text can be told from the original."""
-    is_json = payload.format_json(said) is not None
-    return is_json or not payload.has_unseen(said) or payload.unescape_unseen(said) == said
-
-
-def _normalize_newlines(said: str) -> str:
-    """Return the text with line feeds only, as forms send other line ends."""
-    return said.replace("\r\n", "\n")
+def _normalize_newlines(text: str) -> str:
+    return text.replace("\r\n", "\n")  # Browsers send the former.
 
 
 def _read_posted(
     fields: list[EditField], posted: Mapping[str, str]
 ) -> tuple[list[EditField], dict[str, Any]]:
-    """Return the fields as typed, with errors, and the edited values by name."""
+    """Return the fields as typed, with errors, and the new values by name."""
     edited: dict[str, Any] = {}
-    taken = []
+    typed = []
     for field in fields:
-        one, is_new, value = _read_field(field, posted)
-        taken.append(one)
-        if is_new:
+        one, is_changed, value = _read_field(field, posted)
+        typed.append(one)
+        if is_changed:
             edited[field.name] = value
-    name = posted.get("new-name", "").strip()
-    if name:
+    if name := posted.get("new-name", "").strip():
         edited[name] = _normalize_newlines(posted.get("new-value", ""))
-    return taken, edited
+    return typed, edited
 
 
 def _read_field(field: EditField, posted: Mapping[str, str]) -> tuple[EditField, bool, str | None]:
-    """Return a field as typed, True if it differs, and its new value; None removes it."""
+    """Return the field as typed, True if it was changed, and its new value (None: removed)."""
     if field.why_not:
         return field, False, None
     if f"field-{field.index}" not in posted:
-        # What was not in the form is not shown by sending it, either.
-        unseen = replace(field, typed=redaction.REDACTED, why_not="hidden")
-        return unseen if field.is_hidden else field, False, None
+        # A hidden field that was not in the form stays hidden.
+        hidden = replace(field, typed=redaction.REDACTED, why_not="hidden")
+        return hidden if field.is_hidden else field, False, None
     typed = _normalize_newlines(posted[f"field-{field.index}"]).replace("\x00", "")
     if posted.get(f"remove-{field.index}"):
         return replace(field, typed=typed, removed=True), True, None
@@ -260,23 +254,20 @@ def _read_field(field: EditField, posted: Mapping[str, str]) -> tuple[EditField,
         return field, False, None
     if not field.is_json:
         only_crlf = b"\r\n" in field.original and b"\n" not in field.original.replace(b"\r\n", b"")
-        said = payload.unescape_unseen(typed) if field.is_written_out else typed
-        return now, True, said.replace("\n", "\r\n") if only_crlf else said
+        text = payload.unescape_unseen(typed) if field.is_written_out else typed
+        return now, True, text.replace("\n", "\r\n") if only_crlf else text
     try:
-        if payload.compact_json(typed) == payload.compact_json(before):
+        value = payload.compact_json(typed)
+        if value == payload.compact_json(before):
             return now, False, None
-        hidden = before.encode()
-        is_partly = redaction.REDACTED in before and field.is_hidden
-        value = (
-            restore_hidden(typed, field.original, hidden)
-            if is_partly
-            else payload.compact_json(typed)
-        )
+        if redaction.REDACTED in before and field.is_hidden:
+            value = restore_hidden(typed, field.original, before.encode())
     except RecursionError:
-        return replace(now, errors=("This is nested too deeply.",)), False, None
+        problem = "This is nested too deeply."
     except json.JSONDecodeError as error:
-        said = f"This was JSON, and is not any more: {error}"
-        return replace(now, errors=(said,)), False, None
+        problem = f"This was JSON, and is not any more: {error}"
     except ValueError as error:
-        return replace(now, errors=(str(error),)), False, None
-    return now, True, value
+        problem = str(error)
+    else:
+        return now, True, value
+    return replace(now, errors=(problem,)), False, None

@@ -1,4 +1,4 @@
-"""Forms of dead letter pages; the services validate."""
+"""Forms of dead letter pages; the services validate their values."""
 
 from typing import Any
 
@@ -10,13 +10,11 @@ from controlplane.core.reasons import MAX_CHARACTERS
 
 
 class LetterReasonForm(ServiceForm):
-    """A form with a reason, which the service validates."""
-
     reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
 
 
 class BulkForm(ServiceForm):
-    """The form of a bulk job: rate, most retries and reason."""
+    """Form of a bulk job: rate, retry limit and reason."""
 
     renamed = {"rate_per_second": "rate", "waits_for": "waits_for"}
 
@@ -40,7 +38,7 @@ class BulkForm(ServiceForm):
     does_wait = forms.BooleanField(required=False)
 
     def limits(self) -> dict[str, Any]:
-        """Return rate and most retries, with defaults for empty or invalid ones."""
+        """Return rate and retry limit, with defaults for empty or invalid input."""
         given = self.cleaned_data if self.is_bound else {}
         return {
             "rate_per_second": given.get("rate") or replays.RATE_PER_SECOND,
@@ -48,11 +46,7 @@ class BulkForm(ServiceForm):
         }
 
     def service_arguments(self) -> dict[str, Any]:
-        """Return the service's arguments."""
-        asked = {
-            **self.limits(),
-            "reason": self.given("reason"),
-        }
+        arguments = {**self.limits(), "reason": self.given("reason")}
         if not self.cleaned_data.get("does_wait"):
-            asked["waits_for"] = []
-        return asked
+            arguments["waits_for"] = []
+        return arguments

@@ -1,4 +1,4 @@
-"""The inbox: all streams and the outbox, and the most frequent errors of the week."""
+"""Inbox page: all streams, the outbox, and the most frequent errors of the week."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -25,7 +25,7 @@ REPLAYS_SHOWN = 5
 
 @dataclass(frozen=True)
 class StreamLine:
-    """A stream as a row; `growth` is in letters a minute, None if unknown."""
+    """A stream as a table row; `growth` is in letters per minute, None if unknown."""
 
     stream: LetterStream
     growth: float | None
@@ -33,7 +33,7 @@ class StreamLine:
 
 @dataclass(frozen=True)
 class FailingGroup:
-    """A group of alike errors with its arrivals on each of the days shown."""
+    """An error group with its arrivals on each of the last days."""
 
     group: GroupFailures
     days: list[int]
@@ -44,25 +44,27 @@ class FailingGroup:
 @require_GET
 def inbox_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
-    found = streams.list_shown(now)
-    growth = streams.growth_per_minute(found, now)
-    present = [one for one in found if one.gone_at is None]
+    shown = streams.list_shown(now)
+    growth = streams.growth_per_minute(shown, now)
+    present = [one for one in shown if one.gone_at is None]
+    jobs = Replay.objects.filter(job__kind=KIND, job__state__in=Job.LIVE)
+    jobs = jobs.select_related("job", "stream")
     context = {
         "now": now,
-        "lines": [StreamLine(one, growth.get(one.pk) if one.sampled_at else None) for one in found],
+        "lines": [StreamLine(one, growth.get(one.pk) if one.sampled_at else None) for one in shown],
         "deepest": max((one.depth for one in present), default=0),
         "total": sum(one.depth for one in present),
         "filled": sum(1 for one in present if one.depth),
         "alarmed": sum(1 for one in present if one.alarmed_at),
         "week": _most_failed(now),
-        **_replays_context(),
+        "replays": list(jobs.order_by("-job_id")[: REPLAYS_SHOWN + 1]),
         **server_context(),
     }
     return live.render_page(request, "dead_letters/inbox", context)
 
 
 def server_context() -> dict[str, Any]:
-    """Return the configured servers and patterns, and their state."""
+    """Return the configured servers and patterns, and their state, for templates."""
     sources = configured_sources()
     rows = {one.name: one for one in LetterServer.objects.filter(name__in=sources.servers)}
     servers = [rows.get(name) or LetterServer(name=name) for name in sources.servers]
@@ -94,10 +96,3 @@ def _most_failed(now: datetime) -> dict[str, Any]:
 def _group_url(failed: GroupFailures) -> str:
     path = reverse("letter_stream_page", args=[failed.server, failed.stream])
     return f"{path}?tab=messages&fingerprint={failed.fingerprint}"
-
-
-def _replays_context() -> dict[str, Any]:
-    """Return the live bulk jobs."""
-    rows = Replay.objects.filter(job__kind=KIND, job__state__in=Job.LIVE)
-    found = rows.select_related("job", "stream").order_by("-job_id")[: REPLAYS_SHOWN + 1]
-    return {"replays": list(found)}

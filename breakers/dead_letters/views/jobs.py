@@ -1,4 +1,4 @@
-"""The page of a bulk job: progress, skipped letters, and what holds it."""
+"""Page of a bulk job: progress, skipped letters and hold reason."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -36,10 +36,10 @@ def replay_page(request: PersonRequest, job_id: int) -> HttpResponse:
     replay = rows.filter(pk=job_id).first() if job_id < 2**63 else None
     if replay is None:
         raise Http404
-    return live.render_page(request, "dead_letters/replay", _context(request, replay, now))
+    return live.render_page(request, "dead_letters/replay", _page_context(request, replay, now))
 
 
-def _context(request: PersonRequest, replay: Replay, now: datetime) -> dict[str, Any]:
+def _page_context(request: PersonRequest, replay: Replay, now: datetime) -> dict[str, Any]:
     job = replay.job
     counts = {**replays.NO_COUNTS, **replay.counts}
     departures = Departure.objects.without_payload().filter(job=job).order_by("-id")
@@ -55,14 +55,14 @@ def _context(request: PersonRequest, replay: Replay, now: datetime) -> dict[str,
         "left": _estimate_remaining(job, now),
         "is_stuck": stuck_jobs.is_stuck(job, now),
         "verbs": VERBS.get(Job.State(job.state), ()) if may_write else (),
-        "narrowed_by": [(WORDS.get(name, name), said) for name, said in replay.chosen.items()],
+        "narrowed_by": [(WORDS.get(name, name), value) for name, value in replay.chosen.items()],
         "waits_for": [(one, names.split_name(one)) for one in replay.waits_for],
         "latest": list(departures[:LATEST]),
     }
 
 
 def _measure_rate(job: Job, now: datetime) -> float | None:
-    """Return letters a second since the job began, pauses included."""
+    """Return letters per second since the job began, including pauses."""
     if job.started_at is None or not job.done:
         return None
     seconds = ((job.finished_at or job.checkpoint_at or now) - job.started_at).total_seconds()
@@ -70,7 +70,6 @@ def _measure_rate(job: Job, now: datetime) -> float | None:
 
 
 def _estimate_remaining(job: Job, now: datetime) -> timedelta | None:
-    """Return the estimated remaining time at the present rate."""
     rate = _measure_rate(job, now)
     if job.state != Job.State.RUNNING or not rate or job.total <= job.done:
         return None

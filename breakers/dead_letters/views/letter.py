@@ -1,4 +1,4 @@
-"""The page of a letter, with history and actions, and of one in the archive."""
+"""Pages of a letter in its stream and of a removed letter in the archive."""
 
 import json
 from datetime import datetime
@@ -10,26 +10,26 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from breakers.dead_letters import history
-from breakers.dead_letters.letters import ids, packing, presentation, redaction
+from breakers.dead_letters.letters import ids, presentation, redaction
 from breakers.dead_letters.letters.entries import LetterEntry
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.redis_servers import reader
 from breakers.dead_letters.redis_servers.reader import ReadLimits
 from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
-from breakers.dead_letters.removals import settlement
+from breakers.dead_letters.removals import archive, execution, missing_letters, settlement
 from controlplane.core.clock import db_now
 from controlplane.core.errors import NotFound
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, signed_in
 
 from . import payload
-from .stream import find_stream_or_404, may_restore
+from .stream import find_stream_or_404
 
 
 @signed_in
 @require_GET
 def letter_page(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
-    """Show a letter; a removed one redirects to the archive."""
+    """Show a letter; redirect to the archive if it was removed."""
     now = db_now()
     stream = find_stream_or_404(server, name, now)
     try:
@@ -38,14 +38,14 @@ def letter_page(request: PersonRequest, server: str, entry_id: str, name: str) -
         context = {"stream": stream, "entry_id": entry_id, "detail": error.detail, "now": now}
         return render(request, "breakers/dead_letters/letter_away.html", context, status=503)
     if entry is None:
-        left = find_last_departure(stream, entry_id)
-        if left is None:
+        position = ids.to_position(entry_id)
+        departure = missing_letters.find_last_departure(stream, position)
+        if departure is None:
             context = {"stream": stream, "entry_id": entry_id, "now": now}
             return render(request, "breakers/dead_letters/letter_gone.html", context, status=404)
-        return HttpResponseRedirect(reverse("archived_letter_page", args=[left.pk]))
-    return render(
-        request, "breakers/dead_letters/letter.html", letter_context(request, stream, entry, now)
-    )
+        return HttpResponseRedirect(reverse("archived_letter_page", args=[departure.pk]))
+    context = letter_context(request, stream, entry, now)
+    return render(request, "breakers/dead_letters/letter.html", context)
 
 
 @signed_in
@@ -56,19 +56,16 @@ def archived_letter_page(request: PersonRequest, departure_id: int) -> HttpRespo
 
 
 def find_departure(departure_id: int) -> Departure:
-    found = Departure.objects.select_related("stream").filter(pk=departure_id).first()
-    if found is None:
+    departure = Departure.objects.select_related("stream").filter(pk=departure_id).first()
+    if departure is None:
         raise Http404
-    return found
+    return departure
 
 
 def archived_context(
     request: PersonRequest, left: Departure, now: datetime, *, revealed: bool = False
 ) -> dict[str, Any]:
-    """Return the context of an archived letter's page."""
-    entry = truncate_for_page(
-        LetterEntry(ids.to_entry_id(left.position), packing.unpack(left.fields))
-    )
+    entry = truncate_for_page(left.entry)
     hiding = None if revealed else redaction.configured_redaction()
     return {
         "now": now,
@@ -79,7 +76,7 @@ def archived_context(
         "revealed": revealed,
         "events": _events_context(history.list_archived_events(left, redaction=hiding)),
         "may_write": actor_of(request).may(settlement.SCOPE),
-        "may_restore": may_restore(left, now),
+        "may_restore": archive.is_restorable(left, now),
     }
 
 
@@ -91,9 +88,9 @@ def letter_context(
     *,
     revealed: bool = False,
 ) -> dict[str, Any]:
-    """Return the context of a letter's page."""
     hiding = redaction.configured_redaction()
     failed = hiding.redact_entry(entry)
+    departures = stream.departures.without_payload().filter(position=entry.position)
     return {
         "now": now,
         "stream": stream,
@@ -106,8 +103,8 @@ def letter_context(
         "added_at": ids.added_at(entry.position),
         "shown": payload.build_payload(entry, revealed=revealed),
         "revealed": revealed,
-        "delivery": settlement.delivery_guarantee(stream),
-        "under_way": _open_intent(stream, entry),
+        "delivery": execution.delivery_guarantee(stream),
+        "under_way": departures.filter(state=Departure.State.INTENDED).first(),
         "events": _events_context(
             history.list_events(stream, entry, redaction=None if revealed else hiding)
         ),
@@ -117,7 +114,7 @@ def letter_context(
 
 
 def read_letter(stream: LetterStream, entry_id: str, limits: ReadLimits) -> LetterEntry | None:
-    """Return the entry, or None if it does not exist.
+    """Return the entry, or None if it does not exist; 404 for an invalid id.
 
     Raises :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
@@ -128,15 +125,8 @@ def read_letter(stream: LetterStream, entry_id: str, limits: ReadLimits) -> Lett
     return reader.read_entry(stream.server, stream.name, entry_id, limits=limits)
 
 
-def find_last_departure(stream: LetterStream, entry_id: str) -> Departure | None:
-    """Return the last departure of this id. A restored letter has a new id."""
-    position = ids.to_position(entry_id)
-    rows = Departure.objects.without_payload().filter(stream=stream)
-    return rows.filter(position=position).order_by("-id").first()
-
-
 def truncate_for_page(entry: LetterEntry) -> LetterEntry:
-    """Return the entry truncated like one that was read for a page."""
+    """Return the entry truncated to `PAGE_LIMITS`, as a read with these limits returns it."""
     pairs = entry.pairs[: payload.PAGE_LIMITS.fields]
     most = payload.PAGE_LIMITS.value_bytes
     return LetterEntry(
@@ -147,13 +137,8 @@ def truncate_for_page(entry: LetterEntry) -> LetterEntry:
     )
 
 
-def _open_intent(stream: LetterStream, entry: LetterEntry) -> Departure | None:
-    rows = Departure.objects.without_payload().filter(stream=stream, position=entry.position)
-    return rows.filter(state=Departure.State.INTENDED).first()
-
-
 def _events_context(events: list[history.LetterEvent]) -> list[dict[str, Any]]:
-    """Return the events, newest first, with their changes as text."""
+    """Return the events for the template, newest first, with changes as text."""
     return [
         {
             "event": one,
@@ -174,5 +159,5 @@ def _events_context(events: list[history.LetterEvent]) -> list[dict[str, Any]]:
 def _change_text(shown: presentation.DisplayValue | None) -> str:
     if shown is None:
         return ""
-    said = presentation.to_plain_text(shown)
-    return payload.escape_unseen(said if said.strip() else json.dumps(said))[:2000]
+    text = presentation.to_plain_text(shown)
+    return payload.escape_unseen(text if text.strip() else json.dumps(text))[:2000]

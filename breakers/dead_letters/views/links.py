@@ -1,8 +1,4 @@
-"""URLs of dead letter pages.
-
-A stream's name may have any characters, `/` too: it comes last, and what is about one entry
-precedes it, behind a dash.
-"""
+"""URLs of dead letter pages."""
 
 from django.urls import reverse
 

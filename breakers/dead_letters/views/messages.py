@@ -1,4 +1,4 @@
-"""The letters of a stream, all or filtered."""
+"""Tab of the stream page with the letters, optionally filtered."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ BEHIND_MORE = ("field", "value", "error_type", "error", "after", "before")
 
 @dataclass(frozen=True)
 class LetterLine:
-    """A letter as a row: nothing in it is long, hidden or invisible."""
+    """A letter as a table row; its texts are truncated, redacted and escaped."""
 
     id: str
     url: str
@@ -41,58 +41,57 @@ class LetterLine:
 
 
 def messages_context(request: PersonRequest, stream: LetterStream, now: datetime) -> dict[str, Any]:
-    given = typed_filter(request.GET)
+    typed = typed_filter(request.GET)
     errors: dict[str, list[str]] = {}
-    chosen, found, trouble = LetterFilter(), letter_list.LetterPage(), ""
+    chosen, page, trouble = LetterFilter(), letter_list.LetterPage(), ""
     try:
-        chosen = parse_filter(given)
+        chosen = parse_filter(typed)
         if chosen.uses_index:
             indexer.catch_up(stream, now, seconds=0.2)
-        cursor = given["cursor"]
-        found = letter_list.read_page(
-            stream, chosen, cursor=cursor, limit=PAGE_SIZE, seconds=SECONDS
+        page = letter_list.read_page(
+            stream, chosen, cursor=typed["cursor"], limit=PAGE_SIZE, seconds=SECONDS
         )
     except InvalidInput as error:
         errors = dict(error.errors)
     except (ServerUnavailable, ServerRefused) as error:
         trouble = error.detail
     return {
-        "given": given,
+        "given": typed,
         "filter_errors": errors,
         "trouble": trouble or " ".join(errors.get("cursor", [])),
         "narrowed": not chosen.is_everything or bool(errors),
-        "more_narrowed": any(given[name] for name in BEHIND_MORE),
+        "more_narrowed": any(typed[name] for name in BEHIND_MORE),
         "chosen_query": urlencode(chosen.as_dict()),
-        "letters": [_letter_line(stream, entry) for entry in found.entries],
-        "next": found.next,
-        "looked_at": found.looked_at if chosen.needs_payload else 0,
+        "letters": [_letter_line(stream, entry) for entry in page.entries],
+        "next": page.next,
+        "looked_at": page.looked_at if chosen.needs_payload else 0,
         "is_walked": chosen.needs_payload,
         "group": find_group(stream, chosen.fingerprint),
     }
 
 
 def typed_filter(query: Mapping[str, str]) -> dict[str, str]:
-    """Return the filter's fields as typed."""
+    """Return the filter fields as typed."""
     return {name: query.get(name, "").replace("\x00", "") for name in (*NAMES, "cursor")}
 
 
 def parse_filter(given: Mapping[str, str]) -> LetterFilter:
-    """Return the filter; times without a zone are in the person's own.
+    """Return the filter; times without a zone are in the person's time zone.
 
     Raises :class:`InvalidInput`.
     """
-    asked: dict[str, Any] = {name: given.get(name, "") for name in NAMES}
+    criteria: dict[str, Any] = {name: given.get(name, "") for name in NAMES}
     for name in MOMENTS:
         try:
-            moment = datetime.fromisoformat(asked[name])
+            moment = datetime.fromisoformat(criteria[name])
         except ValueError:
             continue
-        asked[name] = moment if moment.tzinfo else timezone.make_aware(moment)
-    if not asked["field"]:
-        asked["value"] = ""
-    elif not asked["value"]:
-        del asked["value"]
-    return LetterFilter.from_mapping(asked)
+        criteria[name] = moment if moment.tzinfo else timezone.make_aware(moment)
+    if not criteria["field"]:
+        criteria["value"] = ""
+    elif not criteria["value"]:
+        del criteria["value"]
+    return LetterFilter.from_mapping(criteria)
 
 
 def _letter_line(stream: LetterStream, entry: LetterEntry) -> LetterLine:
@@ -111,6 +110,4 @@ def _letter_line(stream: LetterStream, entry: LetterEntry) -> LetterLine:
 
 
 def find_group(stream: LetterStream, fingerprint: str) -> LetterGroup | None:
-    if not fingerprint:
-        return None
-    return LetterGroup.objects.filter(stream=stream, fingerprint=fingerprint).first()
+    return stream.groups.filter(fingerprint=fingerprint).first() if fingerprint else None

@@ -1,7 +1,6 @@
-"""Payloads prepared for a page: text, indented JSON, or a hex dump.
+"""Payloads formatted for a page: text, indented JSON, or a hex dump.
 
-Everything is truncated to what a page bears, and invisible or direction-changing characters are
-escaped.
+Everything is truncated to page limits, and invisible or direction-changing characters are escaped.
 """
 
 import json
@@ -11,21 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from breakers.dead_letters.letters import presentation, redaction
-from breakers.dead_letters.letters.entries import (
-    METADATA,
-    RETRY_COUNT,
-    RETRY_OF,
-    LetterEntry,
-    to_text,
-)
+from breakers.dead_letters.letters.entries import RESERVED_NAMES, LetterEntry, to_text
 from breakers.dead_letters.redis_servers.reader import ReadLimits
 
 PAGE_LIMITS = ReadLimits(value_bytes=64 * 1024, fields=200, entries=1)
-"""Limits of a letter on its page; the export has the rest."""
+"""Read limits of a letter's page; the export contains the rest."""
 MAX_DEPTH = 60
 BYTES_SHOWN = 512
-RESERVED_NAMES = METADATA | {RETRY_OF, RETRY_COUNT}
-# What would turn lines around, or can't be seen at all: written out.
+# Characters that are invisible or change the direction of text.
 _UNSEEN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
 )
@@ -37,8 +29,8 @@ _WRITTEN_OUT = re.compile(r"\\u([0-9a-f]{4})")
 class DisplayField:
     """A field on a page.
 
-    `kind` is `json`, `text`, `bytes` or `empty`; `size_bytes` is the true length; `is_cut` if
-    truncated, `is_hidden` if any of it is hidden.
+    `kind` is `json`, `text`, `bytes` or `empty`; `size_bytes` is the full length. `is_cut` if the
+    text is truncated, `is_hidden` if a part is redacted, `is_ours` for metadata.
     """
 
     index: int
@@ -53,7 +45,7 @@ class DisplayField:
 
 @dataclass(frozen=True)
 class DisplayPayload:
-    """The fields of an entry, those of the message apart from the metadata."""
+    """The fields of an entry, split into message and metadata."""
 
     fields: tuple[DisplayField, ...]
     left_out: int
@@ -77,7 +69,7 @@ class DisplayPayload:
 
 
 def build_payload(entry: LetterEntry, *, revealed: bool = False) -> DisplayPayload:
-    """Return the fields to show; hidden values only if revealed."""
+    """Return the displayed fields; hidden values are redacted unless `revealed`."""
     seen = entry if revealed else redaction.configured_redaction().redact_entry(entry)
     sizes = entry.sizes or tuple(len(value) for _, value in entry.pairs)
     fields = tuple(
@@ -89,7 +81,7 @@ def build_payload(entry: LetterEntry, *, revealed: bool = False) -> DisplayPaylo
 
 
 def summarize_fields(entry: LetterEntry, most: int = 3) -> list[tuple[str, str]]:
-    """Return the first few fields of a redacted entry, a line each."""
+    """Return the first few fields of a redacted entry as one-line texts."""
     own = [(name, value) for name, value in entry.pairs if name not in RESERVED_NAMES][:most]
     return [
         (escape_unseen(to_text(name[:200]))[:60], escape_unseen(to_text(value[:600]))[:160])
@@ -97,25 +89,30 @@ def summarize_fields(entry: LetterEntry, most: int = 3) -> list[tuple[str, str]]
     ]
 
 
-def escape_unseen(said: str) -> str:
-    """Return the text with invisible and direction-changing characters escaped."""
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", said)
+def escape_unseen(text: str) -> str:
+    r"""Return the text with invisible and direction-changing characters as `\u200b` escapes."""
+    return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def has_unseen(said: str) -> bool:
+def has_unseen(text: str) -> bool:
     """Return True if :func:`escape_unseen` would change the text."""
-    return _UNSEEN.search(said) is not None
+    return _UNSEEN.search(text) is not None
 
 
-def unescape_unseen(said: str) -> str:
-    """Return the text with the escapes of :func:`escape_unseen` resolved; all others stay."""
-    return _WRITTEN_OUT.sub(_unescape_character, said)
+def unescape_unseen(text: str) -> str:
+    """Return the text with the escapes of :func:`escape_unseen` resolved, and no others."""
+
+    def unescape(match: re.Match[str]) -> str:
+        character = chr(int(match[1], 16))
+        return character if has_unseen(character) else match[0]
+
+    return _WRITTEN_OUT.sub(unescape, text)
 
 
 def format_json(value: bytes | str) -> str | None:
     """Return JSON objects and lists indented, with numbers as written.
 
-    None if it is no JSON, or nested too deeply to be read.
+    Return None if the value is no JSON, or nested too deeply.
     """
     if value[:64].lstrip()[:1] not in (b"{", b"[", "{", "["):
         return None
@@ -126,7 +123,7 @@ def format_json(value: bytes | str) -> str | None:
 
 
 def parse_json(value: bytes | str) -> Any:
-    """Parse JSON losslessly: numbers digit by digit, members in order.
+    """Parse JSON losslessly: numbers keep their digits, objects their order and repeated names.
 
     Raises `ValueError` and `RecursionError`.
     """
@@ -140,12 +137,12 @@ def parse_json(value: bytes | str) -> Any:
 
 
 def compact_json(value: str) -> str:
-    """Return the JSON without white space. Raises as :func:`parse_json`."""
+    """Return the JSON without white space. Raises `ValueError` and `RecursionError`."""
     return to_json(parse_json(value))
 
 
 def to_json(tree: Any) -> str:
-    """Return a tree of :func:`parse_json` as JSON in one line."""
+    """Return a result of :func:`parse_json` as JSON in one line."""
     return "".join(_render(tree, None))
 
 
@@ -153,46 +150,39 @@ def is_object(tree: Any) -> bool:
     return isinstance(tree, _ObjectMembers)
 
 
-def _unescape_character(found: re.Match[str]) -> str:
-    character = chr(int(found[1], 16))
-    return character if has_unseen(character) else found[0]
-
-
 def _display_field(index: int, name: bytes, value: bytes, size: int) -> DisplayField:
-    # A value that was hidden is shorter than it was, and still whole.
-    hidden = redaction.REDACTED.encode() in value
-    is_cut = size > len(value) and not (hidden and len(value) < PAGE_LIMITS.value_bytes)
-    kind, said = _classify(value, is_cut)
+    # A redacted value is shorter than the original, but not truncated.
+    is_hidden = redaction.REDACTED.encode() in value
+    is_cut = size > len(value) and not (is_hidden and len(value) < PAGE_LIMITS.value_bytes)
+    kind, text = _format_value(value, is_cut)
     return DisplayField(
         index=index,
         name=escape_unseen(to_text(name)) or "(no name)",
-        text=said,
+        text=text,
         kind=kind,
         size_bytes=size,
         is_cut=is_cut or (kind == "bytes" and len(value) > BYTES_SHOWN),
-        is_hidden=hidden,
+        is_hidden=is_hidden,
         is_ours=name in RESERVED_NAMES,
     )
 
 
-def _classify(value: bytes, is_cut: bool) -> tuple[str, str]:
+def _format_value(value: bytes, is_cut: bool) -> tuple[str, str]:
+    """Return the kind and the text of a value."""
     if not value:
         return "empty", ""
     if not is_cut and (formatted := format_json(value)) is not None:
         return "json", escape_unseen(formatted)
-    if presentation.is_text(value) or (
-        is_cut and presentation.is_text(_drop_partial_character(value))
-    ):
-        return "text", escape_unseen(to_text(_drop_partial_character(value) if is_cut else value))
-    return "bytes", _hexdump(value[:BYTES_SHOWN])
+    whole = _drop_partial_character(value) if is_cut else value
+    if presentation.is_text(value) or presentation.is_text(whole):
+        return "text", escape_unseen(to_text(whole))
+    return "bytes", _format_hexdump(value[:BYTES_SHOWN])
 
 
 def _drop_partial_character(value: bytes) -> bytes:
-    """Return the value without the bytes of a truncated character."""
-    return value.decode("utf-8", "ignore").encode() if len(value) < 4 else _trim_partial(value)
-
-
-def _trim_partial(value: bytes) -> bytes:
+    """Return a truncated value without an incomplete last character."""
+    if len(value) < 4:
+        return value.decode("utf-8", "ignore").encode()
     for back in range(1, 4):
         if value[-back] >= 0xC0:
             return value[:-back]
@@ -201,42 +191,41 @@ def _trim_partial(value: bytes) -> bytes:
     return value
 
 
-def _hexdump(value: bytes) -> str:
-    """Return bytes as `hexdump -C` shows them."""
+def _format_hexdump(value: bytes) -> str:
     lines = []
-    for at in range(0, len(value), 16):
-        row = value[at : at + 16]
-        seen = "".join(chr(one) if 32 <= one < 127 else "·" for one in row)
-        lines.append(f"{at:06x}  {row.hex(' '):<47}  {seen}")
+    for offset in range(0, len(value), 16):
+        row = value[offset : offset + 16]
+        text = "".join(chr(one) if 32 <= one < 127 else "·" for one in row)
+        lines.append(f"{offset:06x}  {row.hex(' '):<47}  {text}")
     return "\n".join(lines)
 
 
 class _RawNumber(str):
-    """A number as it was written, so that no digit is lost."""
+    """A number as written, so that no digit is lost."""
 
 
 class _ObjectMembers(list[Any]):
-    """An object's members in order, with repeated names."""
+    """The members of an object in order, including repeated names."""
 
 
-def _refuse_constant(said: str) -> Any:
-    raise ValueError(f"{said} is no JSON.")
+def _refuse_constant(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON.")
 
 
 def _render(value: Any, depth: int | None) -> Iterator[str]:
-    """Yield JSON in pieces, indented from `depth` on; None renders one line."""
+    """Yield JSON in pieces, indented from `depth` on; a depth of None renders one line."""
     if depth is not None and depth > MAX_DEPTH:
         raise RecursionError
     if isinstance(value, _RawNumber):
         yield str(value)
     elif isinstance(value, _ObjectMembers):
         colon = ":" if depth is None else ": "
-        items = [(f"{_quote(name)}{colon}", member) for name, member in value]
+        items = [(f"{_quote_json(name)}{colon}", member) for name, member in value]
         yield from _render_nested("{}", items, depth)
     elif isinstance(value, list):
         yield from _render_nested("[]", [("", member) for member in value], depth)
     else:
-        yield _quote(value)
+        yield _quote_json(value)
 
 
 def _render_nested(marks: str, items: list[tuple[str, Any]], depth: int | None) -> Iterator[str]:
@@ -252,13 +241,13 @@ def _render_nested(marks: str, items: list[tuple[str, Any]], depth: int | None) 
     yield f"{'' if depth is None else chr(10) + '  ' * depth}{marks[1]}"
 
 
-def _quote(value: Any) -> str:
+def _quote_json(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
     try:
-        said = json.dumps(value, ensure_ascii=False)
-        said.encode()
+        text.encode()
     except UnicodeEncodeError:  # Half of a pair of surrogates.
-        said = json.dumps(value)
-    return said
+        return json.dumps(value)
+    return text
 
 
 def _entry_json(entry: LetterEntry) -> str:

@@ -1,4 +1,4 @@
-"""Restoring hidden values in JSON that was edited redacted. Pure."""
+"""Merge of hidden values into JSON that was edited in redacted form. Pure."""
 
 from typing import Any
 
@@ -10,30 +10,35 @@ MOVED = "What is hidden has to stay where it was, and so has what lies beside it
 
 
 def restore_hidden(typed: str, original: bytes, shown: bytes) -> str:
-    """Return what was typed over `shown`, with hidden values from `original`.
+    """Return the JSON `typed` over `shown`, with hidden values taken from `original`, compact.
 
-    The result is compact JSON.
-
-    Raises `ValueError` for invalid JSON, and if a hidden value was moved or copied: it would end up
-    in a place that the person did not mean.
+    Raises `ValueError` for invalid JSON, and if a hidden value was moved or copied, since it could
+    appear in an unintended place.
     """
     trees = (payload.parse_json(one) for one in (typed, original, shown))
     return payload.to_json(_merge(*trees))
 
 
 def _merge(typed: Any, original: Any, shown: Any) -> Any:
-    said = payload.to_json(typed)
-    if REDACTED not in said:
+    text = payload.to_json(typed)
+    if REDACTED not in text:
         return typed
-    if said == payload.to_json(shown):
+    if text == payload.to_json(shown):
         return original
     if payload.is_object(typed) and payload.is_object(shown):
-        before, after = _by_name(original), _by_name(shown)
+        before, after = _unique_members(original), _unique_members(shown)
         return type(typed)(
             (name, _merge_member(name, member, before, after)) for name, member in typed
         )
     if _same_length(typed, shown) and _same_length(original, shown):
-        return [_merge_element(*three) for three in zip(typed, original, shown, strict=True)]
+        # Elements may have been moved, so one with a hidden value has to be unchanged.
+        triples = list(zip(typed, original, shown, strict=True))
+        texts = [(payload.to_json(new), payload.to_json(old)) for new, _, old in triples]
+        if all(REDACTED not in new or new == old for new, old in texts):
+            return [
+                before if REDACTED in new else element
+                for (element, before, _), (new, _) in zip(triples, texts, strict=True)
+            ]
     raise ValueError(MOVED)
 
 
@@ -45,25 +50,11 @@ def _merge_member(name: str, typed: Any, original: dict[str, Any], shown: dict[s
     return _merge(typed, original[name], shown[name])
 
 
-def _merge_element(typed: Any, original: Any, shown: Any) -> Any:
-    """Return an element.
-
-    List elements are identified by their whole content, as they may have been moved.
-    """
-    said = payload.to_json(typed)
-    if REDACTED not in said:
-        return typed
-    if said != payload.to_json(shown):
-        raise ValueError(MOVED)
-    return original
-
-
 def _same_length(one: Any, other: Any) -> bool:
     lists = all(isinstance(each, list) and not payload.is_object(each) for each in (one, other))
     return lists and len(one) == len(other)
 
 
-def _by_name(members: Any) -> dict[str, Any]:
-    """Return the members with unique names."""
+def _unique_members(members: Any) -> dict[str, Any]:
     names = [name for name, _ in members]
     return {name: member for name, member in members if names.count(name) == 1}

@@ -1,4 +1,4 @@
-"""The page of a stream: groups, letters, the archive and gaps."""
+"""Page of a stream, with tabs for groups, letters, the archive and gaps."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_GET
 
-from breakers.dead_letters.models import Departure, Gap, LetterStream, Replay
+from breakers.dead_letters.models import Departure, LetterStream, Replay
 from breakers.dead_letters.monitoring import groups, indexer, streams
 from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
 from breakers.dead_letters.removals import archive
@@ -22,16 +22,15 @@ from controlplane.core.page_responses import PersonRequest, signed_in
 from . import links, messages
 from .inbox import server_context
 
-TABS = ("groups", "messages", "archive", "gaps")
 GROUPS_SHOWN = 50
 PAGE_SIZE = 50
 INDEXING_SECONDS = 0.05
-"""Time for indexing in a request; the sampler does the rest."""
+"""Time limit for indexing during a page request; the sampler indexes the rest."""
 
 
 @dataclass(frozen=True)
 class ArchivedRow:
-    """A removed letter; `may_restore` if it can still be restored."""
+    """A removed letter as a table row."""
 
     departure: Departure
     is_edited: bool
@@ -45,8 +44,9 @@ def stream_page(request: PersonRequest, server: str, name: str) -> HttpResponse:
     stream = find_stream_or_404(server, name, now)
     if stream.source == LetterStream.Source.OUTBOX:
         return HttpResponseRedirect(links.stream_url(stream))
-    asked = request.GET.get("tab", "")
-    tab = asked if asked in TABS else TABS[0]
+    requested = request.GET.get("tab", "")
+    tab = requested if requested in _TABS else "groups"
+    replays = Replay.objects.filter(stream=stream, job__state__in=Job.LIVE)
     context = {
         "now": now,
         "stream": stream,
@@ -56,7 +56,7 @@ def stream_page(request: PersonRequest, server: str, name: str) -> HttpResponse:
         else None,
         "may_write": actor_of(request).may("dlq:write"),
         "gaps_total": stream.vanished_total,
-        **_replays(stream),
+        "replays": list(replays.select_related("job", "stream").order_by("-job_id")[:5]),
         **server_context(),
         **_TABS[tab](request, stream, now),
     }
@@ -64,73 +64,62 @@ def stream_page(request: PersonRequest, server: str, name: str) -> HttpResponse:
 
 
 def find_stream_or_404(server: str, name: str, now: datetime) -> LetterStream:
-    """Return the stream. An unavailable server hides only streams that were never seen."""
+    """Return the stream. An unavailable server causes 404 only for a stream not known yet."""
     try:
         return streams.find_stream(server, name, now)
     except (NotFound, ServerUnavailable, ServerRefused) as error:
         raise Http404 from error
 
 
-def _groups(request: PersonRequest, stream: LetterStream, now: datetime) -> dict[str, Any]:
+def _groups_context(request: PersonRequest, stream: LetterStream, now: datetime) -> dict[str, Any]:
     complete, trouble = True, ""
     try:
         complete = indexer.catch_up(stream, now, seconds=INDEXING_SECONDS)
     except (ServerUnavailable, ServerRefused) as error:
         trouble = error.detail
-    found = groups.list_groups(stream)
+    all_groups = groups.list_groups(stream)
     return {
-        "groups": found[:GROUPS_SHOWN],
-        "groups_total": len(found),
-        "largest": max((one.count for one in found), default=0),
+        "groups": all_groups[:GROUPS_SHOWN],
+        "groups_total": len(all_groups),
+        "largest": max((one.count for one in all_groups), default=0),
         "complete": complete,
         "trouble": trouble,
     }
 
 
-def _messages(request: PersonRequest, stream: LetterStream, now: datetime) -> dict[str, Any]:
-    return messages.messages_context(request, stream, now)
-
-
-def _archive(request: PersonRequest, stream: LetterStream, now: datetime) -> dict[str, Any]:
-    rows = Departure.objects.without_payload().filter(stream=stream).order_by("-id")
-    rows = rows.annotate(is_edited=Q(edited__isnull=False))
+def _archive_context(request: PersonRequest, stream: LetterStream, now: datetime) -> dict[str, Any]:
+    query = Departure.objects.without_payload().filter(stream=stream).order_by("-id")
+    query = query.annotate(is_edited=Q(edited__isnull=False))
     before = request.GET.get("before", "")
     if before.isascii() and before.isdigit() and len(before) < 19:
-        rows = rows.filter(pk__lt=int(before))
+        query = query.filter(pk__lt=int(before))
     else:
         before = ""
-    wanted = request.GET.get("action", "")
-    wanted = wanted if wanted in Departure.Action.values else ""
-    if wanted:
-        rows = rows.filter(action=wanted)
-    found = list(rows[: PAGE_SIZE + 1])
+    action = request.GET.get("action", "")
+    action = action if action in Departure.Action.values else ""
+    if action:
+        query = query.filter(action=action)
+    rows = list(query[: PAGE_SIZE + 1])
     return {
         "archived": [
-            ArchivedRow(one, getattr(one, "is_edited", False), may_restore(one, now))
-            for one in found[:PAGE_SIZE]
+            ArchivedRow(one, getattr(one, "is_edited", False), archive.is_restorable(one, now))
+            for one in rows[:PAGE_SIZE]
         ],
-        "older": found[PAGE_SIZE - 1].pk if len(found) > PAGE_SIZE else None,
+        "older": rows[PAGE_SIZE - 1].pk if len(rows) > PAGE_SIZE else None,
         "newest": not before,
-        "wanted_action": wanted,
+        "wanted_action": action,
         "actions": Departure.Action.values,
     }
 
 
-def may_restore(departure: Departure, now: datetime) -> bool:
-    """Return True if the letter can be restored."""
-    until = archive.restorable_until(departure)
-    return until is not None and until > now
+def _gaps_context(request: PersonRequest, stream: LetterStream, now: datetime) -> dict[str, Any]:
+    rows = list(stream.gaps.order_by("-noticed_at", "-pk")[: PAGE_SIZE + 1])
+    return {"gaps": rows[:PAGE_SIZE], "more_gaps": len(rows) > PAGE_SIZE}
 
 
-def _gaps(request: PersonRequest, stream: LetterStream, now: datetime) -> dict[str, Any]:
-    rows = Gap.objects.filter(stream=stream).order_by("-noticed_at", "-pk")
-    found = list(rows[: PAGE_SIZE + 1])
-    return {"gaps": found[:PAGE_SIZE], "more_gaps": len(found) > PAGE_SIZE}
-
-
-def _replays(stream: LetterStream) -> dict[str, Any]:
-    rows = Replay.objects.filter(stream=stream, job__state__in=Job.LIVE)
-    return {"replays": list(rows.select_related("job", "stream").order_by("-job_id")[:5])}
-
-
-_TABS = {"groups": _groups, "messages": _messages, "archive": _archive, "gaps": _gaps}
+_TABS = {
+    "groups": _groups_context,
+    "messages": messages.messages_context,
+    "archive": _archive_context,
+    "gaps": _gaps_context,
+}

@@ -1,4 +1,4 @@
-"""A consumer for asyncio."""
+"""Consumer for asyncio."""
 
 import asyncio
 import contextlib
@@ -6,26 +6,28 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from switchgear.async_backend import require_asyncio
 from switchgear.dlq import exchanges, letters
-from switchgear.dlq.consumer_core import ConsumerCore, Effect, Handle, Sleep, Steps
-from switchgear.dlq.exchanges import RAW_OPTIONS, AsyncRedisClient, run_exchange_async
+from switchgear.dlq.consumer_core import ConsumerCore, Effect, Handle, Sleep
+from switchgear.dlq.exchanges import (
+    RAW_OPTIONS,
+    AsyncRedisClient,
+    run_effects_async,
+    run_exchange_async,
+)
 from switchgear.dlq.letters import Fields, Result
 from switchgear.dlq.messages import Message
 from switchgear.dlq.names import Names
 
-T = TypeVar("T")
-
 
 @dataclass(kw_only=True, eq=False)
 class AsyncConsumer(ConsumerCore):
-    """A :class:`Consumer` for asyncio, which awaits the handler, one message after the other.
+    """A :class:`Consumer` for asyncio, which awaits the handler for one message after the other.
 
-    Several may share a client; run each in a task of its own. A cancelled task releases its
-    messages.
+    Several consumers may share a client; run each in its own task. When its task is cancelled, a
+    consumer releases its messages.
     """
 
     redis: AsyncRedisClient
@@ -34,28 +36,15 @@ class AsyncConsumer(ConsumerCore):
     async def run(self) -> None:
         """Handle messages until `stop()`."""
         async with self._extending_claims():
-            await self._drive(self._work())
+            await run_effects_async(self._work(), self._perform)
 
     async def step(self, wait_seconds: float = 0.0) -> int:
         """Handle a message of another worker, if any, and a batch of new ones; return the number.
 
-        Raise the client's errors.
+        Raises the errors of the Redis client.
         """
         async with self._extending_claims():
-            return await self._drive(self._handle_batch(wait_seconds))
-
-    async def _drive(self, steps: Steps[T]) -> T:
-        go_on: Callable[[], Effect] = partial(steps.send, None)
-        while True:
-            try:
-                effect = go_on()
-            except StopIteration as end:
-                value: T = end.value
-                return value
-            try:
-                go_on = partial(steps.send, await self._perform(effect))
-            except BaseException as error:
-                go_on = partial(steps.throw, error)
+            return await run_effects_async(self._handle_batch(wait_seconds), self._perform)
 
     async def _perform(self, effect: Effect) -> Any:
         if isinstance(effect, Handle):
@@ -66,7 +55,6 @@ class AsyncConsumer(ConsumerCore):
 
     @contextlib.asynccontextmanager
     async def _extending_claims(self) -> AsyncIterator[None]:
-        """Extend the claims of messages in hand in a task; release them at the end."""
         require_asyncio("an AsyncConsumer", "run a Consumer in a thread")
         task = asyncio.create_task(self._extend_claims())
         try:
@@ -79,12 +67,12 @@ class AsyncConsumer(ConsumerCore):
         while True:
             await asyncio.sleep(self._extend_seconds)
             if ids := self._claimed.to_extend(time.monotonic()):
-                with contextlib.suppress(Exception):  # Repeated long before they are idle.
+                with contextlib.suppress(Exception):  # The next extension is early enough.
                     await run_exchange_async(self.redis, exchanges.extend_claims(self, ids))
 
     async def _release_claims(self) -> None:
         with contextlib.suppress(Exception):
-            await self._drive(self._release())
+            await run_effects_async(self._release(), self._perform)
 
 
 async def dead_letter_async(
@@ -102,7 +90,7 @@ async def dead_letter_async(
     error_type: str = "",
     failed_at: datetime | None = None,
 ) -> Result:
-    """:func:`dead_letter` for asyncio."""
+    """Like :func:`dead_letter`, for asyncio."""
     letter = letters.from_arguments(
         stream=stream,
         dead_stream=dead_stream,

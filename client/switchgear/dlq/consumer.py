@@ -1,4 +1,4 @@
-"""A consumer for threads: handles messages, and moves those that fail for good."""
+"""Consumer for threads, which moves messages that fail for good to the dead letters."""
 
 import contextlib
 import threading
@@ -6,27 +6,24 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from switchgear.dlq import exchanges, letters
-from switchgear.dlq.consumer_core import ConsumerCore, Effect, Handle, Sleep, Steps
-from switchgear.dlq.exchanges import RAW_OPTIONS, RedisClient, run_exchange
+from switchgear.dlq.consumer_core import ConsumerCore, Effect, Handle, Sleep
+from switchgear.dlq.exchanges import RAW_OPTIONS, RedisClient, run_effects, run_exchange
 from switchgear.dlq.letters import Fields, Result
 from switchgear.dlq.messages import Message
 from switchgear.dlq.names import Names
 
-T = TypeVar("T")
-
 
 @dataclass(kw_only=True, eq=False)
 class Consumer(ConsumerCore):
-    """Calls `handler` with every message of a stream, until it is stopped.
+    """Calls `handler` with every message of a stream until it is stopped.
 
-    If the handler returns, the message is acknowledged. If it raises, it is called again, and after
-    the last attempt the message becomes a dead letter. A message may be handled twice, if its
-    worker dies after handling and before acknowledging it, so make the handler idempotent; it
-    becomes a dead letter once. Errors of Redis are logged and waited for, never raised.
+    If the handler returns, the message is acknowledged. If it raises, it is called again; after the
+    last attempt the message becomes a dead letter. If a worker dies after handling a message and
+    before acknowledging it, the message is handled again, so make the handler idempotent. Redis
+    errors are logged and retried, never raised.
     """
 
     redis: RedisClient
@@ -35,28 +32,15 @@ class Consumer(ConsumerCore):
     def run(self) -> None:
         """Handle messages until `stop()`."""
         with self._extending_claims():
-            self._drive(self._work())
+            run_effects(self._work(), self._perform)
 
     def step(self, wait_seconds: float = 0.0) -> int:
         """Handle a message of another worker, if any, and a batch of new ones; return the number.
 
-        Raise the client's errors.
+        Raises the errors of the Redis client.
         """
         with self._extending_claims():
-            return self._drive(self._handle_batch(wait_seconds))
-
-    def _drive(self, steps: Steps[T]) -> T:
-        go_on: Callable[[], Effect] = partial(steps.send, None)
-        while True:
-            try:
-                effect = go_on()
-            except StopIteration as end:
-                value: T = end.value
-                return value
-            try:
-                go_on = partial(steps.send, self._perform(effect))
-            except BaseException as error:
-                go_on = partial(steps.throw, error)
+            return run_effects(self._handle_batch(wait_seconds), self._perform)
 
     def _perform(self, effect: Effect) -> Any:
         if isinstance(effect, Handle):
@@ -67,7 +51,6 @@ class Consumer(ConsumerCore):
 
     @contextlib.contextmanager
     def _extending_claims(self) -> Iterator[None]:
-        """Extend the claims of messages in hand in a thread; release them at the end."""
         ended = threading.Event()
         thread = threading.Thread(target=self._extend_claims, args=(ended,), daemon=True)
         thread.start()
@@ -77,12 +60,12 @@ class Consumer(ConsumerCore):
             ended.set()
             thread.join(timeout=5)
             with contextlib.suppress(Exception):
-                self._drive(self._release())
+                run_effects(self._release(), self._perform)
 
     def _extend_claims(self, ended: threading.Event) -> None:
         while not ended.wait(self._extend_seconds):
             if ids := self._claimed.to_extend(time.monotonic()):
-                with contextlib.suppress(Exception):  # Repeated long before they are idle.
+                with contextlib.suppress(Exception):  # The next extension is early enough.
                     run_exchange(self.redis, exchanges.extend_claims(self, ids))
 
 

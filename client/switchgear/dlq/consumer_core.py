@@ -1,7 +1,7 @@
-"""The work of a consumer without I/O, shared by the consumers for threads and for asyncio.
+"""Logic of a consumer without I/O, shared by the consumers for threads and for asyncio.
 
-Generators yield what is to be done and are sent the results, or thrown the errors: commands for
-Redis, :class:`Sleep` and :class:`Handle`.
+Its generators yield effects and are sent the results, or thrown the errors. An effect is a Redis
+command, :class:`Sleep` or :class:`Handle`.
 """
 
 import logging
@@ -19,20 +19,20 @@ from switchgear.dlq.settings import ClaimedMessages, Settings, WorkersDied, back
 
 T = TypeVar("T")
 TRIES = 3
-"""Attempts of a command that Redis refuses, before the message is left for later."""
+"""Attempts of a command that Redis rejects, before the message is left for later."""
 log = logging.getLogger("switchgear.dlq")
 
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """Wait for `seconds`."""
+    """Effect: wait for `seconds`."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """Call the handler with `message`."""
+    """Effect: call the handler with `message`."""
 
     message: Message
 
@@ -43,7 +43,7 @@ Steps: TypeAlias = Generator[Effect, Any, T]
 
 @dataclass(kw_only=True, eq=False)
 class ConsumerCore(Settings):
-    """The state and the decisions of a consumer. Not thread-safe, except for :meth:`stop`."""
+    """State and decisions of a consumer. Not thread-safe, except for :meth:`stop`."""
 
     redis: Any
     _claimed: ClaimedMessages = field(init=False, repr=False)
@@ -58,23 +58,21 @@ class ConsumerCore(Settings):
 
     @property
     def _extend_seconds(self) -> float:
-        """Interval in which the claims of messages in hand are extended."""
+        """Interval between extensions of the claims of messages in hand."""
         return min(30.0, self.idle_seconds / 4)
 
     def _work(self) -> Steps[None]:
-        """Handle messages until :meth:`stop`."""
         failures = 0
         while not self.is_stopped:
             try:
                 yield from self._handle_batch(self._wait)
                 failures = 0
-            except Exception as error:  # The loop that everything else relies on.
+            except Exception as error:  # Redis may be away; the consumer goes on.
                 failures += 1
                 self._log_error(error)
                 yield from self._pause(backoff_seconds(failures, 0.5))
 
     def _handle_batch(self, wait_seconds: float) -> Steps[int]:
-        """Handle a message of another worker, if any, and a batch of new ones; count them."""
         count = 0
         try:
             yield from self._ensure_group()
@@ -85,19 +83,19 @@ class ConsumerCore(Settings):
         except Exception as error:
             if not exchanges.has_error_code(error, "NOGROUP"):
                 raise
-            self._has_group = False  # Somebody emptied Redis.
+            self._has_group = False  # Redis was flushed.
             return count
         return count + (yield from self._handle_all(new))
 
     def _handle_all(self, messages: list[Message]) -> Steps[int]:
-        # All are claimed at once, so that those not reached are released.
+        # All messages are claimed first, so that unhandled ones are released after an error.
         self._claimed.add([one.id for one in messages], time.monotonic())
         for message in messages:
             if self.is_stopped:
                 break
             try:
                 is_done = yield from self._settle(message)
-            except Exception as error:  # The message comes again when it is idle.
+            except Exception as error:  # The message is reclaimed once it is idle.
                 self._log_error(error)
                 is_done = True
             if is_done:
@@ -124,11 +122,11 @@ class ConsumerCore(Settings):
                 self.counts.failed_attempts += 1
                 if attempt == self.attempts or isinstance(error, self.permanent):
                     return (yield from self._bury(message, error, attempt))
-            except SystemExit:  # It ended its worker, so it stays delivered: that is counted.
+            except SystemExit:  # The message killed its worker, so its delivery stays counted.
                 self._claimed.drop(message.id)
                 raise
             else:
-                yield from self._insist(lambda: exchanges.acknowledge(message))
+                yield from self._insist(lambda: exchanges.acknowledge_message(message))
                 self.counts.handled += 1
                 return True
             if not (yield from self._pause(backoff_seconds(attempt, self.backoff_seconds))):
@@ -161,10 +159,10 @@ class ConsumerCore(Settings):
     def _reclaim(self) -> Steps[list[Message]]:
         if time.monotonic() < self._reclaim_at:
             return []
-        found = yield from exchanges.reclaim(self)
-        if not found:
+        messages = yield from exchanges.reclaim_message(self)
+        if not messages:
             self._reclaim_at = time.monotonic() + self.idle_seconds / 10
-        return found
+        return messages
 
     def _ensure_group(self) -> Steps[None]:
         if self._has_group:
@@ -179,7 +177,7 @@ class ConsumerCore(Settings):
     def _insist(self, make: Callable[[], Exchange[T]]) -> Steps[T]:
         """Repeat an exchange until it succeeds, so that a handled message is not handled again.
 
-        Raise an error that Redis repeats, or any error once the consumer is stopped.
+        Raises an error that Redis returns repeatedly, or any error once the consumer is stopped.
         """
         failures = 0
         while True:
@@ -194,7 +192,7 @@ class ConsumerCore(Settings):
                     yield Sleep(0.1)
 
     def _pause(self, seconds: float) -> Steps[bool]:
-        """Wait, but not for long once stopped; return False if stopped."""
+        """Wait `seconds`, or until the consumer is stopped; return False if it is stopped."""
         if cancellation.is_waiting_skipped:
             yield Sleep(0)
             return not self.is_stopped
@@ -207,7 +205,7 @@ class ConsumerCore(Settings):
         return False
 
     def _release(self) -> Steps[None]:
-        """Release the messages in hand; if that fails, they come again when they are idle."""
+        """Release the messages in hand; after an error, they are reclaimed once they are idle."""
         ids = self._claimed.drop_all()
         if ids or self.is_stopped:
             yield from exchanges.release(self, ids)

@@ -1,9 +1,9 @@
-"""Exchanges with Redis as generators: they yield commands and are sent the replies.
+"""Exchanges with Redis as generators, which yield commands and are sent the replies.
 
-The consumers for threads and for asyncio share them. Nothing here imports a client.
+The consumers for threads and for asyncio share them. Nothing here imports a Redis client.
 """
 
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -15,50 +15,63 @@ T = TypeVar("T")
 Command: TypeAlias = tuple[Any, ...]
 Exchange: TypeAlias = Generator[Command, Any, T]
 RAW_OPTIONS = {"NEVER_DECODE": True}
-"""Options for redis-py: replies in bytes, whatever the client decodes, since a payload may be no
-text."""
+"""Options of redis-py that return replies in bytes, since a payload may be binary."""
 
 
 class RedisClient(Protocol):
-    """The interface of a client: `redis.Redis`, `redis.RedisCluster`."""
+    """Interface of a client: `redis.Redis` or `redis.RedisCluster`."""
 
     def execute_command(self, *args: Any, **options: Any) -> Any: ...
 
 
 class AsyncRedisClient(Protocol):
-    """The interface of a client of `redis.asyncio`."""
+    """Interface of a client of `redis.asyncio`."""
 
     def execute_command(self, *args: Any, **options: Any) -> Awaitable[Any]: ...
 
 
-def run_exchange(client: RedisClient, exchange: Exchange[T]) -> T:
-    """Run an exchange and return its value. Raises the client's errors."""
-    go_on = partial(exchange.send, None)
+def run_effects(effects: Generator[Any, Any, T], perform: Callable[[Any], Any]) -> T:
+    """Run a generator, send it the results of `perform(effect)` or throw the errors into it."""
+    resume = partial(effects.send, None)
     while True:
         try:
-            command = go_on()
+            effect = resume()
         except StopIteration as end:
             value: T = end.value
             return value
         try:
-            go_on = partial(exchange.send, client.execute_command(*command, **RAW_OPTIONS))
-        except Exception as error:  # The talk may know what to make of it.
-            go_on = partial(exchange.throw, error)
+            resume = partial(effects.send, perform(effect))
+        except BaseException as error:
+            resume = partial(effects.throw, error)
+
+
+async def run_effects_async(
+    effects: Generator[Any, Any, T], perform: Callable[[Any], Awaitable[Any]]
+) -> T:
+    """Like :func:`run_effects`, awaiting `perform`."""
+    resume = partial(effects.send, None)
+    while True:
+        try:
+            effect = resume()
+        except StopIteration as end:
+            value: T = end.value
+            return value
+        try:
+            resume = partial(effects.send, await perform(effect))
+        except BaseException as error:
+            resume = partial(effects.throw, error)
+
+
+def run_exchange(client: RedisClient, exchange: Exchange[T]) -> T:
+    """Run an exchange and return its value. Raises the client's errors."""
+    return run_effects(exchange, lambda command: client.execute_command(*command, **RAW_OPTIONS))
 
 
 async def run_exchange_async(client: AsyncRedisClient, exchange: Exchange[T]) -> T:
     """Run an exchange with a client of asyncio."""
-    go_on = partial(exchange.send, None)
-    while True:
-        try:
-            command = go_on()
-        except StopIteration as end:
-            value: T = end.value
-            return value
-        try:
-            go_on = partial(exchange.send, await client.execute_command(*command, **RAW_OPTIONS))
-        except Exception as error:  # The talk may know what to make of it.
-            go_on = partial(exchange.throw, error)
+    return await run_effects_async(
+        exchange, lambda command: client.execute_command(*command, **RAW_OPTIONS)
+    )
 
 
 def create_group(terms: Settings) -> Exchange[None]:
@@ -67,10 +80,10 @@ def create_group(terms: Settings) -> Exchange[None]:
 
 
 def read_new(terms: Settings, wait_seconds: float) -> Exchange[list[Message]]:
-    """Read up to a batch of messages that no consumer was given; wait if there is none."""
+    """Read up to a batch of messages that no consumer has received; wait if there is none."""
     block = ("BLOCK", max(1, round(wait_seconds * 1000))) if wait_seconds > 0 else ()
-    # With the name in two words redis-py hands over the answer as it came. Its own reading of it
-    # makes dictionaries, in which a name that comes twice is there once.
+    # With a command name of two words, redis-py returns the raw reply. It would otherwise build
+    # dictionaries, which lose repeated field names.
     reply = yield (
         *("XREADGROUP GROUP", terms.group, terms.consumer, "COUNT", terms.batch, *block),
         *("STREAMS", terms.stream, ">"),
@@ -78,10 +91,10 @@ def read_new(terms: Settings, wait_seconds: float) -> Exchange[list[Message]]:
     return parse_read(terms.stream, terms.group, reply)
 
 
-def reclaim(terms: Settings) -> Exchange[list[Message]]:
-    """Take over one message of another consumer that is idle, if any.
+def reclaim_message(terms: Settings) -> Exchange[list[Message]]:
+    """Claim one message of another consumer that is idle, if any.
 
-    One at a time, so that a message that kills its worker does not raise the count of others.
+    Only one, since a message that kills its worker would raise the delivery count of the others.
     """
     keys = (1, terms.stream)
     reply = yield ("EVAL", scripts.RECLAIM, *keys, terms.group, terms.consumer, terms.idle_ms, 1)
@@ -90,41 +103,40 @@ def reclaim(terms: Settings) -> Exchange[list[Message]]:
     return messages
 
 
-def acknowledge(message: Message) -> Exchange[None]:
-    """Acknowledge a handled message."""
+def acknowledge_message(message: Message) -> Exchange[None]:
     yield ("XACK", message.stream, message.group, message.id)
 
 
 def extend_claims(terms: Settings, ids: list[str]) -> Exchange[None]:
-    """Reset the idle time of these messages, if they are ours."""
+    """Reset the idle time of those messages that this consumer still holds."""
     yield ("EVAL", scripts.EXTEND_CLAIMS, 1, terms.stream, terms.group, terms.consumer, *ids)
 
 
 def release(terms: Settings, ids: list[str]) -> Exchange[None]:
-    """Let others reclaim these messages at once; remove the consumer if nothing is pending."""
+    """Make these messages reclaimable at once; delete the consumer if it has none pending."""
     own = (terms.group, terms.consumer, terms.idle_ms)
     yield ("EVAL", scripts.RELEASE, 1, terms.stream, *own, *ids)
 
 
 def share_slot(client: object, one: str, other: str) -> bool:
-    """Return True if a script can access both keys; always, except in a cluster."""
+    """Return True if a script can access both keys: always, except in a cluster."""
     slot = getattr(client, "keyslot", None)
     return slot is None or slot(one) == slot(other)
 
 
 def max_block_seconds(client: object, wanted_seconds: float) -> float:
-    """Return the time that a read may block before the client's socket timeout."""
-    place = getattr(client, "connection_pool", None) or getattr(client, "nodes_manager", None)
-    options = getattr(place, "connection_kwargs", None) or {}
+    """Return the time that a read may block, below the client's socket timeout."""
+    pool = getattr(client, "connection_pool", None) or getattr(client, "nodes_manager", None)
+    options = getattr(pool, "connection_kwargs", None) or {}
     timeout = options.get("socket_timeout")
     return min(wanted_seconds, timeout / 2) if timeout else wanted_seconds
 
 
 def has_error_code(error: BaseException, word: str) -> bool:
-    """Return True if Redis refused with this code, such as `NOGROUP` or `BUSYGROUP`."""
+    """Return True if Redis rejected the command with this code, such as `NOGROUP`."""
     return word in str(error)
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Return True if Redis refused the command; after other errors it may have run."""
+    """Return True if Redis rejected the command; after other errors it may have run."""
     return any(kind.__name__ == "ResponseError" for kind in type(error).__mro__)

@@ -1,4 +1,4 @@
-"""Dead letters as Redis commands and the meaning of their replies. Pure."""
+"""Moving a failed message to the dead letters, as Redis commands. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,31 +13,34 @@ from switchgear.dlq.names import Names
 MAX_ERROR_LENGTH = 2000  # characters
 MAX_SEARCHED = 200  # of the last dead letters
 Fields = Mapping[str, object] | Mapping[bytes, object] | Iterable[tuple[bytes | str, object]]
-"""Names and values: bytes, text or numbers."""
+"""Field names and values: bytes, text or numbers."""
 
 
 class Outcome(StrEnum):
-    """The outcome of a message that should become a dead letter."""
+    """The outcome of :func:`dead_letter`."""
 
     DEAD = "dead"
-    """It is one now, and acknowledged."""
+    """The message is a dead letter now, and acknowledged."""
     SETTLED = "settled"
-    """The group has it no more: it was acknowledged, or is a dead letter already."""
+    """The message is not pending in the group: acknowledged, or a dead letter already."""
     TAKEN = "taken"
-    """Another consumer reclaimed it, and will come to an end with it."""
+    """Another consumer has reclaimed the message and will handle it."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """`new_id` is the dead letter's id in its stream; empty unless the outcome is `DEAD`."""
+    """The result of :func:`dead_letter`.
+
+    `new_id` is the dead letter's id if the outcome is `DEAD`, else empty.
+    """
 
     outcome: Outcome
     new_id: str = ""
 
 
 @dataclass(frozen=True)
-class Letter:
-    """A message about to become a dead letter. Without a group it was not read from one."""
+class FailedMessage:
+    """A message that will become a dead letter; `group` is empty if it was not read from one."""
 
     stream: str
     dead_stream: str
@@ -48,11 +51,12 @@ class Letter:
     pairs: Pairs
 
     def bury(self, *, one_slot: bool) -> Exchange[Result]:
-        """Acknowledge the message and add it to the dead letters, if it is still ours.
+        """Add the message to the dead letters and acknowledge it, if this consumer still holds it.
 
-        This is atomic and safe to repeat if both streams are in `one_slot` and it has fewer than
-        3500 fields. Otherwise it is added first: after a crash in between it may be added again.
-        Raise :class:`ValueError` if its content is neither here nor in the stream.
+        Atomic and idempotent if both streams are in `one_slot` and the message has fewer than 3500
+        fields. Otherwise it is added first, and may be added again after a crash before the
+        acknowledgement. Raises :class:`ValueError` if its content is neither in `pairs` nor in the
+        stream.
         """
         if one_slot:
             reply = yield self._script_command(() if self.group else self.pairs)
@@ -69,46 +73,39 @@ class Letter:
     def bury_or_save(self, *, one_slot: bool) -> Exchange[Result]:
         """Like :meth:`bury`, for a worker that holds the message.
 
-        If the message or its stream is deleted meanwhile, the group forgets it and no other worker
-        can handle it: then it is added from the worker's copy, unless it was before.
+        If the message or its stream was deleted meanwhile, no other worker can handle it; then it
+        is added from the worker's copy, unless it is a dead letter already.
         """
         try:
-            found = yield from self.bury(one_slot=one_slot)
+            result = yield from self.bury(one_slot=one_slot)
         except Exception as error:
             if not has_error_code(error, "NOGROUP"):
                 raise
-            found = Result(Outcome.SETTLED)
-        if found.outcome is not Outcome.SETTLED:
-            return found
+            result = Result(Outcome.SETTLED)
+        if result.outcome is not Outcome.SETTLED:
+            return result
         if (yield ("EVAL", scripts.EXISTS, 1, self.stream, self.id)):
-            return found
+            return result
         own = (self.id, self.group, MAX_SEARCHED)
         if (yield ("EVAL", scripts.IS_DEAD, 1, self.dead_stream, *own)):
-            return found
+            return result
         return Result(Outcome.DEAD, to_text((yield self._add_command(self.pairs))))
 
     def _add_command(self, pairs: Pairs) -> Command:
         names = set(self.metadata[::2])
-        kept = flatten(tuple(pair for pair in pairs if pair[0] not in names))
-        return ("XADD", self.dead_stream, "*", *kept, *self.metadata)
+        fields = flatten_pairs(tuple(pair for pair in pairs if pair[0] not in names))
+        return ("XADD", self.dead_stream, "*", *fields, *self.metadata)
 
     def _script_command(self, pairs: Pairs) -> Command:
         head = (self.group, self.consumer, self.id, len(self.metadata))
         keys = (self.stream, self.dead_stream)
-        return ("EVAL", scripts.DEAD_LETTER, 2, *keys, *head, *self.metadata, *flatten(pairs))
+        return ("EVAL", scripts.DEAD_LETTER, 2, *keys, *head, *self.metadata, *flatten_pairs(pairs))
 
     def _bury_in_steps(self) -> Exchange[Result]:
         pairs = self.pairs
         if self.group:
-            reply = yield (
-                "EVAL",
-                scripts.INSPECT,
-                1,
-                self.stream,
-                self.group,
-                self.consumer,
-                self.id,
-            )
+            own = (self.group, self.consumer, self.id)
+            reply = yield ("EVAL", scripts.INSPECT, 1, self.stream, *own)
             if to_text(reply[0]) != "ours":
                 return Result(Outcome(to_text(reply[0])))
             pairs = pair_up(reply[1]) or pairs
@@ -122,16 +119,16 @@ class Letter:
 
 def from_message(
     message: Message, *, dead_stream: str, consumer: str, error: BaseException, attempts: int
-) -> Letter:
-    """Return the letter of a message after its last attempt."""
-    said = make_metadata(error=error, attempts=attempts, group=message.group, entry_id=message.id)
-    return Letter(
+) -> FailedMessage:
+    return FailedMessage(
         stream=message.stream,
         dead_stream=dead_stream,
         group=message.group,
         consumer=consumer,
         id=message.id,
-        metadata=said,
+        metadata=make_metadata(
+            error=error, attempts=attempts, group=message.group, entry_id=message.id
+        ),
         pairs=message.pairs,
     )
 
@@ -149,11 +146,11 @@ def from_arguments(
     error_type: str,
     attempts: int,
     failed_at: datetime | None,
-) -> Letter:
-    """Return the letter of a message that other code read. Raise :class:`ValueError`."""
+) -> FailedMessage:
+    """Return the failed message for the arguments of `dead_letter`. Raises :class:`ValueError`."""
     if group and not entry_id:
         raise ValueError("a message of a group has an entry_id")
-    return Letter(
+    return FailedMessage(
         stream=stream,
         dead_stream=dead_stream or (names or Names()).dead_of(stream),
         group=group,
@@ -180,12 +177,12 @@ def make_metadata(
     failed_at: datetime | None = None,
     error_type: str = "",
 ) -> tuple[bytes, ...]:
-    """Return the `dlq_…` fields of a dead letter: names and values in turns."""
+    """Return the `dlq_…` fields of a dead letter as alternating names and values."""
     if isinstance(error, BaseException):
         error_type = error_type or error_type_name(error)
         error = error_text(error)
     moment = (failed_at or datetime.now(UTC)).astimezone(UTC)
-    said = {
+    fields = {
         "dlq_error": error[:MAX_ERROR_LENGTH],
         "dlq_error_type": error_type,
         "dlq_attempts": str(attempts),
@@ -195,41 +192,41 @@ def make_metadata(
     }
     return tuple(
         one.encode("utf-8", "backslashreplace")
-        for name, value in said.items()
+        for name, value in fields.items()
         if value
         for one in (name, value)
     )
 
 
 def error_type_name(error: BaseException) -> str:
-    """Return `ValueError` or `httpx.ConnectTimeout`."""
+    """Return the error's type, such as `ValueError` or `httpx.ConnectTimeout`."""
     kind = type(error)
     is_built_in = kind.__module__ == "builtins"
     return kind.__qualname__ if is_built_in else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def error_text(error: BaseException) -> str:
-    """Return the error's message, or its type if that is empty or fails."""
+    """Return the error's message, or its type if the message is empty or can't be built."""
     try:
         return str(error) or error_type_name(error)
-    except Exception:  # Whatever a foreign __str__ does, the message must not be stuck for it.
+    except Exception:  # A faulty __str__ must not block the message.
         return error_type_name(error)
 
 
 def encode_fields(fields: Fields | None) -> Pairs:
     """Return names and values as bytes, in order.
 
-    Raise :class:`TypeError` for a value that is neither bytes, text nor a number.
+    Raises :class:`TypeError` for a value that is neither bytes, text nor a number.
     """
     given = fields.items() if isinstance(fields, Mapping) else fields or ()
-    return tuple((_bytes(name), _bytes(value)) for name, value in given)
+    return tuple((_encode_value(name), _encode_value(value)) for name, value in given)
 
 
-def flatten(pairs: Pairs) -> tuple[bytes, ...]:
+def flatten_pairs(pairs: Pairs) -> tuple[bytes, ...]:
     return tuple(one for pair in pairs for one in pair)
 
 
-def _bytes(value: object) -> bytes:
+def _encode_value(value: object) -> bytes:
     if isinstance(value, bytes):
         return value
     if isinstance(value, bool) or not isinstance(value, str | int | float):

@@ -1,4 +1,4 @@
-"""Maps streams to the streams of their dead letters. Pure."""
+"""Names of dead letter streams. Pure."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,11 @@ PLACEHOLDER = "{stream}"
 
 @dataclass(frozen=True)
 class Names:
-    """A naming pattern: `dead` for streams of dead letters, `origin` for their sources.
+    """A pair of name patterns: `dead` for dead letter streams, `origin` for their origins.
 
     Both contain `{stream}` once, which stands for the same text in both, as in the console's
     `DLQ_PATTERNS`. A hash tag is preserved: the dead letters of `axiom:{events}` are
-    `axiom:dlq:{events}`, in the same slot of a cluster. Raise :class:`ValueError` for an invalid
-    pair.
+    `axiom:dlq:{events}`, in the same cluster slot. Raises :class:`ValueError` for an invalid pair.
     """
 
     dead: str = f"axiom:dlq:{PLACEHOLDER}"
@@ -28,14 +27,14 @@ class Names:
 
     @classmethod
     def parse(cls, text: str) -> "Names":
-        """Parse `axiom:dlq:{stream}=axiom:{stream}`. Raise :class:`ValueError`."""
+        """Parse `axiom:dlq:{stream}=axiom:{stream}`. Raises :class:`ValueError`."""
         dead, _, origin = text.partition("=")
         return cls(dead, origin)
 
     def dead_of(self, origin: str) -> str:
-        """Return the stream for the dead letters of `origin`.
+        """Return the dead letter stream of the stream `origin`.
 
-        Raise :class:`ValueError` if it does not match.
+        Raises :class:`ValueError` if `origin` does not match its pattern.
         """
         before, _, after = self.origin.partition(PLACEHOLDER)
         middle = len(origin) - len(before) - len(after)

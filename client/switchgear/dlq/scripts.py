@@ -1,7 +1,7 @@
-"""Lua scripts for what must be atomic in Redis 6.2 and later.
+"""Lua scripts for operations that have to be atomic, for Redis 6.2 and later.
 
-A message is ours while it is pending in the group under our consumer's name. If another consumer
-has reclaimed it, the scripts leave it alone.
+A message is "ours" while it is pending in the group under this consumer's name. The scripts skip
+messages that another consumer has reclaimed.
 """
 
 DEAD_LETTER = """

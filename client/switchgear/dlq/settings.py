@@ -15,20 +15,17 @@ MAX_PAUSE_SECONDS = 60.0
 
 
 class WorkersDied(Exception):
-    """The error of a message that was given to several workers, none of which finished.
-
-    It is not retried.
-    """
+    """Error of a message that several workers received and none finished; it is not retried."""
 
     __module__ = "switchgear.dlq"
 
 
 @dataclass
 class Counts:
-    """The counters of a consumer since it was created.
+    """Counters of a consumer since its creation.
 
-    `taken` are messages that another worker reclaimed meanwhile, `vanished` those that were deleted
-    from the stream before they were handled. `refused` counts refusals of the handler.
+    `taken` counts messages that another worker reclaimed meanwhile, `vanished` messages deleted
+    from the stream before they were handled, `refused` calls rejected by a switch or breaker.
     """
 
     handled: int = 0
@@ -45,19 +42,18 @@ def _default_name() -> str:
 
 @dataclass(kw_only=True, eq=False)
 class Settings:
-    """Settings of how a stream is read, and when a message has failed for good.
+    """Settings of a consumer.
 
-    A message is tried `attempts` times, with pauses of full jitter between: up to
-    `backoff_seconds`, twice that, four times that and so on, a minute at most. Exceptions in
-    `permanent` are not retried. A refusal of the handler (its switch is engaged, its breaker is
-    open) is not an attempt: the message waits `refused_seconds`, or as long as the breaker says, as
-    often as necessary. Messages of other workers are taken over once they are idle for
-    `idle_seconds`, and become dead letters without an attempt after `max_deliveries` deliveries. A
-    worker holds a message for `held_seconds` at most. `batch` messages are read at once. A new
-    group begins at `start`: `0` for all messages, `$` for new ones. `dead_stream` overrides
-    `names`.
+    A message is tried `attempts` times, with full-jitter pauses of up to `backoff_seconds`, doubled
+    after each attempt, 60 seconds at most. Exceptions in `permanent` are not retried. A refusal (a
+    switch is engaged, a breaker is open) does not count as an attempt: the message waits
+    `refused_seconds`, or as long as the breaker is open. Messages of other workers are reclaimed
+    after `idle_seconds`, and become dead letters without an attempt after `max_deliveries`
+    deliveries. A worker holds a message for `held_seconds` at most. `batch` messages are read at
+    once. A new group starts at `start`: `0` for all messages, `$` for new ones. `dead_stream`
+    overrides `names`.
 
-    Raise :class:`ValueError` for invalid values.
+    Raises :class:`ValueError` for invalid values.
     """
 
     stream: str
@@ -96,19 +92,19 @@ class Settings:
         return max(1, round(self.idle_seconds * 1000))
 
     def stop(self) -> None:
-        """End `run()` after the current message. Safe in signal handlers and from other threads.
+        """End `run()` after the current message. Safe in signal handlers and other threads.
 
-        Messages that were read and not handled are free for others at once.
+        Unhandled messages of the current batch are released to other workers.
         """
-        self._stopped = True  # No lock that a signal handler could find taken.
+        self._stopped = True  # Without a lock, which a signal handler could deadlock on.
 
     def refused_pause(self, error: Exception) -> float | None:
-        """Return the seconds to wait if the handler was refused, None if it failed."""
+        """Return the seconds to wait if the handler was refused; None if it failed."""
         refusal = None if isinstance(error, self.permanent) else refusal_in(error)
         if refusal is None:
             return None
-        told = refusal.retry_after if isinstance(refusal, CircuitOpen) else None
-        return min(told or self.refused_seconds, MAX_PAUSE_SECONDS)
+        retry_after = refusal.retry_after if isinstance(refusal, CircuitOpen) else None
+        return min(retry_after or self.refused_seconds, MAX_PAUSE_SECONDS)
 
     @property
     def is_stopped(self) -> bool:
@@ -116,13 +112,16 @@ class Settings:
 
 
 def backoff_seconds(failures: int, base: float) -> float:
-    """Return the seconds to wait after `failures`: full jitter below a doubling bound."""
+    """Return a random pause after `failures` failures, by full jitter.
+
+    The bound is `base` seconds, doubled after each failure, up to `MAX_PAUSE_SECONDS`.
+    """
     bound = min(MAX_PAUSE_SECONDS, base * 2.0 ** min(failures - 1, 30))
     return random.uniform(0.0, bound)  # noqa: S311 - not a secret
 
 
 class ClaimedMessages:
-    """The messages that a consumer holds, with the time since when. Thread-safe."""
+    """Messages that a consumer holds, and since when. Thread-safe."""
 
     def __init__(self, longest: float) -> None:
         self._longest = longest
@@ -134,7 +133,7 @@ class ClaimedMessages:
             self._since.update(dict.fromkeys(ids, now))
 
     def renew(self, now: float) -> None:
-        """Restart the time of all of them, while they wait for a refusal to end."""
+        """Restart the time of all messages, while they wait for a refusal to end."""
         with self._lock:
             self._since = dict.fromkeys(self._since, now)
 
@@ -148,9 +147,6 @@ class ClaimedMessages:
         return ids
 
     def to_extend(self, now: float) -> list[str]:
-        """Return the ids whose claims are to be extended.
-
-        Messages held for too long are left to other workers.
-        """
+        """Return the ids of messages held for less than the limit, whose claims are extended."""
         with self._lock:
             return [one for one, at in self._since.items() if now - at < self._longest]

@@ -1,4 +1,4 @@
-"""The compensation of a job: the effects of its steps are undone, the last step first."""
+"""Compensation of a job: undoes the effects of its steps, the last step first."""
 
 from dataclasses import replace
 from typing import Any
@@ -19,11 +19,11 @@ _HAPPENED = (StepStatus.SUCCEEDED, StepStatus.COMPENSATION_FAILED)
 def compensate_steps(
     job_run: JobRun, failed: int, reason: str | None, *, is_again: bool = False
 ) -> Execution[None]:
-    """Compensate the steps that succeeded, and the failed one if it may have had effects.
+    """Compensate the completed steps, and the failed one if it may have had effects.
 
-    With `is_again` also those whose compensation failed. `reason` is stored. A compensation that
-    fails is for people; the others go on. One that was refused ends the run: the job is paused, and
-    goes on with it later.
+    With `is_again`, failed compensations are tried again. `reason` is stored on the job. A failed
+    compensation is left to a person, and the others continue. A refused compensation pauses the
+    job, which continues with it later.
     """
     record = replace(job_run.record, is_compensating=True, current=failed, failure=reason)
     yield job_run.request(job_run.save, record)
@@ -74,9 +74,9 @@ def _compensate_step(job_run: JobRun, row: StepRecord) -> Execution[None]:
 
 
 def _mark_compensated(job_run: JobRun, writer: StepWriter) -> Execution[None]:
-    """Mark the current effects of the step as undone.
+    """Mark the present effects of the step as undone.
 
-    They are read again, since a compensation may have settled unknown ones.
+    The effects are read again, since a compensation may have settled unknown ones.
     """
     found = yield job_run.request(writer.look)
     effects = _effects_to_undo(found.effects_of(writer.row.position))

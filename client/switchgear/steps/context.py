@@ -1,4 +1,4 @@
-"""The context of a step: earlier results, checkpoints, effects and approvals."""
+"""Context of a step: earlier results, checkpoints, effects and approvals."""
 
 import json
 import logging
@@ -17,16 +17,16 @@ from switchgear.steps.records import ApprovalRecord, ApprovalState, EffectRecord
 from switchgear.steps.step_writer import StepWriter
 
 LARGE_CHECKPOINT_BYTES = 10_240
-"""A checkpoint beyond this should hold references instead of contents."""
+"""Size above which a checkpoint is reported; it should contain references instead."""
 
 APPROVAL_RETRY_SECONDS = 60.0
 """Pause after a failed `approve` hook before it is called again."""
 
 Approve = Callable[[ApprovalRecord], bool | Awaitable[bool | None] | None]
-"""A function that requests a decision: True or False, or None if people decide later.
+"""Hook that requests a decision: returns True or False, or None if a person decides later.
 
-Later decisions come by `Runner.approve`. A function or a coroutine function; it may be called again
-for the same question. If it raises, that is logged, and it is called again.
+Later decisions are made by `Runner.approve`. A function or a coroutine function. It may be called
+several times for one question, and again after it raised an error, which is logged.
 """
 
 log = logging.getLogger("switchgear")
@@ -34,14 +34,14 @@ log = logging.getLogger("switchgear")
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """The context of one attempt of one step.
+    """Context of one attempt of one step.
 
-    `input` is the job's, `outputs` those of earlier steps by name, `output` the step's own, for its
-    compensation (None if it was no JSON); all are copies. `attempt` counts from 1, over all
-    workers; `previous_checkpoint` is the last one saved by an earlier attempt, or None.
+    `input` is the input of the job, `outputs` are the outputs of earlier steps by name, `output` is
+    the step's own output for its compensation (None if it was no JSON); all are copies. `attempt`
+    counts from 1, over all workers.
 
-    In a coroutine use the methods that begin with an `a`: the others wait for the disk. Each raises
-    :class:`LeaseLost` once another worker has taken over, which must not be caught.
+    In a coroutine, use the methods that begin with `a`; the others block on disk writes. The
+    methods raise :class:`LeaseLost` once another worker has taken over the job; do not catch it.
     """
 
     input: Any = field(repr=False)
@@ -70,7 +70,7 @@ class Context:
 
     @property
     def key(self) -> str:
-        """Return the step's own idempotency key."""
+        """The step's own idempotency key."""
         return self.writer.row.key
 
     @property
@@ -78,10 +78,9 @@ class Context:
         return copy_json(self.writer.row.checkpoint)
 
     def check(self) -> None:
-        """Raise :class:`LeaseLost` if the job is another worker's.
+        """Raise :class:`LeaseLost` if another worker has taken over the job.
 
-        For a step that runs long without writing. It reads only the result of this worker's last
-        heartbeat.
+        For steps that run long without writing. It reads the result of the last heartbeat only.
         """
         if self.writer.lease.is_lost:
             raise LeaseLost(self.job_id)
@@ -89,12 +88,12 @@ class Context:
     def pause(self, reason: str, seconds: float | None = None) -> None:
         """Pause the job by raising :class:`Paused`.
 
-        The step begins again after `seconds`, or when a person runs the job.
+        The step starts again after `seconds`, or when a person resumes the job.
         """
         raise Paused(reason, seconds)
 
     def save_checkpoint(self, checkpoint: Any) -> None:
-        """Save the progress of this step, as JSON: every 50 to 200 items, or 30 to 60 seconds."""
+        """Save the progress of this step as JSON, for example every 100 items or 30 seconds."""
         value = json_value(checkpoint, f"the checkpoint of {self.step}")
         size = len(json.dumps(value))
         self.writer.write(checkpoint=value)
@@ -105,9 +104,9 @@ class Context:
         await asyncio.to_thread(self.save_checkpoint, checkpoint)
 
     def was_recorded(self, kind: str, target: str, key: str) -> bool:
-        """Return True if this effect is done, by this job or another of its name.
+        """Return True if this effect is recorded as done.
 
-        For a compensation, by this job.
+        Effects are shared by all jobs of this name; those of compensations belong to one job.
         """
         return self._find_done(self._intent(kind, target, key)) is not None
 
@@ -119,13 +118,13 @@ class Context:
     def effect(
         self, kind: str, target: str, key: str, details: Any = None, *, is_keyed: bool = True
     ) -> Effect:
-        """Return a context manager for an effect on `target`, which its body has.
+        """Return a context manager whose body performs the effect on `target`.
 
-        An effect is identified by its `kind`, `target` and `key`, in all jobs of this name; that of
-        a compensation, in this job. Raises :class:`EffectRepeated` on entering if it is done
-        already. If an earlier attempt may have had it, it is tried again with the same key, which
-        the target recognizes; if that recognizes no keys (`is_keyed=False`) the job pauses, until a
-        person has checked and settled it.
+        An effect is identified by `kind`, `target` and `key` in all jobs of this name; the effect
+        of a compensation, in this job. Raises :class:`EffectRepeated` on entering if the effect is
+        done already. If an earlier attempt may have performed it, it is repeated with the same key,
+        by which the target detects the repetition. If the target supports no keys
+        (`is_keyed=False`), the job pauses until a person has settled the effect.
         """
         return Effect(self.writer, self._intent(kind, target, key, details), is_keyed=is_keyed)
 
@@ -139,7 +138,7 @@ class Context:
         *,
         is_keyed: bool = True,
     ) -> Any:
-        """Return the result of `act` as JSON; the recorded one if it was done before.
+        """Return the result of `act` as JSON; the recorded result if the effect was done before.
 
         See :meth:`effect`.
         """
@@ -175,7 +174,7 @@ class Context:
     ) -> bool:
         """Return True if a person approves within `timeout` seconds.
 
-        While nobody has decided the job pauses, and the step begins again.
+        Until the decision the job is paused; then the step starts again.
         """
         question, answer = self._open_question(description, timeout, risk)
         if answer is None and self.approve is not None:
@@ -217,7 +216,7 @@ class Context:
     def _open_question(
         self, description: str, timeout: float, risk: str
     ) -> tuple[ApprovalRecord, bool | None]:
-        """Return the question as stored, new if there is none, and its answer so far."""
+        """Return the stored question, new if there is none, and its answer if it is decided."""
         require_text(description, "what people are asked")
         found = self.writer.look()
         position, now = self.writer.row.position, self.writer.now()
@@ -248,7 +247,7 @@ class Context:
         return decision
 
     def _postpone_question(self, question: ApprovalRecord, error: Exception) -> NoReturn:
-        """Pause after a failed hook: the question stays open, and is retried soon."""
+        """Pause after a failed hook; the question stays open, and the hook is called again soon."""
         if isinstance(error, LeaseLost):
             raise error
         text = describe_error(error)

@@ -1,4 +1,7 @@
-"""Drivers of a job's execution, a generator that yields calls, for threads and event loops."""
+"""Drivers of a job's execution for threads and event loops.
+
+An execution is a generator that yields call requests and is sent their results.
+"""
 
 import inspect
 from collections.abc import Callable, Generator
@@ -15,9 +18,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CallRequest:
-    """A call of a plain function or a coroutine function that an execution requests.
+    """A function call that an execution requests; a coroutine function is awaited.
 
-    It writes under the `lease`, which is lost when the call is cancelled.
+    The call writes under the `lease`, which is lost when the call is cancelled.
     """
 
     function: Callable[..., Any]
@@ -29,7 +32,7 @@ Execution = Generator[CallRequest, Any, T]
 
 
 def drive(execution: Execution[T]) -> T:
-    """Run an execution in this thread; coroutines run in an event loop of their own.
+    """Run an execution in this thread; coroutines run in a new event loop.
 
     Raises :class:`RuntimeError` within an event loop, which it would block.
     """
@@ -52,15 +55,14 @@ def drive(execution: Execution[T]) -> T:
 async def drive_async(execution: Execution[T]) -> T:
     """Run an execution in this event loop.
 
-    Plain functions run in a thread, since they may wait for disks and networks. Raises
-    :class:`RuntimeError` under trio.
+    Plain functions run in a thread, since they may block. Raises :class:`RuntimeError` under trio.
     """
     require_asyncio("a job", "run it by trio.to_thread.run_sync(runner.run, job_id)")
     try:
         request = next(execution)
         while True:
             try:
-                answer = await _answer(request)
+                answer = await _perform_call(request)
             except BaseException as error:
                 request = execution.throw(error)
             else:
@@ -73,31 +75,31 @@ async def drive_async(execution: Execution[T]) -> T:
 def call(function: Callable[..., Any], *args: Any) -> Any:
     """Return the result of `function`, awaited if it is a coroutine function.
 
-    Raises :class:`RuntimeError` for a coroutine function where an event loop runs.
+    Raises :class:`RuntimeError` for a coroutine function within an event loop.
     """
     if not is_coroutine_function(function):
         return function(*args)
     if in_event_loop():
         raise RuntimeError("there is an event loop: await the method whose name begins with an a")
 
-    async def awaited() -> Any:
+    async def run_function() -> Any:
         return await function(*args)
 
-    return asyncio.run(awaited())
+    return asyncio.run(run_function())
 
 
 async def call_async(function: Callable[..., Any], *args: Any) -> Any:
-    """Return the result of `function`, called in a thread unless it is a coroutine function."""
+    """Return the result of `function`, which runs in a thread unless it is a coroutine function."""
     if is_coroutine_function(function):
         return await function(*args)
-    given = await asyncio.to_thread(function, *args)
-    return await given if inspect.isawaitable(given) else given
+    result = await asyncio.to_thread(function, *args)
+    return await result if inspect.isawaitable(result) else result
 
 
-async def _answer(request: CallRequest) -> Any:
-    """Make the requested call. A thread can't be cancelled, so wait until it ends.
+async def _perform_call(request: CallRequest) -> Any:
+    """Perform the requested call. When cancelled, wait for its thread, which can't be cancelled.
 
-    Its lease is lost, so it ends at its next write.
+    The lease is marked as lost, so that the function ends at its next write.
     """
     if is_coroutine_function(request.function):
         return await request.function(*request.args)

@@ -15,18 +15,18 @@ from switchgear.steps.records import EffectRecord, EffectState
 from switchgear.steps.step_writer import StepWriter
 
 SETTLE_POLL_SECONDS = 60.0
-"""Interval at which a job checks whether a person has settled an effect of another job."""
+"""Interval at which a job checks if another job's effect was settled by a person."""
 
 
 class Effect:
-    """A context manager (`with` or `async with`) whose body has the effect, and sends `key` along.
+    """A context manager (`with` or `async with`) whose body performs the effect, and sends `key`.
 
-    Our HTTP transports send the key by themselves, if it is of visible ASCII characters.
-    `is_unknown` is True if an earlier attempt, maybe of another job, may have had the effect. Set
-    `outcome` to the result to record.
+    Our HTTP transports send the key themselves, if it is visible ASCII. `is_unknown` is True if an
+    earlier attempt, perhaps of another job, may have performed the effect. Set `outcome` to the
+    result to record.
 
-    A body that raises leaves it unknown: the other side may have done it. It was not done if the
-    error is :class:`Refused`, or the body calls :meth:`not_done`.
+    If the body raises, the effect is unknown, since the target may have performed it. It counts as
+    not done if the error is :class:`Refused`, or if the body calls :meth:`not_done`.
     """
 
     def __init__(self, writer: StepWriter, row: EffectRecord, *, is_keyed: bool) -> None:
@@ -40,7 +40,7 @@ class Effect:
         self._carrying: AbstractContextManager[object] = nullcontext()
 
     def not_done(self) -> None:
-        """Declare that the effect certainly did not happen: a later attempt begins anew."""
+        """Declare that the effect certainly did not happen, so that a later attempt starts anew."""
         self._is_not_done = True
 
     def __enter__(self) -> "Effect":
@@ -93,7 +93,6 @@ class Effect:
             self._write(EffectState.UNKNOWN, error)
 
     def _record_done(self) -> None:
-        """Record the effect as done, also if its outcome can't be stored."""
         try:
             self.outcome = json_value(self.outcome, f"the outcome of {self._record.kind}")
         except TypeError:
@@ -109,6 +108,6 @@ class Effect:
 
 
 def note_repeated(writer: StepWriter, row: EffectRecord) -> None:
-    """Note that a repetition was prevented by its key."""
+    """Journal that an effect was not repeated."""
     about = writer.job.name
     journal.record("effect_repeated", about, job=writer.job.id, step=writer.row.name, kind=row.kind)

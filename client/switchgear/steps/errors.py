@@ -1,13 +1,13 @@
-"""Errors of jobs. Those derived from :class:`Refused` are no failure of a step."""
+"""Errors of jobs. An error derived from :class:`Refused` does not count as a failed step."""
 
 from switchgear.refusals import Refused
 from switchgear.steps.records import ApprovalRecord
 
 
 class LeaseLost(Refused):
-    """Another worker has taken over the job `job_id`, or it was cancelled.
+    """Another worker has taken over the job `job_id`, or it was cancelled; nothing was written.
 
-    The step must stop. Nothing was written.
+    The step must stop.
     """
 
     def __init__(self, job_id: str) -> None:
@@ -19,9 +19,9 @@ class LeaseLost(Refused):
 
 
 class Paused(Refused):
-    """The job pauses, and the step begins again from its checkpoint after `seconds`.
+    """The job pauses; the step starts again from its checkpoint after `seconds`.
 
-    None: once a person runs it. `question` is the open approval, if that is the reason.
+    Without `seconds`, a person has to resume the job. `question` is the open approval, if any.
     """
 
     def __init__(self, reason: str, seconds: float | None = None) -> None:
@@ -35,7 +35,7 @@ class Paused(Refused):
 
 
 class NotKept(Refused):
-    """The store could not be read or written, for `why`: so nothing was done."""
+    """The store could not be read or written, for the reason `why`; nothing was done."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -46,9 +46,9 @@ class NotKept(Refused):
 
 
 class KeyTaken(Refused):
-    """The job `job_id`, which is not over, has the same idempotency key at the step `step`.
+    """The unfinished job `job_id` has the same idempotency key at the step `step`.
 
-    This job waits for its result.
+    The job waits for the result of the other.
     """
 
     def __init__(self, step: str, job_id: str) -> None:
@@ -61,11 +61,11 @@ class KeyTaken(Refused):
 
 
 RUN_ENDING_ERRORS = (LeaseLost, Paused, NotKept, KeyTaken)
-"""Errors that end the run of a job, and are never classified."""
+"""Errors that end the run of a job without failing a step."""
 
 
 class JobTaken(Exception):
-    """Another worker runs the job, and sent a heartbeat recently."""
+    """Another worker runs the job, and has sent a heartbeat recently."""
 
     def __init__(self, job_id: str) -> None:
         super().__init__(job_id)
@@ -76,7 +76,7 @@ class JobTaken(Exception):
 
 
 class JobCompleted(Exception):
-    """The job `job_id` has completed: others may build on its effects."""
+    """The job `job_id` is completed and can't be undone, since others may rely on its effects."""
 
     def __init__(self, job_id: str) -> None:
         super().__init__(job_id)
@@ -87,9 +87,9 @@ class JobCompleted(Exception):
 
 
 class PlanChanged(Exception):
-    """The steps of the job `name` are not those that `job_id` began with.
+    """The steps of the job `name` changed since `job_id` began.
 
-    Finish it with the code that began it, or give the changed job another name.
+    Finish `job_id` with the code that began it, or rename the changed job.
     """
 
     def __init__(self, job_id: str, name: str) -> None:
@@ -105,7 +105,7 @@ class PlanChanged(Exception):
 
 
 class EffectRepeated(Exception):
-    """The effect `key` is done already. Check `was_recorded` before, or use `once`."""
+    """The effect `key` is done already. Call `was_recorded` before, or use `once`."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)

@@ -1,4 +1,4 @@
-"""Heartbeats of running jobs, which distinguish a slow worker from a dead one."""
+"""Heartbeats of running jobs, by which other workers detect a dead worker."""
 
 import contextlib
 import logging
@@ -16,7 +16,7 @@ log = logging.getLogger("switchgear")
 class HeartbeatThread:
     """A thread that calls `beat` for each lease every `seconds`, while there are leases.
 
-    A lease that another worker has taken over is marked as lost.
+    A lease taken over by another worker is marked as lost.
     """
 
     def __init__(self, beat: Callable[[Lease], None], seconds: float) -> None:
@@ -26,14 +26,14 @@ class HeartbeatThread:
         forks.register(self)
 
     def after_fork(self) -> None:
-        """Drop the parent's jobs in a child process."""
+        """Forget the parent's leases in a child process."""
         self._changed = threading.Condition(threading.RLock())
         self._leases: dict[Lease, str] = {}
         self._thread: threading.Thread | None = None
 
     @contextlib.contextmanager
     def sending(self, lease: Lease, job_name: str) -> Iterator[None]:
-        """Return a context manager that sends heartbeats of `lease`."""
+        """Return a context manager that sends heartbeats for `lease`."""
         with self._changed:
             self._leases[lease] = job_name
             if self._thread is None:

@@ -1,4 +1,4 @@
-"""Ends of the run of a job: it is over, or pauses."""
+"""End and pause of the run of a job."""
 
 import contextlib
 import logging
@@ -12,12 +12,12 @@ from switchgear.refusals import CircuitOpen, Refused
 from switchgear.steps.drivers import Execution
 from switchgear.steps.errors import JobTaken, LeaseLost, Paused
 from switchgear.steps.job_run import JobRun
-from switchgear.steps.records import JobRecord, JobStatus, Row
+from switchgear.steps.records import JobStatus, Row
 
 log = logging.getLogger("switchgear")
 
 
-def end(job_run: JobRun, status: JobStatus, reason: str | None) -> Execution[None]:
+def end_job(job_run: JobRun, status: JobStatus, reason: str | None) -> Execution[None]:
     """End the job with `status`."""
     now = job_run.now()
     changes: dict[str, Any] = {"status": status, "reason": reason, "completed_at": now}
@@ -27,23 +27,13 @@ def end(job_run: JobRun, status: JobStatus, reason: str | None) -> Execution[Non
     journal.record(name, job_run.job.name, job=job_run.record.id, seconds=seconds)
 
 
-def pause(job_run: JobRun, refusal: Refused, refused_seconds: float) -> Execution[None]:
-    """Pause the job that `refusal` ends for now."""
-    rows = _pause_rows(job_run.record, refusal, job_run.now(), refused_seconds)
-    yield job_run.request(job_run.save, *rows)
-    why = type(refusal).__name__
-    journal.record("job_paused", job_run.job.name, job=job_run.record.id, why=why)
+def pause_job(job_run: JobRun, refusal: Refused, refused_seconds: float) -> Execution[None]:
+    """Pause the job after `refusal`.
 
-
-def _pause_rows(
-    record: JobRecord, refusal: Refused, now: float, refused_seconds: float
-) -> tuple[Row, ...]:
-    """Return the rows of a job that `refusal` ends for now.
-
-    It is due again when that says, at the latest when the question to people expires, else after
-    `refused_seconds`.
+    It is due again after the pause of the refusal, else after `refused_seconds`, but no later than
+    its open question expires.
     """
-    question = None
+    now, question = job_run.now(), None
     seconds: float | None = refused_seconds
     if isinstance(refusal, Paused):
         seconds, question = refusal.seconds, refusal.question
@@ -52,20 +42,24 @@ def _pause_rows(
     moments = [] if seconds is None else [now + seconds]
     if question is not None:
         moments.append(question.expires_at)
-    changes: dict[str, Any] = {
-        "reason": describe_error(refusal),
-        "resume_at": min(moments, default=None),
-    }
-    row = replace(record, status=JobStatus.PAUSED, **changes)
-    return (row,) if question is None else (row, question)
+    record = replace(
+        job_run.record,
+        status=JobStatus.PAUSED,
+        reason=describe_error(refusal),
+        resume_at=min(moments, default=None),
+    )
+    rows: tuple[Row, ...] = (record,) if question is None else (record, question)
+    yield job_run.request(job_run.save, *rows)
+    why = type(refusal).__name__
+    journal.record("job_paused", job_run.job.name, job=job_run.record.id, why=why)
 
 
 @contextlib.contextmanager
 def log_failures(job_id: str) -> Iterator[None]:
-    """Log an error of one job instead of raising it, so that the others run."""
+    """Log an error of one job instead of raising it, so that other jobs run."""
     try:
         yield
     except (JobTaken, LeaseLost):
-        pass  # Another worker was quicker.
+        pass  # Another worker runs the job.
     except Exception as error:
         log.error("switchgear: the job %s was not run: %s", job_id, describe_error(error))

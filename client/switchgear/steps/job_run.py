@@ -1,4 +1,4 @@
-"""The forward run of a job: one step after the other, each recorded before the next."""
+"""Forward run of a job: one step after the other, each recorded before the next."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -28,13 +28,13 @@ from switchgear.steps.step_writer import StepWriter, call_store
 from switchgear.steps.store import Store
 
 ENDING = (*RUN_ENDING_ERRORS, Refused)
-"""Errors that end a step at once, even within decorators of other libraries."""
+"""Errors that end a step at once, even within retry decorators of other libraries."""
 
 _ENDED = object()
 
 
 class StepFailed(Exception):
-    """The step at this position has failed for good; `__cause__` is its error."""
+    """The step at `position` has failed for good; `__cause__` is its error."""
 
     def __init__(self, position: int) -> None:
         super().__init__(position)
@@ -44,7 +44,7 @@ class StepFailed(Exception):
 class JobRun:
     """One worker's run of one job.
 
-    Its calls may raise :class:`Refused`, which ends the run with the job to be paused.
+    Its calls may raise :class:`Refused`, after which the job is paused.
     """
 
     def __init__(
@@ -68,12 +68,12 @@ class JobRun:
         self._approve_from = approve_from
 
     def run_steps(self) -> Execution[None]:
-        """Run all steps that are left. Raises :class:`StepFailed`."""
+        """Run the remaining steps. Raises :class:`StepFailed`."""
         for position in range(self.record.current, len(self.job.steps)):
             yield from self._step(position)
 
     def reopen_approvals(self) -> Execution[None]:
-        """Open a new question about a step that was not approved, as its job was resumed."""
+        """Open a new question about the step that was not approved, when its job is resumed."""
         row = self.rows.get(self.record.current)
         if row is None or not (row.error or "").startswith(NotApproved.__name__):
             return
@@ -117,7 +117,10 @@ class JobRun:
                 writer.row = replace(writer.row, key=key)
                 found = yield self.request(writer.succeeded, key)
                 if found is not None:
-                    yield from self._reuse(writer, found)
+                    yield from self._finish_step(
+                        writer, output=found.output, is_reused=True, completed_at=self.now()
+                    )
+                    self.note("step_reused", writer.row)
                     return
             yield from self._request_approval(position, step, writer)
             output = yield self.request(self._make_attempt(position, step, writer))
@@ -129,9 +132,9 @@ class JobRun:
                 yield self.request(lambda: writer.write(**changes))
             raise
         except Exception as error:
-            yield from self._fail(writer, error)
+            yield from self._record_failure(writer, error)
             raise StepFailed(position) from error
-        yield from self._succeed(writer, made)
+        yield from self._record_success(writer, made)
 
     def _request_approval(self, position: int, step: Step, writer: StepWriter) -> Execution[None]:
         context = self.context(position, writer)
@@ -162,39 +165,22 @@ class JobRun:
             writer.begin()
             return self.context(position, writer)
 
-        tried = wrap_attempt(step.run, begin, step.retry)
-        return tried if self.job.guard is None else self.job.guard(tried)
+        attempt = wrap_attempt(step.run, begin, step.retry)
+        return attempt if self.job.guard is None else self.job.guard(attempt)
 
-    def _succeed(self, writer: StepWriter, output: Any) -> Execution[None]:
+    def _record_success(self, writer: StepWriter, output: Any) -> Execution[None]:
         now = self.now()
-        began = writer.row.started_at or now
-        yield from self._finish_step(
-            writer, status=StepStatus.SUCCEEDED, output=output, error=None, completed_at=now
-        )
-        self.note(
-            "step_succeeded",
-            writer.row,
-            attempts=writer.row.attempts,
-            seconds=max(now - began, 0.0),
-        )
-
-    def _reuse(self, writer: StepWriter, found: StepRecord) -> Execution[None]:
-        yield from self._finish_step(
-            writer,
-            status=StepStatus.SUCCEEDED,
-            output=found.output,
-            is_reused=True,
-            completed_at=self.now(),
-        )
-        self.note("step_reused", writer.row)
+        seconds = max(now - (writer.row.started_at or now), 0.0)
+        yield from self._finish_step(writer, output=output, error=None, completed_at=now)
+        self.note("step_succeeded", writer.row, attempts=writer.row.attempts, seconds=seconds)
 
     def _finish_step(self, writer: StepWriter, **changes: Any) -> Execution[None]:
         record = replace(self.record, current=writer.row.position + 1)
-        yield self.request(lambda: writer.write(record, **changes))
+        yield self.request(lambda: writer.write(record, status=StepStatus.SUCCEEDED, **changes))
         self.record = record
         self.rows[writer.row.position] = writer.row
 
-    def _fail(self, writer: StepWriter, error: Exception) -> Execution[None]:
+    def _record_failure(self, writer: StepWriter, error: Exception) -> Execution[None]:
         yield self.request(
             lambda: writer.write(
                 status=StepStatus.FAILED, error=describe_error(error), completed_at=self.now()
@@ -223,7 +209,7 @@ def wrap_attempt(
     begin: Callable[[], Context],
     retry: Callable[[Callable[..., Any]], Callable[..., Any]] | None,
 ) -> Callable[..., Any]:
-    """Return a function of the kind of `run`, without arguments."""
+    """Return a function without arguments that runs `run` once, with `retry` around it."""
 
     def once() -> Any:
         cancellation.check()
@@ -237,16 +223,17 @@ def wrap_attempt(
     if retry is None:
         return made
     if type(retry).__module__.partition(".")[0] == "switchgear":
-        return retry(made)  # It does not retry `Refused`.
+        return retry(made)  # Our decorators do not retry `Refused`.
     return _hide_from_decorator(made, retry)
 
 
 def _hide_from_decorator(
     made: Callable[..., Any], retry: Callable[[Callable[..., Any]], Callable[..., Any]]
 ) -> Callable[..., Any]:
-    """Return `made` within the decorator of another library.
+    """Return `made` within the retry decorator of another library.
 
-    Errors that end our run look like success to it, so that it does not retry them.
+    Errors in `ENDING` are hidden from the decorator, so that it does not retry them, and raised
+    after it.
     """
     ended: list[BaseException] = []
 
@@ -268,20 +255,20 @@ def _hide_from_decorator(
             ended.append(error)
             return _ENDED
 
-    def tried() -> Any:
+    def run() -> Any:
         try:
-            return retried()
+            return decorated()
         finally:
             if ended:
                 raise ended[0]
 
-    async def tried_async() -> Any:
+    async def run_async() -> Any:
         try:
-            return await retried()
+            return await decorated()
         finally:
             if ended:
                 raise ended[0]
 
     is_async = is_coroutine_function(made)
-    retried = retry(once_async if is_async else once)
-    return tried_async if is_async else tried
+    decorated = retry(once_async if is_async else once)
+    return run_async if is_async else run

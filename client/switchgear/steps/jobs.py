@@ -14,18 +14,18 @@ OnFailure = Literal["compensate", "hold"]
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One unit of a job.
+    """One step of a job.
 
-    `run`, a function or a coroutine function, gets the :class:`Context` and returns an output that
-    is JSON. `compensate` undoes it, with the same context and its `output`. `idempotency_key`
-    returns a key for the context: a step of this name, of a job of the same name, that succeeded
-    under this key is not done again, its output is reused once that job is over; until then this
-    one waits. `retry` is put around each attempt: a :class:`~switchgear.patterns.retry.Retry`, a
-    policy, or any other decorator. After `max_attempts`, over all workers, it has failed, and so
-    has its compensation: either may be what kills the workers.
+    `run` gets the :class:`Context` and returns a JSON output; it is a function or a coroutine
+    function. `compensate` undoes it, with the same context and its `output`. `idempotency_key`
+    returns a key: if a step of this name, in a job of the same name, succeeded under this key, its
+    output is reused instead of running the step; while that job is unfinished, this job waits.
+    `retry` is a decorator around each attempt: a :class:`~switchgear.patterns.retry.Retry`, a
+    policy, or of another library. The step, and its compensation, fail after `max_attempts` over
+    all workers, since either may kill its worker.
 
-    It needs an approval (within `approval_seconds`) if `needs_approval`, or if that is None and its
-    risk by `tags` and `estimate` is as high as the runner's limit.
+    The step needs an approval (within `approval_seconds`) if `needs_approval`, or, if that is None,
+    if its risk by `tags` and `estimate` reaches the runner's limit.
     """
 
     name: str
@@ -43,11 +43,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Job:
-    """Steps in their order.
+    """A sequence of steps.
 
-    After a step has failed for good `on_failure` decides: `compensate` undoes completed steps in
-    reverse order, `hold` keeps them, to be resumed there or compensated by a person. `guard` is
-    checked before each step and each attempt: while its switch is engaged the job is paused.
+    When a step has failed for good, `on_failure` decides: `compensate` undoes completed steps in
+    reverse order, `hold` keeps them, so that a person can resume or compensate the job. `guard` is
+    checked before each step and each attempt: while its switch is engaged, the job is paused.
     Completed steps can still be compensated.
     """
 
@@ -70,5 +70,5 @@ class Job:
 
     @property
     def plan(self) -> tuple[str, ...]:
-        """Return the names of the steps, in order."""
+        """The names of the steps, in order."""
         return tuple(step.name for step in self.steps)

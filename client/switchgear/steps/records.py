@@ -1,6 +1,6 @@
-"""The records of a job in a store.
+"""Records of a job in a store.
 
-Times are UNIX seconds. Inputs, outputs, checkpoints and details are JSON, and never in a repr.
+Times are UNIX seconds. Inputs, outputs, checkpoints and details are JSON, and excluded from reprs.
 """
 
 from dataclasses import dataclass, field
@@ -26,9 +26,9 @@ class StepStatus(StrEnum):
 
 
 class EffectState(StrEnum):
-    """The state of an effect.
+    """State of an effect.
 
-    `unknown` is an intent without an outcome: it may have happened. `undone` was done, and then
+    `unknown`: an intent without an outcome, which may have happened; `undone`: done, then
     compensated.
     """
 
@@ -39,9 +39,9 @@ class EffectState(StrEnum):
 
 
 class ApprovalState(StrEnum):
-    """The state of a question to people.
+    """State of a question to a person.
 
-    `former` was declined before the job was resumed: a new question is open.
+    `former`: declined before the job was resumed, which opened a new question.
     """
 
     OPEN = "open"
@@ -52,11 +52,11 @@ class ApprovalState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class JobRecord:
-    """One job.
+    """A job.
 
-    `current` is the position of its next step; `reason` says why it is paused or has failed,
-    `failure` why it is compensated; it is due again at `resume_at`, None if only a person can
-    resume it. `epoch` counts its workers: writes of an older epoch are refused.
+    `current` is the position of its next step; `reason` is why it is paused or failed, `failure`
+    why it is compensated. It is due again at `resume_at`; None if a person has to resume it.
+    `epoch` counts its workers: a store rejects writes of an older epoch.
     """
 
     id: str
@@ -81,11 +81,10 @@ class JobRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class StepRecord:
-    """One step of a job.
+    """A step of a job.
 
-    `attempts` counts over all workers, `compensations` those to undo it; `has_returned` is True
-    once an attempt returned, `is_reused` if its output is that of another job's step of this name
-    with the same key.
+    `attempts` and `compensations` count over all workers. `has_returned` is True once an attempt
+    returned; `is_reused` if the output is that of another job's step with the same name and key.
     """
 
     job_id: str
@@ -108,8 +107,8 @@ class StepRecord:
 class EffectRecord:
     """An external effect, identified by `kind`, `target`, `key` and `is_compensation`.
 
-    `kind` is a word such as "email", `target` the system, `key` its idempotency key, the same there
-    and here: a payment and its refund may have one key.
+    `kind` is a word such as "email", `target` the external system, `key` the idempotency key that
+    it receives. A payment and its refund may have the same key.
     """
 
     job_id: str
@@ -127,7 +126,7 @@ class EffectRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalRecord:
-    """A question to a person before a step goes on; declined if open at `expires_at`."""
+    """A question to a person before a step continues; declined if still open at `expires_at`."""
 
     job_id: str
     position: int
@@ -144,7 +143,7 @@ Row = JobRecord | StepRecord | EffectRecord | ApprovalRecord
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """A job with all its rows, steps by position."""
+    """A job with all its rows, ordered by position."""
 
     job: JobRecord
     steps: tuple[StepRecord, ...] = ()
@@ -153,7 +152,7 @@ class Progress:
 
     @property
     def unknown_effects(self) -> tuple[EffectRecord, ...]:
-        """Return the effects that may have happened."""
+        """The effects that may have happened."""
         return tuple(each for each in self.effects if each.state is EffectState.UNKNOWN)
 
     def effects_of(self, position: int) -> tuple[EffectRecord, ...]:
@@ -162,7 +161,7 @@ class Progress:
 
 @dataclass(eq=False, slots=True)
 class Lease:
-    """The right to write to a job, until another worker takes it over: then `is_lost`."""
+    """The right of one worker to write to a job; `is_lost` once another has taken it over."""
 
     job_id: str
     epoch: int

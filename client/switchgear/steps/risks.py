@@ -1,4 +1,4 @@
-"""The risk of a step by its tags and estimates, which decides about approvals."""
+"""Risk of a step by its tags and estimate, which decides if it needs an approval."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Risk(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """The expected cost, duration and recipients of a step."""
+    """Expected cost, duration and number of recipients of a step."""
 
     cost_usd: float = 0.0
     minutes: float = 0.0
@@ -25,8 +25,8 @@ class Estimate:
 class RiskRule:
     """A rule that gives a step at least `risk`.
 
-    It matches a step with the `tag` (any if None), and an `estimate` of more than `above` (any if
-    None).
+    It matches steps with the `tag` (None: any) whose `estimate` is greater than `above` (None:
+    any).
     """
 
     risk: Risk
@@ -53,6 +53,6 @@ RISK_RULES: tuple[RiskRule, ...] = (
 def risk_of(
     tags: Iterable[str], estimate: Estimate, rules: Iterable[RiskRule] = RISK_RULES
 ) -> Risk:
-    """Return the highest risk that a matching rule gives."""
+    """Return the highest risk of the matching rules, LOW if none matches."""
     held = frozenset(tags)
     return max((rule.risk for rule in rules if rule.matches(held, estimate)), default=Risk.LOW)

@@ -1,4 +1,4 @@
-"""The runner of jobs: each step once, resuming after the last worker."""
+"""Runner of jobs, which resumes a job where its last worker stopped."""
 
 import logging
 import os
@@ -26,7 +26,7 @@ from switchgear.steps.errors import (
     PlanChanged,
 )
 from switchgear.steps.heartbeat import HeartbeatThread
-from switchgear.steps.job_ends import end, log_failures, pause
+from switchgear.steps.job_ends import end_job, log_failures, pause_job
 from switchgear.steps.job_run import JobRun, StepFailed
 from switchgear.steps.jobs import Job
 from switchgear.steps.json_values import json_value, require_text
@@ -45,14 +45,14 @@ log = logging.getLogger("switchgear")
 
 
 class Runner:
-    """One worker for `jobs` in `store`.
+    """A worker that runs `jobs` in `store`.
 
-    Any number may share a store, in threads or processes: a job is run by one of them at a time.
-    `approve` requests decisions about steps whose risk is `approve_from` or higher; without it, or
-    while it returns None, such a job pauses until :meth:`approve`. A worker sends a heartbeat every
-    `heartbeat_seconds`; a job without one for `stuck_seconds` may be taken over. A step that was
-    refused (a breaker is open, a switch is engaged) pauses its job, for as long as the breaker
-    says, or `refused_seconds`. `clock` returns UNIX seconds, the same on all workers.
+    Any number of runners may share a store, in threads or processes; each job is run by one of them
+    at a time. `approve` requests decisions about steps with a risk of `approve_from` or higher;
+    without it, or while it returns None, the job pauses until :meth:`approve`. A worker sends a
+    heartbeat every `heartbeat_seconds`; a job without one for `stuck_seconds` may be taken over. A
+    refused step (a breaker is open, a switch is engaged) pauses its job for as long as the breaker
+    is open, or for `refused_seconds`. `clock` returns UNIX seconds and has to agree on all workers.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Runner:
         tenant: str = "",
         user: str = "",
     ) -> str:
-        """Add a new job of this name, and return its id; an existing `job_id` stays as it is.
+        """Add a new job of this name, and return its id; an existing `job_id` is left unchanged.
 
         Raises :class:`TypeError` for an input that is no JSON, :class:`TypeError` and
         :class:`ValueError` for text that can't be stored, and :class:`LookupError` for an unknown
@@ -110,9 +110,9 @@ class Runner:
         return record.id
 
     def run(self, job_id: str) -> JobRecord:
-        """Run a job until it is over or paused, and return its record.
+        """Run a job until it ends or pauses, and return its record.
 
-        Raises :class:`JobTaken`, :class:`LeaseLost` if it is taken over meanwhile,
+        Raises :class:`JobTaken`, :class:`LeaseLost` if another worker takes it over,
         :class:`PlanChanged`, :class:`LookupError` for an unknown id or name, and the errors of the
         store.
         """
@@ -121,14 +121,14 @@ class Runner:
     async def arun(self, job_id: str) -> JobRecord:
         """Like :meth:`run`, in an event loop.
 
-        When cancelled it waits for a running plain function; then the job can be run again.
+        When cancelled, it waits for a running plain function; then the job can be run again.
         """
         return await drive_async(self._execute(job_id))
 
     def resume(self, job_id: str) -> JobRecord:
-        """Like :meth:`run`, also for a failed job that was not compensated, at its failed step.
+        """Like :meth:`run`; a failed job that was not compensated continues at its failed step.
 
-        If that was not approved, a new question is opened.
+        If that step was not approved, a new question is opened.
         """
         return drive(self._execute(job_id, also_failed=True))
 
@@ -136,9 +136,9 @@ class Runner:
         return await drive_async(self._execute(job_id, also_failed=True))
 
     def compensate(self, job_id: str) -> JobRecord:
-        """Compensate a job that has failed and was held, or is paused.
+        """Compensate a job that is paused, or that failed and was held.
 
-        Compensations that failed are tried again. Raises :class:`JobCompleted`, and the errors of
+        Failed compensations are tried again. Raises :class:`JobCompleted`, and the errors of
         :meth:`run`.
         """
         return drive(self._execute(job_id, also_failed=True, is_undoing=True))
@@ -147,9 +147,9 @@ class Runner:
         return await drive_async(self._execute(job_id, also_failed=True, is_undoing=True))
 
     def run_due(self, most: int = 20) -> list[JobRecord]:
-        """Run due jobs one after the other: new, stuck, and paused ones whose time has come.
+        """Run due jobs one after the other: new, stuck, and paused until now.
 
-        Call it every few seconds. A job that can't be run is logged.
+        Call it every few seconds. Errors of a job are logged.
         """
         done = []
         for job_id in self._list_due(most):
@@ -166,10 +166,10 @@ class Runner:
 
     def look(self, job_id: str) -> Progress:
         """Return a job with all its rows. Raises :class:`LookupError`."""
-        found = self._store.look(job_id)
-        if found is None:
+        progress = self._store.look(job_id)
+        if progress is None:
             raise LookupError(f"there is no job {job_id}")
-        return found
+        return progress
 
     def approve(self, job_id: str, step: str, *, by: str = "") -> bool:
         """Approve the open question about a step; return False if there is none.
@@ -179,7 +179,7 @@ class Runner:
         return self._decide(job_id, step, ApprovalState.GIVEN, by)
 
     def decline(self, job_id: str, step: str, *, by: str = "") -> bool:
-        """Decline the open question about a step, which fails."""
+        """Decline the open question about a step, which fails; return False if there is none."""
         return self._decide(job_id, step, ApprovalState.DECLINED, by)
 
     def settle(
@@ -187,7 +187,7 @@ class Runner:
     ) -> bool:
         """Record whether the unknown effect `key` happened; return False if it is not unknown.
 
-        Raises :class:`ValueError` if several have this key: then pass `kind` or `target`, too.
+        Raises :class:`ValueError` if several effects have this key: then pass `kind` or `target`.
         """
         state = EffectState.DONE if is_done else EffectState.NOT_DONE
         found = [
@@ -221,7 +221,7 @@ class Runner:
     def _run_claimed(
         self, job: Job, lease: Lease, before: Progress, is_undoing: bool
     ) -> Execution[None]:
-        """Run a claimed job to its end or pause. If interrupted, others may go on at once."""
+        """Run a claimed job to its end or pause; if interrupted, release it to other workers."""
         job_run: JobRun | None = None
         try:
             if before.job.status is JobStatus.RUNNING:
@@ -245,7 +245,7 @@ class Runner:
         except Refused as refusal:
             if job_run is None:
                 raise
-            yield from pause(job_run, refusal, self._refused_seconds)
+            yield from pause_job(job_run, refusal, self._refused_seconds)
         except BaseException:
             self._release(lease, job_run.record if job_run else before.job)
             raise
@@ -261,20 +261,19 @@ class Runner:
             is_held = classify(error) is FailureClass.CATASTROPHIC  # People decide.
             if job_run.job.on_failure == "compensate" and not is_held:
                 yield from compensate_steps(job_run, failed.position, reason)
-            yield from end(job_run, JobStatus.FAILED, reason)
+            yield from end_job(job_run, JobStatus.FAILED, reason)
         else:
-            yield from end(job_run, JobStatus.COMPLETED, None)
+            yield from end_job(job_run, JobStatus.COMPLETED, None)
 
     def _compensate(self, job_run: JobRun, before: JobRecord, *, is_again: bool) -> Execution[None]:
-        """Compensate a job; its reason is the one it failed for, if it did."""
         reason = job_run.record.failure
         if before.status is JobStatus.FAILED:
             reason = reason or before.reason
         yield from compensate_steps(job_run, job_run.record.current, reason, is_again=is_again)
-        yield from end(job_run, JobStatus.FAILED, reason or "compensated")
+        yield from end_job(job_run, JobStatus.FAILED, reason or "compensated")
 
     def _release(self, lease: Lease, record: JobRecord) -> None:
-        """Make the job pending, so that others need not wait until it counts as stuck."""
+        """Make the job pending, so that other workers need not wait until it counts as stuck."""
         try:
             self._store.save(lease, replace(record, status=JobStatus.PENDING, reason=None))
         except Exception:  # It counts as stuck later.

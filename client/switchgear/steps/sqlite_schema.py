@@ -1,79 +1,54 @@
-"""The SQLite tables, a column for each field of a record, and the statements on them."""
+"""SQLite tables with a column for each field of a record, and statements on them."""
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeVar, get_type_hints
 
 from switchgear.steps.records import (
     ApprovalRecord,
     ApprovalState,
     EffectRecord,
-    EffectState,
     JobRecord,
     JobStatus,
     Row,
     StepRecord,
-    StepStatus,
 )
 
 R = TypeVar("R", JobRecord, StepRecord, EffectRecord, ApprovalRecord)
-Read = Mapping[str, Callable[[Any], Any]]
 
 
 @dataclass(frozen=True)
 class TableSpec:
-    """The mapping of a record to a table.
-
-    `key` makes a row unique; the fields in `json` are stored as JSON; `read` converts columns to
-    fields.
-    """
+    """Mapping of a record class to a table; `key` are the columns that identify a row."""
 
     name: str
     key: tuple[str, ...]
-    json: tuple[str, ...]
-    read: Read = field(default_factory=dict)
-
-
-def _parse_list(text: str) -> tuple[str, ...]:
-    return tuple(json.loads(text))
 
 
 TABLES: Mapping[type, TableSpec] = {
-    JobRecord: TableSpec(
-        "jobs",
-        ("id",),
-        ("plan", "input"),
-        {"plan": _parse_list, "input": json.loads, "status": JobStatus, "is_compensating": bool},
-    ),
-    StepRecord: TableSpec(
-        "steps",
-        ("job_id", "position"),
-        ("output", "checkpoint"),
-        {
-            "output": json.loads,
-            "checkpoint": json.loads,
-            "status": StepStatus,
-            "has_returned": bool,
-            "is_reused": bool,
-        },
-    ),
-    EffectRecord: TableSpec(
-        "effects",
-        ("job_id", "kind", "target", "key", "is_compensation"),
-        ("details", "outcome"),
-        {
-            "details": json.loads,
-            "outcome": json.loads,
-            "state": EffectState,
-            "is_compensation": bool,
-        },
-    ),
-    ApprovalRecord: TableSpec(
-        "approvals", ("job_id", "position", "description"), (), {"state": ApprovalState}
-    ),
+    JobRecord: TableSpec("jobs", ("id",)),
+    StepRecord: TableSpec("steps", ("job_id", "position")),
+    EffectRecord: TableSpec("effects", ("job_id", "kind", "target", "key", "is_compensation")),
+    ApprovalRecord: TableSpec("approvals", ("job_id", "position", "description")),
 }
+
+
+_FIELD_TYPES = {kind: get_type_hints(kind) for kind in TABLES}
+_JSON_TYPES = (Any, tuple[str, ...])
+"""Types of fields that are stored as JSON."""
+
+
+def _to_field(value: Any, hint: Any) -> Any:
+    """Return the value of a column as a record's field of the type `hint`."""
+    if hint in _JSON_TYPES:
+        value = json.loads(value)
+        return value if hint is Any else tuple(value)
+    is_converted = hint is bool or (isinstance(hint, type) and issubclass(hint, StrEnum))
+    return hint(value) if is_converted else value
+
 
 SCHEMA = (
     """CREATE TABLE IF NOT EXISTS jobs (
@@ -105,11 +80,12 @@ SCHEMA = (
 )
 
 
-def insert(connection: sqlite3.Connection, row: Row, conflict: str) -> int:
+def insert_row(connection: sqlite3.Connection, row: Row, conflict: str) -> int:
     table = TABLES[type(row)]
-    values = {each.name: getattr(row, each.name) for each in fields(row)}
-    for name in table.json:
-        values[name] = json.dumps(values[name])
+    values = {
+        name: json.dumps(getattr(row, name)) if hint in _JSON_TYPES else getattr(row, name)
+        for name, hint in _FIELD_TYPES[type(row)].items()
+    }
     if conflict == "DO UPDATE":
         conflict += " SET " + ", ".join(f"{name} = excluded.{name}" for name in values)
         if isinstance(row, ApprovalRecord) and row.state is ApprovalState.OPEN:
@@ -122,25 +98,27 @@ def insert(connection: sqlite3.Connection, row: Row, conflict: str) -> int:
     ).rowcount
 
 
-def select(
+def select_rows(
     connection: sqlite3.Connection, kind: type[R], condition: str, given: Mapping[str, object]
 ) -> list[R]:
-    table = TABLES[kind]
-    names = [each.name for each in fields(kind)]
-    found = connection.execute(
-        f"SELECT {', '.join(names)} FROM {table.name} WHERE {condition}",  # noqa: S608
+    columns = _FIELD_TYPES[kind]
+    rows = connection.execute(
+        f"SELECT {', '.join(columns)} FROM {TABLES[kind].name} WHERE {condition}",  # noqa: S608
         given,
     )
-    as_is: Callable[[Any], Any] = lambda value: value  # noqa: E731
-    reads = [table.read.get(name, as_is) for name in names]
     return [
-        kind(**{name: read(value) for name, read, value in zip(names, reads, row, strict=True)})
-        for row in found
+        kind(
+            **{
+                name: _to_field(value, hint)
+                for (name, hint), value in zip(columns.items(), row, strict=True)
+            }
+        )
+        for row in rows
     ]
 
 
 def update_job(connection: sqlite3.Connection, job: JobRecord) -> None:
-    """Write the fields of a job that its worker changes, but heartbeat and epoch."""
+    """Write the fields of a job that its worker changes, without heartbeat and epoch."""
     names = (
         *("status", "is_compensating", "current"),
         *("reason", "failure", "resume_at", "completed_at"),
@@ -153,17 +131,17 @@ def update_job(connection: sqlite3.Connection, job: JobRecord) -> None:
 
 
 def wake_if_answered(connection: sqlite3.Connection, question: ApprovalRecord) -> None:
-    """Wake a job whose question was answered between the question and the pause."""
+    """Make a job pending if its question was answered before the job was paused."""
     row = connection.execute(
         """SELECT 1 FROM approvals WHERE job_id = ? AND position = ? AND description = ?
            AND state IN ('given', 'declined')""",
         (question.job_id, question.position, question.description),
     ).fetchone()
     if row is not None:
-        wake(connection, question.job_id)
+        wake_job(connection, question.job_id)
 
 
-def wake(connection: sqlite3.Connection, job_id: str) -> None:
+def wake_job(connection: sqlite3.Connection, job_id: str) -> None:
     connection.execute(
         "UPDATE jobs SET status = ?, resume_at = NULL WHERE id = ? AND status = ?",
         (JobStatus.PENDING, job_id, JobStatus.PAUSED),

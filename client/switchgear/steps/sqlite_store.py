@@ -1,4 +1,4 @@
-"""A store of jobs in one SQLite file, for all threads and processes of one machine."""
+"""Store of jobs in one SQLite file, for all threads and processes of one machine."""
 
 import contextlib
 import json
@@ -24,11 +24,11 @@ from switchgear.steps.records import (
 )
 from switchgear.steps.sqlite_schema import (
     SCHEMA,
-    insert,
-    select,
+    insert_row,
+    select_rows,
     update_job,
-    wake,
     wake_if_answered,
+    wake_job,
 )
 
 BUSY_SECONDS = 30.0
@@ -40,10 +40,10 @@ _NOT_UNDONE = """(status = 'failed' AND (NOT is_compensating OR (:is_undoing AND
 
 
 class SQLiteStore:
-    """A :class:`~switchgear.steps.store.Store` in the file `path`, which only its owner can read.
+    """A :class:`~switchgear.steps.store.Store` in the file `path`, readable by its owner only.
 
-    It holds inputs and outputs. Not for a network's file system: SQLite can't lock there.
-    Everything is on the disk (`synchronous=FULL`) when a method returns. Raises
+    The file contains inputs and outputs. Do not put it on a network file system, where SQLite can't
+    lock. Writes are on disk (`synchronous=FULL`) when a method returns. Methods raise
     :class:`sqlite3.Error` and :class:`OSError`.
     """
 
@@ -54,13 +54,13 @@ class SQLiteStore:
         forks.register(self)
 
     def after_fork(self) -> None:
-        """Drop the connection in a child process: it must be neither used nor closed there."""
+        """Drop the connection in a child process, where it must be neither used nor closed."""
         forks.keep_alive(self._connection)
         self._lock = threading.RLock()
         self._connection = None
 
     def close(self) -> None:
-        """Close the connection, until the next use."""
+        """Close the connection; the next call opens a new one."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
@@ -68,19 +68,19 @@ class SQLiteStore:
 
     def add(self, job: JobRecord) -> bool:
         with self._transaction() as connection:
-            return insert(connection, job, "DO NOTHING") == 1
+            return insert_row(connection, job, "DO NOTHING") == 1
 
     def look(self, job_id: str) -> Progress | None:
         with self._transaction("BEGIN") as connection:
-            jobs = select(connection, JobRecord, "id = :id", {"id": job_id})
+            jobs = select_rows(connection, JobRecord, "id = :id", {"id": job_id})
             if not jobs:
                 return None
             of_job, given = "job_id = :id ORDER BY rowid", {"id": job_id}
             return Progress(
                 job=jobs[0],
-                steps=tuple(select(connection, StepRecord, of_job, given)),
-                effects=tuple(select(connection, EffectRecord, of_job, given)),
-                approvals=tuple(select(connection, ApprovalRecord, of_job, given)),
+                steps=tuple(select_rows(connection, StepRecord, of_job, given)),
+                effects=tuple(select_rows(connection, EffectRecord, of_job, given)),
+                approvals=tuple(select_rows(connection, ApprovalRecord, of_job, given)),
             )
 
     def due(self, names: tuple[str, ...], now: float, stuck_seconds: float, most: int) -> list[str]:
@@ -130,7 +130,7 @@ class SQLiteStore:
                 if isinstance(row, JobRecord):
                     update_job(connection, row)
                 else:
-                    insert(connection, row, "DO UPDATE")
+                    insert_row(connection, row, "DO UPDATE")
             for row in rows:
                 if isinstance(row, ApprovalRecord):
                     wake_if_answered(connection, row)
@@ -141,7 +141,7 @@ class SQLiteStore:
                 AND jobs.status IN ('completed', 'failed')) LIMIT 1"""
         given = {"key": key, "step": step, "name": job_name}
         with self._transaction("BEGIN") as connection:
-            found = select(connection, StepRecord, condition, given)
+            found = select_rows(connection, StepRecord, condition, given)
         return found[0] if found else None
 
     def begin(self, lease: Lease, job_name: str, step: StepRecord) -> StepRecord | None:
@@ -153,9 +153,9 @@ class SQLiteStore:
         given = {"key": step.key, "step": step.name, "job_id": step.job_id, "name": job_name}
         with self._transaction() as connection:
             self._check_lease(connection, lease)
-            found = select(connection, StepRecord, condition, given)
+            found = select_rows(connection, StepRecord, condition, given)
             if not found:
-                insert(connection, step, "DO UPDATE")
+                insert_row(connection, step, "DO UPDATE")
         return found[0] if found else None
 
     def effect(self, job_name: str, wanted: EffectRecord) -> EffectRecord | None:
@@ -170,7 +170,7 @@ class SQLiteStore:
             found = _find_effect(connection, job_name, wanted)
             state = None if found is None else found.state
             if state is not EffectState.DONE and (is_keyed or state is not EffectState.UNKNOWN):
-                insert(connection, wanted, "DO UPDATE")
+                insert_row(connection, wanted, "DO UPDATE")
         return found
 
     def decide(self, job_id: str, position: int, state: ApprovalState, by: str, now: float) -> int:
@@ -181,7 +181,7 @@ class SQLiteStore:
                 (state, by, now, job_id, position, now),
             ).rowcount
             if answered:
-                wake(connection, job_id)
+                wake_job(connection, job_id)
             return answered
 
     def settle(self, effect: EffectRecord, state: EffectState) -> bool:
@@ -193,13 +193,13 @@ class SQLiteStore:
                  effect.is_compensation),
             ).rowcount  # fmt: skip
             if settled:
-                wake(connection, effect.job_id)
+                wake_job(connection, effect.job_id)
             return settled == 1
 
     def forget(self, before: float) -> int:
-        """Delete jobs that were over before this time, and return their number.
+        """Delete jobs that ended before this time, and return their number.
 
-        Their keys are deleted, too: a step or effect of the same key is done again then.
+        Their idempotency keys are deleted too: a step or effect with the same key is done again.
         """
         with self._transaction() as connection:
             return connection.execute(
@@ -208,7 +208,7 @@ class SQLiteStore:
             ).rowcount
 
     def _fix_future_heartbeats(self, now: float) -> None:
-        """Set heartbeats from the future, of a clock that was set back, to `now`."""
+        """Set heartbeats in the future, left by a clock that was set back, to `now`."""
         future = "status = 'running' AND heartbeat > ?"
         with self._transaction("BEGIN") as connection:
             found = connection.execute(f"SELECT 1 FROM jobs WHERE {future} LIMIT 1", (now,))  # noqa: S608
@@ -227,9 +227,9 @@ class SQLiteStore:
 
     @contextlib.contextmanager
     def _transaction(self, begin: str = "BEGIN IMMEDIATE") -> Iterator[sqlite3.Connection]:
-        """Run a transaction that waits for those of others before it reads.
+        """Run a transaction that locks the database for writing before it reads.
 
-        With "BEGIN", one that reads a consistent state.
+        With `begin="BEGIN"`, run one that only reads a consistent state.
         """
         with self._lock:
             if self._connection is None:
@@ -267,9 +267,8 @@ def _set_up(connection: sqlite3.Connection) -> None:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             break
-        except (
-            sqlite3.OperationalError
-        ):  # SQLite does not wait for concurrent switches of the mode.
+        except sqlite3.OperationalError:
+            # SQLite does not wait while another connection switches the mode.
             if time.monotonic() > until:
                 raise
             time.sleep(0.01)
@@ -292,5 +291,5 @@ def _find_effect(
             job_id = :job_id DESC LIMIT 1"""
     names = ("kind", "target", "key", "is_compensation", "job_id")
     given = {name: getattr(wanted, name) for name in names}
-    found = select(connection, EffectRecord, condition, {**given, "name": job_name})
+    found = select_rows(connection, EffectRecord, condition, {**given, "name": job_name})
     return found[0] if found else None

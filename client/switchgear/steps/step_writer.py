@@ -1,4 +1,4 @@
-"""The row of the current step, and its writes to the store."""
+"""Writes of the current step to the store."""
 
 import threading
 from collections.abc import Callable
@@ -23,7 +23,10 @@ T = TypeVar("T")
 
 
 class StepWriter:
-    """The writer of one step of one job under one lease; `row` is as last written."""
+    """Writer of one step of one job under one lease; `row` is the last written state.
+
+    Its methods raise :class:`LeaseLost` when writing, and :class:`NotKept` if the store fails.
+    """
 
     def __init__(
         self, store: Store, lease: Lease, job: JobRecord, row: StepRecord, now: Callable[[], float]
@@ -36,22 +39,19 @@ class StepWriter:
         self._lock = threading.RLock()
 
     def write(self, *rows: Row, **changes: Any) -> None:
-        """Write the step with `changes`, and other rows with it.
-
-        Raises :class:`LeaseLost` and :class:`NotKept`.
-        """
+        """Write the step with `changes`, and other rows in the same transaction."""
         with self._lock:  # A step may have threads.
             row = replace(self.row, **changes)
             self.save(row, *rows)
             self.row = row
 
     def save(self, *rows: Row) -> None:
-        """Write other rows alone. Raises :class:`LeaseLost` and :class:`NotKept`."""
+        """Write rows other than the step."""
         self._check_lease()
         call_store(self._store.save, self.lease, *rows)
 
     def look(self) -> Progress | None:
-        """Return the whole job. Raises :class:`NotKept`."""
+        """Return the whole job."""
         return call_store(self._store.look, self.job.id)
 
     def begin(self) -> None:
@@ -70,20 +70,15 @@ class StepWriter:
             self.row = row
 
     def effect(self, wanted: EffectRecord) -> EffectRecord | None:
-        """Return the record of this effect, None if unknown. Raises :class:`NotKept`."""
         return call_store(self._store.effect, self.job.name, wanted)
 
     def intend(self, wanted: EffectRecord, *, is_keyed: bool) -> EffectRecord | None:
-        """Record an intent, and return the earlier record of the effect.
-
-        See :meth:`~switchgear.steps.store.Store.intend`. Raises :class:`LeaseLost` and
-        :class:`NotKept`.
-        """
+        """Record an intent, and return the earlier record of the effect; see `Store.intend`."""
         self._check_lease()
         return call_store(self._store.intend, self.lease, self.job.name, wanted, is_keyed)
 
     def succeeded(self, key: str) -> StepRecord | None:
-        """Return a step of this name that succeeded under this key. Raises :class:`NotKept`."""
+        """Return a step of this name that succeeded under this key."""
         return call_store(self._store.succeeded, self.job.name, self.row.name, key)
 
     def _check_lease(self) -> None:
@@ -92,10 +87,9 @@ class StepWriter:
 
 
 def call_store(ask: Callable[..., T], *args: Any) -> T:
-    """Return the result of a method of a store.
+    """Return the result of a store's method; raise :class:`NotKept` for its errors.
 
-    Its errors are no failure of the step, and raise :class:`NotKept`; text that no store can keep
-    is a failure.
+    An error of the store does not fail the step; text that no store can encode does.
     """
     try:
         return ask(*args)

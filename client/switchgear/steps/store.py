@@ -1,4 +1,4 @@
-"""The interface of stores of jobs."""
+"""Interface of job stores."""
 
 from typing import Protocol
 
@@ -17,8 +17,8 @@ from switchgear.steps.records import (
 class Store(Protocol):
     """A store of jobs, safe for many threads and processes at once.
 
-    Each method is one transaction, on disk when it returns: an intent must be there before its
-    effect.
+    Each method is one transaction, on disk when it returns, since an intent has to be stored before
+    its effect. Methods with a lease raise :class:`LeaseLost` if it has ended or is not the latest.
     """
 
     def add(self, job: JobRecord) -> bool:
@@ -32,7 +32,7 @@ class Store(Protocol):
     def due(self, names: tuple[str, ...], now: float, stuck_seconds: float, most: int) -> list[str]:
         """Return ids of jobs of these names that may be claimed, the oldest first.
 
-        They are pending, paused until a time that has come, or running without a heartbeat for
+        They are pending, paused until a past time, or running without a heartbeat for
         `stuck_seconds`.
         """
         ...
@@ -47,45 +47,45 @@ class Store(Protocol):
         also_failed: bool = False,
         is_undoing: bool = False,
     ) -> Lease | None:
-        """Set a job running, under the next epoch; None if it is over, or another worker runs it.
+        """Set a job running under the next epoch; None if it has ended or another worker runs it.
 
-        A failed job only if `also_failed` and it was not compensated, or a compensation of it
-        failed and `is_undoing`. A heartbeat from the future (a clock was set back) counts from now
-        on.
+        A failed job is claimed only if `also_failed` and it was not compensated, or if `is_undoing`
+        and one of its compensations failed. A heartbeat in the future, left by a clock that was set
+        back, is replaced by `now`.
         """
         ...
 
     def beat(self, lease: Lease, now: float) -> None:
-        """Record a heartbeat. Raises :class:`LeaseLost`."""
+        """Record a heartbeat."""
         ...
 
     def save(self, lease: Lease, *rows: Row) -> None:
-        """Write all rows, or raise :class:`LeaseLost` if the lease has ended or is not the last.
+        """Write all rows.
 
-        For the job its status, progress and reason; a status other than running ends the lease.
+        Of the job, write status, progress and reason; a status other than running ends the lease.
         """
         ...
 
     def succeeded(self, job_name: str, step: str, key: str) -> StepRecord | None:
-        """Return a step of this name that succeeded under this key, and was not undone.
+        """Return a step of this name that succeeded under this key, and was not compensated.
 
-        In any job of this name that is over.
+        It may belong to any ended job of the name `job_name`.
         """
         ...
 
     def begin(self, lease: Lease, job_name: str, step: StepRecord) -> StepRecord | None:
-        """Write `step`, unless another job has its key; then return that step, and write nothing.
+        """Write `step`; if another job holds its key, write nothing and return that job's step.
 
-        The other job has this name, has the key at its step of the same name, and is not over or
-        succeeded with it. Raises :class:`LeaseLost`.
+        A job of the name `job_name` holds the key if its step of the same name has this key, and
+        either it succeeded or the job has not ended.
         """
         ...
 
     def effect(self, job_name: str, wanted: EffectRecord) -> EffectRecord | None:
-        """Return the record of the effect of this kind, target and key, as a compensation or not.
+        """Return the record of the effect with the kind, target, key and compensation of `wanted`.
 
-        One that is done, else one that is unknown, else any; the job's own before those of others
-        of this name. A compensation is its own job's alone.
+        Prefer a done one, then an unknown one; of these, the job's own to those of other jobs of
+        this name. Compensations are looked up in their own job only.
         """
         ...
 
@@ -94,8 +94,7 @@ class Store(Protocol):
     ) -> EffectRecord | None:
         """Write the intent `wanted`, and return the earlier result of :meth:`effect`.
 
-        Write nothing if that is done, or unknown while the target recognizes no keys. Raises
-        :class:`LeaseLost`.
+        Write nothing if the effect is done, or if it is unknown and the target supports no keys.
         """
         ...
 
@@ -109,6 +108,6 @@ class Store(Protocol):
     def settle(self, effect: EffectRecord, state: EffectState) -> bool:
         """Set the state of an unknown effect, and make its paused job pending.
 
-        False if it is no longer unknown.
+        Return False if the effect is no longer unknown.
         """
         ...
