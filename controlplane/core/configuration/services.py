@@ -1,4 +1,4 @@
-"""Loads a configuration folder by the readers that apps register in their module `configured`."""
+"""Loads a configuration folder by the readers in the module `configuration_files` of each app."""
 
 import functools
 from collections.abc import Iterable
@@ -108,7 +108,7 @@ def _files(readers: Iterable[Reader]) -> list[str]:
 
 @functools.cache
 def _discover() -> None:
-    autodiscover_modules("configured")
+    autodiscover_modules("configuration_files")
 
 
 def _sorted_readers() -> dict[str, Reader]:
