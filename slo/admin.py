@@ -1,13 +1,6 @@
-"""Read-only Django admin of SLOs; changes are made on their own pages.
+"""Read-only Django admin of SLOs, without tables whose composite keys it can't show."""
 
-Minutes, hours and samples are left out: Django's admin can't show composite keys, and an SLO's page
-draws them.
-"""
-
-from django.contrib import admin
-from django.db.models import Model
-
-from controlplane.core.admin import ReadOnly
+from controlplane.core.admin import register_read_only
 from slo.models import (
     Alert,
     DeferredUpdate,
@@ -22,35 +15,14 @@ from slo.models import (
     ThresholdRule,
 )
 
-
-def _register(
-    model: type[Model],
-    columns: str,
-    *,
-    order: str,
-    filters: str = "",
-    search: str = "",
-    related: str = "",
-) -> None:
-    """Register a read-only page of a table; options are names separated by spaces."""
-    options = {
-        "list_display": tuple(columns.split()),
-        "ordering": tuple(order.split()),
-        "list_filter": tuple(filters.split()),
-        "search_fields": tuple(search.split()),
-        "list_select_related": tuple(related.split()),
-    }
-    admin.site.register(model, type(f"{model.__name__}Admin", (ReadOnly,), options))
-
-
-_register(
+register_read_only(
     Slo,
     "id name service kind target window_days version changed_at removed_at",
     order="name -id",
     filters="kind",
     search="name service owner",
 )
-_register(
+register_read_only(
     SloStatus,
     "slo minute state since remaining_ratio exhausts_at",
     order="slo__name",
@@ -58,47 +30,51 @@ _register(
     search="slo__name",
     related="slo",
 )
-_register(EvaluatedMinute, "minute judged_at slos took_ms", order="-minute")
-_register(
+register_read_only(EvaluatedMinute, "minute judged_at slos took_ms", order="-minute")
+register_read_only(
     Exclusion,
     "id slo starts_at ends_at created_by created_at removed_by removed_at",
     order="-id",
     search="slo__name reason",
     related="slo",
 )
-_register(
+register_read_only(
     Alert,
     "id kind rule subject severity opened_at firing_at acknowledged_by resolved_at",
     order="-id",
     filters="kind severity",
     search="rule subject",
 )
-_register(
+register_read_only(
     ThresholdRule,
     "name metric statistic window comparison value severity is_enabled built_in changed_at",
     order="name",
     filters="severity is_enabled built_in",
     search="name title metric",
 )
-_register(
+register_read_only(
     Sli,
     "id slo metric service edge_ms first last asked_to source_error",
     order="-id",
     search="=slo__name =metric =service",
     related="slo",
 )
-_register(
+register_read_only(
     Series,
     "id sli source boot started_at at good total",
     order="-id",
     search="=source =sli__slo__name",
     related="sli",
 )
-_register(DeltaBatch, "id sender batch_id received_at", order="-id", search="=batch_id =sender")
-_register(
+register_read_only(
+    DeltaBatch, "id sender batch_id received_at", order="-id", search="=batch_id =sender"
+)
+register_read_only(
     ReportedEvents,
     "id slo instance began_at ended_at good total",
     order="-id",
     search="=slo =instance",
 )
-_register(DeferredUpdate, "id sli began ended good total covers", order="-id", related="sli")
+register_read_only(
+    DeferredUpdate, "id sli began ended good total covers", order="-id", related="sli"
+)

@@ -1,4 +1,4 @@
-"""SLOs and alerts that wait for a person."""
+"""SLOs and alerts for the list of everything that needs attention."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ from slo.models.alerts import WORST_FIRST
 MAX_ITEMS = 100
 LONG_UNKNOWN = timedelta(hours=1)
 STOPPED_AFTER = timedelta(minutes=5)
-"""How long after the last evaluated minute somebody has to check why."""
+"""Time since the last evaluated minute after which evaluation counts as stopped."""
 
 
 def present_slos(_now: datetime) -> QuerySet[Slo]:
@@ -45,9 +45,9 @@ def exhausted_statuses(_now: datetime) -> QuerySet[SloStatus]:
 def list_alerts(now: datetime) -> Sequence[AttentionItem]:
     """Return open alerts that are not acknowledged, the worst first.
 
-    Those whose subject waits by itself, such as an open breaker, are left out.
+    Alerts whose subject is listed by its own source, such as an open breaker, are left out.
     """
-    shown = _exclude_duplicates(unacknowledged_alerts(now), now).order_by(
+    alerts = _exclude_duplicates(unacknowledged_alerts(now), now).order_by(
         WORST_FIRST, "opened_at", "pk"
     )
     return [
@@ -55,17 +55,17 @@ def list_alerts(now: datetime) -> Sequence[AttentionItem]:
             kind="slo_alert",
             severity=one.severity,
             title=one.said.replace("->", " → "),
-            detail=_advice(one),
+            detail=_describe_advice(one),
             path=reverse("alert_page", args=[one.pk]),
             since=min(one.opened_at, now),
         )
-        for one in shown[:MAX_ITEMS]
+        for one in alerts[:MAX_ITEMS]
     ]
 
 
 @attention_source(42, only_if=unread_slis)
 def list_unread_sources(now: datetime) -> Sequence[AttentionItem]:
-    """Return SLOs whose source could not be read at the last attempt."""
+    """Return SLOs whose counters could not be read at the last attempt."""
     rows = unread_slis(now).exclude(slo__isnull=True).select_related("slo")
     return [
         AttentionItem(
@@ -73,7 +73,7 @@ def list_unread_sources(now: datetime) -> Sequence[AttentionItem]:
             severity="warning",
             title=f"The source of {one.slo.name} can't be read",
             detail=one.source_error,
-            path=_page(one.slo),
+            path=_slo_path(one.slo),
             since=min(one.source_error_since or now, now),
         )
         for one in rows.order_by("source_error_since", "pk")[:MAX_ITEMS]
@@ -92,7 +92,7 @@ def list_long_unknown(now: datetime) -> Sequence[AttentionItem]:
             title=f"Nothing is known of {one.slo.name}",
             detail=f"For {format_readable(now - one.since)}. Until events are counted again none "
             "of its rules can fire, and ramps that it guards are held.",
-            path=_page(one.slo),
+            path=_slo_path(one.slo),
             since=min(one.since, now),
         )
         for one in rows.order_by("since", "pk")[:MAX_ITEMS]
@@ -110,7 +110,7 @@ def list_exhausted(now: datetime) -> Sequence[AttentionItem]:
             title=f"The budget of {one.slo.name} is spent",
             detail=f"{1 - (one.remaining_ratio or 0):.0%} of what may fail in {one.slo.window_days}"
             " days has failed. Reliability goes before features until it recovers.",
-            path=_page(one.slo),
+            path=_slo_path(one.slo),
             since=min(one.since, now),
         )
         for one in rows.select_related("slo").order_by("remaining_ratio", "pk")[:MAX_ITEMS]
@@ -119,7 +119,7 @@ def list_exhausted(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(6, only_if=present_slos)
 def list_evaluation_stopped(now: datetime) -> Sequence[AttentionItem]:
-    """Return one entry if evaluation has stopped: then no rule can fire."""
+    """Return one entry if evaluation has stopped, as then no rule can fire."""
     last = Subquery(EvaluatedMinute.objects.order_by("-minute").values("minute")[:1])
     oldest = (
         Slo.objects.present()
@@ -149,7 +149,6 @@ def list_evaluation_stopped(now: datetime) -> Sequence[AttentionItem]:
 
 
 def _exclude_duplicates(alerts: QuerySet[Alert], now: datetime) -> QuerySet[Alert]:
-    """Leave out alerts whose subject waits by itself, such as an open breaker."""
     for rule in ThresholdRule.objects.filter(pk__in=alerts.order_by().values("threshold_id")):
         known = find_metric(rule.metric)
         if known is not None and known[0].waiting is not None:
@@ -157,12 +156,12 @@ def _exclude_duplicates(alerts: QuerySet[Alert], now: datetime) -> QuerySet[Aler
     return alerts
 
 
-def _page(slo: Slo) -> str:
+def _slo_path(slo: Slo) -> str:
     return reverse("slo_page", args=[slo.name])
 
 
-def _advice(alert: Alert) -> str:
+def _describe_advice(alert: Alert) -> str:
     if to_do := alert.facts.get("to_do"):
         return str(to_do)
-    of = f"{alert.subject}, {alert.label}" if alert.label else alert.subject
-    return f"{of}: acknowledge it, so that nobody else is called; its page has what was counted."
+    about = f"{alert.subject}, {alert.label}" if alert.label else alert.subject
+    return f"{about}: acknowledge it, so that nobody else is called; its page has what was counted."

@@ -17,32 +17,33 @@ PREFIX = "alert:"
 
 
 @button("acknowledge")
-def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
-    """Acknowledge the alert that a message, or an escalation step, is about.
+def acknowledge_from_button(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
+    """Acknowledge the alert of a message or an escalation step.
 
-    It replaces the button of that name for switches, which handles everything else.
+    Replaces the button `acknowledge` of switches, and passes everything but alerts on
+    to it.
     """
-    found = _alert(value)
-    if found is None:
+    alert = _find_alert(value)
+    if alert is None:
         return buttons.acknowledge(value, actor, now)
     actor.require("slo:write")
-    if found.resolved_at is not None:
+    if alert.resolved_at is not None:
         raise Conflict("This is over; there is nothing to acknowledge.")
-    known_at = found.acknowledged_at
-    if known_at is not None and now - known_at <= JUST_NOW:
-        return f"{found.acknowledged_by} has just acknowledged it: nobody is told for 24 hours."
-    lifecycle.acknowledge(alert_id=found.pk, actor=actor, now=now)
-    return f"You acknowledged {found.subject}: nobody else is told for 24 hours."
+    acknowledged_at = alert.acknowledged_at
+    if acknowledged_at is not None and now - acknowledged_at <= JUST_NOW:
+        return f"{alert.acknowledged_by} has just acknowledged it: nobody is told for 24 hours."
+    lifecycle.acknowledge_alert(alert_id=alert.pk, actor=actor, now=now)
+    return f"You acknowledged {alert.subject}: nobody else is told for 24 hours."
 
 
-def _alert(value: Mapping[str, Any]) -> Alert | None:
+def _find_alert(value: Mapping[str, Any]) -> Alert | None:
     """Return the alert by its id, or by the subject of the escalation."""
     if "alert" in value:
         return Alert.objects.filter(pk=number(value, "alert")).first()
     if "escalation" not in value:
         return None
-    climbed = Escalation.objects.filter(pk=number(value, "escalation")).first()
-    if climbed is None or not climbed.subject.startswith(PREFIX):
+    escalation = Escalation.objects.filter(pk=number(value, "escalation")).first()
+    if escalation is None or not escalation.subject.startswith(PREFIX):
         return None
-    ours = Alert.objects.filter(pk=int(climbed.subject.removeprefix(PREFIX))).first()
-    return ours if ours and notifications.alert_subject(ours) == climbed.subject else None
+    alert = Alert.objects.filter(pk=int(escalation.subject.removeprefix(PREFIX))).first()
+    return alert if alert and notifications.alert_subject(alert) == escalation.subject else None

@@ -1,4 +1,4 @@
-"""Gates that wait for a slow burn of an SLO's budget: the kind and its judgement."""
+"""The gate kind `slo`: a ramp waits while an SLO burns its budget too fast."""
 
 from datetime import datetime
 from typing import Any
@@ -30,10 +30,10 @@ MIN_BAD = 3
 
 
 def evaluate(question: GateQuestion, observation: Observation | None, now: datetime) -> GateAnswer:
-    """Return the verdict of the evaluation, if it rests on enough events: `good` of `total`.
+    """Return the verdict of the last evaluation, if it is based on enough events.
 
     Fewer than `min_events` are no data, whatever the verdict. A `fail` on fewer than `min_bad` bad
-    events is a pass, because a burn rate means nothing on so few.
+    events is a pass, because a burn rate on so few is meaningless.
     """
     if observation is None:
         return build_no_data(question, "nobody has evaluated this SLO yet", {})
@@ -81,7 +81,7 @@ GATE_KINDS.register(KIND)
 
 
 def _read_count(value: Any) -> float | None:
-    """Return a number of events, fractional as Prometheus extrapolates; None if it is not one."""
+    """Return a number of events (fractional from Prometheus), None if the value is none."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 2**63:
         return None
     return value

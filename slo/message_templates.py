@@ -1,7 +1,7 @@
 """Message templates of SLO and threshold alerts.
 
 Facts: `said` (a sentence), `rule`, `about` (the subject), `service`, `owner`, `runbook`, `to_do`,
-`at`; in summaries `count`, `list`, `first_said`; and `path` of the alert's page.
+`at`, and `path` of the alert's page; in summaries also `count`, `list` and `first_said`.
 """
 
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate

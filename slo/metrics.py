@@ -12,19 +12,19 @@ from controlplane.core.metrics import DATABASE_METRICS
 from slo.models import Alert, SloStatus, ThresholdRule
 
 FRESH_FOR = timedelta(minutes=10)
-"""An older status says nothing about now."""
+"""Age above which a status is reported as unknown."""
 STATES = ("ok", "firing", "unknown")
 
 
 @DATABASE_METRICS.add()
 def collect_statuses(now: datetime) -> Iterator[Metric]:
-    """Yield burn rates and budgets only where they are known: a series that ends beats a guess."""
+    """Yield states, and burn rates and budgets where they are known."""
     rates = GaugeMetricFamily(
         "switchgear_slo_burn_rate",
         "How many times as fast as allowed an SLO's budget is spent.",
         labels=["slo", "window"],
     )
-    left = GaugeMetricFamily(
+    budgets = GaugeMetricFamily(
         "switchgear_slo_budget_remaining_ratio",
         "What is left of an SLO's error budget; negative if it is overspent.",
         labels=["slo"],
@@ -46,17 +46,17 @@ def collect_statuses(now: datetime) -> Iterator[Metric]:
             if rate is not None:
                 rates.add_metric([name, window], rate)
         if remaining is not None:
-            left.add_metric([name], remaining)
-    yield from (rates, left, states)
+            budgets.add_metric([name], remaining)
+    yield from (rates, budgets, states)
 
 
 @DATABASE_METRICS.add()
 def collect_alerts(now: datetime) -> Iterator[Metric]:
-    """Yield open alerts; every severity has its series, so that it goes back to 0."""
+    """Yield open alerts; every kind and severity has a series, so that it returns to 0."""
     firing = GaugeMetricFamily(
         "switchgear_alerts_open", "Alerts that are open.", labels=["kind", "severity"]
     )
-    counts = {(kind, severity): number for kind, severity, number in fetch_rows(_open)}
+    counts = {(kind, severity): number for kind, severity, number in fetch_rows(_count_open)}
     for kind in Alert.Kind.values:
         for severity in ("critical", "warning", "info"):
             firing.add_metric([kind, severity], counts.get((kind, severity), 0))
@@ -65,9 +65,9 @@ def collect_alerts(now: datetime) -> Iterator[Metric]:
 
 @DATABASE_METRICS.add()
 def collect_thresholds(now: datetime) -> Iterator[Metric]:
-    """Yield open alerts by rule; every rule has its series, so that it goes back to 0."""
-    counts = dict.fromkeys((name for (name,) in fetch_rows(_rules)), 0)
-    counts |= dict(fetch_rows(_open_by_rule))
+    """Yield open alerts by rule; every enabled rule has a series, so that it returns to 0."""
+    counts = dict.fromkeys((name for (name,) in fetch_rows(_enabled_rules)), 0)
+    counts |= dict(fetch_rows(_count_open_by_rule))
     family = GaugeMetricFamily(
         "switchgear_threshold_alerts", "Alerts of threshold rules that are open.", labels=["rule"]
     )
@@ -76,15 +76,15 @@ def collect_thresholds(now: datetime) -> Iterator[Metric]:
     yield family
 
 
-def _open() -> QuerySet[Alert, tuple[Any, ...]]:
+def _count_open() -> QuerySet[Alert, tuple[Any, ...]]:
     rows = Alert.objects.filter(resolved_at__isnull=True).order_by()
     return rows.values_list("kind", "severity").annotate(Count("pk"))
 
 
-def _open_by_rule() -> QuerySet[Alert, tuple[Any, ...]]:
+def _count_open_by_rule() -> QuerySet[Alert, tuple[Any, ...]]:
     live = Alert.objects.filter(kind=Alert.Kind.THRESHOLD, resolved_at__isnull=True).order_by()
     return live.values_list("rule").annotate(Count("pk"))
 
 
-def _rules() -> QuerySet[ThresholdRule, tuple[Any, ...]]:
+def _enabled_rules() -> QuerySet[ThresholdRule, tuple[Any, ...]]:
     return ThresholdRule.objects.filter(is_enabled=True).order_by("name").values_list("name")

@@ -26,7 +26,7 @@ register_commands(
 
 
 @PALETTE_SOURCES.add(50)
-def objectives(query: PaletteQuery) -> Sequence[PaletteEntry]:
+def find_slos(query: PaletteQuery) -> Sequence[PaletteEntry]:
     found = Slo.objects.present()
     for word in query.words[:6]:
         found = found.filter(
@@ -48,8 +48,8 @@ def objectives(query: PaletteQuery) -> Sequence[PaletteEntry]:
 
 
 @PALETTE_SOURCES.add(55)
-def alerts(query: PaletteQuery) -> Sequence[PaletteEntry]:
-    """Return open alerts that match; resolved ones are on their page."""
+def find_alerts(query: PaletteQuery) -> Sequence[PaletteEntry]:
+    """Return matching open alerts; resolved ones are found on the page of alerts."""
     found = Alert.objects.filter(resolved_at__isnull=True)
     for word in query.words[:6]:
         found = found.filter(Q(subject__icontains=word) | Q(said__icontains=word))

@@ -4,11 +4,11 @@ from datetime import datetime
 
 from controlplane.core import provision
 from controlplane.core.configuration import services as configuration
-from slo.objectives import file_loader
+from slo.objectives import slo_file
 
 
 @provision.first_step
-def load_once(now: datetime) -> None:
-    """Load the shipped file if there never was an SLO."""
-    if file_loader.has_no_slos():
+def load_shipped_file(now: datetime) -> None:
+    """Load the shipped file unless there ever was an SLO."""
+    if slo_file.has_no_slos():
         configuration.load_shipped("slo", actor=provision.ACTOR, now=now)

@@ -16,7 +16,7 @@ from slo.models import Alert, Slo
 MAX_ROWS = 50
 CHARTS = 3
 LOW = 0.25
-"""With a smaller share of the budget left, somebody should look before it is gone."""
+"""Share of the budget left below which the SLO is highlighted."""
 DAY = timedelta(days=1)
 
 BudgetRow = tuple[Slo, SpentBudget, Mapping[str, int]]
@@ -24,25 +24,28 @@ BudgetRow = tuple[Slo, SpentBudget, Mapping[str, int]]
 
 @REPORT_SECTIONS.add(64)
 def budgets_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return each SLO's budget left, spent in the week, and its alerts, the worst first."""
+    """Return each SLO's budget left, budget spent in the week, and alerts, the worst first."""
     until = min(end, now)
     days = [at for at in (start + DAY * number for number in range(7)) if at < until]
     edges = [*map(last_ended, days), last_ended(until)]
     slos = list(Slo.objects.present().order_by("name"))
     spent = budgets.load_spent(slos, edges)
-    called = _count_alerts(start, end) if slos else {}
+    alert_counts = _count_alerts(start, end) if slos else {}
     nothing = SpentBudget(None, ())
-    budget_rows = [(slo, spent.get(slo.pk, nothing), called.get(slo.pk, {})) for slo in slos]
+    budget_rows = [(slo, spent.get(slo.pk, nothing), alert_counts.get(slo.pk, {})) for slo in slos]
     budget_rows.sort(key=_sort_key)
+    by_spent = sorted(budget_rows, key=lambda one: (-(one[1].in_all or 0.0), one[0].name))
     return ReportSection(
         slug="budgets",
         title="Budgets spent",
         summary=_summarize(budget_rows),
-        tone=_tone(budget_rows),
+        tone=_choose_tone(budget_rows),
         columns=("objective", "service", "target", "left", "spent_this_week", "pages", "tickets"),
-        rows=tuple(_row(*one) for one in budget_rows[:MAX_ROWS]),
+        rows=tuple(_make_row(*one) for one in budget_rows[:MAX_ROWS]),
         total=len(budget_rows),
-        charts=tuple(_chart(slo, one, days) for slo, one, _ in _spending(budget_rows)[:CHARTS]),
+        charts=tuple(
+            _make_chart(slo, one, days) for slo, one, _ in by_spent[:CHARTS] if one.in_all
+        ),
     )
 
 
@@ -55,19 +58,12 @@ def _count_alerts(start: datetime, end: datetime) -> dict[int, Mapping[str, int]
 
 
 def _sort_key(one: BudgetRow) -> tuple[bool, float, float, str]:
-    """Sort known budgets first, by what is left, then by what was spent."""
     slo, spent, _ = one
     left = spent.remaining_ratio
     return left is None, left or 0.0, -(spent.in_all or 0.0), slo.name
 
 
-def _spending(budget_rows: Sequence[BudgetRow]) -> list[BudgetRow]:
-    """Return the SLOs that spent budget, most first."""
-    found = [one for one in budget_rows if one[1].in_all]
-    return sorted(found, key=lambda one: (-(one[1].in_all or 0.0), one[0].name))
-
-
-def _tone(budget_rows: Sequence[BudgetRow]) -> str:
+def _choose_tone(budget_rows: Sequence[BudgetRow]) -> str:
     left = [one.remaining_ratio for _, one, _ in budget_rows if one.remaining_ratio is not None]
     if any(one <= 0 for one in left):
         return "bad"
@@ -76,15 +72,15 @@ def _tone(budget_rows: Sequence[BudgetRow]) -> str:
     return "unknown" if len(left) < len(budget_rows) else "good"
 
 
-def _row(slo: Slo, spent: SpentBudget, called: Mapping[str, int]) -> ReportRow:
+def _make_row(slo: Slo, spent: SpentBudget, alert_counts: Mapping[str, int]) -> ReportRow:
     cells = {
         "objective": slo.name,
         "service": slo.service,
-        "target": percent(float(slo.target), digits=6),
-        "left": percent(spent.remaining_ratio),
-        "spent_this_week": percent(spent.in_all),
-        "pages": called.get("page", 0),
-        "tickets": called.get("ticket", 0),
+        "target": format_percent(float(slo.target), digits=6),
+        "left": format_percent(spent.remaining_ratio),
+        "spent_this_week": format_percent(spent.in_all),
+        "pages": alert_counts.get("page", 0),
+        "tickets": alert_counts.get("ticket", 0),
     }
     return ReportRow(cells, reverse("slo_page", args=[slo.name]))
 
@@ -97,23 +93,29 @@ def _summarize(budget_rows: Sequence[BudgetRow]) -> str:
     gone = [name for name, ratio in left if ratio <= 0]
     low = [name for name, ratio in left if 0 < ratio < LOW]
     unknown = len(budget_rows) - len(left)
-    said = []
+    sentences = []
     if gone:
-        said.append(f"{_named(gone)} {'has' if len(gone) == 1 else 'have'} no budget left.")
+        sentences.append(
+            f"{_join_names(gone)} {'has' if len(gone) == 1 else 'have'} no budget left."
+        )
     if low:
-        said.append(f"{_named(low)} {'has' if len(low) == 1 else 'have'} less than a quarter.")
-    if not said and left:
-        said.append("Every budget that is known has a quarter left at least.")
-    pages = sum(called.get("page", 0) for *_, called in budget_rows)
-    tickets = sum(called.get("ticket", 0) for *_, called in budget_rows)
+        sentences.append(
+            f"{_join_names(low)} {'has' if len(low) == 1 else 'have'} less than a quarter."
+        )
+    if not sentences and left:
+        sentences.append("Every budget that is known has a quarter left at least.")
+    pages = sum(alert_counts.get("page", 0) for *_, alert_counts in budget_rows)
+    tickets = sum(alert_counts.get("ticket", 0) for *_, alert_counts in budget_rows)
     if pages or tickets:
-        said.append(f"{_counted(pages, 'page')} and {_counted(tickets, 'ticket')} in the week.")
+        sentences.append(
+            f"{_format_count(pages, 'page')} and {_format_count(tickets, 'ticket')} in the week."
+        )
     if unknown:
-        said.append(f"Of {_counted(unknown, 'SLO')} nothing is known.")
-    return " ".join(said)
+        sentences.append(f"Of {_format_count(unknown, 'SLO')} nothing is known.")
+    return " ".join(sentences)
 
 
-def _chart(slo: Slo, spent: SpentBudget, days: Sequence[datetime]) -> Chart:
+def _make_chart(slo: Slo, spent: SpentBudget, days: Sequence[datetime]) -> Chart:
     bars = tuple(
         (f"{timezone.localtime(at):%a %-d}", round((part or 0.0) * 100, 2))
         for at, part in zip(days, spent.parts, strict=False)
@@ -127,20 +129,19 @@ def _chart(slo: Slo, spent: SpentBudget, days: Sequence[datetime]) -> Chart:
     )
 
 
-def percent(share: float | None, digits: int = 2) -> str:
-    """Format a share, such as `82.4 %`; empty if unknown."""
+def format_percent(share: float | None, digits: int = 2) -> str:
     if share is None:
         return ""
     shown = f"{round(share * 100, digits) + 0.0:,.{digits}f}"
     return f"{shown.rstrip('0').rstrip('.')} %"
 
 
-def _named(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     some = names[:3]
     if len(names) > len(some):
         return f"{', '.join(some)} and {len(names) - len(some)} more"
     return " and ".join(filter(None, (", ".join(some[:-1]), some[-1])))
 
 
-def _counted(count: int, thing: str) -> str:
+def _format_count(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"

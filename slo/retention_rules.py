@@ -1,13 +1,13 @@
 """Retention of the tables of SLOs.
 
-The history of an SLO is kept by its own last row and window: see `slo.counters.retention`.
-Alerts of SLOs are kept longer than those of thresholds, for postmortems.
+The age of an SLO's history counts from its last row: see `slo.counters.retention`. Alerts of SLOs
+are kept longer than alerts of threshold rules, for postmortems.
 """
 
 from datetime import datetime, timedelta
 
 from controlplane.core.retention import RETENTION_RULES, RetentionRule, keep_permanently, purge
-from slo.counters import removed_slos, retention
+from slo.counters import retention
 
 _OLD = """
     hour >= 0 AND hour < (
@@ -64,8 +64,8 @@ REMOVED = RetentionRule(
     name="removed-slos",
     model="slo.Slo",
     parts=("slo.Sli", "slo.SloStatus", "slo.Exclusion", "slo.DeferredUpdate"),
-    period=removed_slos.KEPT_FOR,
-    where=removed_slos.PURGEABLE.format(slo="it"),
+    period=retention.REMOVED_KEPT_FOR,
+    where=retention.PURGEABLE.format(slo="it"),
     since="removed_at",
     tick="slo.purge",
     why="So that a removal can be looked at, and its files put back.",

@@ -5,7 +5,7 @@ from datetime import datetime
 from controlplane.core import ticks
 from controlplane.core.gates.services import find_open_gates
 from slo import retention_rules
-from slo.counters import compaction, removed_slos, retention
+from slo.counters import compaction, retention
 from slo.evaluation import gates, tick
 from slo.ingest import client_reports, deferred_updates
 from slo.ingest.prometheus import poller
@@ -19,7 +19,6 @@ MAX_PURGED = 1_000_000
 
 @ticks.tick("slo.judge", seconds=5, queue="slo", pending=lambda now: [tick.pending_slos(now)])
 def evaluate_slos(now: datetime) -> int:
-    """Evaluate every SLO once a minute."""
     return tick.evaluate_due_minutes(now)
 
 
@@ -40,7 +39,7 @@ def evaluate_thresholds(now: datetime) -> int:
     pending=lambda _now: [poller.prometheus_slos()],
 )
 def poll_prometheus(now: datetime) -> int:
-    """Poll Prometheus servers, which may hang: kept out of queues that others wait in."""
+    """Poll Prometheus servers, which may hang: in a queue that time-critical ticks don't share."""
     return poller.poll_due(now)
 
 
@@ -70,5 +69,5 @@ def purge_samples(now: datetime) -> int:
 @ticks.tick("slo.purge", seconds=3600, queue="housekeeping")
 def purge_counters(now: datetime) -> int:
     forgotten = retention.purge_old(now, at_once=AT_ONCE, most=MAX_PURGED)
-    forgotten += removed_slos.purge_removed(now, most=MAX_PURGED)
+    forgotten += retention.purge_removed(now, most=MAX_PURGED)
     return forgotten + retention_rules.purge_alerts(now, at_once=AT_ONCE, most=MAX_PURGED)

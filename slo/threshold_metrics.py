@@ -1,25 +1,199 @@
-"""Latency percentiles as a metric for threshold rules."""
+"""Latency percentiles from pushed histograms, as a metric for threshold rules."""
 
-from datetime import timedelta
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from fractions import Fraction
+from typing import NamedTuple
 
+from controlplane.core.durations import format_readable
 from controlplane.core.threshold_metrics import (
     ABOVE,
     AT_MOST,
     MILLISECONDS,
     THRESHOLD_METRICS,
+    MetricQuery,
+    MetricReading,
     ThresholdMetric,
+    format_count,
 )
-from slo.thresholds import latency_measure
+from slo.arithmetic.minutes import last_ended
+from slo.arithmetic.windows import CounterValues, WindowCounts, measure_window
+from slo.counters import reader
+from slo.models import Sli
+
+Exact = int | Fraction
+SHARES: Mapping[str, Fraction] = {
+    "p50": Fraction(50, 100),
+    "p75": Fraction(75, 100),
+    "p90": Fraction(90, 100),
+    "p95": Fraction(95, 100),
+    "p99": Fraction(99, 100),
+    "p99.9": Fraction(999, 1000),
+}
+TO_DO = "See what became slow: a callee, a queue, or the load."
+PAGE = "/slos/thresholds/"
+_MINUTE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True)
+class HistogramEdge:
+    """`good` of `total` events (above zero) took at most `ms` milliseconds."""
+
+    ms: float
+    good: Exact
+    total: Exact
+
+    @property
+    def share(self) -> float:
+        return float(self.good / self.total)
+
+    def keeps(self, share: Fraction) -> bool:
+        """Return True if at least this share of the events is within the edge, exactly."""
+        return self.good >= share * self.total
+
+
+def is_above(edges: Sequence[HistogramEdge], share: Fraction, limit_ms: float) -> bool | None:
+    """Return True if a percentile is above the limit, None if the edges leave it open.
+
+    `share` is 0.95 for the 95th percentile. It is above the limit if fewer than that share of the
+    events were within it: known exactly from an edge at the limit, or implied by a higher edge with
+    too few events or a lower edge with enough.
+    """
+    at = next((one for one in edges if one.ms == limit_ms), None)
+    if at is not None:
+        return not at.keeps(share)
+    if any(one.ms > limit_ms and not one.keeps(share) for one in edges):
+        return True
+    if any(one.ms < limit_ms and one.keeps(share) for one in edges):
+        return False
+    return None
+
+
+def quantile_bound(edges: Sequence[HistogramEdge], share: Fraction) -> float | None:
+    """Return the first edge (milliseconds) that the percentile is within, None if beyond all."""
+    return min((one.ms for one in edges if one.keeps(share)), default=None)
+
+
+def nearest_edges(edges: Sequence[HistogramEdge], limit_ms: float) -> list[float]:
+    below = max((one.ms for one in edges if one.ms < limit_ms), default=None)
+    above = min((one.ms for one in edges if one.ms > limit_ms), default=None)
+    return [one for one in (below, above) if one is not None]
+
+
+class HistogramKey(NamedTuple):
+    """The metric of a histogram, and the service that pushed it."""
+
+    service: str
+    metric: str
+
+    @property
+    def subject(self) -> str:
+        return f"{self.service}/{self.metric}"
+
+
+def read_latency(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
+    """Yield the percentile of every histogram, over whole minutes that have ended."""
+    at, minutes = last_ended(now), query.window // _MINUTE
+    known = _load_edges(query.part)
+    if not known:
+        yield _no_histograms(query)
+    rows = [sli for slis in known.values() for _, sli in slis]
+    counts = reader.load_counts({sli: {at, at - minutes} for sli in rows}) if rows else {}
+    for histogram, slis in known.items():
+        windows = [(ms, _count_window(counts, sli, minutes, at)) for ms, sli in slis]
+        yield _make_reading(query, histogram, windows)
+
+
+def _no_histograms(query: MetricQuery) -> MetricReading:
+    """Return an unknown reading, because no histogram does not mean that all is well."""
+    of_part = f" of {query.part}" if query.part else ""
+    sentence = f"Nobody has pushed a latency histogram{of_part}"
+    subject, path = query.part or "latency", PAGE
+    return MetricReading(subject, value=None, beyond=None, samples=0, said=sentence, path=path)
+
+
+def _load_edges(part: str) -> dict[HistogramKey, list[tuple[float, int]]]:
+    """Return the edges (milliseconds, SLI id) of every histogram, or of those of one metric."""
+    rows = Sli.objects.filter(slo__isnull=True, edge_ms__isnull=False, first__isnull=False)
+    if part:
+        rows = rows.filter(metric=part)
+    found: dict[HistogramKey, list[tuple[float, int]]] = defaultdict(list)
+    ordered = rows.order_by("service", "metric", "edge_ms")
+    for pk, service, metric, ms in ordered.values_list("pk", "service", "metric", "edge_ms"):
+        found[HistogramKey(service, metric)].append((float(ms or 0), pk))
+    return found
+
+
+def _count_window(
+    counts: Mapping[tuple[int, int], CounterValues], sli: int, minutes: int, at: int
+) -> WindowCounts:
+    return measure_window(minutes, at, lambda minute: counts[sli, minute], ())
+
+
+def _make_reading(
+    query: MetricQuery, histogram: HistogramKey, windows: Sequence[tuple[float, WindowCounts]]
+) -> MetricReading:
+    share, limit = SHARES[query.statistic], query.limit
+    known_windows = [(ms, one) for ms, one in windows if one.is_known(0)]
+    edges = [HistogramEdge(ms, one.total - one.bad, one.total) for ms, one in known_windows]
+    above = is_above(edges, share, limit)
+    beyond = above if above is None or query.comparison == ABOVE else not above
+    samples = float(max((one.total for one in edges), default=0))
+    return MetricReading(
+        subject=histogram.subject,
+        value=quantile_bound(edges, share),
+        beyond=beyond,
+        samples=samples,
+        said=_describe_reading(query, histogram, edges, share, beyond),
+        path=PAGE,
+        service=histogram.service,
+        evidence={
+            "metric": histogram.metric,
+            "statistic": query.statistic,
+            "events": samples,
+            "window_seconds": query.window // timedelta(seconds=1),
+            "within": {f"{one.ms:g}": one.share for one in edges},
+        },
+        facts={"to_do": TO_DO},
+    )
+
+
+def _describe_reading(
+    query: MetricQuery,
+    histogram: HistogramKey,
+    edges: Sequence[HistogramEdge],
+    share: Fraction,
+    beyond: bool | None,
+) -> str:
+    about, limit = histogram.subject, f"{query.limit:,g} ms"
+    over = format_readable(query.window)
+    if not edges:
+        return f"Too little is known of {about} in {over}"
+    if beyond is None:
+        near = " and ".join(f"{one:,g}" for one in nearest_edges(edges, query.limit))
+        return f"{about} has no edge at {limit}, and its nearest ({near} ms) do not tell"
+    within = quantile_bound(edges, share)
+    reached = f"at most {within:,g} ms" if within else f"above {edges[-1].ms:,g} ms"
+    at = next((one for one in edges if one.ms == query.limit), None)
+    detail = f"; {at.share:.1%} took at most {limit}" if at else ""
+    allowed = "at most" if query.comparison == ABOVE else "more than"
+    return (
+        f"The {query.statistic} of {about} is {reached} in {over} "
+        f"({limit} {allowed}{detail}; {format_count(float(edges[0].total))} events)"
+    )
+
 
 THRESHOLD_METRICS.register(
     ThresholdMetric(
         name="latency_ms",
         title="Latency",
         unit=MILLISECONDS,
-        statistics=tuple(latency_measure.SHARES),
+        statistics=tuple(SHARES),
         about="A percentile of the latencies that a service has pushed as a histogram; one that "
         "has an edge at the limit is judged exactly.",
-        read=latency_measure.read_latency,
+        read=read_latency,
         comparisons=(ABOVE, AT_MOST),
         windows=(timedelta(minutes=1), timedelta(days=30)),
         parts="metric",

@@ -1,4 +1,4 @@
-"""The live topic of this app: statuses of SLOs."""
+"""The live topic `slo`: statuses of SLOs."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,20 +10,19 @@ from slo.models import Slo, SloStatus
 
 
 def read_statuses(ids: Sequence[str], _now: datetime) -> dict[str, dict[str, Any]]:
-    """Return the stored statuses of SLOs, by name."""
     rows = Slo.objects.present().filter(name__in=ids).select_related("status")
     return {slo.name: status_resource(slo, getattr(slo, "status", None)) for slo in rows}
 
 
 def status_resource(slo: Slo, status: SloStatus | None) -> dict[str, Any]:
-    """Return the status as `GET …/status` shows it, with the name and since when."""
-    named = {"name": slo.name, "service": slo.service}
+    """Return the status as `GET …/status` does, with the SLO's name and since when it lasts."""
+    identity = {"name": slo.name, "service": slo.service}
     if status is None:
         budget = {"remaining_ratio": None, "exhausts_at": None}
         nothing: dict[str, Any] = {"burn_rates": {}, "budget": budget, "rules": [], "coverage": {}}
-        return {**named, "state": "unknown", "since": None, **nothing}
+        return {**identity, "state": "unknown", "since": None, **nothing}
     return {
-        **named,
+        **identity,
         "state": status.state,
         "since": timestamp(status.since),
         "burn_rates": status.burn_rates,

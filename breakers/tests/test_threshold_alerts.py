@@ -5,7 +5,7 @@ import pytest
 from breakers.readings import openings
 from controlplane.core.models import Instance, Tick
 from controlplane.core.outbox import renderer
-from slo.alerts import locks
+from slo.alerts import lifecycle
 from slo.models import Alert
 
 from .alert_helpers import look, standing
@@ -278,7 +278,7 @@ def test_a_fourth_within_a_minute_is_told_with_the_group():
 def test_who_comes_while_another_looks_leaves_it_to_that_one():
     dependency()
     reports("core/a1", "open")
-    with doing(lambda: locks.try_lock(locks.THRESHOLDS)):
+    with doing(lambda: lifecycle.try_lock(lifecycle.THRESHOLDS_LOCK)):
         meanwhile = look(NOW)
 
     assert meanwhile == 0

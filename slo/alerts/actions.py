@@ -1,6 +1,6 @@
-"""Actions of alerts: start escalations, request trips and hold ramps, and end them again.
+"""Actions of alerts: starts escalations, requests trips and holds ramps, and ends them again.
 
-Each action has a key that names its alert, so that repeating it does nothing.
+Each action has a key that names its alert, so that repeating the action does nothing.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ END_SUFFIX = ":over"
 
 @dataclass(frozen=True)
 class PlannedAction:
-    """An action to perform. `time` tells occasions apart where `key` is the same."""
+    """An action to perform. `time` is set where one `key` has several occasions."""
 
     action: Mapping[str, Any]
     slo: Slo
@@ -47,15 +47,11 @@ class PlannedAction:
 
     @property
     def request(self) -> str:
-        """Return the key of the trip request."""
         return f"{self.key}{self.time}:{self.action['switch']}"
 
 
 def start_escalations(alerts: Sequence[Alert], now: datetime) -> None:
-    """Open an escalation for each new alert that is not acknowledged, in the caller's transaction.
-
-    Batched, as thousands may open at once.
-    """
+    """Open an escalation for each new alert that is not acknowledged, in one batch per severity."""
     for severity in ESCALATED_SEVERITIES:
         facts = {
             notifications.alert_subject(one): notifications.alert_facts(one)
@@ -68,17 +64,16 @@ def start_escalations(alerts: Sequence[Alert], now: datetime) -> None:
 
 
 def run_alert_actions(alerts: Sequence[Alert], now: datetime) -> None:
-    """Perform the actions of the SLOs of alerts that have opened, in the caller's transaction."""
-    perform(
-        [planned_action for alert in alerts for planned_action in _plan_alert_actions(alert)], now
-    )
+    """Perform the SLO actions of alerts that have opened, in the caller's transaction."""
+    perform_actions([one for alert in alerts for one in _plan_alert_actions(alert)], now)
 
 
 def end_actions(ids: Collection[int], now: datetime) -> None:
     """Close the escalations and end the actions of resolved alerts, in the caller's transaction."""
-    subjects = [f"{ALERT_PREFIX}{pk}" for pk in ids]
-    escalation.close_all(subjects, now=now)
-    _end_for_keys(subjects, now)
+    keys = [f"{ALERT_PREFIX}{pk}" for pk in ids]
+    escalation.close_all(keys, now=now)
+    holds.release_holds(keys)
+    _end_trip_requests(_active_trip_requests().filter(fingerprint__in=keys), now)
 
 
 def _plan_alert_actions(alert: Alert) -> Iterator[PlannedAction]:
@@ -87,14 +82,11 @@ def _plan_alert_actions(alert: Alert) -> Iterator[PlannedAction]:
     for action in alert.slo.actions:
         if alert.label in LABELS.get(action.get("on", PAGE), ()):
             key, page = notifications.alert_subject(alert), notifications.alert_path(alert)
-            yield PlannedAction(action, alert.slo, key, alert.said, page, _evidence(alert))
+            yield PlannedAction(action, alert.slo, key, alert.said, page, _alert_evidence(alert))
 
 
-def perform(planned: Sequence[PlannedAction], now: datetime) -> None:
-    """Perform the actions that were not performed yet.
-
-    An alert may wait a minute before it is notified, so it can come here more than once.
-    """
+def perform_actions(planned: Sequence[PlannedAction], now: datetime) -> None:
+    """Perform the actions that were not performed yet; an action may be planned more than once."""
     _hold_ramps([one for one in planned if one.action["do"] == HOLD_RAMPS], now)
     _request_trips([one for one in planned if one.action["do"] == TRIP], now)
 
@@ -151,20 +143,14 @@ def end_all_but(active: Sequence[PlannedAction], now: datetime) -> None:
         return
     alerts = [_alert_id(one) for one in {*keys, *(one.fingerprint for one in requests)}]
     rows = Alert.objects.filter(pk__in=[pk for pk in alerts if pk], resolved_at__isnull=True)
-    wanted = [
-        *active,
-        *(
-            planned_action
-            for one in rows.select_related("slo")
-            for planned_action in _plan_alert_actions(one)
-        ),
-    ]
-    holding = {one.key for one in wanted if one.action["do"] == HOLD_RAMPS}
-    asking = {(one.key, one.action["switch"]) for one in wanted if one.action["do"] == TRIP}
+    of_alerts = (one for alert in rows.select_related("slo") for one in _plan_alert_actions(alert))
+    needed = [*active, *of_alerts]
+    holding = {one.key for one in needed if one.action["do"] == HOLD_RAMPS}
+    tripping = {(one.key, one.action["switch"]) for one in needed if one.action["do"] == TRIP}
     if ended_holds := keys - holding:
         holds.release_holds(ended_holds)
     _end_trip_requests(
-        [one for one in requests if (one.fingerprint, one.switch) not in asking], now
+        [one for one in requests if (one.fingerprint, one.switch) not in tripping], now
     )
 
 
@@ -173,16 +159,10 @@ def _alert_id(key: str) -> int | None:
     return int(number) if key.startswith(ALERT_PREFIX) and number.isdecimal() else None
 
 
-def _end_for_keys(keys: Collection[str], now: datetime) -> None:
-    holds.release_holds(keys)
-    _end_trip_requests(_active_trip_requests().filter(fingerprint__in=list(keys)), now)
-
-
 def _active_trip_requests() -> QuerySet[TripRequest]:
-    """Return the trip requests of SLOs that were not ended."""
-    said = TripRequest.objects.filter(key=Concat(OuterRef("key"), Value(END_SUFFIX)))
+    ended = TripRequest.objects.filter(key=Concat(OuterRef("key"), Value(END_SUFFIX)))
     rows = TripRequest.objects.filter(source__startswith=SOURCE_PREFIX, is_over=False)
-    return rows.exclude(Exists(said)).order_by("pk")
+    return rows.exclude(Exists(ended)).order_by("pk")
 
 
 def _end_trip_requests(requests: Iterable[TripRequest], now: datetime) -> None:
@@ -196,7 +176,7 @@ def _end_trip_requests(requests: Iterable[TripRequest], now: datetime) -> None:
         )
 
 
-def _evidence(alert: Alert) -> dict[str, Any]:
+def _alert_evidence(alert: Alert) -> dict[str, Any]:
     return {
         "alert": alert.pk,
         "slo": alert.subject,

@@ -1,4 +1,4 @@
-"""The life of alerts: they open, continue and resolve as rules fire, and are acknowledged."""
+"""Life cycle of alerts: they open, continue and resolve as rules fire, and can be acknowledged."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ from slo.arithmetic.hysteresis import AlertKey, FiringRule, OpenAlert, plan_chan
 from slo.arithmetic.minutes import due_minute
 from slo.models import Alert, EvaluatedMinute
 
-from . import actions, locks, notifications
+from . import actions, notifications
 
 MINUTE = timedelta(minutes=1)
 MAX_OPENED = 2000
@@ -35,6 +35,8 @@ _POSTPONE = """
     FROM unnest(%(ids)s::bigint[], %(times)s::timestamptz[]) AS seen (id, firing_at)
     WHERE alert.id = seen.id
 """
+EVALUATION_LOCK, ALERTS_LOCK, THRESHOLDS_LOCK = 1, 2, 3
+_LOCK_SPACE = 0x510  # First key of the two-key advisory locks; used nowhere else.
 
 
 @transaction.atomic
@@ -49,9 +51,9 @@ def update_and_notify(
 ) -> int:
     """Open and resolve the alerts of a kind (`burn`, `threshold`) after evaluating all its rules.
 
-    Return how many opened or resolved. Alerts of `unknown` keys neither open nor resolve; those
-    of `gone` keys resolve at once, with the reason given there. `before` is the time of the
-    previous evaluation. Notifications and actions follow.
+    Return how many opened or resolved. Alerts of `unknown` keys neither open nor resolve; those of
+    `gone` keys resolve at once, for the given reasons. `before` is the time of the previous
+    evaluation. Notifications and actions follow in the same transaction.
     """
     moved = update_alerts(
         kind=kind, firing=firing, unknown=unknown, gone=gone or {}, before=before, now=now
@@ -72,10 +74,10 @@ def update_alerts(
 ) -> int:
     """Update alerts like :func:`update_and_notify`, without notifications and actions.
 
-    Call :func:`notify_and_act` afterwards, in the same transaction. Nothing is known of a
-    duration `missed` before the previous evaluation.
+    Call :func:`notify_and_act` afterwards, in the same transaction. The time `missed` before the
+    previous evaluation was not evaluated.
     """
-    locks.wait_for_lock(locks.ALERTS)
+    wait_for_lock(ALERTS_LOCK)
     rows = Alert.objects.filter(kind=kind, resolved_at__isnull=True)
     open_alerts = [
         OpenAlert(pk, (rule, subject), firing_at)
@@ -83,13 +85,14 @@ def update_alerts(
     ]
     ended = {one.id: gone[one.key] for one in open_alerts if one.key in gone}
     lasting = [one for one in open_alerts if one.key not in gone]
-    wanted = [one for one in firing if one.key not in gone]
-    found = plan_changes(wanted, unknown, lasting, at=now, before=before, missed=missed)
-    _execute(_CONTINUE, now=now, **_columns(found.continued))
-    _acknowledge_known(found.continued, now)
-    _execute(_POSTPONE, ids=[*found.postponed], times=[*found.postponed.values()])
-    opened = _open_alerts(kind, found.opened[:MAX_OPENED], now)
-    ended |= dict.fromkeys(found.resolved, NOT_FIRING)
+    lasting_rules = [one for one in firing if one.key not in gone]
+    changes = plan_changes(lasting_rules, unknown, lasting, at=now, before=before, missed=missed)
+    evidence = [orjson.dumps(dict(one.evidence)).decode() for one in changes.continued.values()]
+    _execute(_CONTINUE, now=now, ids=[*changes.continued], evidence=evidence)
+    _acknowledge_known(changes.continued, now)
+    _execute(_POSTPONE, ids=[*changes.postponed], times=[*changes.postponed.values()])
+    opened = _open_alerts(kind, changes.opened[:MAX_OPENED], now)
+    ended |= dict.fromkeys(changes.resolved, NOT_FIRING)
     _resolve_alerts(ended, now)
     if kind == Alert.Kind.BURN:
         over = (one.key[1] for one in open_alerts if one.id in ended)
@@ -98,9 +101,9 @@ def update_alerts(
 
 
 def notify_and_act(kind: str, now: datetime) -> None:
-    """Run actions of open alerts, and send notifications of what has opened and resolved.
+    """Run the actions of open alerts, and notify about opened and resolved alerts.
 
-    While evaluation is late, burn alerts are not notified: that is left to the last minute.
+    While evaluation is behind, notifications of burn alerts wait for its last minute.
     """
     untold = Alert.objects.filter(kind=kind, told_at__isnull=True, resolved_at__isnull=True)
     opened = list(untold.select_related("slo", "threshold").order_by("pk"))
@@ -111,11 +114,11 @@ def notify_and_act(kind: str, now: datetime) -> None:
 
 
 @transaction.atomic
-def acknowledge(*, alert_id: int, actor: Actor, now: datetime, comment: str = "") -> Alert:
-    """Acknowledge an open alert: it is not notified for 24 hours, counted from the last time.
+def acknowledge_alert(*, alert_id: int, actor: Actor, now: datetime, comment: str = "") -> Alert:
+    """Acknowledge an open alert, which silences its escalation for 24 hours.
 
-    Raise :class:`Forbidden`, :class:`InvalidInput` for an unreadable comment, :class:`NotFound`
-    or :class:`Conflict`.
+    Raise :class:`Forbidden`, :class:`InvalidInput` for an unreadable comment, :class:`NotFound` or
+    :class:`Conflict`.
     """
     actor.require("slo:write")
     require_readable(comment=comment)
@@ -169,19 +172,18 @@ def _open_alerts(kind: str, new: Sequence[FiringRule], now: datetime) -> list[Al
     )
 
 
-def _acknowledge_known(seen: Mapping[int, FiringRule], now: datetime) -> None:
+def _acknowledge_known(continued: Mapping[int, FiringRule], now: datetime) -> None:
     """Acknowledge alerts that were acknowledged elsewhere, such as on the page of a switch."""
-    by = {pk: one.acknowledged_by for pk, one in seen.items() if one.acknowledged_by}
-    if not by:
+    labels = {pk: one.acknowledged_by for pk, one in continued.items() if one.acknowledged_by}
+    if not labels:
         return
-    for alert in Alert.objects.filter(pk__in=by, acknowledged_at__isnull=True).order_by("pk"):
-        alert.acknowledged_at, alert.acknowledged_by = now, by[alert.pk]
+    for alert in Alert.objects.filter(pk__in=labels, acknowledged_at__isnull=True).order_by("pk"):
+        alert.acknowledged_at, alert.acknowledged_by = now, labels[alert.pk]
         alert.save(update_fields=["acknowledged_at", "acknowledged_by"])
         escalation.close(subject=notifications.alert_subject(alert), now=now)
 
 
 def _resolve_alerts(ended: Mapping[int, str], now: datetime) -> None:
-    """Resolve alerts for the given reasons, close their escalations and end their actions."""
     if not ended:
         return
     for why in sorted(set(ended.values())):
@@ -190,14 +192,21 @@ def _resolve_alerts(ended: Mapping[int, str], now: datetime) -> None:
     actions.end_actions(list(ended), now)
 
 
-def _columns(seen: Mapping[int, FiringRule]) -> dict[str, Any]:
-    return {
-        "ids": [*seen],
-        "evidence": [orjson.dumps(dict(one.evidence)).decode() for one in seen.values()],
-    }
-
-
 def _execute(statement: str, **columns: Any) -> None:
     if columns["ids"]:
         with connection.cursor() as cursor:
             cursor.execute(statement, columns)
+
+
+def try_lock(lock: int) -> bool:
+    """Take a lock until the end of the caller's transaction; return True if it was free."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [_LOCK_SPACE, lock])
+        (is_free,) = cursor.fetchone()
+    return bool(is_free)
+
+
+def wait_for_lock(lock: int) -> None:
+    """Wait for a lock, and take it until the end of the caller's transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK_SPACE, lock])

@@ -6,12 +6,12 @@ from typing import Any
 
 from django.db.models import Count, F, Q
 
+from controlplane.core import runbooks
 from controlplane.core.canonical import timestamp
+from controlplane.core.console_urls import console_url
 from controlplane.core.outbox import services as outbox
 from slo.arithmetic.objective import PAGE, TICKET
 from slo.models import Alert, Slo
-
-from . import runbooks
 
 ALERT_EVENT, RESOLVED_EVENT = "slo.alert", "slo.alert_over"
 ALERT_SUMMARY_EVENT, RESOLVED_SUMMARY_EVENT, MISSED_SUMMARY_EVENT = (
@@ -35,27 +35,29 @@ SEVERITIES = {PAGE: "critical", TICKET: "warning"}
 
 
 def send_notifications(now: datetime, *, except_kind: str = "") -> None:
-    """Notify of alerts that have opened and resolved since, in the caller's transaction.
+    """Notify about alerts that have opened or resolved, in the caller's transaction.
 
-    Alerts of `except_kind` wait for another time.
+    Alerts of `except_kind` wait for a later call.
     """
     rows = Alert.objects.filter(over_told_at__isnull=True).exclude(kind=except_kind)
     rows = rows.filter(Q(told_at__isnull=True) | Q(resolved_at__isnull=False))
     waiting = list(rows.select_related("slo", "threshold").order_by("pk"))
     known = [one for one in waiting if one.acknowledged_at == one.opened_at]
     # The person who caused these was notified of the cause.
-    _mark(known, told_at=now, over_told_at=now)
+    _update_rows(known, told_at=now, over_told_at=now)
     waiting = [one for one in waiting if one.acknowledged_at != one.opened_at]
-    untold = [one for one in waiting if one.told_at is None]
-    _notify_missed([one for one in untold if one.resolved_at is not None], now)
-    _notify_opened([one for one in untold if one.resolved_at is None], now)
+    not_notified = [one for one in waiting if one.told_at is None]
+    if missed := [one for one in not_notified if one.resolved_at is not None]:
+        _announce_summary(missed, MISSED_SUMMARY_EVENT, now)
+        _update_rows(missed, told_at=now, told_alone=False, over_told_at=now)
+    _notify_opened([one for one in not_notified if one.resolved_at is None], now)
     _notify_resolved(
         [one for one in waiting if one.told_at is not None and one.resolved_at is not None], now
     )
 
 
 def alert_subject(alert: Alert) -> str:
-    """Return the name of an alert in escalations, holds and the audit trail."""
+    """Return the key of an alert in escalations, holds and the audit trail."""
     return f"alert:{alert.pk}"
 
 
@@ -68,7 +70,6 @@ def slo_path(slo: Slo) -> str:
 
 
 def alert_facts(alert: Alert) -> dict[str, Any]:
-    """Return the facts of a message about one alert."""
     return {
         "alert": alert.pk,
         "rule": alert.rule,
@@ -78,7 +79,7 @@ def alert_facts(alert: Alert) -> dict[str, Any]:
         "owner": (alert.slo.owner if alert.slo else "") or None,
         "at": timestamp(alert.opened_at),
         **alert.facts,
-        "runbook": runbooks.runbook_url(alert) or None,
+        "runbook": runbook_url(alert) or None,
         "path": alert_path(alert),
     }
 
@@ -86,81 +87,77 @@ def alert_facts(alert: Alert) -> dict[str, Any]:
 def _notify_opened(alerts: Sequence[Alert], now: datetime) -> None:
     """Send single messages for a few alerts, critical ones first, and a summary for the rest.
 
-    At most one summary a minute: alerts that open meanwhile wait for the next one.
+    There is at most one summary a minute: alerts that open meanwhile wait for the next one.
     """
     if not alerts:
         return
-    lately = _count_recent(now)
+    recent = _count_recent(now)
     critical = [one for one in alerts if one.severity == CRITICAL]
     others = [one for one in alerts if one.severity != CRITICAL]
-    alone = critical[: max(0, MAX_SINGLE_CRITICAL - lately["critical"])]
-    together = critical[len(alone) :]
-    if not together and lately["others"] + len(others) <= MAX_SINGLE:
-        alone += others
+    single = critical[: max(0, MAX_SINGLE_CRITICAL - recent["critical"])]
+    summarized = critical[len(single) :]
+    if not summarized and recent["others"] + len(others) <= MAX_SINGLE:
+        single += others
     else:
-        together += others
-    for one in alone:
+        summarized += others
+    for one in single:
         _announce(one, ALERT_EVENT, alert_facts(one), one.severity, now)
-    _mark(alone, told_at=now, told_alone=True)
-    if together and not lately["together"]:
-        _announce_summary(together, ALERT_SUMMARY_EVENT, now)
-        _mark(together, told_at=now, told_alone=False)
+    _update_rows(single, told_at=now, told_alone=True)
+    if summarized and not recent["summarized"]:
+        _announce_summary(summarized, ALERT_SUMMARY_EVENT, now)
+        _update_rows(summarized, told_at=now, told_alone=False)
 
 
 def _count_recent(now: datetime) -> dict[str, int]:
     """Count recent notifications of opened alerts: single critical ones, others, and summaries.
 
-    Alerts without a notification of their own have `over_told_at` set, so they are not counted.
+    Alerts that were only part of a summary of missed alerts have `over_told_at` set, and don't
+    count.
     """
     rows = Alert.objects.filter(over_told_at__isnull=True, told_at__range=_recent_range(now))
     is_critical = Q(severity=CRITICAL)
     return rows.aggregate(
         critical=Count("pk", filter=is_critical & Q(told_alone=True)),
         others=Count("pk", filter=~is_critical),
-        together=Count("pk", filter=Q(told_alone=False)),
+        summarized=Count("pk", filter=Q(told_alone=False)),
     )
 
 
 def _recent_range(now: datetime) -> tuple[datetime, datetime]:
-    """Return the range of recent times; later ones are from before a clock was set back."""
+    """Return the range of recent times; times after it are from before a clock was set back."""
     return now - BURST + _INSTANT, now + BURST
 
 
 def _notify_resolved(alerts: Sequence[Alert], now: datetime) -> None:
-    """Send single messages, in their threads, for a few alerts that had one; else a summary."""
-    alone = [one for one in alerts if one.told_alone]
-    alone = alone if len(alone) <= MAX_SINGLE else []
-    for one in alone:
+    """Send single messages for a few alerts that had one of their own; else a summary."""
+    single = [one for one in alerts if one.told_alone]
+    single = single if len(single) <= MAX_SINGLE else []
+    for one in single:
         more = {"since_at": timestamp(one.opened_at), "why": one.resolved_because}
         _announce(one, RESOLVED_EVENT, {**alert_facts(one), **more}, "info", now)
-    _mark(alone, over_told_at=now)
-    together = [one for one in alerts if one not in alone]
-    lately = Alert.objects.filter(
+    _update_rows(single, over_told_at=now)
+    summarized = [one for one in alerts if one not in single]
+    recent = Alert.objects.filter(
         over_told_at__range=_recent_range(now), told_alone=False, told_at__lt=F("over_told_at")
     )
-    if together and not lately.exists():
-        _announce_summary(together, RESOLVED_SUMMARY_EVENT, now)
-        _mark(together, over_told_at=now, told_alone=False)
+    if summarized and not recent.exists():
+        _announce_summary(summarized, RESOLVED_SUMMARY_EVENT, now)
+        _update_rows(summarized, over_told_at=now, told_alone=False)
 
 
-def _notify_missed(alerts: Sequence[Alert], now: datetime) -> None:
-    """Send one summary of alerts that opened and resolved before their notification."""
-    if alerts:
-        _announce_summary(alerts, MISSED_SUMMARY_EVENT, now)
-        _mark(alerts, told_at=now, told_alone=False, over_told_at=now)
-
-
-def _mark(alerts: Sequence[Alert], **fields: Any) -> None:
+def _update_rows(alerts: Sequence[Alert], **fields: Any) -> None:
     Alert.objects.filter(pk__in=[one.pk for one in alerts]).update(**fields)
 
 
-def _announce(alert: Alert, event: str, said: dict[str, Any], severity: str, now: datetime) -> None:
+def _announce(
+    alert: Alert, event: str, facts: dict[str, Any], severity: str, now: datetime
+) -> None:
     outbox.announce(
         event=event,
         event_key=f"{event}:{alert.pk}",
         severity=severity,
         subject=alert.thread or alert_subject(alert),
-        facts=said,
+        facts=facts,
         now=now,
     )
 
@@ -182,3 +179,23 @@ def _announce_summary(alerts: Sequence[Alert], event: str, now: datetime) -> Non
         },
         now=now,
     )
+
+
+def find_runbook(alert: Alert) -> str:
+    """Return the path or URL of an alert's runbook: its own, or the best match; empty if none."""
+    if runbook := alert.facts.get("runbook"):
+        return str(runbook)
+    for source in (alert.slo, alert.threshold):
+        if source is not None and source.runbook_url:
+            return source.runbook_url
+    name = alert.subject if alert.kind == Alert.Kind.BURN else alert.rule
+    slug = runbooks.find_slug(
+        service=alert.service, kind=alert.kind, name=name, subject=alert.subject
+    )
+    return runbooks.page_path(slug)
+
+
+def runbook_url(alert: Alert) -> str:
+    """Return the runbook for messages, as an absolute URL if the console's address is known."""
+    runbook = find_runbook(alert)
+    return (console_url(runbook) or runbook) if runbook.startswith("/") else runbook

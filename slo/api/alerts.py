@@ -13,18 +13,18 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import NotFound
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
-from slo import resources
 from slo.alerts import lifecycle
+from slo.api import resources
 from slo.models import Alert
 from slo.postmortems import draft, incident_events
 
 from .bodies import AcknowledgeAlertBody, AlertFilters
 from .exclusions import parse_id
-from .shapes import ONE_ALERT, AcknowledgedAlertShape, AlertShape, PostmortemShape
+from .resources import ONE_ALERT, AcknowledgedAlertShape, AlertShape, PostmortemShape
 from .slos import READ, WRITE
 
 RELATED = ("slo", "threshold")
-IN_STATE = {
+CONDITION_BY_STATE = {
     "open": Q(resolved_at__isnull=True, acknowledged_at__isnull=True),
     "acknowledged": Q(resolved_at__isnull=True, acknowledged_at__isnull=False),
     "resolved": Q(resolved_at__isnull=False),
@@ -43,7 +43,7 @@ class AlertList(ListView[Alert]):
 
     def apply_filters(self, rows: QuerySet[Alert], filters: dict[str, Any]) -> QuerySet[Alert]:
         if "state" in filters:
-            rows = rows.filter(IN_STATE[filters["state"]])
+            rows = rows.filter(CONDITION_BY_STATE[filters["state"]])
         for field in ("kind", "severity", "service"):
             if field in filters:
                 rows = rows.filter(**{field: filters[field]})
@@ -76,7 +76,9 @@ class AcknowledgeAlertView(ApiView):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, alert_id: str) -> Done:
         """Acknowledge an alert: nobody is called for it for 24 hours."""
         comment = body.get("comment", "")
-        lifecycle.acknowledge(alert_id=parse_id(alert_id), actor=actor, now=now, comment=comment)
+        lifecycle.acknowledge_alert(
+            alert_id=parse_id(alert_id), actor=actor, now=now, comment=comment
+        )
         return Done(resources.alert_resource(_find_alert(alert_id)))
 
 

@@ -1,4 +1,4 @@
-"""Bodies and filters of requests. Their meaning is validated by the services, once."""
+"""Bodies and filters of requests; the services validate what the fields mean."""
 
 from typing import Any
 
@@ -9,7 +9,8 @@ from slo.models import Alert
 from slo.models.alerts import SEVERITIES
 from slo.objectives import documents
 
-from .shapes import ALERT_STATES, STATES, ActionsField, ChangedSloShape, RulesField, SourceField
+from .fields import ActionsField, RulesField, SourceField
+from .resources import ALERT_STATES, STATES, ChangedSloShape
 
 
 class SloBody(MutationBody):
@@ -17,12 +18,14 @@ class SloBody(MutationBody):
 
     response_shape = ChangedSloShape
 
-    service = Text(required=False, help_text="The slug of the service it is about.")
+    service = Text(required=False, help_text="Slug of the service that the SLO is about.")
     kind = Text(required=False, help_text=f"One of {', '.join(documents.KINDS)}.")
-    target = serializers.JSONField(help_text="The share that shall be good: 0.999.")
-    window_days = serializers.JSONField(required=False, help_text="The period; 30.")
+    target = serializers.JSONField(help_text="Share of events that must be good: 0.999.")
+    window_days = serializers.JSONField(
+        required=False, help_text="Length of the period in days; by default 30."
+    )
     threshold_ms = serializers.JSONField(
-        required=False, help_text="Of kind latency: an event is good if it took at most so long."
+        required=False, help_text="For kind latency: longest duration of a good event."
     )
     rules = RulesField(required=False)
     min_events = serializers.JSONField(required=False)
@@ -30,10 +33,10 @@ class SloBody(MutationBody):
     description = Text(required=False)
     owner = Text(required=False)
     runbook_url = Text(required=False)
-    reason = Text(required=False, max_length=2000, help_text="Why; for the audit trail.")
+    reason = Text(required=False, max_length=2000, help_text="Reason for the audit trail.")
 
     def get_fields(self) -> dict[str, Any]:
-        """Add `source`, which is a name of the serializer's own."""
+        """Add `source`, which as an attribute would override one of the serializer."""
         return {**super().get_fields(), "source": SourceField(required=False)}
 
 
@@ -46,20 +49,23 @@ class SloRemovalBody(MutationBody):
 
 
 class BacktestBody(MutationBody):
-    """The span, and fields that replace the SLO's own."""
+    """The span of a backtest, and fields that replace the SLO's own."""
 
-    start = Instant(help_text="The first tick.")
-    end = Instant(required=False, help_text="The last tick; now.")
-    step = serializers.JSONField(required=False, help_text="Seconds, or `5m`; a minute if it fits.")
+    start = Instant(help_text="Time of the first tick.")
+    end = Instant(required=False, help_text="Time of the last tick; by default now.")
+    step = serializers.JSONField(
+        required=False,
+        help_text="Seconds, or a duration such as `5m`; by default a minute, if the limit allows.",
+    )
     rules = RulesField(required=False)
     target = serializers.JSONField(required=False)
     window_days = serializers.JSONField(required=False)
     min_events = serializers.JSONField(required=False)
-    ticks = Flag(required=False, help_text="Tell each tick as well; at most 2,000.")
+    ticks = Flag(required=False, help_text="Whether to list each tick as well; at most 2,000.")
 
 
 class ExclusionBody(MutationBody):
-    """A span; it is extended to whole minutes."""
+    """A span, which is extended to whole minutes."""
 
     starts_at = Instant()
     ends_at = Instant()
@@ -79,30 +85,34 @@ class SloFilters(Filters):
     kind = serializers.ChoiceField(documents.KINDS, required=False)
     state = serializers.ChoiceField(STATES, required=False)
     q = serializers.CharField(
-        required=False, max_length=200, help_text="In name, service, owner or description."
+        required=False, max_length=200, help_text="Text in name, service, owner or description."
     )
 
 
 class StatusFilters(Filters):
-    at = Moment(required=False, help_text="As it stood then; as of now.")
+    at = Moment(required=False, help_text="Time of the status; by default now.")
 
 
 class SeriesFilters(Filters):
     step = serializers.CharField(
-        required=False, max_length=20, help_text="Seconds, or `5m`; at most 2,000 steps."
+        required=False,
+        max_length=20,
+        help_text="Seconds, or a duration such as `5m`; at most 2,000 steps.",
     )
 
     def get_fields(self) -> dict[str, Any]:
-        """Add `from`, which can't be an attribute."""
+        """Add `from`, a keyword that can't be an attribute."""
         return {
-            "from": Moment(required=False, help_text="A day ago."),
-            "to": Moment(required=False, help_text="Now."),
+            "from": Moment(required=False, help_text="Begin of the span; by default a day ago."),
+            "to": Moment(required=False, help_text="End of the span; by default now."),
             **super().get_fields(),
         }
 
 
 class ExclusionFilters(Filters):
-    removed = serializers.BooleanField(default=False, help_text="Also those that were taken back.")
+    removed = serializers.BooleanField(
+        default=False, help_text="Whether to include removed exclusions."
+    )
 
 
 class AlertFilters(Filters):
@@ -111,4 +121,4 @@ class AlertFilters(Filters):
     severity = serializers.ChoiceField(SEVERITIES, required=False)
     slo = serializers.CharField(required=False, max_length=120)
     service = serializers.CharField(required=False, max_length=60)
-    q = serializers.CharField(required=False, max_length=200, help_text="In rule or subject.")
+    q = serializers.CharField(required=False, max_length=200, help_text="Text in rule or subject.")

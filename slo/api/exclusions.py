@@ -9,15 +9,15 @@ from drf_spectacular.utils import extend_schema
 from controlplane.core.actors import Actor
 from controlplane.core.errors import NotFound
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
-from slo import resources
+from slo.api import resources
 from slo.models import Exclusion
 from slo.objectives import exclusions, services
 
 from .bodies import ExclusionBody, ExclusionFilters, ExclusionRemovalBody
-from .shapes import ONE_EXCLUSION, ONE_SLO, ExclusionShape, OutcomeShape
+from .resources import ONE_EXCLUSION, ONE_SLO, ExclusionShape, OutcomeShape
 from .slos import READ, WRITE
 
-MAX_ID_DIGITS = 18  # digits; more than any row has
+MAX_ID_DIGITS = 18
 
 
 class ExclusionList(ListView[Exclusion]):
@@ -70,7 +70,7 @@ class ExclusionDetail(ApiView):
 
 
 def parse_id(text: str) -> int:
-    """Parse an id in a path. Raise :class:`NotFound` if no row can have it."""
+    """Parse an id of a path. Raise :class:`NotFound` if no row can have it."""
     if not (text.isascii() and text.isdigit() and len(text) <= MAX_ID_DIGITS):
         raise NotFound("There is nothing of that number here.")
     return int(text)

@@ -1,4 +1,4 @@
-"""The API for OpenSLO documents: import and export."""
+"""The API of OpenSLO documents: import and export."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -18,18 +18,18 @@ from controlplane.core.http.fields import Filters, MutationBody, Text
 from controlplane.core.http.json_format import StrictJSONParser
 from controlplane.core.http.views import ApiView, Done, mutation
 from controlplane.core.protocol import max_body_bytes, too_large
-from slo.objectives.openslo import exporter, services
+from slo.objectives.openslo import services
 from slo.objectives.permissions import require_admin
 
 from .slos import READ, WRITE
 
 QUERY_FIELDS = ("prometheus_url", "reason")
-"""Fields of the query if the body is a file; so is `dry_run=true`."""
+"""Query parameters, beside `dry_run`, for a body that is a file."""
 FORMATS = {"json": "application/json", "yaml": "application/yaml"}
 
 
 class YamlParser(BaseParser):
-    """Parses the documents of a YAML file as the field `text`."""
+    """Parses a YAML file into the field `text`, and fields of the query."""
 
     media_type = "application/yaml"
 
@@ -50,19 +50,17 @@ class YamlParser(BaseParser):
             raise InvalidInput({"text": ["Must be UTF-8."]}) from error
         query = request.query_params if request is not None else {}
         beside = {name: query[name] for name in QUERY_FIELDS if name in query}
-        return {"text": text, **beside, "dry_run": _flag("dry_run", query)}
+        return {"text": text, **beside, "dry_run": _parse_flag("dry_run", query)}
 
 
-def _flag(name: str, query: Mapping[str, str]) -> bool:
-    given = query.get(name, "false")
-    if given not in ("true", "false"):
+def _parse_flag(name: str, query: Mapping[str, str]) -> bool:
+    raw = query.get(name, "false")
+    if raw not in ("true", "false"):
         raise InvalidInput({name: ["Must be true or false."]})
-    return given == "true"
+    return raw == "true"
 
 
 class OldYamlParser(YamlParser):
-    """Accepts the media type that YAML had before it was registered."""
-
     media_type = "application/x-yaml"
 
 
@@ -71,7 +69,7 @@ class TextYamlParser(YamlParser):
 
 
 class OpenSloParser(StrictJSONParser):
-    """Accepts a single document as the whole body."""
+    """Accepts a single OpenSLO document as the whole body."""
 
     def parse(self, *args: Any, **options: Any) -> dict[str, Any]:
         found = super().parse(*args, **options)
@@ -87,11 +85,9 @@ class OpenSloBody(MutationBody):
     documents = serializers.ListField(
         child=serializers.JSONField(), required=False, help_text="OpenSLO documents, as JSON."
     )
-    text = Text(required=False, help_text="The same as one YAML text.")
-    prometheus_url = Text(
-        required=False, help_text="The server to ask where the documents name none."
-    )
-    reason = Text(required=False, max_length=2000, help_text="Why; for the audit trail.")
+    text = Text(required=False, help_text="The documents as one YAML text.")
+    prometheus_url = Text(required=False, help_text="Prometheus URL for documents that name none.")
+    reason = Text(required=False, max_length=2000, help_text="Reason for the audit trail.")
 
 
 class OutcomeOfSloShape(serializers.Serializer[Any]):
@@ -102,13 +98,15 @@ class OutcomeOfSloShape(serializers.Serializer[Any]):
 class ImportedShape(serializers.Serializer[Any]):
     slos = OutcomeOfSloShape(many=True)
     remarks = serializers.ListField(
-        child=serializers.CharField(), help_text="What was left out, or taken for something else."
+        child=serializers.CharField(), help_text="Fields that were left out or changed."
     )
     dry_run = serializers.BooleanField(required=False)
 
 
 class OpenSloExportFilters(Filters):
-    slo = serializers.CharField(required=False, max_length=120, help_text="Only this one.")
+    slo = serializers.CharField(
+        required=False, max_length=120, help_text="Name of the only SLO to export."
+    )
     format = serializers.ChoiceField(tuple(FORMATS), default="json")
 
 
@@ -129,14 +127,16 @@ class OpenSloView(ApiView):
     )
     def get(self, request: Request) -> HttpResponse:
         """SLOs as OpenSLO v1 documents; importing them again changes nothing."""
-        asked = self.filters.parse(request.query_params)
-        found = services.export_slos([asked["slo"]] if "slo" in asked else ())
-        chosen = asked["format"]
+        parameters = self.filters.parse(request.query_params)
+        found = services.export_slos([parameters["slo"]] if "slo" in parameters else ())
+        file_format = parameters["format"]
         body = (
-            exporter.to_yaml(found) if chosen == "yaml" else json_format.dumps({"documents": found})
+            services.to_yaml(found)
+            if file_format == "yaml"
+            else json_format.dumps({"documents": found})
         )
-        response = HttpResponse(body, content_type=FORMATS[chosen])
-        if chosen == "yaml":
+        response = HttpResponse(body, content_type=FORMATS[file_format])
+        if file_format == "yaml":
             response["Content-Disposition"] = 'attachment; filename="slos.yaml"'
         return response
 
@@ -152,11 +152,11 @@ class OpenSloView(ApiView):
         `remarks` list what was left out or changed.
         """
         require_admin(actor)
-        given = list(body.get("documents", ()))
+        raw = list(body.get("documents", ()))
         if "text" in body:
-            given += services.parse_text(body["text"])
+            raw += services.parse_text(body["text"])
         done = services.import_slos(
-            given,
+            raw,
             server=body.get("prometheus_url", ""),
             actor=actor,
             now=now,

@@ -1,4 +1,4 @@
-"""The API to push counters from applications, sidecars and scripts."""
+"""The API for pushing counters, from applications, sidecars and scripts."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -17,7 +17,7 @@ from controlplane.core.http.fields import MutationBody, Text
 from controlplane.core.http.json_format import StrictJSONParser
 from controlplane.core.http.views import ApiView, Done, mutation
 from controlplane.core.protocol import MAX_SLI_BODY_BYTES, too_large
-from slo.ingest import deltas, points, push_body
+from slo.ingest import points, push_body
 from slo.ingest.push_body import Deltas, Point, Points
 
 WRITE, REPORT = "slo:write", "report:write"
@@ -26,31 +26,38 @@ _BULK_FIELDS = ("points", "deltas", "batch_id")
 
 
 class _Counts(serializers.Serializer[Any]):
-    slo = Text(required=False, help_text="The SLO's name; else `metric` and `service`.")
+    slo = Text(
+        required=False,
+        help_text="Name of the SLO; without it, `metric` and `service` are required.",
+    )
     good = serializers.FloatField(required=False, min_value=0)
     total = serializers.FloatField(required=False, min_value=0)
     source = Text(  # type: ignore[assignment]
-        required=False, max_length=200, help_text="Who counts, such as a host."
+        required=False, max_length=200, help_text="Name of the counting process, such as a host."
     )
     at = serializers.DateTimeField(
-        required=False, help_text="Now if left out; up to 24 hours ago, a minute ahead at most."
+        required=False, help_text="Defaults to now; at most 24 hours ago or a minute ahead."
     )
 
 
 class PointShape(_Counts):
-    boot = Text(required=False, max_length=200, help_text="Another one counts from zero again.")
+    boot = Text(
+        required=False,
+        max_length=200,
+        help_text="Identifies a run of the process; counters of a new boot restart at zero.",
+    )
     started_at = serializers.DateTimeField(
         required=False,
-        help_text="Since when it counts from zero. Without it a source's first point is only what "
-        "is counted from.",
+        help_text="When the counters were zero. Without it, a source's first point is only a "
+        "baseline.",
     )
     metric = Text(required=False, max_length=120)
     service = Text(required=False, max_length=60)
     buckets = serializers.DictField(
         child=serializers.FloatField(min_value=0),
         required=False,
-        help_text='Instead of good and total: `{"1000": 90, "3000": 99, "+Inf": 100}`, events by '
-        "how many milliseconds they took at most. One edge must be the SLO's threshold.",
+        help_text="Instead of good and total, events by duration in milliseconds at most: "
+        '`{"1000": 90, "3000": 99, "+Inf": 100}`. One edge must be the SLO\'s threshold.',
     )
 
 
@@ -61,22 +68,27 @@ class DeltaShape(_Counts):
 
 
 class SliBody(MutationBody):
-    """Either `points`, which are cumulative and may be repeated, or `deltas` with a `batch_id`."""
+    """Either cumulative `points`, which may be repeated, or `deltas` with a `batch_id`."""
 
     points = PointShape(many=True, required=False, help_text=f"At most {MAX_ENTRIES:,}.")
-    batch_id = Text(required=False, max_length=200, help_text="Of one sender it is taken once.")
+    batch_id = Text(
+        required=False, max_length=200, help_text="Unique per sender; a batch is counted once."
+    )
     deltas = DeltaShape(many=True, required=False, help_text=f"At most {MAX_ENTRIES:,}.")
 
     def read(self) -> dict[str, Any]:
         """Parse the body without a serializer for each of up to ten thousand entries."""
-        beside = {
+        other_fields = {
             name: value for name, value in self.initial_data.items() if name not in _BULK_FIELDS
         }
-        return {**_OtherFields(data=beside).read(), "said": push_body.parse_body(self.initial_data)}
+        return {
+            **_OtherFields(data=other_fields).read(),
+            "entries": push_body.parse_body(self.initial_data),
+        }
 
 
 class _OtherFields(MutationBody):
-    """Fields beside the entries."""
+    pass
 
 
 class RefusedShape(serializers.Serializer[Any]):
@@ -85,18 +97,18 @@ class RefusedShape(serializers.Serializer[Any]):
 
 
 class TakenShape(serializers.Serializer[Any]):
-    """Numbers of entries that were accepted and known already, and the refused ones."""
+    """The numbers of accepted and already known entries, and the refused ones."""
 
     accepted = serializers.IntegerField(min_value=0)
     duplicates = serializers.IntegerField(min_value=0)
     refused = RefusedShape(many=True)
     duplicate = serializers.BooleanField(
-        required=False, help_text="Of deltas: whether this batch was taken in before."
+        required=False, help_text="For deltas: whether this batch was already counted."
     )
 
 
 class SliParser(StrictJSONParser):
-    """Parses JSON without checking every text again: each field is checked where it is parsed."""
+    """Parses JSON without checking every text; the push body parser checks each field itself."""
 
     def parse(
         self,
@@ -118,7 +130,7 @@ class SliParser(StrictJSONParser):
 
 
 class MayPush(BasePermission):
-    """Allows tokens that may write SLOs, or report."""
+    """Allows tokens with the scope to write SLOs, or to report."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         actor = getattr(request, "actor", None)
@@ -142,24 +154,23 @@ class SliView(ApiView):
         If a field is malformed nothing is accepted. Single points of another time or an
         unknown SLO are refused, with reasons; if all are, the request fails.
         """
-        said = body["said"]
+        entries = body["entries"]
         if actor.services:
-            _check_services(actor, said)
-        if isinstance(said, Deltas):
-            return Done(deltas.accept_batch(**said._asdict(), actor=actor, now=now))
-        return Done(points.accept_points(points=said.points, now=now))
+            _check_services(actor, entries)
+        if isinstance(entries, Deltas):
+            return Done(points.accept_batch(**entries._asdict(), actor=actor, now=now))
+        return Done(points.accept_points(points=entries.points, now=now))
 
 
-def _check_services(actor: Actor, said: Deltas | Points) -> None:
+def _check_services(actor: Actor, entries: Deltas | Points) -> None:
     """Raise :class:`Forbidden` for a service, or an SLO of a service, that is not the token's.
 
-    A source `service/instance` names a service, too. An SLO without a service belongs to
-    nobody.
+    A source `service/instance` names a service, too. An SLO without a service is refused.
     """
-    named = said.deltas if isinstance(said, Deltas) else said.points
-    services = {one.source.partition("/")[0] for one in named if "/" in one.source}
-    services |= {one.service for one in named if isinstance(one, Point) and one.service}
+    points_or_deltas = entries.deltas if isinstance(entries, Deltas) else entries.points
+    services = {one.source.partition("/")[0] for one in points_or_deltas if "/" in one.source}
+    services |= {one.service for one in points_or_deltas if isinstance(one, Point) and one.service}
     for service in sorted(services):
         actor.require_service(service)
-    for slo, service in points.find_services({one.slo for one in named}).items():
+    for slo, service in points.find_services({one.slo for one in points_or_deltas}).items():
         actor.require_service(service, f"the SLO {slo} of {service or 'no service'}")

@@ -13,7 +13,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
-from slo import resources
+from slo.api import resources
 from slo.arithmetic.minutes import end_of
 from slo.backtests import history
 from slo.backtests.replay import limit_backtests
@@ -31,14 +31,7 @@ from .bodies import (
     SloRemovalBody,
     StatusFilters,
 )
-from .shapes import (
-    ONE_SLO,
-    BacktestShape,
-    ChangedSloShape,
-    SeriesShape,
-    SloShape,
-    StatusShape,
-)
+from .resources import ONE_SLO, BacktestShape, ChangedSloShape, SeriesShape, SloShape, StatusShape
 
 READ, WRITE = "slo:read", "slo:write"
 EARLIEST = end_of(0)
@@ -60,12 +53,15 @@ class SloList(ListView[Slo]):
             if column in filters:
                 rows = rows.filter(**{column: filters[column]})
         if "state" in filters:
-            rows = rows.filter(_in_state(filters["state"]))
+            in_state = Q(status__state=filters["state"])
+            if filters["state"] == "unknown":  # Also an SLO that was never evaluated.
+                in_state |= Q(status__isnull=True)
+            rows = rows.filter(in_state)
         if "q" in filters:
-            found = Q()
+            result = Q()
             for column in ("name", "service", "owner", "description"):
-                found |= Q(**{f"{column}__icontains": filters["q"]})
-            rows = rows.filter(found)
+                result |= Q(**{f"{column}__icontains": filters["q"]})
+            rows = rows.filter(result)
         return rows
 
     def present(self, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
@@ -136,9 +132,9 @@ class SeriesView(ApiView):
     @extend_schema(responses=SeriesShape)
     def get(self, request: Request, name: str) -> Response:
         """The status at each step of a span, by default of the last day."""
-        asked = self.filters.parse(request.query_params)
+        parameters = self.filters.parse(request.query_params)
         slo = services.find_slo(name)
-        since, until, step = (asked.get(one) for one in ("from", "to", "step"))
+        since, until, step = (parameters.get(one) for one in ("from", "to", "step"))
         return Response(history.load_series(slo, since=since, until=until, step=step, now=db_now()))
 
 
@@ -155,27 +151,21 @@ class BacktestView(ApiView):
         Nothing is changed, and nobody is notified.
         """
         slo = services.find_slo(name)
-        instead = {field: body[field] for field in history.REPLACEABLE if field in body}
+        replacements = {field: body[field] for field in history.REPLACEABLE if field in body}
         with limit_backtests(actor):
-            found = history.run_backtest(
+            result = history.run_backtest(
                 slo,
                 start=body["start"],
                 end=body.get("end"),
                 step=body.get("step"),
-                instead=instead,
+                instead=replacements,
                 each=body.get("ticks", False),
                 now=now,
             )
-        return Done(found)
+        return Done(result)
 
 
 def _write(name: str, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
     reason = body.pop("reason", "")
     slo = services.put_slo(name=name, fields=body, reason=reason, actor=actor, now=now)
     return Done(resources.slo_resource(slo), status=201 if slo.created_at == now else 200)
-
-
-def _in_state(state: str) -> Q:
-    """Match SLOs by state; one that was never evaluated is unknown."""
-    found = Q(status__state=state)
-    return found | Q(status__isnull=True) if state == "unknown" else found

@@ -23,7 +23,7 @@ ONE_RULE = (OpenApiParameter("name", str, OpenApiParameter.PATH, pattern=f"^{nam
 
 
 class ThresholdListShape(serializers.ListSerializer[ThresholdRule]):
-    """Counts the alerts of all rules in one query."""
+    """Renders a list of rules, counting the open alerts of all in one query."""
 
     def to_representation(self, data: Any) -> Any:
         return statuses.rule_resources(list(data))
@@ -36,14 +36,14 @@ class ThresholdShape(serializers.Serializer[Any]):
     title = serializers.CharField()
     metric = serializers.CharField()
     statistic = serializers.CharField()
-    window = serializers.CharField(help_text="Empty where a measure is what is so now.")
+    window = serializers.CharField(help_text="Empty for a metric of the present state.")
     comparison = serializers.ChoiceField(COMPARISONS)
-    value = serializers.FloatField(help_text="In the measure's unit; shares are 0 to 1.")
+    value = serializers.FloatField(help_text="In the unit of the metric; shares are 0 to 1.")
     min_events = serializers.IntegerField()
     severity = serializers.ChoiceField(SEVERITIES)
     enabled = serializers.BooleanField()
     runbook_url = serializers.CharField()
-    built_in = serializers.BooleanField(help_text="Whether it came with the installation.")
+    built_in = serializers.BooleanField(help_text="Whether the rule came with the installation.")
     version = serializers.IntegerField()
     changed_at = serializers.DateTimeField()
     sentence = serializers.CharField(help_text="The rule in words.")
@@ -62,15 +62,20 @@ class ThresholdBody(MutationBody):
 
     title = Text(required=False)
     metric = Text(help_text="`timeout_rate`, `breaker_open`, `latency_ms`, `latency_ms:e2e`, …")
-    statistic = Text(required=False, help_text="May be left out where there is only one.")
-    window = Text(required=False, help_text="Whole minutes, `5m` if left out; not for what is now.")
-    comparison = Text(required=False, help_text=f"One of {' '.join(COMPARISONS)}; `>` if left out.")
+    statistic = Text(required=False, help_text="Optional if the metric has only one.")
+    window = Text(
+        required=False,
+        help_text="Whole minutes, by default `5m`; empty for a metric of the present state.",
+    )
+    comparison = Text(required=False, help_text=f"One of {' '.join(COMPARISONS)}; by default `>`.")
     value = serializers.JSONField(help_text="A number; shares are 0 to 1, latencies milliseconds.")
-    min_events = serializers.JSONField(required=False, help_text="Fewer begin no alert; 1.")
+    min_events = serializers.JSONField(
+        required=False, help_text="Fewer events open no alert; by default 1."
+    )
     severity = Text(help_text=f"One of {', '.join(SEVERITIES)}.")
     enabled = Flag(required=False)
     runbook_url = Text(required=False)
-    reason = Text(required=False, max_length=2000, help_text="Why; for the audit trail.")
+    reason = Text(required=False, max_length=2000, help_text="Reason for the audit trail.")
 
 
 class NewThresholdBody(ThresholdBody):
@@ -108,7 +113,7 @@ class ThresholdDetail(ApiView):
     @extend_schema(responses=ThresholdShape)
     def get(self, request: Request, name: str) -> Response:
         """One rule."""
-        return Response(_resource(services.find_rule(name)))
+        return Response(_rule_resource(services.find_rule(name)))
 
     @extend_schema(request=ThresholdBody, responses={200: ThresholdShape, 201: ThresholdShape})
     @mutation(ThresholdBody)
@@ -122,15 +127,15 @@ class ThresholdDetail(ApiView):
         """Remove a rule; its open alerts resolve at the next evaluation."""
         reason = body.get("reason", "")
         removed = services.remove_rule(name=name, reason=reason, actor=actor, now=now)
-        return Done(_resource(removed))
+        return Done(_rule_resource(removed))
 
 
 def _write(name: str, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
     reason = body.pop("reason", "")
     rule, is_new = services.put_rule(name=name, fields=body, reason=reason, actor=actor, now=now)
-    return Done(_resource(rule), status=201 if is_new else 200)
+    return Done(_rule_resource(rule), status=201 if is_new else 200)
 
 
-def _resource(rule: ThresholdRule) -> dict[str, Any]:
+def _rule_resource(rule: ThresholdRule) -> dict[str, Any]:
     (found,) = statuses.rule_resources([rule])
     return found

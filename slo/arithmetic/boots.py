@@ -1,4 +1,4 @@
-"""The boots of one source, and the increments that samples of them add. Pure.
+"""Merging of counter samples of one source, which may have restarted (a boot) in between. Pure.
 
 The result depends only on which samples exist, never on the order in which they arrived: a sample
 between two known ones is inserted there, and the increment that spanned it is removed.
@@ -13,17 +13,17 @@ from itertools import pairwise
 from .increments import MAX_STEP, Increment, Sample, increment_between, increment_from_zero
 
 PRESENCE_BOOT = "(times)"
-"""The boot of a source whose events are reported as increments: its samples only prove presence."""
+"""Pseudo-boot of a source that reports increments: its empty samples only prove presence."""
 MicrosSpan = tuple[int, int]
 
 
 @dataclass
 class Boot:
-    """The known state of one boot around a moment: its `samples`, in order.
+    """The known samples of one boot of a source, ascending by time; times are in microseconds.
 
-    `first` is the time of the very first sample. That sample counts from zero since
-    `counted_from`; if that is None, it is only a baseline. `started` is the start time that the
-    boot itself reported.
+    `first` is the time of the boot's very first sample, which may be before `samples`. That sample
+    counts from zero since `counted_from`, or is only a baseline if that is None. `started` is the
+    start time that the boot reported.
     """
 
     samples: list[Sample] = field(default_factory=list)
@@ -32,7 +32,7 @@ class Boot:
     started: int | None = None
 
     def increments(self) -> list[Increment]:
-        """Return the increment between each two consecutive known samples."""
+        """Return the increments between consecutive known samples, and from zero to the first."""
         steps = [increment_between(*pair) for pair in pairwise(self.samples)]
         is_whole = bool(self.samples) and self.samples[0].at == self.first
         if is_whole and self.counted_from is not None:
@@ -44,8 +44,8 @@ class Boot:
 class MergeResult:
     """The outcome of :func:`merge_samples`.
 
-    `added` increments replace the `removed` ones, `spans` are now covered, and `boots` is the
-    new state. `new` holds the samples that were not known before, by boot.
+    `added` increments replace the `removed` ones, `spans` are newly covered by samples, `boots` is
+    the new state by boot, and `new` holds the samples that were not known before, by boot.
     """
 
     added: list[Increment]
@@ -56,61 +56,57 @@ class MergeResult:
 
 
 def merge_samples(
-    boots: Mapping[str, Boot],
-    reported: Mapping[str, Iterable[Sample]],
-    started: Mapping[str, int],
+    boots: Mapping[str, Boot], reported: Mapping[str, Iterable[Sample]], started: Mapping[str, int]
 ) -> MergeResult:
     """Insert samples of one source into its boots.
 
-    `boots` are the known boots of the source, with their samples from the last one before the
-    new ones to the first one after them. `reported` holds the samples by boot, `started` the
-    start times that boots reported.
-
-    Of two samples of one moment the larger one is kept. A boot that began after a sample of
-    another boot of the source counts from zero; any other counts from its first sample.
+    `boots` are the known boots, with their samples from the last one before the new ones to the
+    first one after them. `reported` holds the new samples by boot, `started` the start times that
+    boots reported. Of two samples of the same time, the larger one is kept. A boot whose first
+    sample comes after a sample of another boot counts from zero; any other boot's first sample is a
+    baseline.
     """
     after: dict[str, Boot] = {}
     new: dict[str, list[Sample]] = {}
     for name, samples in reported.items():
         known = boots.get(name) or Boot()
-        fresh = _new_samples(known.samples, samples)
+        added_samples = _new_samples(known.samples, samples)
         began = _earliest(known.started, started.get(name))
-        if fresh or began != known.started:
-            after[name] = _extended(known, fresh, began)
-            new[name] = fresh
+        if added_samples or began != known.started:
+            after[name] = _extend_boot(known, added_samples, began)
+            new[name] = added_samples
     _find_bases(boots, after, new)
-    everything = {**boots, **after}
-    changed = [name for name, boot in everything.items() if boots.get(name) != boot]
+    all_boots = {**boots, **after}
+    changed = [name for name, boot in all_boots.items() if boots.get(name) != boot]
     before = Counter(step for name in changed if name in boots for step in boots[name].increments())
-    now = Counter(step for name in changed for step in everything[name].increments())
+    now = Counter(step for name in changed for step in all_boots[name].increments())
     return MergeResult(
         added=[*(now - before).elements()],
         removed=[*(before - now).elements()],
-        spans=_spans(everything, new),
-        boots=everything,
+        spans=_covered_spans(all_boots, new),
+        boots=all_boots,
         new=new,
     )
 
 
 def _new_samples(known: list[Sample], reported: Iterable[Sample]) -> list[Sample]:
-    """Return the samples that are not known yet, in order, one for each moment."""
     by_time = {sample.at: sample for sample in known}
-    fresh: dict[int, Sample] = {}
+    added_samples: dict[int, Sample] = {}
     for sample in reported:
         current = by_time.get(sample.at)
         if current is None or (sample.total, sample.good) > (current.total, current.good):
-            by_time[sample.at] = fresh[sample.at] = sample
-    return [fresh[at] for at in sorted(fresh)]
+            by_time[sample.at] = added_samples[sample.at] = sample
+    return [added_samples[at] for at in sorted(added_samples)]
 
 
-def _extended(known: Boot, fresh: list[Sample], started: int | None) -> Boot:
+def _extend_boot(known: Boot, added_samples: list[Sample], started: int | None) -> Boot:
     first = known.first
-    if fresh:
-        first = _earliest(first, fresh[0].at)
-    if not known.samples or (fresh and fresh[0].at > known.samples[-1].at):
-        samples = [*known.samples, *fresh]
+    if added_samples:
+        first = _earliest(first, added_samples[0].at)
+    if not known.samples or (added_samples and added_samples[0].at > known.samples[-1].at):
+        samples = [*known.samples, *added_samples]
     else:
-        by_time = {sample.at: sample for sample in (*known.samples, *fresh)}
+        by_time = {sample.at: sample for sample in (*known.samples, *added_samples)}
         samples = [by_time[at] for at in sorted(by_time)]
     return Boot(samples, first, known.counted_from, started)
 
@@ -118,12 +114,12 @@ def _extended(known: Boot, fresh: list[Sample], started: int | None) -> Boot:
 def _find_bases(
     boots: Mapping[str, Boot], after: dict[str, Boot], new: Mapping[str, list[Sample]]
 ) -> None:
-    """Set since when each first sample counts from zero, given the new samples.
+    """Set `counted_from` of each boot: the time since which its first sample counts from zero.
 
     No sample of a boot is before its first one, so any earlier sample is of another boot.
     """
-    everything = {**boots, **after}
-    times = _times((name, boot.samples) for name, boot in everything.items())
+    all_boots = {**boots, **after}
+    times = _sample_times((name, boot.samples) for name, boot in all_boots.items())
     for name, boot in after.items():
         if boot.first is None or name == PRESENCE_BOOT:
             continue
@@ -133,7 +129,7 @@ def _find_bases(
             own = boot.counted_from  # Set by a boot that was deleted since.
             known = own if own is not None and own < boot.first else None
             boot.counted_from = _latest(known, _last_before(times, boot.first))
-    times = _times(new.items())
+    times = _sample_times(new.items())
     for name, boot in boots.items():
         current = after.get(name, boot)
         if name == PRESENCE_BOOT or current.first is None or current.first != boot.first:
@@ -144,7 +140,7 @@ def _find_bases(
                 after[name] = Boot(current.samples, current.first, latest, None)
 
 
-def _times(samples: Iterable[tuple[str, list[Sample]]]) -> list[int]:
+def _sample_times(samples: Iterable[tuple[str, list[Sample]]]) -> list[int]:
     return sorted(sample.at for name, some in samples if name != PRESENCE_BOOT for sample in some)
 
 
@@ -153,11 +149,11 @@ def _last_before(times: list[int], at: int) -> int | None:
     return times[place - 1] if place else None
 
 
-def _spans(boots: Mapping[str, Boot], new: Mapping[str, list[Sample]]) -> list[MicrosSpan]:
-    """Return the spans covered around the new samples, if they are short enough.
+def _covered_spans(boots: Mapping[str, Boot], new: Mapping[str, list[Sample]]) -> list[MicrosSpan]:
+    """Return the spans around the new samples that are short enough to count as covered.
 
-    A span lasts from one sample of the source to the next, whatever their boots, or from the
-    start of a boot to its first sample after that.
+    A span lasts from one sample of the source to the next, whatever their boots, or from the start
+    of a boot to its first sample after that.
     """
     times = sorted({sample.at for boot in boots.values() for sample in boot.samples})
     spans: set[MicrosSpan] = set()
@@ -174,13 +170,9 @@ def _spans(boots: Mapping[str, Boot], new: Mapping[str, list[Sample]]) -> list[M
     return sorted(span for span in spans if span[1] - span[0] <= MAX_STEP)
 
 
-def _earliest(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return one if other is None else other
-    return min(one, other)
+def _earliest(*times: int | None) -> int | None:
+    return min((at for at in times if at is not None), default=None)
 
 
-def _latest(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return one if other is None else other
-    return max(one, other)
+def _latest(*times: int | None) -> int | None:
+    return max((at for at in times if at is not None), default=None)

@@ -1,11 +1,11 @@
 """Evaluation of an SLO at a minute, from its counters alone.
 
-The evaluation tick, the status endpoint and backtests all use this one implementation.
+The evaluation tick, the status endpoint and backtests all use this implementation.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -13,13 +13,15 @@ from typing import Any
 
 from controlplane.core.canonical import timestamp
 
-from . import budget
+from .minutes import end_of
 from .objective import BurnRateRule, Objective
 from .windows import CounterLookup, WindowCounts, measure_window, merge_spans, window_minutes
 
 OK, FIRING, UNKNOWN = "ok", "firing", "unknown"
 FORECAST_WINDOW = "6h"
 """The window whose burn rate forecasts when the budget will be spent."""
+DIGITS = 6
+"""Decimals of a ratio or burn rate in a response."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,6 @@ class RuleEvaluation:
     state: str
 
     def document(self) -> dict[str, Any]:
-        """Return the rule as the API shows it."""
         return {**self.rule.document(), "state": self.state}
 
 
@@ -38,10 +39,10 @@ class RuleEvaluation:
 class Evaluation:
     """The evaluation of an SLO at a minute.
 
-    `burn_rates` (None where unknown) and `coverage` (the share of a window's minutes that
-    samples cover, 0 to 1) are by window as written. `remaining_ratio` is the share of the
-    period's budget that is left, negative if overspent. `windows` holds the counts of each
-    window.
+    `burn_rates` (None where unknown), `coverage` (the share of a window's minutes that samples
+    cover) and `windows` (counts) are keyed by window as written (`5m`). `remaining_ratio` is the
+    share of the period's budget that is left, negative if overspent; `exhausts_at` forecasts when
+    it is spent.
     """
 
     state: str
@@ -53,7 +54,6 @@ class Evaluation:
     windows: Mapping[str, WindowCounts] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
-        """Return the evaluation as the API shows it."""
         exhausts_at = None if self.exhausts_at is None else timestamp(self.exhausts_at)
         return {
             "state": self.state,
@@ -67,10 +67,10 @@ class Evaluation:
 def evaluate(
     objective: Objective, at_minute: int, counts: CounterLookup, first: int | None
 ) -> Evaluation:
-    """Evaluate an objective at the end of a minute.
+    """Return the evaluation of an objective at the end of a minute.
 
-    `counts` looks up the counters of the minutes that :func:`windows.needed_minutes` names.
-    `first` is the minute of the SLI's first row, None without any; before it, nothing is known.
+    `counts` looks up the counters of the minutes that :func:`windows.needed_minutes` returns.
+    `first` is the minute of the SLI's first row, None without any; before it, the SLO is unknown.
     """
     if first is None or at_minute < first:
         return unknown_evaluation(objective)
@@ -81,12 +81,10 @@ def evaluate(
     }
     rates = {name: burn_rate(one, objective) for name, one in windows_by_name.items()}
     whole = measure_window(objective.period, at_minute, counts, excluded)
-    left = budget.remaining_ratio(burn_rate(whole, objective))
+    left = remaining_ratio(burn_rate(whole, objective))
     rules = tuple(
-        [
-            RuleEvaluation(rule, _rule_state(rule, objective, windows_by_name, rates))
-            for rule in objective.rules
-        ]
+        RuleEvaluation(rule, _rule_state(rule, objective, windows_by_name, rates))
+        for rule in objective.rules
     )
     return Evaluation(
         state=_overall_state(rules, rates.values()),
@@ -94,13 +92,12 @@ def evaluate(
         coverage={name: one.coverage for name, one in windows_by_name.items()},
         rules=rules,
         remaining_ratio=left,
-        exhausts_at=budget.exhausts_at(left, rates[FORECAST_WINDOW], objective.period, at_minute),
+        exhausts_at=exhausts_at(left, rates[FORECAST_WINDOW], objective.period, at_minute),
         windows=windows_by_name,
     )
 
 
 def unknown_evaluation(objective: Objective) -> Evaluation:
-    """Return the evaluation of an objective without data."""
     return Evaluation(
         state=UNKNOWN,
         burn_rates=dict.fromkeys(objective.windows),
@@ -111,25 +108,20 @@ def unknown_evaluation(objective: Objective) -> Evaluation:
     )
 
 
-def burn_rate(windows_by_name: WindowCounts, objective: Objective) -> float | None:
-    """Return the burn rate of a window: bad events as a multiple of what the budget allows.
-
-    None if the window is unknown.
-    """
-    if not windows_by_name.is_known(objective.min_events):
+def burn_rate(window: WindowCounts, objective: Objective) -> float | None:
+    """Return a window's bad events as a multiple of what the budget allows, None if unknown."""
+    if not window.is_known(objective.min_events):
         return None
-    if not windows_by_name.bad:
+    if not window.bad:
         return 0.0
-    numerator, denominator = _budget(objective.target)
-    return budget.round_ratio(
-        float(windows_by_name.bad * denominator / (windows_by_name.total * numerator))
-    )
+    numerator, denominator = _budget_fraction(objective.target)
+    return round_ratio(float(window.bad * denominator / (window.total * numerator)))
 
 
-def is_above(windows_by_name: WindowCounts, objective: Objective, threshold: Decimal) -> bool:
-    """Return whether a known window burns strictly faster than a threshold, exactly."""
-    numerator, denominator = _limit(threshold, objective.target)
-    return bool(windows_by_name.bad * denominator > windows_by_name.total * numerator)
+def is_above(window: WindowCounts, objective: Objective, threshold: Decimal) -> bool:
+    """Return True if a known window burns strictly faster than a threshold, compared exactly."""
+    numerator, denominator = _threshold_fraction(threshold, objective.target)
+    return bool(window.bad * denominator > window.total * numerator)
 
 
 def _rule_state(
@@ -138,7 +130,7 @@ def _rule_state(
     windows_by_name: Mapping[str, WindowCounts],
     rates: Mapping[str, float | None],
 ) -> str:
-    """Return the state of a rule; one known window not above the threshold makes it `ok`."""
+    """Return the state of a rule: `ok` if one known window is not above the threshold."""
     is_known = True
     for name in (rule.long, rule.short):
         if rates[name] is None:
@@ -149,9 +141,9 @@ def _rule_state(
 
 
 def _overall_state(rules: tuple[RuleEvaluation, ...], rates: Iterable[float | None]) -> str:
-    """Return the state of an SLO: firing before unknown before ok.
+    """Return the worst state of the rules: firing before unknown before ok.
 
-    Without rules it is known if any of its windows is.
+    Without rules, the SLO is `ok` if any of its windows is known.
     """
     states = {one.state for one in rules}
     if not states:
@@ -160,12 +152,35 @@ def _overall_state(rules: tuple[RuleEvaluation, ...], rates: Iterable[float | No
 
 
 @lru_cache(maxsize=4096)
-def _limit(threshold: Decimal, target: Decimal) -> tuple[int, int]:
-    """Return the share of events that may be bad at a burn-rate threshold, as an exact fraction."""
+def _threshold_fraction(threshold: Decimal, target: Decimal) -> tuple[int, int]:
+    """Return the share of events that may be bad at a burn-rate threshold, as a fraction."""
     return (Fraction(threshold) * (1 - Fraction(target))).as_integer_ratio()
 
 
 @lru_cache(maxsize=4096)
-def _budget(target: Decimal) -> tuple[int, int]:
-    """Return the share of events that may be bad, as an exact fraction."""
+def _budget_fraction(target: Decimal) -> tuple[int, int]:
+    """Return the share of events that may be bad, as a fraction."""
     return (1 - Fraction(target)).as_integer_ratio()
+
+
+def remaining_ratio(burn_rate: float | None) -> float | None:
+    """Return the share of the budget that is left: negative if overspent, None if unknown."""
+    return None if burn_rate is None else round_ratio(1 - burn_rate)
+
+
+def exhausts_at(
+    remaining_ratio: float | None, burn_rate: float | None, period: int, at_minute: int
+) -> datetime | None:
+    """Return when the budget of a period (minutes) is spent if the present burn rate continues.
+
+    None if the burn rate is unknown, if the budget would outlast the period, or if none is left.
+    """
+    if remaining_ratio is None or burn_rate is None or burn_rate <= 1 or remaining_ratio <= 0:
+        return None
+    lasts = timedelta(minutes=remaining_ratio * period / burn_rate)
+    return (end_of(at_minute) + lasts).replace(microsecond=0)
+
+
+def round_ratio(number: float) -> float:
+    """Return a ratio rounded to `DIGITS` decimals, without a negative zero."""
+    return round(number, DIGITS) + 0.0

@@ -1,6 +1,6 @@
-"""Hysteresis of alerts: when they open, continue and resolve. Pure.
+"""Hysteresis of alerts: rules for opening, continuing and resolving them. Pure.
 
-An alert opens at the first evaluation that finds its rule firing. It resolves once the rule has not
+An alert opens at the first evaluation at which its rule fires. It resolves once the rule has not
 fired for two known minutes; unknown time does not count.
 """
 
@@ -17,13 +17,13 @@ AlertKey = tuple[str, str]
 
 @dataclass(frozen=True)
 class FiringRule:
-    """A rule that fires for a subject now.
+    """A rule that fires for a subject now, and the content of its alert.
 
-    `severity` is critical, warning or info. `label` is `page` or `ticket` for a burn-rate rule,
-    else empty. `said` is a sentence without a full stop, `path` the page of the subject,
-    `evidence` the figures (JSON). If `acknowledged_by` is set, that person caused it and the
-    alert opens acknowledged. Notifications go to `thread` if given, and include `facts`
-    (`owner`, `runbook`, `to_do`).
+    `severity` is critical, warning or info; `label` is `page` or `ticket` for a burn-rate rule,
+    else empty. `said` is a sentence without a full stop, `path` the subject's page, `evidence` the
+    figures (JSON). If `acknowledged_by` is set, the alert opens acknowledged, because that person
+    caused it. Notifications go to `thread` if set, and include `facts` (`owner`, `runbook`,
+    `to_do`).
     """
 
     rule: str
@@ -56,10 +56,10 @@ class OpenAlert:
 
 @dataclass(frozen=True)
 class AlertChanges:
-    """The changes an evaluation makes to alerts.
+    """The changes that an evaluation makes to alerts.
 
-    Alerts to open (`opened`), to continue (`continued`, by id), to postpone because their rule is
-    unknown (`postponed`: new `firing_at` by id), and to resolve (`resolved`, ids).
+    `opened` alerts are new; `continued` (by id) still fire; `postponed` (new `firing_at` by id)
+    have an unknown rule; `resolved` are ids.
     """
 
     opened: tuple[FiringRule, ...]
@@ -79,8 +79,8 @@ def plan_changes(
 ) -> AlertChanges:
     """Return the changes that an evaluation at `at` makes to the open alerts.
 
-    `before` is the time of the previous evaluation; nothing is known of a duration `missed`
-    before that.
+    `before` is the time of the previous evaluation. The time `missed` before that was not
+    evaluated, and counts as unknown.
     """
     found = {one.key: one for one in firing}
     known = {one.key for one in open_alerts}

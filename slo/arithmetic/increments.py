@@ -4,18 +4,19 @@ Times are whole microseconds since 1970. Counts are exact floats (integers up to
 1024ths), so that sums do not depend on their order.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 MICROSECOND = timedelta(microseconds=1)
 MINUTE = 60_000_000
 MAX_STEP = 2 * MINUTE
-"""The longest step, in microseconds, whose increment is dated by its end instead of spread."""
+"""Longest increment, in microseconds, that belongs to its last minute instead of being spread."""
 MAX_MINUTES = 100 * 24 * 60
-"""The last minutes of a step over which it is spread one by one; before them, by the hour."""
+"""Last minutes of a long increment that it is spread over one by one; before them, by the hour."""
 MAX_HOUR_MINUTES = 366 * 24 * 60
-"""Older minutes are outside every period: their increment is added at once before them."""
+"""Last minutes over which an increment is spread at all: older ones are outside every period."""
 FRACTION_PARTS = 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -38,17 +39,15 @@ class Increment(NamedTuple):
 
 
 def to_micros(moment: datetime) -> int:
-    """Return an aware datetime as microseconds since 1970."""
     return (moment - _EPOCH) // MICROSECOND
 
 
 def from_micros(at: int) -> datetime:
-    """Return the UTC datetime of microseconds since 1970."""
     return _EPOCH + at * MICROSECOND
 
 
 def minute_of(at: int) -> int:
-    """Return the minute that a moment lies in; its end belongs to it."""
+    """Return the minute of a time; the end of a minute belongs to that minute."""
     return -(-at // MINUTE)
 
 
@@ -60,7 +59,7 @@ def round_count(value: float) -> float:
 def increment_between(before: Sample, after: Sample) -> Increment:
     """Return the increment from one sample to the next.
 
-    If a counter went down, also that of bad events, the counters restarted at zero in between.
+    If the good, bad or total count decreased, the counters restarted at zero in between.
     """
     good, total = after.good - before.good, after.total - before.total
     if good < 0 or total < 0 or good > total:
@@ -69,15 +68,16 @@ def increment_between(before: Sample, after: Sample) -> Increment:
 
 
 def increment_from_zero(since: int, first: Sample) -> Increment:
-    """Return the increment of a series' first sample whose counters began at zero at `since`."""
+    """Return the increment up to a series' first sample, given that it was zero at `since`."""
     return Increment(min(since, first.at), first.at, first.good, first.total)
 
 
 def split_by_minute(increment: Increment) -> Iterator[tuple[int, float, float]]:
-    """Yield (minute, good, total) for each minute an increment belongs to, the last one always.
+    """Yield (minute, good, total) for each minute of an increment, always including the last one.
 
-    A short step belongs to the minute of its last sample. A long one is spread evenly; good and
-    bad events are each rounded down to whole events (if they are whole) until the last minute.
+    An increment of at most `MAX_STEP` belongs to its last minute. A longer one is spread evenly;
+    good and bad events are each rounded down to whole events (if they are whole) until the last
+    minute.
     """
     began, ended, good, total = increment
     last = minute_of(ended)
@@ -88,7 +88,7 @@ def split_by_minute(increment: Increment) -> Iterator[tuple[int, float, float]]:
     all_good, all_bad = int(good * parts), int((total - good) * parts)
     length = ended - began
     put_good = put_bad = 0
-    for minute in _spread(began // MINUTE + 1, last):
+    for minute in _spread_minutes(began // MINUTE + 1, last):
         elapsed = minute * MINUTE - began
         now_good, now_bad = all_good * elapsed // length, all_bad * elapsed // length
         if now_good != put_good or now_bad != put_bad:
@@ -99,8 +99,8 @@ def split_by_minute(increment: Increment) -> Iterator[tuple[int, float, float]]:
     yield last, rest_good / parts, (rest_good + rest_bad) / parts
 
 
-def _spread(first: int, last: int) -> Iterator[int]:
-    """Yield the minutes before the last one to which part of a long step is assigned."""
+def _spread_minutes(first: int, last: int) -> Iterator[int]:
+    """Yield the minutes over which a long increment is spread, except the last one."""
     near = max(first, last - MAX_MINUTES)
     hour = -(-max(first, last - MAX_HOUR_MINUTES) // 60) * 60
     yield from range(hour, near, 60)
@@ -108,7 +108,39 @@ def _spread(first: int, last: int) -> Iterator[int]:
 
 
 def covered_minutes(began: int, ended: int) -> range:
-    """Return the minutes covered by the span between two samples: none if it is too long."""
+    """Return the minutes covered by the span between two samples, none above `MAX_STEP`."""
     if not 0 < ended - began <= MAX_STEP:
         return range(0)
     return range(began // MINUTE + 1, minute_of(ended) + 1)
+
+
+@dataclass
+class MinuteIncrements:
+    """Increments of an SLI by minute, collected before they are written.
+
+    `counts` are `[good, total]` by minute, `covered` the minutes covered by samples. Every minute
+    in either gets a row, also one without events.
+    """
+
+    counts: dict[int, list[float]] = field(default_factory=dict)
+    covered: set[int] = field(default_factory=set)
+
+    def add(self, increments: Iterable[Increment], sign: int = 1) -> None:
+        for increment in increments:
+            for minute, good, total in split_by_minute(increment):
+                self.add_counts(minute, sign * good, sign * total)
+
+    def add_counts(self, minute: int, good: float, total: float) -> None:
+        minute_counts = self.counts.get(minute)
+        if minute_counts is None:
+            self.counts[minute] = [good, total]
+        else:
+            minute_counts[0] += good
+            minute_counts[1] += total
+
+    def cover(self, spans: Iterable[tuple[int, int]]) -> None:
+        for began, ended in spans:
+            self.covered.update(covered_minutes(began, ended))
+
+    def minutes(self) -> list[int]:
+        return sorted(self.covered.union(self.counts))

@@ -1,4 +1,4 @@
-"""The meaning of an objective and its rules in practical figures. Pure."""
+"""Practical figures that explain an objective and its rules to people. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from .objective import BurnRateRule
 
 @dataclass(frozen=True)
 class RuleMeaning:
-    """Practical figures of a rule, given even traffic.
+    """Practical figures of a rule, assuming even traffic.
 
-    It fires `after` minutes of a complete outage. A burn just at its threshold has `spent` that
-    share of the budget when the long window is over. `resets` minutes after an incident the
-    short window is clean again.
+    The rule fires `after` minutes of a complete outage. A burn just at its threshold has `spent`
+    that share of the budget when the long window is over. The short window is clean again `resets`
+    minutes after an incident.
     """
 
     rule: BurnRateRule
@@ -26,9 +26,9 @@ class RuleMeaning:
 
 @dataclass(frozen=True)
 class ObjectiveMeaning:
-    """Practical figures of an objective, given even traffic.
+    """Practical figures of an objective, assuming even traffic.
 
-    The `budget` as a share of events, as one event of `one_in`, and as the length of an
+    The `budget` as a share of events, as one event of `one_in`, and as the length of a complete
     `outage` that would spend it.
     """
 
@@ -39,14 +39,12 @@ class ObjectiveMeaning:
 
     @property
     def fastest(self) -> Decimal:
-        """Return the burn rate of a complete outage."""
         return self.one_in
 
 
 def describe_objective(
     target: Decimal, window_days: int, rules: Sequence[BurnRateRule] = ()
 ) -> ObjectiveMeaning:
-    """Return the practical figures of a target, a share above 0 and below 1, and of its rules."""
     budget = 1 - target
     outage = timedelta(minutes=float(budget * window_days * MINUTES_A_DAY))
     meanings = tuple(describe_rule(rule, target, window_days) for rule in rules)

@@ -17,22 +17,21 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def minute_of(at: datetime) -> int:
-    """Return the minute that an aware datetime lies in."""
     return -((_EPOCH - at) // _MINUTE)
 
 
 def last_ended(at: datetime) -> int:
-    """Return the last minute that is over at this moment."""
+    """Return the last minute that is over at `at`."""
     return (at - _EPOCH) // _MINUTE
 
 
 def due_minute(now: datetime) -> int:
-    """Return the minute that is due to be evaluated."""
+    """Return the last minute that is due for evaluation."""
     return last_ended(now - EVALUATION_DELAY)
 
 
 def end_of(minute: int) -> datetime:
-    """Return the moment at which a minute ends, in UTC."""
+    """Return the time at which a minute ends, in UTC."""
     return _EPOCH + minute * _MINUTE
 
 

@@ -1,6 +1,6 @@
-"""An SLO's objective and rules as exact decimals.
+"""An SLO's objective and its burn-rate rules, as exact decimals.
 
-A burn rate exactly at its threshold is not above it; binary fractions would blur that.
+Binary fractions would not do: a burn rate exactly at its threshold must not be above it.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ SHOWN_WINDOWS = ("5m", "30m", "1h", "6h")
 """Windows whose burn rates are always reported, whatever the rules use."""
 
 MinuteSpan = tuple[int, int]
-"""From the end of the first minute up to the end of the second."""
+"""A span from the end of the first minute to the end of the second one."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,10 @@ class BurnRateRule:
 
     @property
     def key(self) -> str:
-        """Return the name of the rule among those of its SLO: `1h/5m>14 page`."""
+        """Return the identifier of the rule within its SLO: `1h/5m>14 page`."""
         return f"{self.long}/{self.short}>{self.burn_rate.normalize():f} {self.severity}"
 
     def document(self) -> dict[str, Any]:
-        """Return the rule as the API shows it."""
         return {
             "long": self.long,
             "short": self.short,
@@ -47,9 +46,9 @@ class BurnRateRule:
 
 @dataclass(frozen=True)
 class Objective:
-    """A target share (0 to 1) of good events over `window_days`, and the rules that watch it.
+    """A target share (0 to 1) of good events over `window_days`, and its burn-rate rules.
 
-    A window with fewer than `min_events` is unknown. `excluded` spans do not count.
+    A window with fewer than `min_events` is unknown. Minutes in `excluded` spans do not count.
     """
 
     target: Decimal
@@ -60,23 +59,21 @@ class Objective:
 
     @property
     def budget(self) -> Decimal:
-        """Return the share of events that may be bad."""
         return 1 - self.target
 
     @property
     def period(self) -> int:
-        """Return the period in minutes."""
         return self.window_days * MINUTES_A_DAY
 
     @cached_property
     def windows(self) -> tuple[str, ...]:
         """Return every window whose burn rate is reported, shortest first."""
-        wanted = {*SHOWN_WINDOWS}
+        names = {*SHOWN_WINDOWS}
         for rule in self.rules:
-            wanted |= {rule.long, rule.short}
-        return tuple(sorted(wanted, key=window_minutes))
+            names |= {rule.long, rule.short}
+        return tuple(sorted(names, key=window_minutes))
 
 
 def json_number(number: Decimal) -> int | float:
-    """Return a decimal as a JSON number, an integer if it is whole: 14, 14.4."""
+    """Return a decimal as a JSON number: an integer if it is whole (14), else a float (14.4)."""
     return int(number) if number == number.to_integral_value() else float(number)

@@ -1,4 +1,4 @@
-"""Counts over a window: the difference of two look-ups, without excluded spans. Pure."""
+"""Counts over a window: the difference of its counters, without excluded spans. Pure."""
 
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
@@ -6,11 +6,34 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from . import minutes
-from .counts import CounterValues
 from .objective import MinuteSpan, Objective
 
+
+class CounterValues(NamedTuple):
+    """`good` of `total` events, and the minutes `covered` by samples.
+
+    Either cumulative up to the end of a minute, or the difference of two such values.
+    """
+
+    good: float
+    total: float
+    covered: int
+
+    def __sub__(self, earlier: "CounterValues") -> "CounterValues":
+        return CounterValues(
+            self.good - earlier.good, self.total - earlier.total, self.covered - earlier.covered
+        )
+
+    @property
+    def bad(self) -> float:
+        return self.total - self.good
+
+
+ZERO = CounterValues(0.0, 0.0, 0)
+
+
 MIN_COVERED = 5
-"""Minutes of a window that must be covered, or a tenth of it if that is more."""
+"""Least covered minutes of a known window; a tenth of its minutes if that is more."""
 
 CounterLookup = Callable[[int], CounterValues]
 Exact = int | Fraction
@@ -20,7 +43,7 @@ window_minutes = lru_cache(maxsize=4096)(minutes.window_minutes)
 
 
 class WindowCounts(NamedTuple):
-    """Exact counts of a window, and how many of its `minutes` are covered."""
+    """Exact counts of a window, and how many of its `minutes` are covered by samples."""
 
     bad: Exact
     total: Exact
@@ -28,7 +51,7 @@ class WindowCounts(NamedTuple):
     minutes: int
 
     def is_known(self, min_events: int) -> bool:
-        """Return whether the window has enough events and covered minutes."""
+        """Return True if the window has enough events and covered minutes."""
         return (
             self.total > 0
             and self.total >= min_events
@@ -37,31 +60,29 @@ class WindowCounts(NamedTuple):
 
     @property
     def coverage(self) -> float:
-        """Return the covered share of the window's minutes."""
         return round(self.covered / self.minutes, 6)
 
 
 def measure_window(
     minutes: int, at: int, counts: CounterLookup, excluded: Sequence[MinuteSpan]
 ) -> WindowCounts:
-    """Return the counts of a window of `minutes` up to the end of `at`.
+    """Return the counts of a window of `minutes` up to the end of minute `at`.
 
-    Without the `excluded` spans, which must not overlap (see :func:`merge_spans`).
+    `excluded` spans are left out; they must not overlap (see :func:`merge_spans`).
     """
     start = at - minutes
-    bad, total, covered = _between(start, at, counts)
+    bad, total, covered = _count_between(start, at, counts)
     if not excluded:
         return WindowCounts(bad if bad > 0 else 0, total, covered, minutes)
     for begins, ends in excluded:
         if begins < at and ends > start:
-            less = _between(max(begins, start), min(ends, at), counts)
+            less = _count_between(max(begins, start), min(ends, at), counts)
             bad, total, covered = bad - less[0], total - less[1], covered - less[2]
     return WindowCounts(max(bad, 0), max(total, 0), max(covered, 0), minutes)
 
 
 @lru_cache(maxsize=4096)
 def min_covered(minutes: int) -> int:
-    """Return how many minutes of a window must be covered for it to be known."""
     return min(minutes, max(MIN_COVERED, -(-minutes // 10)))
 
 
@@ -81,23 +102,22 @@ def merge_spans(spans: Iterable[MinuteSpan]) -> tuple[MinuteSpan, ...]:
 def needed_minutes(objective: Objective, at: int) -> set[int]:
     """Return the minutes whose counters :func:`evaluate.evaluate` looks up."""
     begin = at - objective.period
-    wanted = {at, begin}
-    wanted.update(at - window_minutes(one) for one in objective.windows)
+    needed = {at, begin}
+    needed.update(at - window_minutes(one) for one in objective.windows)
     for begins, ends in merge_spans(objective.excluded):
         if begins < at and ends > begin:
-            wanted |= {max(begins, begin), min(ends, at)}
-    return wanted
+            needed |= {max(begins, begin), min(ends, at)}
+    return needed
 
 
-def _between(start: int, end: int, counts: CounterLookup) -> tuple[Exact, Exact, int]:
+def _count_between(start: int, end: int, counts: CounterLookup) -> tuple[Exact, Exact, int]:
     earlier, later = counts(start), counts(end)
-    total = _difference(later.total, earlier.total)
-    bad = total - _difference(later.good, earlier.good)
+    total = _subtract_exactly(later.total, earlier.total)
+    bad = total - _subtract_exactly(later.good, earlier.good)
     return bad, total, later.covered - earlier.covered
 
 
-def _difference(later: float, earlier: float) -> Exact:
-    """Return the exact difference of two counters."""
+def _subtract_exactly(later: float, earlier: float) -> Exact:
     if later.is_integer() and earlier.is_integer():
         return int(later) - int(earlier)
     return Fraction(later) - Fraction(earlier)

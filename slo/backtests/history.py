@@ -1,4 +1,4 @@
-"""The history of an SLO as the API shows it: the series of a span, and backtests of other rules."""
+"""The history of an SLO for the API: its status over a span, and backtests of other rules."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ from . import replay
 from .replay import BacktestAlert
 
 MAX_STEPS = 2000
-"""Steps of a response that shows each of them."""
+"""Limit for a response that lists every step."""
 MAX_TICKS = 45_000
-"""Ticks of a backtest that shows only alerts: a month, minute by minute."""
+"""Limit for a backtest that lists only alerts: a month, minute by minute."""
 USUAL_STEPS = 300
 STEPS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
 SECOND = timedelta(seconds=1)
@@ -67,16 +67,16 @@ def run_backtest(
     each: bool,
     now: datetime,
 ) -> dict[str, Any]:
-    """Return the alerts there would have been over a span.
+    """Return the alerts that an SLO's rules would have opened over a span.
 
-    `instead` holds fields that replace the SLO's own (rules, target, …). With `each`, every
-    tick is shown as well. Raise :class:`InvalidInput` for an invalid field, span or step.
+    `instead` holds fields that replace the SLO's own (rules, target, …). With `each`, the result
+    lists every tick. Raise :class:`InvalidInput` for an invalid field, span or step.
     """
-    objective = _objective(slo, instead, start)
+    objective = _build_objective(slo, instead, start)
     end = min(end or now, now)
     _require_span(start, end, now, "start", "end")
-    most = MAX_STEPS if each else MAX_TICKS
-    width = _choose_step(step, end - start, most, most)
+    max_steps = MAX_STEPS if each else MAX_TICKS
+    width = _choose_step(step, end - start, max_steps, max_steps)
     found = _evaluate(slo, objective, start, end, width, each=each)
     outcome = {
         "start": canonical.timestamp(start),
@@ -92,7 +92,6 @@ def run_backtest(
 
 
 def tick_document(at: datetime, evaluation: Evaluation) -> dict[str, Any]:
-    """Return a tick, with its rules and burn rates."""
     return {
         "at": canonical.timestamp(at),
         "state": evaluation.state,
@@ -101,7 +100,7 @@ def tick_document(at: datetime, evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _objective(slo: Slo, instead: Mapping[str, Any], start: datetime) -> Objective:
+def _build_objective(slo: Slo, instead: Mapping[str, Any], start: datetime) -> Objective:
     if unknown := instead.keys() - {*REPLACEABLE}:
         raise InvalidInput({name: ["Nothing else stands in for it here."] for name in unknown})
     document = documents.validate(slo.name, {**documents.to_document(slo), **instead})
@@ -113,10 +112,7 @@ def _objective(slo: Slo, instead: Mapping[str, Any], start: datetime) -> Objecti
 def _evaluate(
     slo: Slo, objective: Objective, start: datetime, end: datetime, step: timedelta, *, each: bool
 ) -> list[tuple[datetime, Evaluation]]:
-    """Evaluate the ticks; minute by minute only what alerts need, unless `each` is shown.
-
-    That makes a month of minutes a matter of seconds.
-    """
+    """Evaluate the ticks, on the faster minute-by-minute path if only alerts are needed."""
     if each or step > MINUTE or not objective.rules:
         ticks = replay.evaluate_ticks(slo, start=start, end=end, step=step, objective=objective)
         return list(ticks)
@@ -143,26 +139,28 @@ def _require_span(start: datetime, end: datetime, now: datetime, first: str, las
         raise InvalidInput({first: [f"Nothing older than {EARLIEST.days} days is kept."]})
 
 
-def _choose_step(given: Any, span: timedelta, usual: int, most: int) -> timedelta:
+def _choose_step(raw: Any, span: timedelta, usual: int, max_steps: int) -> timedelta:
     """Return the requested step, or the smallest one that makes at most `usual` steps."""
-    if given is None:
+    if raw is None:
         seconds = next((one for one in STEPS if span <= usual * one * SECOND), STEPS[-1])
         return seconds * SECOND
-    step = _parse_step(given)
+    step = _parse_step(raw)
     if step < MINUTE or step % MINUTE:
         raise InvalidInput({"step": ["Must be whole minutes: counters are kept by the minute."]})
-    if span // step + 1 > most:
-        raise InvalidInput({"step": [f"That makes more than {most:,} steps; take a larger one."]})
+    if span // step + 1 > max_steps:
+        raise InvalidInput(
+            {"step": [f"That makes more than {max_steps:,} steps; take a larger one."]}
+        )
     return step
 
 
-def _parse_step(given: Any) -> timedelta:
+def _parse_step(raw: Any) -> timedelta:
     """Parse seconds, or a duration such as 5m."""
-    if isinstance(given, str) and given.strip().isascii() and given.strip().isdigit():
-        given = int(given.strip()[:9])
+    if isinstance(raw, str) and raw.strip().isascii() and raw.strip().isdigit():
+        raw = int(raw.strip()[:9])
     try:
-        if isinstance(given, int) and not isinstance(given, bool):
-            return timedelta(seconds=min(max(given, 0), 10**9))
-        return durations.parse(given if isinstance(given, str) else "")
+        if isinstance(raw, int) and not isinstance(raw, bool):
+            return timedelta(seconds=min(max(raw, 0), 10**9))
+        return durations.parse(raw if isinstance(raw, str) else "")
     except ValueError as error:
         raise InvalidInput({"step": [f"Seconds, or a duration. {error}"]}) from error

@@ -1,7 +1,4 @@
-"""Replay of stored counters: evaluations at past ticks, and the alerts they would have opened.
-
-The same code evaluates the present; nothing is written, and nobody is notified.
-"""
+"""Replay of stored counters: evaluations at past ticks, and the alerts they would have opened."""
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,7 +30,7 @@ from slo.models import Sli, Slo
 
 MINUTE = timedelta(minutes=1)
 MAX_RUNNING = 2
-"""Most concurrent backtests in a process: each takes seconds of CPU."""
+"""Most concurrent backtests in a process, as each takes seconds of CPU."""
 RETRY_AFTER_SECONDS = 5
 
 _running: set[str] = set()
@@ -44,15 +41,15 @@ _lock = threading.Lock()
 def limit_backtests(actor: Actor) -> Iterator[None]:
     """Limit backtests to one per person or token, and :data:`MAX_RUNNING` in this process.
 
-    Raises :class:`TooManyRequests` above that.
+    Raise :class:`TooManyRequests` above that.
     """
     name = actor.identity
     with _lock:
         if name in _running or len(_running) >= MAX_RUNNING:
-            said = "You already have a backtest running; try again when it is done."
+            message = "You already have a backtest running; try again when it is done."
             if name not in _running:
-                said = "Others are running backtests right now; try again in a moment."
-            raise TooManyRequests(said, retry_after=RETRY_AFTER_SECONDS)
+                message = "Others are running backtests right now; try again in a moment."
+            raise TooManyRequests(message, retry_after=RETRY_AFTER_SECONDS)
         _running.add(name)
     try:
         yield
@@ -78,7 +75,7 @@ class BacktestAlert:
 def load_history(
     sli: Sli | None, objectives: Iterable[Objective], start: datetime, end: datetime
 ) -> CounterHistory:
-    """Return the counters that evaluating these objectives from `start` to `end` looks up."""
+    """Return the counters needed to evaluate these objectives from `start` to `end`."""
     longest = max(
         max([one.period, *(window_minutes(name) for name in one.windows)]) for one in objectives
     )
@@ -96,25 +93,25 @@ def evaluate_ticks(
 ) -> Iterator[tuple[datetime, Evaluation]]:
     """Yield the evaluation of the SLO, or of another objective, at each tick, both ends included.
 
-    A tick between two minutes evaluates the last one that had ended. An unsaved SLO is unknown
-    throughout.
+    A tick within a minute evaluates the last minute that had ended. An unsaved SLO is always
+    unknown.
     """
     by = objective or objective_loader.load_objective(slo, load_excluded_spans(slo, start))
     sli = Sli.objects.filter(slo=slo).first() if slo.pk else None
     history = load_history(sli, [by], start, end)
     at = start
     while at <= end:
-        yield at, evaluate(by, last_ended(at), history.at, history.first)
+        yield at, evaluate(by, last_ended(at), history.counts_at, history.first)
         at += step
 
 
 def evaluate_minutes(
     by: Objective, history: CounterHistory, start: datetime, end: datetime
 ) -> Iterator[tuple[datetime, Evaluation]]:
-    """Yield an evaluation of each minute, good for alerts only, several times as fast.
+    """Yield an evaluation of each minute that is exact enough for alerts, several times as fast.
 
     If every short window is known and below its threshold, no rule fires, whatever the long windows
-    say; such a minute is not evaluated any further.
+    are; such a minute is not evaluated further.
     """
     shorts = {(window_minutes(rule.short), rule.burn_rate) for rule in by.rules}
     rules = tuple(RuleEvaluation(rule, OK) for rule in by.rules)
@@ -125,7 +122,7 @@ def evaluate_minutes(
         if first is None or minute < first:
             return False
         windows = (
-            (measure_window(length, minute, history.at, excluded), limit)
+            (measure_window(length, minute, history.counts_at, excluded), limit)
             for length, limit in shorts
         )
         return all(
@@ -133,7 +130,7 @@ def evaluate_minutes(
         )
 
     for minute in range(last_ended(start), last_ended(end) + 1):
-        found = quiet if is_quiet(minute) else evaluate(by, minute, history.at, first)
+        found = quiet if is_quiet(minute) else evaluate(by, minute, history.counts_at, first)
         yield end_of(minute), found
 
 
@@ -152,8 +149,13 @@ def collect_alerts(ticks: Iterable[tuple[datetime, Evaluation]]) -> list[Backtes
     before: datetime | None = None
     for at, evaluation in ticks:
         rules = {(one.rule.key, ""): one for one in evaluation.rules}
+        firing = [
+            FiringRule(one.rule.key, "", "", "", one.rule.severity, "", "")
+            for one in rules.values()
+            if one.state == FIRING
+        ]
         changes = hysteresis.plan_changes(
-            [_firing(one.rule) for one in rules.values() if one.state == FIRING],
+            firing,
             {key for key, one in rules.items() if one.state == UNKNOWN},
             [OpenAlert(index, key, fired_at) for key, (index, fired_at) in open_alerts.items()],
             at=at,
@@ -181,7 +183,3 @@ def _raise_worst(one: BacktestAlert, evaluation: Evaluation) -> None:
         rate = evaluation.burn_rates[window]
         if rate is not None:
             one.worst[window] = max(rate, one.worst.get(window, rate))
-
-
-def _firing(rule: BurnRateRule) -> FiringRule:
-    return FiringRule(rule.key, "", "", "", rule.severity, "", "")

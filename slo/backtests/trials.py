@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from slo.arithmetic.evaluate import UNKNOWN, Evaluation
+from slo.arithmetic.evaluate import UNKNOWN
 from slo.arithmetic.minutes import due_minute, end_of
 from slo.arithmetic.objective import PAGE, TICKET, BurnRateRule, Objective
 from slo.evaluation.objective_loader import load_objective
@@ -16,15 +16,13 @@ from .replay import BacktestAlert
 
 @dataclass(frozen=True)
 class CallTotals:
-    """The number of alerts of a severity, and their total duration."""
-
     times: int
     lasted: timedelta
 
 
 @dataclass(frozen=True)
 class RuleTrial:
-    """The alerts of one rule, and where each is drawn in the span (start and width in percent)."""
+    """The alerts of a rule; `places` is where each is drawn: start and width in percent."""
 
     rule: BurnRateRule
     fired: tuple[BacktestAlert, ...]
@@ -37,7 +35,7 @@ class TrialResult:
     """The outcome of a trial from `since` to `until`.
 
     `known` is the share of minutes in which the rules had data. `pages_now` and `tickets_now` are
-    those of the present rules, None if they are the same.
+    the totals of the present rules, None if these are the rules on trial.
     """
 
     since: datetime
@@ -52,34 +50,33 @@ class TrialResult:
 
     @property
     def fired(self) -> list[BacktestAlert]:
-        """Return all alerts, the latest first."""
         found = [one for trial in self.trials for one in trial.fired]
         return sorted(found, key=lambda one: one.opened_at, reverse=True)
 
 
-def run_trials(slo: Slo, by: Objective, duration: timedelta, now: datetime) -> TrialResult:
-    """Evaluate the rules of `by` over the last `duration`, without excluded spans."""
+def run_trials(slo: Slo, objective: Objective, duration: timedelta, now: datetime) -> TrialResult:
+    """Evaluate the rules of `objective` over the last `duration`, without excluded spans."""
     until = end_of(due_minute(now))
     sli = Sli.objects.filter(slo=slo).first()
     first = end_of(sli.first) if sli and sli.first is not None else None
     since = max(until - duration, first) if first else until
     excluded = tuple(replay.load_excluded_spans(slo, since))
-    by, present = replace(by, excluded=excluded), load_objective(slo, excluded)
-    history = replay.load_history(sli, (by, present), since, until)
-    ticks = list(replay.evaluate_minutes(by, history, since, until))
+    objective, present = replace(objective, excluded=excluded), load_objective(slo, excluded)
+    history = replay.load_history(sli, (objective, present), since, until)
+    ticks = list(replay.evaluate_minutes(objective, history, since, until))
     alerts = replay.collect_alerts(ticks)
     before = None
-    if present != by:
+    if present != objective:
         before = replay.collect_alerts(replay.evaluate_minutes(present, history, since, until))
     return TrialResult(
         since=since,
         until=until,
-        trials=tuple(_make_trial(rule, alerts, since, until) for rule in by.rules),
+        trials=tuple(_make_trial(rule, alerts, since, until) for rule in objective.rules),
         pages=_total_calls(alerts, PAGE, until),
         tickets=_total_calls(alerts, TICKET, until),
         pages_now=None if before is None else _total_calls(before, PAGE, until),
         tickets_now=None if before is None else _total_calls(before, TICKET, until),
-        known=_known_share(ticks),
+        known=sum(one.state != UNKNOWN for _, one in ticks) / len(ticks) if ticks else 0.0,
         counted_since=first,
     )
 
@@ -89,14 +86,14 @@ def _make_trial(
 ) -> RuleTrial:
     own = tuple(one for one in alerts if one.rule == rule)
     whole = max(until - since, replay.MINUTE)
-    places = tuple(_place(one, since, until, whole) for one in own)
+    places = tuple(_position_alert(one, since, until, whole) for one in own)
     return RuleTrial(rule=rule, fired=own, places=places, lasted=_total_duration(own, until))
 
 
-def _place(
+def _position_alert(
     one: BacktestAlert, since: datetime, until: datetime, whole: timedelta
 ) -> tuple[float, float]:
-    """Return where an alert begins and how wide it is drawn, in percent; always visible."""
+    """Return the start and width of an alert in percent of the span, wide enough to be visible."""
     lasted = max((one.resolved_at or until) - one.opened_at, whole / 160)
     return round((one.opened_at - since) / whole * 100, 3), round(lasted / whole * 100, 3)
 
@@ -108,8 +105,3 @@ def _total_calls(fired: Sequence[BacktestAlert], severity: str, until: datetime)
 
 def _total_duration(fired: Sequence[BacktestAlert], until: datetime) -> timedelta:
     return sum(((one.resolved_at or until) - one.opened_at for one in fired), timedelta())
-
-
-def _known_share(ticks: Sequence[tuple[datetime, Evaluation]]) -> float:
-    known = sum(one.state != UNKNOWN for _, one in ticks)
-    return known / len(ticks) if ticks else 0.0

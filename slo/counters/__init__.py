@@ -1,1 +1,1 @@
-"""The store of cumulative counters: one row a minute, any window by two look-ups."""
+"""Store of cumulative counters: a row for each minute, so that any window takes two look-ups."""

@@ -1,4 +1,4 @@
-"""Compaction: old minutes become hours, the same figures in a sixtieth of the rows."""
+"""Compaction: packs old minute rows into one row per hour, without loss."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -6,17 +6,17 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from slo.arithmetic.counts import ZERO, CounterValues
 from slo.arithmetic.minutes import last_ended
+from slo.arithmetic.windows import ZERO, CounterValues
 
 from . import hours, postgres_arrays, writer
 from .hours import MINUTES_AN_HOUR
 
 COMPACTED_AFTER = timedelta(days=3)
 MAX_SLIS = 100
-"""SLIs in a transaction, each with the rows of a day at most: writers of these SLIs wait."""
+"""SLIs in a transaction, each with the rows of a day at most; their writers wait meanwhile."""
 MAX_HOURS = 24
-# The oldest row of each SLI tells whether it has something to pack.
+# An SLI is due if its oldest minute row is old enough.
 _DUE = """
     SELECT s.id, m.minute / 60 FROM slo_sli s
     CROSS JOIN LATERAL (
@@ -25,31 +25,31 @@ _DUE = """
     WHERE s.id > %(after)s AND m.minute < %(before)s ORDER BY s.id LIMIT %(most)s
 """
 _ROWS = """
-    SELECT asked.sli, m.minute, m.good, m.total, m.covered
-    FROM unnest(%(slis)s::bigint[], %(until)s::int[]) AS asked (sli, until)
-    JOIN slo_minute m ON m.sli_id = asked.sli AND m.minute < asked.until
+    SELECT target.sli, m.minute, m.good, m.total, m.covered
+    FROM unnest(%(slis)s::bigint[], %(until)s::int[]) AS target (sli, until)
+    JOIN slo_minute m ON m.sli_id = target.sli AND m.minute < target.until
     ORDER BY m.sli_id, m.minute
 """
 _LAST = """
-    SELECT asked.sli, h.good[60], h.total[60], h.covered[60]
-    FROM unnest(%(slis)s::bigint[]) AS asked (sli)
+    SELECT target.sli, h.good[60], h.total[60], h.covered[60]
+    FROM unnest(%(slis)s::bigint[]) AS target (sli)
     CROSS JOIN LATERAL (
-        SELECT good, total, covered FROM slo_hour WHERE sli_id = asked.sli
+        SELECT good, total, covered FROM slo_hour WHERE sli_id = target.sli
         ORDER BY hour DESC LIMIT 1
     ) h
 """
 _DELETE = """
     DELETE FROM slo_minute m
-    USING unnest(%(slis)s::bigint[], %(until)s::int[]) AS asked (sli, until)
-    WHERE m.sli_id = asked.sli AND m.minute < asked.until
+    USING unnest(%(slis)s::bigint[], %(until)s::int[]) AS target (sli, until)
+    WHERE m.sli_id = target.sli AND m.minute < target.until
 """
 
 
 def compact_minutes(now: datetime, *, most: int) -> int:
-    """Pack whole hours that ended 3 days ago, up to about `most` rows; return how many."""
+    """Pack whole hours that ended 3 days ago, about `most` minute rows; return how many."""
     before = last_ended(now - COMPACTED_AFTER) // MINUTES_AN_HOUR * MINUTES_AN_HOUR
-    done = after = 0
-    while done < most:
+    packed = after = 0
+    while packed < most:
         due = _due_slis(after, before)
         if not due:
             if not after:
@@ -57,13 +57,13 @@ def compact_minutes(now: datetime, *, most: int) -> int:
             after = 0  # Start over: only some hours of each SLI were packed.
             continue
         until = {sli: min(before, (hour + MAX_HOURS) * 60) for sli, hour in due.items()}
-        done += _compact(until)
+        packed += _compact_slis(until)
         after = max(due)
-    return done
+    return packed
 
 
 def _due_slis(after: int, before: int) -> dict[int, int]:
-    """Return SLIs (ids above `after`) with minutes to pack, and the hour of their first one."""
+    """Return the SLIs (ids above `after`) with minutes to pack, and the hour of their first one."""
     arguments = {"after": after, "before": before, "most": MAX_SLIS}
     with connection.cursor() as cursor:
         cursor.execute(_DUE, arguments)
@@ -71,8 +71,7 @@ def _due_slis(after: int, before: int) -> dict[int, int]:
 
 
 @transaction.atomic
-def _compact(until: Mapping[int, int]) -> int:
-    """Pack the minutes before these, by SLI; the lock keeps writers out."""
+def _compact_slis(until: Mapping[int, int]) -> int:
     writer.lock_slis(until.keys())
     arguments = {
         "slis": postgres_arrays.number_array(until),
@@ -98,7 +97,6 @@ def _compact(until: Mapping[int, int]) -> int:
 def _hour_rows(
     sli: int, minutes: Mapping[int, CounterValues], before: CounterValues
 ) -> Sequence[dict[str, Any]]:
-    """Return one row for each hour with a minute in it."""
     result = []
     for hour in sorted({minute // MINUTES_AN_HOUR for minute in minutes}):
         start = hour * MINUTES_AN_HOUR

@@ -1,4 +1,4 @@
-"""Packed hours of old minutes, and additions to them."""
+"""Packed hours of old minutes, and late additions to them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -6,23 +6,23 @@ from typing import Any, NamedTuple
 import orjson
 from django.db import connection
 
-from slo.arithmetic.counts import ZERO, CounterValues
+from slo.arithmetic.increments import MinuteIncrements
+from slo.arithmetic.windows import ZERO, CounterValues
 
 from . import postgres_arrays
-from .minute_increments import MinuteIncrements
 
 MINUTES_AN_HOUR = 60
 BATCH_SIZE = 500
 # The last hour before the first one to change, and all later ones.
 _HOURS = """
-    SELECT asked.sli, h.hour, h.good, h.total, h.covered
-    FROM unnest(%(slis)s::bigint[], %(hours)s::int[]) AS asked (sli, hour)
+    SELECT target.sli, h.hour, h.good, h.total, h.covered
+    FROM unnest(%(slis)s::bigint[], %(hours)s::int[]) AS target (sli, hour)
     CROSS JOIN LATERAL (
         SELECT hour, good, total, covered FROM slo_hour
-        WHERE sli_id = asked.sli AND hour >= coalesce(
-            (SELECT max(hour) FROM slo_hour WHERE sli_id = asked.sli AND hour < asked.hour),
-            asked.hour)
-    ) h ORDER BY asked.sli, h.hour
+        WHERE sli_id = target.sli AND hour >= coalesce(
+            (SELECT max(hour) FROM slo_hour WHERE sli_id = target.sli AND hour < target.hour),
+            target.hour)
+    ) h ORDER BY target.sli, h.hour
 """
 _STORE = """
     INSERT INTO slo_hour (sli_id, hour, good, total, covered)
@@ -34,10 +34,10 @@ _STORE = """
 
 
 class CarriedCounts(NamedTuple):
-    """The counters at the end of an SLI's last packed hour, and what was added before it.
+    """The counters at the end of an SLI's last packed hour, and the increase from an addition.
 
-    `was` is the value there, `by` the increase of it and of all later rows. `hour` is None if
-    nothing is packed.
+    `was` is the value before the addition, `by` the increase, which applies to all later rows too.
+    `hour` is None if the SLI has no packed hours.
     """
 
     hour: int | None
@@ -49,16 +49,16 @@ NOTHING_CARRIED = CarriedCounts(None, ZERO, ZERO)
 
 
 def end_minute(carried: CarriedCounts) -> int:
-    """Return the first minute after the packed hours."""
     return 0 if carried.hour is None else (carried.hour + 1) * MINUTES_AN_HOUR
 
 
-def add_to_hours(tallies: Mapping[int, MinuteIncrements]) -> dict[int, CarriedCounts]:
-    """Add to the packed hours of locked SLIs (by id); return what carries over to their minutes.
+def add_to_hours(increments: Mapping[int, MinuteIncrements]) -> dict[int, CarriedCounts]:
+    """Add increments to the packed hours of locked SLIs, by SLI id.
 
-    Increments after the last packed hour are left to the caller.
+    Return what the minute rows after them carry over. Increments after the last packed hour are
+    left to the caller.
     """
-    first = {sli: tally.minutes()[0] // MINUTES_AN_HOUR for sli, tally in tallies.items()}
+    first = {sli: added.minutes()[0] // MINUTES_AN_HOUR for sli, added in increments.items()}
     found: dict[int, dict[int, list[list[Any]]]] = {}
     arguments = {
         "slis": postgres_arrays.number_array(first),
@@ -71,20 +71,19 @@ def add_to_hours(tallies: Mapping[int, MinuteIncrements]) -> dict[int, CarriedCo
     written: list[dict[str, Any]] = []
     carried = {}
     for sli, hours in found.items():
-        carried[sli] = _add_one(sli, hours, first[sli], tallies[sli], written)
+        carried[sli] = _add_one(sli, hours, first[sli], increments[sli], written)
     save_hours(written)
     return carried
 
 
 def save_hours(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write packed hours: `sli`, `hour`, and sixty each of `good`, `total` and `covered`."""
+    """Write packed hours: `sli`, `hour`, and sixty values each of `good`, `total` and `covered`."""
     with connection.cursor() as cursor:
         for start in range(0, len(rows), BATCH_SIZE):
             cursor.execute(_STORE, [orjson.dumps(rows[start : start + BATCH_SIZE]).decode()])
 
 
 def hour_row(sli: int, hour: int, counts: Sequence[CounterValues]) -> dict[str, Any]:
-    """Return the row of an hour, given the counters at the end of each of its sixty minutes."""
     good, total, covered = map(list, zip(*counts, strict=True))
     return {"sli": sli, "hour": hour, "good": good, "total": total, "covered": covered}
 
@@ -93,19 +92,19 @@ def _add_one(
     sli: int,
     hours: Mapping[int, list[list[Any]]],
     first: int,
-    tally: MinuteIncrements,
+    added: MinuteIncrements,
     written: list[dict[str, Any]],
 ) -> CarriedCounts:
     newest = max(hours)
     was, by = ZERO, ZERO
-    touched = {minute // MINUTES_AN_HOUR for minute in tally.minutes()}
+    touched = {minute // MINUTES_AN_HOUR for minute in added.minutes()}
     for hour in sorted(touched.union(hours)):
         if hour > newest:
             break
         known = hours.get(hour)
         rows = [CounterValues(*row) for row in zip(*known, strict=True)] if known else [was] * 60
         if hour >= first:
-            moved = list(_shifted_rows(hour, rows, was, by, tally))
+            moved = list(_shifted_rows(hour, rows, was, by, added))
             by = moved[-1] - rows[-1]
             if moved != rows:
                 written.append(hour_row(sli, hour, moved))
@@ -118,13 +117,13 @@ def _shifted_rows(
     rows: Sequence[CounterValues],
     before: CounterValues,
     by: CounterValues,
-    tally: MinuteIncrements,
+    added: MinuteIncrements,
 ) -> Iterator[CounterValues]:
-    """Yield the rows of an hour after an addition; `by` was added before the hour."""
+    """Yield the minutes of an hour after an addition; `by` was added before the hour."""
     good, total, covered = by
     for minute, row in enumerate(rows, hour * MINUTES_AN_HOUR):
-        more_good, more = tally.counts.get(minute, (0, 0))
+        more_good, more = added.counts.get(minute, (0, 0))
         good, total = good + more_good, total + more
-        covered += minute in tally.covered and row.covered == before.covered
+        covered += minute in added.covered and row.covered == before.covered
         yield CounterValues(row.good + good, row.total + total, row.covered + covered)
         before = row

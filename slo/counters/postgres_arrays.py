@@ -1,4 +1,4 @@
-"""Array literals of PostgreSQL: far faster to pass than values one by one. Pure."""
+"""PostgreSQL array literals, far faster to pass to a query than values one by one. Pure."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Reading counters as of the end of minutes. Before an SLI's first row everything is zero.
+"""Look-ups of cumulative counters at the end of minutes; zero before an SLI's first row.
 
 All minute rows of an SLI are later than its packed hours. So the counters at a minute are those of
 the last minute row at or before it, else of the last hour at or before it.
@@ -11,27 +11,28 @@ from typing import Any
 
 from django.db import connection
 
-from slo.arithmetic.counts import ZERO, CounterValues
+from slo.arithmetic.windows import ZERO, CounterValues
 from slo.models import CounterHour, Sli, Slo
 
 from . import postgres_arrays
 
 ORIGIN = -1
-"""The hour that stands for all deleted history: the counters at its end."""
+"""Pseudo-hour with the counters at the end of deleted history."""
 # Each look-up is an index step or two, however long the history.
 _COUNTS = """
-    SELECT asked.sli, asked.minute, coalesce(m.good, h.good, 0), coalesce(m.total, h.total, 0),
+    SELECT target.sli, target.minute, coalesce(m.good, h.good, 0), coalesce(m.total, h.total, 0),
            coalesce(m.covered, h.covered, 0)
-    FROM unnest(%(slis)s::bigint[], %(minutes)s::int[]) AS asked (sli, minute)
+    FROM unnest(%(slis)s::bigint[], %(minutes)s::int[]) AS target (sli, minute)
     LEFT JOIN LATERAL (
         SELECT good, total, covered FROM slo_minute
-        WHERE sli_id = asked.sli AND minute <= asked.minute ORDER BY minute DESC LIMIT 1
+        WHERE sli_id = target.sli AND minute <= target.minute ORDER BY minute DESC LIMIT 1
     ) m ON true
     LEFT JOIN LATERAL (
         SELECT good[place] AS good, total[place] AS total, covered[place] AS covered FROM (
             SELECT good, total, covered,
-                   CASE WHEN hour = asked.minute / 60 THEN asked.minute %% 60 + 1 ELSE 60 END place
-            FROM slo_hour WHERE sli_id = asked.sli AND hour <= asked.minute / 60
+                   CASE WHEN hour = target.minute / 60 THEN target.minute %% 60 + 1 ELSE 60 END
+                       AS place
+            FROM slo_hour WHERE sli_id = target.sli AND hour <= target.minute / 60
             ORDER BY hour DESC LIMIT 1
         ) packed WHERE m.good IS NULL
     ) h ON true
@@ -53,15 +54,15 @@ _HISTORY = """
 class CounterHistory:
     """The counters of one SLI over a span of minutes, in memory.
 
-    `minutes` ascend and correspond to `counts`; `first` is the minute of the SLI's first row,
-    None if it has none.
+    `minutes` ascend and correspond to `counts`; `first` is the minute of the SLI's first row, None
+    if it has none.
     """
 
     minutes: list[int]
     counts: list[CounterValues]
     first: int | None
 
-    def at(self, minute: int) -> CounterValues:
+    def counts_at(self, minute: int) -> CounterValues:
         """Return the counters at the end of this minute, which must be within the loaded span."""
         place = bisect_right(self.minutes, minute)
         return self.counts[place - 1] if place else ZERO
@@ -85,7 +86,7 @@ def load_counts(sli_minutes: Mapping[int, Collection[int]]) -> dict[tuple[int, i
 
 
 def load_history(sli_id: int, first_minute: int, last_minute: int) -> CounterHistory:
-    """Return the counters of an SLI from the end of `first_minute` to the end of `last_minute`."""
+    """Return the counters of an SLI at each minute from `first_minute` to `last_minute`."""
     arguments = {"sli": sli_id, "first": first_minute, "last": last_minute}
     minutes, known = [first_minute], [ZERO]
     with connection.cursor() as cursor:
@@ -101,7 +102,6 @@ def load_history(sli_id: int, first_minute: int, last_minute: int) -> CounterHis
 
 
 def load_first_minute(sli_id: int) -> int | None:
-    """Return the minute of the SLI's first row, None if it has none."""
     found: Any = Sli.objects.filter(pk=sli_id).values_list("first", flat=True).first()
     return None if found is None else int(found)
 
@@ -113,6 +113,5 @@ def retained_from(sli_id: int) -> int | None:
 
 
 def get_or_create_sli(slo: Slo) -> Sli:
-    """Return the counters of an SLO; they are created together with it."""
     sli, _ = Sli.objects.get_or_create(slo=slo, defaults={"created_at": slo.created_at})
     return sli

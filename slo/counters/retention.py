@@ -1,5 +1,9 @@
-"""Deletion of old counters: samples, series, batches, and history beyond every period."""
+"""Deletion of old counters (samples, series, delta batches, hours) and of removed SLOs.
 
+A removed SLO is kept whole while it has alerts, which have a retention rule of their own.
+"""
+
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -35,17 +39,17 @@ _OLD = """
     ) ORDER BY s.id LIMIT %(most)s
 """
 _DELETE = """
-    DELETE FROM slo_hour h USING unnest(%(slis)s::bigint[], %(hours)s::int[]) AS asked (sli, hour)
-    WHERE h.sli_id = asked.sli AND h.hour < asked.hour
+    DELETE FROM slo_hour h USING unnest(%(slis)s::bigint[], %(hours)s::int[]) AS target (sli, hour)
+    WHERE h.sli_id = target.sli AND h.hour < target.hour
 """
 _DELETE_SAMPLES = """
-    DELETE FROM slo_sample USING unnest(%(slis)s::bigint[], %(hours)s::int[]) AS asked (sli, hour),
+    DELETE FROM slo_sample USING unnest(%(slis)s::bigint[], %(hours)s::int[]) AS target (sli, hour),
         slo_series s
-    WHERE s.sli_id = asked.sli AND series_id = s.id AND minute < asked.hour * 60
+    WHERE s.sli_id = target.sli AND series_id = s.id AND minute < target.hour * 60
 """
 _BEGIN = """
-    UPDATE slo_sli s SET first = greatest(s.first, asked.hour * 60)
-    FROM unnest(%(slis)s::bigint[], %(hours)s::int[]) AS asked (sli, hour) WHERE s.id = asked.sli
+    UPDATE slo_sli s SET first = greatest(s.first, target.hour * 60)
+    FROM unnest(%(slis)s::bigint[], %(hours)s::int[]) AS target (sli, hour) WHERE s.id = target.sli
 """
 # The last minute before the limit stays until a later one is as old: late samples are inserted
 # after it. Each series costs an index look-up or two, however many samples there are.
@@ -81,19 +85,50 @@ _BATCHES = """
         SELECT id FROM slo_batch WHERE received_at < %(before)s
         ORDER BY received_at LIMIT %(most)s FOR UPDATE SKIP LOCKED))
 """
+REMOVED_KEPT_FOR = timedelta(days=35)
+REMOVED_BATCH_SIZE = 10
+"""SLIs or SLOs deleted in a transaction: each may have the minutes of a year."""
+PURGEABLE = """
+    removed_at < %(before)s AND NOT EXISTS (SELECT FROM slo_alert a WHERE a.slo_id = {slo}.id)
+"""
+_SLIS = f"""
+    SELECT i.id FROM slo_sli i LEFT JOIN slo_slo o ON o.id = i.slo_id
+    WHERE ({PURGEABLE.format(slo="o")}) OR (i.slo_id IS NULL
+          AND coalesce(to_timestamp(i.last * 60.0), i.created_at) < %(before)s)
+    ORDER BY i.id LIMIT %(most)s FOR UPDATE OF i SKIP LOCKED
+"""  # noqa: S608
+_SLOS = f"""
+    SELECT o.id FROM slo_slo o WHERE {PURGEABLE.format(slo="o")}
+    AND NOT EXISTS (SELECT FROM slo_sli WHERE slo_id = o.id)
+    ORDER BY o.id LIMIT %(most)s FOR UPDATE SKIP LOCKED
+"""  # noqa: S608
+_DELETE_SLIS = (
+    "DELETE FROM slo_sample WHERE series_id IN"
+    " (SELECT id FROM slo_series WHERE sli_id = ANY(%(ids)s::bigint[]))",
+    "DELETE FROM slo_series WHERE sli_id = ANY(%(ids)s::bigint[])",
+    "DELETE FROM slo_minute WHERE sli_id = ANY(%(ids)s::bigint[])",
+    "DELETE FROM slo_hour WHERE sli_id = ANY(%(ids)s::bigint[])",
+    "DELETE FROM slo_delayed WHERE sli_id = ANY(%(ids)s::bigint[])",
+    "DELETE FROM slo_sli WHERE id = ANY(%(ids)s::bigint[])",
+)
+_DELETE_SLOS = (
+    "DELETE FROM slo_exclusion WHERE slo_id = ANY(%(ids)s::bigint[])",
+    "DELETE FROM slo_standing WHERE slo_id = ANY(%(ids)s::bigint[])",
+    "DELETE FROM slo_slo WHERE id = ANY(%(ids)s::bigint[])",
+)
 
 
 def purge_samples(now: datetime, *, at_once: int, most: int) -> int:
-    """Delete samples that nothing can be inserted before any more; return how many rows.
+    """Delete samples that no late sample can precede any more; return how many rows.
 
-    Those of an imported file are kept as long as its history, so that importing it again adds
+    Samples of an imported file are kept as long as its history, so that importing it again adds
     nothing.
     """
     done = after = 0
     rows = Series.objects.exclude(source=IMPORTED).order_by("pk").values_list("pk", flat=True)
     while done < most and (some := list(rows.filter(pk__gt=after)[:at_once])):
         arguments = {"series": some, "before": now - SAMPLES_KEPT_FOR, "most": at_once}
-        deleted = _execute(_SAMPLES, arguments)
+        deleted = _execute_delete(_SAMPLES, arguments)
         done += deleted
         if deleted < at_once:
             after = some[-1]
@@ -101,13 +136,13 @@ def purge_samples(now: datetime, *, at_once: int, most: int) -> int:
 
 
 def purge_old(now: datetime, *, at_once: int, most: int) -> int:
-    """Delete boots and sources that are gone, old batches, and history beyond every period."""
-    kept = [
+    """Delete ended boots and sources, old delta batches, and history beyond every period."""
+    rules = [
         (_SERIES.format(_BOOTS.format(MAX_BOOTS_KEPT)), SAMPLES_KEPT_FOR),
         (_SERIES.format(""), SERIES_KEPT_FOR),
         (_BATCHES, BATCHES_KEPT_FOR),
     ]
-    return purge_by_statements(kept, now, at_once=at_once, most=most) + _purge_history(
+    return purge_by_statements(rules, now, at_once=at_once, most=most) + _purge_history(
         last_ended(now), most
     )
 
@@ -126,7 +161,7 @@ def _purge_history(minute: int, most: int) -> int:
     return done
 
 
-def _execute(statement: str, arguments: dict[str, Any]) -> int:
+def _execute_delete(statement: str, arguments: dict[str, Any]) -> int:
     with connection.cursor() as cursor:
         cursor.execute(statement, arguments)
         return int(cursor.rowcount)
@@ -136,8 +171,8 @@ def _execute(statement: str, arguments: dict[str, Any]) -> int:
 def _delete_hours(old: dict[int, int]) -> int:
     """Delete the hours of SLIs (by id) before an hour.
 
-    The counters at that point are kept as their origin, so that the difference does not seem to
-    have been counted all at once.
+    The counters at that point are kept as an origin row, so that they don't seem to have been
+    counted all at once later.
     """
     writer.lock_slis(old.keys())
     before = {sli: [hour * MINUTES_AN_HOUR - 1] for sli, hour in old.items()}
@@ -156,3 +191,24 @@ def _delete_hours(old: dict[int, int]) -> int:
         hours.save_hours(origins)
         cursor.execute(_BEGIN, arguments)
     return deleted
+
+
+def purge_removed(now: datetime, *, most: int) -> int:
+    """Delete long-removed SLOs and unused histogram edges; return how many rows were deleted."""
+    done = 0
+    for found, statements in ((_SLIS, _DELETE_SLIS), (_SLOS, _DELETE_SLOS)):
+        while done < most and (deleted := _purge_batch(found, statements, now - REMOVED_KEPT_FOR)):
+            done += deleted
+    return done
+
+
+@transaction.atomic
+def _purge_batch(found: str, statements: Sequence[str], before: datetime) -> int:
+    done = 0
+    with connection.cursor() as cursor:
+        cursor.execute(found, {"before": before, "most": REMOVED_BATCH_SIZE})
+        ids = [row[0] for row in cursor.fetchall()]
+        for statement in statements if ids else ():
+            cursor.execute(statement, {"ids": ids})
+            done += int(cursor.rowcount)
+    return done

@@ -1,7 +1,7 @@
-"""Writing to the counters of minutes, always in the order of SLI ids, to avoid deadlocks.
+"""Writes to the minute counters, always in the order of SLI ids, to avoid deadlocks.
 
-A row is cumulative, so an increment in one minute is added to all later rows too: one statement
-moves them all.
+A row is cumulative, so an increment in one minute is added to all later rows too, in one
+statement.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import orjson
 from django.db import connection
 
-from slo.arithmetic.counts import CounterValues
+from slo.arithmetic.increments import MinuteIncrements
+from slo.arithmetic.windows import CounterValues
 
 from . import hours, postgres_arrays
-from .minute_increments import MinuteIncrements
 
 _LOCK = """
     SELECT s.id, s.first, s.last, coalesce(o.name, '')
@@ -21,12 +21,12 @@ _LOCK = """
     WHERE s.id = ANY(%s::bigint[]) ORDER BY s.id FOR NO KEY UPDATE OF s
 """
 # The last row at or before each minute, and the one before that.
-_AROUND = """
-    SELECT asked.sli, asked.minute, m.minute, m.good, m.total, m.covered
-    FROM unnest(%(slis)s::bigint[], %(minutes)s::int[]) AS asked (sli, minute)
+_PRECEDING = """
+    SELECT target.sli, target.minute, m.minute, m.good, m.total, m.covered
+    FROM unnest(%(slis)s::bigint[], %(minutes)s::int[]) AS target (sli, minute)
     CROSS JOIN LATERAL (
         SELECT minute, good, total, covered FROM slo_minute
-        WHERE sli_id = asked.sli AND minute <= asked.minute ORDER BY minute DESC LIMIT 2
+        WHERE sli_id = target.sli AND minute <= target.minute ORDER BY minute DESC LIMIT 2
     ) m
 """
 _MOVE = """
@@ -41,7 +41,7 @@ _INSERT = """
     SELECT new.* FROM json_to_recordset(%s::json)
          AS new (sli bigint, minute int, good float8, total float8, covered int)
 """
-_REACH = """
+_BOUNDS = """
     UPDATE slo_sli s SET first = least(s.first, new.first), last = greatest(s.last, new.last)
     FROM json_to_recordset(%s::json) AS new (sli bigint, first int, last int)
     WHERE s.id = new.sli
@@ -54,8 +54,7 @@ BATCH_SIZE = 20_000
 class LockedSli(NamedTuple):
     """An SLI that is locked until the end of the transaction.
 
-    `first` and `last` are the minutes of its first and last row, `slo` the name of its SLO, if
-    any.
+    `first` and `last` are the minutes of its first and last row, `slo` is its SLO's name, if any.
     """
 
     id: int
@@ -65,41 +64,43 @@ class LockedSli(NamedTuple):
 
 
 def lock_slis(slis: Collection[int]) -> dict[int, LockedSli]:
-    """Lock the existing ones of these SLIs (ids) until the end of the transaction."""
+    """Lock those of these SLIs (ids) that exist until the end of the transaction."""
     with connection.cursor() as cursor:
         cursor.execute(_LOCK, [postgres_arrays.number_array(sorted(slis))])
         return {row[0]: LockedSli(*row) for row in cursor.fetchall()}
 
 
 def add_increments(
-    locked: Mapping[int, LockedSli], tallies: Mapping[int, MinuteIncrements]
+    locked: Mapping[int, LockedSli], increments: Mapping[int, MinuteIncrements]
 ) -> None:
-    """Add to the minutes of SLIs that :func:`lock_slis` holds; a minute is covered at most once."""
-    minutes_by_sli = {sli: tally.minutes() for sli, tally in sorted(tallies.items())}
-    around = _load_around(minutes_by_sli)
+    """Add increments to the minutes of locked SLIs; a minute counts as covered only once."""
+    minutes_by_sli = {sli: added.minutes() for sli, added in sorted(increments.items())}
+    preceding = _load_preceding(minutes_by_sli)
     early = {
-        sli: tallies[sli]
+        sli: increments[sli]
         for sli, minutes in minutes_by_sli.items()
-        if minutes and locked[sli].first is not None and len(around.get((sli, minutes[0]), ())) < 2
+        if minutes
+        and locked[sli].first is not None
+        and len(preceding.get((sli, minutes[0]), ())) < 2
     }
     carried = hours.add_to_hours(early)
     moves: list[dict[str, Any]] = []
     inserts: list[dict[str, Any]] = []
-    reach: list[dict[str, Any]] = []
+    bounds: list[dict[str, Any]] = []
     for sli, minutes in minutes_by_sli.items():
         if minutes:
             before = carried.get(sli, hours.NOTHING_CARRIED)
-            _plan_rows(locked[sli], tallies[sli], minutes, around, before, moves, inserts)
-            reach += _plan_reach(locked[sli], minutes)
+            _plan_rows(locked[sli], increments[sli], minutes, preceding, before, moves, inserts)
+            bounds += _plan_bounds(locked[sli], minutes)
     _execute(_MOVE, moves)
     _execute(_INSERT, inserts)
-    _execute(_REACH, reach)
+    _execute(_BOUNDS, bounds)
 
 
 MinuteRow = tuple[int, CounterValues]
 
 
-def _load_around(
+def _load_preceding(
     minutes_by_sli: Mapping[int, Sequence[int]],
 ) -> dict[tuple[int, int], list[MinuteRow]]:
     """Return, for each SLI and minute, the last row at or before it and the one before that."""
@@ -109,7 +110,7 @@ def _load_around(
         for start in range(0, len(pairs), BATCH_SIZE):
             some = pairs[start : start + BATCH_SIZE]
             slis, minutes = map(postgres_arrays.number_array, zip(*some, strict=True))
-            cursor.execute(_AROUND, {"slis": slis, "minutes": minutes})
+            cursor.execute(_PRECEDING, {"slis": slis, "minutes": minutes})
             for sli, minute, at, good, total, covered in cursor.fetchall():
                 found.setdefault((sli, minute), []).append(
                     (at, CounterValues(good, total, covered))
@@ -121,14 +122,14 @@ def _load_around(
 
 def _plan_rows(
     sli: LockedSli,
-    tally: MinuteIncrements,
+    added: MinuteIncrements,
     minutes: Sequence[int],
-    around: Mapping[tuple[int, int], Sequence[MinuteRow]],
+    preceding: Mapping[tuple[int, int], Sequence[MinuteRow]],
     before: hours.CarriedCounts,
     moves: list[dict[str, Any]],
     inserts: list[dict[str, Any]],
 ) -> None:
-    """Plan the rows of one SLI that move, by how much, and the new ones."""
+    """Append one SLI's new rows to `inserts`, and increases of existing rows to `moves`."""
     good, total, covered = before.by
     since = hours.end_minute(before)
     for minute in (*(each for each in minutes if each >= since), LAST_MINUTE):
@@ -137,13 +138,13 @@ def _plan_rows(
             moves.append({"sli": sli.id, "since": since, "until": minute, **by})
         if minute == LAST_MINUTE:
             return
-        known = around.get((sli.id, minute), ())
+        known = preceding.get((sli.id, minute), ())
         at, row_counts = known[0] if known else (None, before.was)
         earlier = known[1][1] if len(known) > 1 else before.was
-        more_good, more = tally.counts.get(minute, (0, 0))
+        more_good, more = added.counts.get(minute, (0, 0))
         is_known = at == minute and row_counts.covered > earlier.covered
         good, total = good + more_good, total + more
-        covered += minute in tally.covered and not is_known
+        covered += minute in added.covered and not is_known
         if at != minute:
             row = {"good": row_counts.good + good, "total": row_counts.total + total}
             row["covered"] = row_counts.covered + covered
@@ -151,7 +152,7 @@ def _plan_rows(
         since = minute if at == minute else minute + 1
 
 
-def _plan_reach(sli: LockedSli, minutes: Sequence[int]) -> list[dict[str, Any]]:
+def _plan_bounds(sli: LockedSli, minutes: Sequence[int]) -> list[dict[str, Any]]:
     first, last = minutes[0], minutes[-1]
     if sli.first is not None and sli.last is not None and sli.first <= first <= last <= sli.last:
         return []

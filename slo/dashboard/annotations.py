@@ -18,9 +18,9 @@ MAX_EACH = 60
 
 @dataclass(frozen=True)
 class Annotation:
-    """Something that lasted from `begins` to `ends` (None: still does).
+    """An event that lasted from `begins` to `ends`, None if it still does.
 
-    `label` is page or ticket of an alert; `path` is its page, if it has one.
+    `label` is `page` or `ticket` for an alert; `path` is its page, if it has one.
     """
 
     kind: str
@@ -34,17 +34,18 @@ class Annotation:
 
 def load_annotations(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
     """Return annotations that overlap a span, the newest first, at most `MAX_EACH` of each kind."""
-    switches = {GLOBAL_ID, *_switches_in_actions(slo), *load_requested_switches(slo.service)}
+    in_actions = {str(one["switch"]) for one in slo.actions if one.get("switch")}
+    switches = {GLOBAL_ID, *in_actions, *load_requested_switches(slo.service)}
     found = [
-        *_alerts(slo, since, until),
-        *_episodes(switches, since, until),
-        *_ramps(switches, since, until),
-        *_exclusions(slo, since, until),
+        *_load_alerts(slo, since, until),
+        *_load_episodes(switches, since, until),
+        *_load_ramps(switches, since, until),
+        *_load_exclusions(slo, since, until),
     ]
     return sorted(found, key=lambda one: (one.begins, one.kind), reverse=True)
 
 
-def _alerts(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
+def _load_alerts(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
     rows = Alert.objects.filter(slo=slo, opened_at__lt=until).filter(
         Q(resolved_at__isnull=True) | Q(resolved_at__gt=since)
     )
@@ -55,14 +56,14 @@ def _alerts(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
             said=row.said,
             begins=row.opened_at,
             ends=row.resolved_at,
-            path=_path("alert_page", row.pk),
+            path=_page_path("alert_page", row.pk),
             label=row.label,
         )
         for row in rows.order_by("-opened_at")[:MAX_EACH]
     ]
 
 
-def _episodes(switches: Collection[str], since: datetime, until: datetime) -> list[Annotation]:
+def _load_episodes(switches: Collection[str], since: datetime, until: datetime) -> list[Annotation]:
     rows = Episode.objects.filter(switch__in=switches, engaged_at__lt=until).filter(
         Q(ended_at__isnull=True) | Q(ended_at__gt=since)
     )
@@ -73,13 +74,13 @@ def _episodes(switches: Collection[str], since: datetime, until: datetime) -> li
             said=row.reason,
             begins=row.engaged_at,
             ends=row.ended_at,
-            path=_path("switch_page", *row.switch_id.split(":", 1)),
+            path=_page_path("switch_page", *row.switch_id.split(":", 1)),
         )
         for row in rows.order_by("-engaged_at")[:MAX_EACH]
     ]
 
 
-def _ramps(switches: Collection[str], since: datetime, until: datetime) -> list[Annotation]:
+def _load_ramps(switches: Collection[str], since: datetime, until: datetime) -> list[Annotation]:
     rows = Ramp.objects.filter(switch__in=switches, job__created_at__lt=until).filter(
         Q(job__finished_at__isnull=True) | Q(job__finished_at__gt=since)
     )
@@ -90,33 +91,23 @@ def _ramps(switches: Collection[str], since: datetime, until: datetime) -> list[
             said=row.justification,
             begins=row.job.created_at,
             ends=row.job.finished_at,
-            path=_path("ramp_page", row.pk),
+            path=_page_path("ramp_page", row.pk),
         )
         for row in rows.select_related("job").order_by("-job__created_at")[:MAX_EACH]
     ]
 
 
-def _exclusions(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
+def _load_exclusions(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
     rows = Exclusion.objects.filter(
         slo=slo, removed_at__isnull=True, starts_at__lt=until, ends_at__gt=since
     )
     return [
-        Annotation(
-            kind=EXCLUSION,
-            name="Not counted",
-            said=row.reason,
-            begins=row.starts_at,
-            ends=row.ends_at,
-        )
+        Annotation(EXCLUSION, "Not counted", row.reason, row.starts_at, row.ends_at)
         for row in rows.order_by("-starts_at")[:MAX_EACH]
     ]
 
 
-def _switches_in_actions(slo: Slo) -> set[str]:
-    return {str(one["switch"]) for one in slo.actions if one.get("switch")}
-
-
-def _path(name: str, *arguments: str | int) -> str:
+def _page_path(name: str, *arguments: str | int) -> str:
     try:
         return reverse(name, args=arguments)
     except NoReverseMatch:

@@ -1,4 +1,4 @@
-"""The board of SLOs: filters, counts, and rows, the worst first."""
+"""The board of SLOs: filters, counts, and rows with sparklines, the worst first."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,12 +8,14 @@ from typing import Any
 from django.db.models import Case, Count, IntegerField, Max, Q, Value, When
 from django.db.models.functions import Lower
 
+from slo.arithmetic.evaluate import burn_rate
 from slo.arithmetic.minutes import end_of, last_ended
+from slo.arithmetic.objective import MinuteSpan
+from slo.arithmetic.windows import measure_window, merge_spans
+from slo.counters import reader
+from slo.evaluation import objective_loader
 from slo.models import Slo, SloStatus
 from slo.models.objective import SloQuerySet
-
-from . import sparklines
-from .sparklines import Sparkline
 
 PAGE_SIZE = 50
 PAGE, TICKET, SPENT, UNKNOWN, OK = "page", "ticket", "spent", "unknown", "ok"
@@ -44,12 +46,33 @@ _HEAT = Case(
     default=Value(4),
     output_field=IntegerField(),
 )
+PART_MINUTES, PARTS = 30, 48
+
+
+@dataclass(frozen=True)
+class Sparkline:
+    """Burn rates of equal parts of a span, the last one just over; None where unknown.
+
+    `limit` is the lowest rate at which a rule pages, None if no rule pages.
+    """
+
+    rates: tuple[float | None, ...]
+    limit: float | None = None
+
+    @property
+    def most(self) -> float | None:
+        return max((rate for rate in self.rates if rate is not None), default=None)
+
+    @property
+    def unknown_minutes(self) -> int:
+        return PART_MINUTES * self.rates.count(None)
+
+
+EMPTY = Sparkline((None,) * PARTS)
 
 
 @dataclass(frozen=True)
 class SloBoardFilters:
-    """Filters of the board; empty values match everything."""
-
     state: str = ""
     service: str = ""
     q: str = ""
@@ -62,7 +85,7 @@ class SloBoardFilters:
 
 @dataclass(frozen=True)
 class SloBoardCounts:
-    """The number of SLOs by condition; `paging` are firing ones that page."""
+    """Numbers of SLOs by condition; `paging` counts firing SLOs that page."""
 
     firing: int
     paging: int
@@ -77,7 +100,6 @@ class SloBoardCounts:
         return self.known - self.firing - self.spent - self.unknown
 
     def is_late(self, now: datetime) -> bool:
-        """Return whether nothing was evaluated for a while."""
         return self.judged_at is not None and now - self.judged_at > timedelta(minutes=LATE_MINUTES)
 
 
@@ -96,7 +118,6 @@ class SloBoardRow:
 
     @property
     def burn_rate(self) -> float | None:
-        """Return the burn rate of the last hour."""
         return None if self.status is None else self.status.burn_rates.get("1h")
 
 
@@ -118,36 +139,34 @@ def slo_condition(status: SloStatus | None) -> str:
 
 
 def is_paging(status: SloStatus) -> bool:
-    """Return whether one of the firing rules pages."""
     return any(one["state"] == "firing" and one["severity"] == "page" for one in status.rules)
 
 
-def parse_filters(given: Any) -> SloBoardFilters:
-    """Parse the filters of a URL; invalid values are ignored."""
-    state, page = given.get("state", ""), given.get("page", "")
+def parse_filters(query: Any) -> SloBoardFilters:
+    """Return the filters of a URL's query; invalid values are ignored."""
+    state, page = query.get("state", ""), query.get("page", "")
     return SloBoardFilters(
         state=state if state in CONDITIONS else "",
-        service=given.get("service", "").replace("\x00", "").strip()[:60],
-        q=given.get("q", "").replace("\x00", "").strip().lower()[:200],
+        service=query.get("service", "").replace("\x00", "").strip()[:60],
+        q=query.get("q", "").replace("\x00", "").strip().lower()[:200],
         page=int(page) if page.isascii() and page.isdigit() and 0 < int(page) < 10_000 else 1,
     )
 
 
 def load_page(filters: SloBoardFilters, now: datetime) -> SloBoardPage:
-    """Return one page of the board; four queries whatever the number."""
+    """Return one page of the board, in four queries."""
     rows = _filter_slos(filters).annotate(heat=_HEAT).select_related("status", "sli")
     start = (filters.page - 1) * PAGE_SIZE
     ordered = rows.order_by("heat", "status__remaining_ratio", "name")
     found = list(ordered[start : start + PAGE_SIZE + 1])
     shown = found[:PAGE_SIZE]
-    drawn = sparklines.load_sparklines(shown, now)
+    drawn = load_sparklines(shown, now)
     return SloBoardPage(
         [_make_row(slo, drawn[slo.pk], now) for slo in shown], len(found) > PAGE_SIZE
     )
 
 
 def count_slos() -> SloBoardCounts:
-    """Count all SLOs by condition, in one query."""
     counted = Slo.objects.present().aggregate(
         firing=Count("pk", filter=_FIRES),
         paging=Count("pk", filter=_PAGES),
@@ -161,9 +180,9 @@ def count_slos() -> SloBoardCounts:
 
 
 def list_services() -> list[str]:
-    """Return the services to filter by; one more than `MAX_SERVICES` if there are too many."""
-    named = Slo.objects.present().exclude(service="").order_by("service")
-    return list(named.values_list("service", flat=True).distinct()[: MAX_SERVICES + 1])
+    """Return the services to filter by, at most one more than `MAX_SERVICES`."""
+    services = Slo.objects.present().exclude(service="").order_by("service")
+    return list(services.values_list("service", flat=True).distinct()[: MAX_SERVICES + 1])
 
 
 def _filter_slos(filters: SloBoardFilters) -> SloQuerySet:
@@ -185,3 +204,36 @@ def _make_row(slo: Slo, spark: Sparkline, now: datetime) -> SloBoardRow:
     status = getattr(slo, "status", None)
     late = status is not None and status.minute < last_ended(now) - LATE_MINUTES
     return SloBoardRow(slo, status, spark, late)
+
+
+def load_sparklines(slos: Sequence[Slo], now: datetime) -> dict[int, Sparkline]:
+    """Return the burn rates of each half hour of the last day, by SLO id, in two queries."""
+    last = last_ended(now)
+    edges = range(last - PARTS * PART_MINUTES, last + 1, PART_MINUTES)
+    slis = {
+        slo.pk: sli.pk
+        for slo in slos
+        if (sli := getattr(slo, "sli", None)) is not None and sli.first is not None
+    }
+    excluded = objective_loader.load_exclusions([*slis], end_of(edges[0])) if slis else {}
+    spans = {pk: merge_spans(excluded.get(pk, ())) for pk in slis}
+    counts = reader.load_counts(
+        {sli: _needed_minutes(edges, spans[pk]) for pk, sli in slis.items()}
+    )
+
+    def make_sparkline(slo: Slo, sli: int) -> Sparkline:
+        objective = objective_loader.load_objective(slo)
+        windows = (
+            measure_window(PART_MINUTES, edge, lambda at: counts[sli, at], spans[slo.pk])
+            for edge in edges[1:]
+        )
+        limits = [rule.burn_rate for rule in objective.rules if rule.severity == "page"]
+        rates = tuple(burn_rate(one, objective) for one in windows)
+        return Sparkline(rates, float(min(limits)) if limits else None)
+
+    return {slo.pk: make_sparkline(slo, slis[slo.pk]) if slo.pk in slis else EMPTY for slo in slos}
+
+
+def _needed_minutes(edges: Sequence[int], spans: Sequence[MinuteSpan]) -> set[int]:
+    low, high = edges[0], edges[-1]
+    return {*edges, *(min(max(edge, low), high) for span in spans for edge in span)}

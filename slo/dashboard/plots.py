@@ -1,13 +1,13 @@
-"""Figures of the plots of an SLO: burn rates over a span, and its budget over the period."""
+"""Data of the plots of an SLO: burn rates over a span, and its budget over the period."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
-from slo.arithmetic.budget import round_ratio
-from slo.arithmetic.evaluate import burn_rate
-from slo.arithmetic.minutes import end_of
+from slo.arithmetic.evaluate import burn_rate, round_ratio
+from slo.arithmetic.minutes import MINUTES_A_DAY, end_of, last_ended
 from slo.arithmetic.objective import MinuteSpan, Objective
 from slo.arithmetic.windows import (
     CounterLookup,
@@ -22,14 +22,18 @@ from slo.models import Sli, Slo
 
 MAX_POINTS = 480
 MAX_CHECKS = 10_000
-"""For one line: points in between are checked too, as closely as this allows."""
+"""Most evaluations for a line, which also checks minutes between its points."""
 STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
 BUDGET_POINTS = 360
+RANGES = {"6h": 360, "24h": MINUTES_A_DAY, "7d": 7 * MINUTES_A_DAY, "30d": 30 * MINUTES_A_DAY}
+USUAL_RANGE = "24h"
+MIN_MINUTES, MAX_MINUTES = 10, 92 * MINUTES_A_DAY
+MAX_AGE = timedelta(days=400)
 
 
 @dataclass(frozen=True)
 class BurnLine:
-    """The burn rates over one window (`1h`): at each point the worst since the point before."""
+    """The burn rates over one window (`1h`): at each point, the worst since the point before."""
 
     window: str
     rates: tuple[float | None, ...]
@@ -37,7 +41,7 @@ class BurnLine:
 
 @dataclass(frozen=True)
 class BurnPlot:
-    """Lines over `minutes`, which are `step` minutes apart; the last may be closer.
+    """Lines over `minutes`, which are `step` minutes apart, but for the last.
 
     Rates are None where nothing was counted.
     """
@@ -49,10 +53,7 @@ class BurnPlot:
 
 @dataclass(frozen=True)
 class BudgetPlot:
-    """The budget left at each point of the period that ends now; it begins whole.
-
-    Empty if the period as a whole is unknown.
-    """
+    """The budget left at each point of the period that ends now; empty if it is unknown."""
 
     minutes: tuple[int, ...]
     left: tuple[float, ...]
@@ -60,9 +61,9 @@ class BudgetPlot:
 
 @dataclass(frozen=True)
 class UsagePart:
-    """Events from one moment to another.
+    """Events from `begins` to `ends`.
 
-    `burn_rate` is None where unknown; `spent` is the share of the whole period's budget.
+    `burn_rate` is None where unknown; `spent` and `left` are shares of the whole period's budget.
     """
 
     begins: datetime
@@ -75,15 +76,15 @@ class UsagePart:
 
 
 def load_burn_plot(slo: Slo, first: int, last: int) -> BurnPlot:
-    """Return burn rates from the end of one minute to the end of another."""
+    """Return burn rates from the end of minute `first` to the end of minute `last`."""
     step = plot_step(last - first)
     points = tuple(sorted({*range(-(-first // step) * step, last + 1, step), last}))
-    objective, spans, sli = _load(slo, end_of(first))
+    objective, spans, sli = _load_inputs(slo, end_of(first))
     names = tuple(name for name in objective.windows if _is_of_a_rule(objective, name))
     if sli is None or sli.first is None:
         return BurnPlot((), step, tuple(BurnLine(name, ()) for name in names))
     longest = max(window_minutes(name) for name in names)
-    counts = reader.load_history(sli.pk, points[0] - step - longest, last).at
+    counts = reader.load_history(sli.pk, points[0] - step - longest, last).counts_at
     lines = tuple(
         BurnLine(name, _worst_rates(objective, spans, counts, name, points, step)) for name in names
     )
@@ -91,8 +92,8 @@ def load_burn_plot(slo: Slo, first: int, last: int) -> BurnPlot:
 
 
 def load_budget_plot(slo: Slo, last: int) -> BudgetPlot:
-    """Return the budget over the period that ends with this minute."""
-    objective, spans, sli = _load(slo, end_of(last - _period(slo)))
+    """Return the budget over the period that ends with minute `last`."""
+    objective, spans, sli = _load_inputs(slo, end_of(last - slo.window_days * MINUTES_A_DAY))
     begin = last - objective.period
     step = max(1, objective.period // BUDGET_POINTS)
     points = tuple(sorted({*range(begin, last + 1, step), last}))
@@ -110,11 +111,10 @@ def load_budget_plot(slo: Slo, last: int) -> BudgetPlot:
 
 
 def load_usage(slo: Slo, edges: Sequence[int], last: int) -> list[UsagePart]:
-    """Return the events between each two consecutive edges, the newest first.
-
-    With the budget each part spent of the period that ends with `last`, and what was left then.
-    """
-    objective, spans, sli = _load(slo, end_of(min(edges[0], last - _period(slo))))
+    """Return events and budget spent between consecutive edges of a period, the newest first."""
+    objective, spans, sli = _load_inputs(
+        slo, end_of(min(edges[0], last - slo.window_days * MINUTES_A_DAY))
+    )
     if sli is None or sli.first is None:
         return []
     begin = last - objective.period
@@ -123,7 +123,7 @@ def load_usage(slo: Slo, edges: Sequence[int], last: int) -> list[UsagePart]:
     found = []
     for earlier, later in pairwise(edges):
         one = measure_window(later - earlier, later, counts, spans)
-        inside = allowed > 0 and earlier >= begin
+        is_inside = allowed > 0 and earlier >= begin
         found.append(
             UsagePart(
                 begins=end_of(earlier),
@@ -131,15 +131,17 @@ def load_usage(slo: Slo, edges: Sequence[int], last: int) -> list[UsagePart]:
                 total=float(one.total),
                 bad=float(one.bad),
                 burn_rate=burn_rate(one, objective),
-                spent=float(one.bad) / allowed if inside and one.total else None,
-                left=_remaining(begin, later, counts, spans, allowed) if inside else None,
+                spent=float(one.bad) / allowed if is_inside and one.total else None,
+                left=1 - float(measure_window(later - begin, later, counts, spans).bad) / allowed
+                if is_inside
+                else None,
             )
         )
     return found[::-1]
 
 
 def plot_step(minutes: int) -> int:
-    """Return how many minutes apart the points of a span are."""
+    """Return the interval, in minutes, between the points of a span."""
     return next((step for step in STEPS if minutes <= step * MAX_POINTS), STEPS[-1])
 
 
@@ -152,30 +154,24 @@ def _worst_rates(
     step: int,
 ) -> tuple[float | None, ...]:
     minutes = window_minutes(name)
-    closely = max(1, min(step, minutes // 2), (points[-1] - points[0]) // MAX_CHECKS)
-    rate: Callable[[int], float | None] = lambda at: burn_rate(  # noqa: E731
-        measure_window(minutes, at, counts, spans), objective
-    )
+    interval = max(1, min(step, minutes // 2), (points[-1] - points[0]) // MAX_CHECKS)
     found: list[float | None] = []
     before = points[0] - 1
     for point in points:
-        seen = [rate(at) for at in range(point, before, -closely)]
-        found.append(max((one for one in seen if one is not None), default=None))
+        windows = (
+            measure_window(minutes, at, counts, spans) for at in range(point, before, -interval)
+        )
+        rates = (burn_rate(one, objective) for one in windows)
+        found.append(max((rate for rate in rates if rate is not None), default=None))
         before = point
     return tuple(found)
 
 
 def _allowed_bad(objective: Objective, whole: WindowCounts) -> float:
-    """Return how many events of a period may be bad, 0 if it is unknown."""
+    """Return how many events of a period may be bad, 0 if the period is unknown."""
     if not whole.is_known(objective.min_events):
         return 0.0
     return float(whole.total) * float(objective.budget)
-
-
-def _remaining(
-    begin: int, at: int, counts: CounterLookup, spans: Sequence[MinuteSpan], allowed: float
-) -> float:
-    return 1 - float(measure_window(at - begin, at, counts, spans).bad) / allowed
 
 
 def _is_of_a_rule(objective: Objective, name: str) -> bool:
@@ -184,7 +180,7 @@ def _is_of_a_rule(objective: Objective, name: str) -> bool:
     return any(name in (rule.long, rule.short) for rule in objective.rules)
 
 
-def _load(slo: Slo, since: datetime) -> tuple[Objective, tuple[MinuteSpan, ...], Sli | None]:
+def _load_inputs(slo: Slo, since: datetime) -> tuple[Objective, tuple[MinuteSpan, ...], Sli | None]:
     spans = merge_spans(objective_loader.load_exclusions([slo.pk], since).get(slo.pk, ()))
     return objective_loader.load_objective(slo), spans, Sli.objects.filter(slo=slo).first()
 
@@ -197,5 +193,42 @@ def _load_counts(sli: Sli, minutes: Sequence[int], spans: Sequence[MinuteSpan]) 
     return lambda minute: found[sli.pk, minute]
 
 
-def _period(slo: Slo) -> int:
-    return slo.window_days * 1440
+@dataclass(frozen=True)
+class PlotSpan:
+    """The span of a plot, from the end of minute `first` to the end of `last`.
+
+    `name` is one of `RANGES`, empty for a custom span.
+    """
+
+    name: str
+    first: int
+    last: int
+
+    @property
+    def since(self) -> datetime:
+        return end_of(self.first)
+
+    @property
+    def until(self) -> datetime:
+        return end_of(self.last)
+
+
+def parse_span(query: Any, now: datetime) -> PlotSpan:
+    """Parse `range=24h`, or `from` and `to` in Unix seconds.
+
+    Invalid input means the last day; too long or too short spans are adjusted.
+    """
+    ended = last_ended(now)
+    begin, end = _parse_seconds(query.get("from", "")), _parse_seconds(query.get("to", ""))
+    oldest = last_ended(now - MAX_AGE)
+    if begin is not None and end is not None and begin < end:
+        last = min(ended, max(-(-end // 60), oldest + MIN_MINUTES))
+        first = max(begin // 60, last - MAX_MINUTES, oldest)
+        return PlotSpan("", min(first, last - MIN_MINUTES), last)
+    name = query.get("range", "")
+    name = name if name in RANGES else USUAL_RANGE
+    return PlotSpan(name, ended - RANGES[name], ended)
+
+
+def _parse_seconds(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 12 else None

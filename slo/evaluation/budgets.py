@@ -1,6 +1,6 @@
-"""Error budgets over any span: what a week spent, what an exclusion gives back.
+"""Error budgets over any span: what was spent in it, or what an exclusion gives back.
 
-Shares (of 1) are of the budget of the SLO's whole period, up to the end of the span.
+Shares (0 to 1) are of the budget of the SLO's whole period, up to the end of the span.
 """
 
 from collections.abc import Sequence
@@ -9,11 +9,11 @@ from datetime import timedelta
 from fractions import Fraction
 from itertools import pairwise
 
-from slo.arithmetic import budget, windows
-from slo.arithmetic.evaluate import burn_rate
+from slo.arithmetic import evaluate, windows
+from slo.arithmetic.evaluate import burn_rate, round_ratio
 from slo.arithmetic.minutes import end_of
 from slo.arithmetic.objective import MinuteSpan, Objective
-from slo.arithmetic.windows import WindowCounts, measure_window, merge_spans
+from slo.arithmetic.windows import measure_window, merge_spans
 from slo.counters import reader
 from slo.models import Sli, Slo
 
@@ -22,7 +22,7 @@ from . import objective_loader
 
 @dataclass(frozen=True)
 class SpentBudget:
-    """The budget left at the end, and spent by each part; None where the period is unknown."""
+    """The budget left at the end and the budget spent in each part, None where unknown."""
 
     remaining_ratio: float | None
     parts: tuple[float | None, ...]
@@ -30,12 +30,12 @@ class SpentBudget:
     @property
     def in_all(self) -> float | None:
         known = [one for one in self.parts if one is not None]
-        return budget.round_ratio(sum(known)) if known else None
+        return round_ratio(sum(known)) if known else None
 
 
 @dataclass(frozen=True)
 class ExclusionEffect:
-    """The budget left before and after excluding a span, and the events it removes."""
+    """The budget left before and after excluding a span, and the events it excludes."""
 
     before: float | None
     after: float | None
@@ -44,10 +44,7 @@ class ExclusionEffect:
 
 
 def load_spent(slos: Sequence[Slo], edges: Sequence[int]) -> dict[int, SpentBudget]:
-    """Return the budget spent between each two consecutive minutes of `edges`, by SLO id.
-
-    Two queries whatever the number of SLOs.
-    """
+    """Return the budget spent between consecutive minutes of `edges`, by SLO id, in two queries."""
     slis = _load_slis(slos)
     longest = timedelta(days=max((slo.window_days for slo in slos), default=1))
     excluded = objective_loader.load_exclusions([*slis], end_of(edges[0]) - longest) if slis else {}
@@ -76,21 +73,18 @@ def estimate_exclusion(slo: Slo, span: MinuteSpan, at: int) -> ExclusionEffect:
     after = objective_loader.load_objective(slo, (*excluded, span))
     start, end = max(span[0], at - present.period), min(span[1], at)
     edges = (start, end, at) if start < end else (at, at)
-    counts = _load_counts(sli, _needed_minutes(present, edges) | _needed_minutes(after, edges))
+    needed = _needed_minutes(present, edges) | _needed_minutes(after, edges)
+    loaded = reader.load_counts({sli.pk: needed})
+    counts: windows.CounterLookup = lambda minute: loaded[sli.pk, minute]  # noqa: E731
     counts_in_span = (
         measure_window(end - start, end, counts, merge_spans(excluded)) if start < end else None
     )
     return ExclusionEffect(
-        before=_remaining(present, at, counts),
-        after=_remaining(after, at, counts),
+        before=_remaining_ratio(present, at, counts),
+        after=_remaining_ratio(after, at, counts),
         bad=float(counts_in_span.bad) if counts_in_span else 0.0,
         total=float(counts_in_span.total) if counts_in_span else 0.0,
     )
-
-
-def _load_counts(sli: Sli, minutes: set[int]) -> windows.CounterLookup:
-    read = reader.load_counts({sli.pk: minutes})
-    return lambda minute: read[sli.pk, minute]
 
 
 def _compute_spent(
@@ -98,27 +92,21 @@ def _compute_spent(
 ) -> SpentBudget:
     excluded = merge_spans(objective.excluded)
     whole = measure_window(objective.period, edges[-1], counts, excluded)
-    left = budget.remaining_ratio(burn_rate(whole, objective))
+    left = evaluate.remaining_ratio(burn_rate(whole, objective))
     if left is None:
         return SpentBudget(None, (None,) * (len(edges) - 1))
     parts = (measure_window(end - start, end, counts, excluded) for start, end in pairwise(edges))
-    return SpentBudget(left, tuple(_share(one, whole, objective) for one in parts))
+    allowed = whole.total * Fraction(objective.budget)
+    return SpentBudget(left, tuple(round_ratio(float(one.bad / allowed)) for one in parts))
 
 
-def _share(part: WindowCounts, whole: WindowCounts, objective: Objective) -> float:
-    return budget.round_ratio(float(part.bad / (whole.total * Fraction(objective.budget))))
-
-
-def _remaining(objective: Objective, at: int, counts: windows.CounterLookup) -> float | None:
+def _remaining_ratio(objective: Objective, at: int, counts: windows.CounterLookup) -> float | None:
     counts_in_span = measure_window(objective.period, at, counts, merge_spans(objective.excluded))
-    return budget.remaining_ratio(burn_rate(counts_in_span, objective))
+    return evaluate.remaining_ratio(burn_rate(counts_in_span, objective))
 
 
 def _needed_minutes(objective: Objective, edges: Sequence[int]) -> set[int]:
-    """Return every minute to look up.
-
-    The edges, the begin of the period, and the ends of excluded spans in between.
-    """
+    """Return the minutes to look up: `edges`, the period's begin, and ends of excluded spans."""
     last = edges[-1]
     first = last - objective.period
     within = {edge for span in merge_spans(objective.excluded) for edge in span}
@@ -126,6 +114,5 @@ def _needed_minutes(objective: Objective, edges: Sequence[int]) -> set[int]:
 
 
 def _load_slis(slos: Sequence[Slo]) -> dict[int, Sli]:
-    """Return the SLIs with data, by SLO id."""
     rows = Sli.objects.filter(slo__in=[slo.pk for slo in slos], first__isnull=False)
     return {sli.slo_id: sli for sli in rows if sli.slo_id is not None}

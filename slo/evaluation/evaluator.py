@@ -1,4 +1,4 @@
-"""Evaluation of many SLOs: one query for all counters, then each SLO by itself."""
+"""Evaluation of many SLOs: one query for all counters, then each SLO separately."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ import structlog
 
 from controlplane.core.clock import db_now
 from slo.arithmetic import evaluate, windows
-from slo.arithmetic.counts import CounterValues
 from slo.arithmetic.evaluate import Evaluation
 from slo.arithmetic.minutes import due_minute, end_of, last_ended
 from slo.arithmetic.objective import Objective
+from slo.arithmetic.windows import CounterValues
 from slo.counters import reader
 from slo.models import Sli, Slo
 
@@ -21,7 +21,7 @@ from . import objective_loader
 
 MAX_PERIOD = timedelta(days=366)
 UNREADABLE_OBJECTIVE = Objective(target=Decimal("0.5"), window_days=1, rules=())
-"""Stands in for an objective that can't be read; nothing is known of it."""
+"""Placeholder for an objective that can't be parsed; its SLO is unknown."""
 FAILED_EVENT = "slo.evaluation_failed"
 
 log = structlog.get_logger(__name__)
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class EvaluatedSlo:
-    """An SLO and its evaluation; `error` is set if it could not be evaluated."""
+    """An SLO and its evaluation; `error` is set if evaluating it failed."""
 
     slo: Slo
     evaluation: Evaluation
@@ -51,9 +51,9 @@ def evaluate_slos(slos: Sequence[Slo], at_minute: int) -> list[EvaluatedSlo]:
     An SLO whose evaluation fails is logged and unknown; the others are not affected.
     """
     slis = _load_slis(slos)
-    some = [slo.pk for slo in slos] if len(slos) == 1 else None
-    excluded = objective_loader.load_exclusions(some, end_of(at_minute) - MAX_PERIOD)
-    asked: dict[int, _Lookup | str] = {}
+    slo_ids = [slo.pk for slo in slos] if len(slos) == 1 else None
+    excluded = objective_loader.load_exclusions(slo_ids, end_of(at_minute) - MAX_PERIOD)
+    lookups: dict[int, _Lookup | str] = {}
     for slo in slos:
         sli, first = slis.get(slo.pk, (0, None))
         try:
@@ -61,17 +61,17 @@ def evaluate_slos(slos: Sequence[Slo], at_minute: int) -> list[EvaluatedSlo]:
             minutes = windows.needed_minutes(objective, at_minute)
         except Exception as error:
             log.exception(FAILED_EVENT, slo=slo.name)
-            asked[slo.pk] = _describe_error(error)
+            lookups[slo.pk] = _describe_error(error)
         else:
-            asked[slo.pk] = _Lookup(slo, sli, first, objective, minutes)
+            lookups[slo.pk] = _Lookup(slo, sli, first, objective, minutes)
     counts = reader.load_counts(
         {
             one.sli: one.minutes
-            for one in asked.values()
+            for one in lookups.values()
             if isinstance(one, _Lookup) and one.first is not None and one.first <= at_minute
         }
     )
-    return [_evaluate(slo, asked[slo.pk], at_minute, counts) for slo in slos]
+    return [_evaluate(slo, lookups[slo.pk], at_minute, counts) for slo in slos]
 
 
 def load_status(slo: Slo, at: datetime | None = None) -> dict[str, Any]:
@@ -85,19 +85,19 @@ def load_status(slo: Slo, at: datetime | None = None) -> dict[str, Any]:
 
 
 def _evaluate(
-    slo: Slo, asked: _Lookup | str, at_minute: int, counts: Mapping[tuple[int, int], CounterValues]
+    slo: Slo, lookup: _Lookup | str, at_minute: int, counts: Mapping[tuple[int, int], CounterValues]
 ) -> EvaluatedSlo:
-    if isinstance(asked, str):
-        return EvaluatedSlo(slo, evaluate.unknown_evaluation(UNREADABLE_OBJECTIVE), asked)
-    sli = asked.sli
+    if isinstance(lookup, str):
+        return EvaluatedSlo(slo, evaluate.unknown_evaluation(UNREADABLE_OBJECTIVE), lookup)
+    sli = lookup.sli
     try:
         found = evaluate.evaluate(
-            asked.objective, at_minute, lambda minute: counts[sli, minute], asked.first
+            lookup.objective, at_minute, lambda minute: counts[sli, minute], lookup.first
         )
     except Exception as error:
         log.exception(FAILED_EVENT, slo=slo.name)
         return EvaluatedSlo(
-            slo, evaluate.unknown_evaluation(asked.objective), _describe_error(error)
+            slo, evaluate.unknown_evaluation(lookup.objective), _describe_error(error)
         )
     return EvaluatedSlo(slo, found)
 

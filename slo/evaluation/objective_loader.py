@@ -1,4 +1,4 @@
-"""Objectives for the arithmetic, loaded from SLO rows."""
+"""Loading of objectives from SLO rows."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -12,19 +12,16 @@ from slo.models import Exclusion, Slo
 
 
 def load_objective(slo: Slo, excluded: Sequence[MinuteSpan] = ()) -> Objective:
-    """Return the objective of an SLO.
-
-    A broken document raises KeyError or ArithmeticError.
-    """
-    return _objective(
+    """Return the objective of an SLO. Raise KeyError or ArithmeticError for a broken document."""
+    return _cached_objective(
         slo.target, slo.window_days, parse_rules(slo.rules), slo.min_events, tuple(excluded)
     )
 
 
 def parse_rules(documents: Sequence[Mapping[str, Any]]) -> tuple[BurnRateRule, ...]:
-    """Return stored rules; burn rates are the decimals as written, not binary fractions."""
+    """Return stored rules, with burn rates as the decimals as written, not as binary fractions."""
     return tuple(
-        _rule(one["long"], one["short"], str(one["burn_rate"]), one["severity"])
+        _cached_rule(one["long"], one["short"], str(one["burn_rate"]), one["severity"])
         for one in documents
     )
 
@@ -32,7 +29,7 @@ def parse_rules(documents: Sequence[Mapping[str, Any]]) -> tuple[BurnRateRule, .
 def load_exclusions(
     slos: Collection[int] | None, since: datetime
 ) -> dict[int, tuple[MinuteSpan, ...]]:
-    """Return the excluded spans, by SLO, that end after `since`; of all SLOs if `slos` is None."""
+    """Return excluded spans that end after `since`, by SLO id; of all SLOs if `slos` is None."""
     rows = Exclusion.objects.filter(removed_at__isnull=True, ends_at__gt=since)
     if slos is not None:
         rows = rows.filter(slo__in=slos)
@@ -44,17 +41,17 @@ def load_exclusions(
 
 
 @lru_cache(maxsize=4096)
-def _objective(
+def _cached_objective(
     target: Decimal,
     window_days: int,
     rules: tuple[BurnRateRule, ...],
     min_events: int,
     excluded: tuple[MinuteSpan, ...],
 ) -> Objective:
-    """Return a cached objective: many SLOs share one, and need it again every minute."""
+    """Return a cached objective: many SLOs share the same one, and need it every minute."""
     return Objective(target, window_days, rules, min_events, excluded)
 
 
 @lru_cache(maxsize=4096)
-def _rule(long: str, short: str, burn_rate: str, severity: str) -> BurnRateRule:
+def _cached_rule(long: str, short: str, burn_rate: str, severity: str) -> BurnRateRule:
     return BurnRateRule(long, short, Decimal(burn_rate), severity)

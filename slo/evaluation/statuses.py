@@ -1,4 +1,4 @@
-"""The stored statuses of SLOs: one row each, replaced at every tick."""
+"""Stored statuses of SLOs: one row each, replaced every minute."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -13,8 +13,8 @@ from slo.models import SloStatus
 
 from .evaluator import EvaluatedSlo
 
-# SLOs that were deleted meanwhile are left out. All rows are one JSON text: arrays of texts would
-# take longer than the evaluation.
+# SLOs that were deleted meanwhile are left out. All rows are passed as one JSON text, because
+# arrays of texts would take longer than the evaluation.
 _UPSERT = """
     INSERT INTO slo_standing AS old (slo_id, minute, state, since, burn_rates, coverage, rules,
                                      remaining_ratio, exhausts_at)
@@ -37,12 +37,11 @@ RuleSince = Mapping[int, Mapping[str, datetime]]
 
 
 def load_states() -> dict[int, str]:
-    """Return the stored state of each SLO, by id."""
     return dict(SloStatus.objects.filter(slo__removed_at=None).values_list("pk", "state"))
 
 
 def load_rule_since(evaluated: Sequence[EvaluatedSlo], at: datetime) -> RuleSince:
-    """Return since when the rules of these SLOs have been in their present states."""
+    """Return since when each rule of these SLOs has been in its present state."""
     before = SloStatus.objects.in_bulk([one.slo.pk for one in evaluated]) if evaluated else {}
     return {
         one.slo.pk: {
@@ -54,9 +53,9 @@ def load_rule_since(evaluated: Sequence[EvaluatedSlo], at: datetime) -> RuleSinc
 
 
 def _state_since(result: RuleEvaluation, before: SloStatus | None, at: datetime) -> datetime:
-    shown = result.document()
+    current = result.document()
     for rule in before.rules if before else ():
-        if shown.items() <= rule.items() and "since" in rule:
+        if current.items() <= rule.items() and "since" in rule:
             return min(at, datetime.fromisoformat(rule["since"]))
     return at
 
@@ -64,7 +63,7 @@ def _state_since(result: RuleEvaluation, before: SloStatus | None, at: datetime)
 def save_statuses(
     evaluated: Sequence[EvaluatedSlo], since: RuleSince, minute: int, at: datetime
 ) -> None:
-    """Store the statuses at the end of a minute (`at`), with `since` for the SLOs in it."""
+    """Store statuses at the end of a minute (`at`); rules in `since` also store that time."""
     rows = [_status_row(one, since.get(one.slo.pk)) for one in evaluated]
     with connection.cursor() as cursor:
         cursor.execute(_UPSERT, {"minute": minute, "at": at, "rows": orjson.dumps(rows).decode()})

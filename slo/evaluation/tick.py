@@ -1,8 +1,9 @@
-"""The evaluation tick: every minute is evaluated once, however often the tick runs."""
+"""The evaluation tick: evaluates every minute once, however often it runs, and its alerts."""
 
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import structlog
 from django.db import transaction
@@ -10,9 +11,10 @@ from django.db.models import Exists, IntegerField, QuerySet, Value
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast, Extract, Floor
 
+from controlplane.core.canonical import timestamp
 from controlplane.core.live.change_notices import notify_changed
-from slo.alerts import lifecycle, locks
-from slo.arithmetic.evaluate import FIRING, UNKNOWN
+from slo.alerts import lifecycle, notifications
+from slo.arithmetic.evaluate import FIRING, UNKNOWN, RuleEvaluation
 from slo.arithmetic.hysteresis import AlertKey, FiringRule
 from slo.arithmetic.minutes import (
     EVALUATION_DELAY,
@@ -21,28 +23,30 @@ from slo.arithmetic.minutes import (
     due_minute,
     end_of,
 )
+from slo.arithmetic.objective import json_number
 from slo.models import Alert, EvaluatedMinute, Slo
 
-from . import burn_alerts, evaluator, statuses, unknown_actions
+from . import evaluator, statuses, unknown_actions
 from .evaluator import EvaluatedSlo
 
 MAX_MISSED_MINUTES = 60
-"""Missed minutes are evaluated late, at most this many."""
+"""Most missed minutes to evaluate late."""
 PURGE_EVERY_MINUTES = 60
 KEPT_MINUTES = 35 * MINUTES_A_DAY
 CLOCK_TOLERANCE_MINUTES = 5
-"""How far the last evaluated minute may be ahead; beyond that, the clock was set back.
+"""Lead of the last evaluated minute above which the clock was set back, not the caller delayed.
 
-Evaluation then restarts. A caller that was delayed may bring an old time along.
+Evaluation then restarts.
 """
 SLO_REMOVED = "Its SLO was removed."
 RULE_REMOVED = "Its rule was taken out of the SLO."
 
 log = structlog.get_logger(__name__)
+MAX_SERVICE_LENGTH = 60
 
 
 def pending_slos(now: Combinable) -> QuerySet[Slo]:
-    """Return the SLOs unless the due minute was evaluated; `now` is a query expression.
+    """Return all SLOs if the due minute was not evaluated yet; `now` is a query expression.
 
     The time of the last tick would not do: one late tick would make all later ones late.
     """
@@ -55,10 +59,10 @@ def pending_slos(now: Combinable) -> QuerySet[Slo]:
 
 
 def evaluate_due_minutes(now: datetime) -> int:
-    """Evaluate every minute that is due, in order; return how many there were, 0 without SLOs.
+    """Evaluate every due minute in order; return how many there were, 0 without SLOs.
 
-    Missed minutes open and resolve alerts, but only alerts that still fire in the last minute
-    get their own notification and actions.
+    Minutes that were missed open and resolve alerts, but only alerts that still fire in the last
+    minute get their own notification and actions.
     """
     due = due_minute(now)
     last = _last_minute()
@@ -70,18 +74,18 @@ def evaluate_due_minutes(now: datetime) -> int:
     for minute in range(begin, due + 1):
         done = _evaluate_minute(minute, now, is_last=minute == due)
         if done is None:
-            break  # The other process continues; overtaking it would skip a minute.
+            break  # Another process evaluates it, and continues with the later ones.
         count += done
     return count
 
 
 @transaction.atomic
 def _evaluate_minute(minute: int, now: datetime, *, is_last: bool) -> bool | None:
-    """Evaluate a minute unless that was done; return None if another process is at it.
+    """Evaluate a minute unless that was done; return None if another process evaluates it.
 
-    The row of the minute is the claim: it is rolled back if anything fails.
+    Creating the row of the minute claims it; the row is rolled back if anything fails.
     """
-    if not locks.try_lock(locks.EVALUATION):
+    if not lifecycle.try_lock(lifecycle.EVALUATION_LOCK):
         return None
     last = _last_minute()
     if last is not None and last >= minute:
@@ -112,8 +116,8 @@ def _evaluate_minute(minute: int, now: datetime, *, is_last: bool) -> bool | Non
 
 @transaction.atomic
 def _forget_future_minutes(minute: int) -> None:
-    """Delete minutes ahead of the clock; they are evaluated again when they come."""
-    if locks.try_lock(locks.EVALUATION):
+    """Delete minutes ahead of the clock, so that they are evaluated when they come."""
+    if lifecycle.try_lock(lifecycle.EVALUATION_LOCK):
         gone, _ = EvaluatedMinute.objects.filter(minute__gte=minute).delete()
         log.warning("slo.clock_set_back", minute=minute, minutes=gone)
 
@@ -123,8 +127,8 @@ def _last_minute() -> int | None:
 
 
 def _update_burn_alerts(evaluated: Sequence[EvaluatedSlo], at: datetime, *, missed: int) -> None:
-    """Update burn alerts, given how many minutes before this one were `missed`."""
-    fires: list[FiringRule] = []
+    """Update burn alerts; `missed` is the number of minutes missed before this one."""
+    firing: list[FiringRule] = []
     unknown: set[AlertKey] = set()
     rule_keys: set[AlertKey] = set()
     for one in evaluated:
@@ -132,7 +136,7 @@ def _update_burn_alerts(evaluated: Sequence[EvaluatedSlo], at: datetime, *, miss
             key = (rule.rule.key, one.slo.name)
             rule_keys.add(key)
             if rule.state == FIRING:
-                fires.append(burn_alerts.build_firing_rule(one, rule))
+                firing.append(build_firing_rule(one, rule))
             elif rule.state == UNKNOWN:
                 unknown.add(key)
     ids = {one.slo.name: one.slo.pk for one in evaluated}
@@ -142,17 +146,76 @@ def _update_burn_alerts(evaluated: Sequence[EvaluatedSlo], at: datetime, *, miss
     for rule_key, subject, slo in rows.values_list("rule", "subject", "slo_id"):
         key = (rule_key, subject)
         if ids.get(subject) != slo:
-            gone[key] = SLO_REMOVED  # Another SLO may have its name now.
+            gone[key] = SLO_REMOVED  # Another SLO may have its name by now.
         elif subject in broken:
             unknown.add(key)
         elif key not in rule_keys:
             gone[key] = RULE_REMOVED
     lifecycle.update_alerts(
         kind=Alert.Kind.BURN,
-        firing=fires,
+        firing=firing,
         unknown=unknown,
         gone=gone,
         before=at - lifecycle.MINUTE,
         missed=missed * lifecycle.MINUTE,
         now=at,
     )
+
+
+def build_firing_rule(evaluated: EvaluatedSlo, rule_evaluation: RuleEvaluation) -> FiringRule:
+    slo, rule = evaluated.slo, rule_evaluation.rule
+    rates = evaluated.evaluation.burn_rates
+    said = (
+        f"{slo.name} burns its error budget {_format_rate(rates[rule.long])} as fast as it may over"
+        f" {rule.long}, {_format_rate(rates[rule.short])} over {rule.short}"
+        f" (more than {json_number(rule.burn_rate):g})"
+    )
+    return FiringRule(
+        rule=rule.key,
+        subject=slo.name,
+        service=slo.service[:MAX_SERVICE_LENGTH],
+        severity=notifications.SEVERITIES[rule.severity],
+        label=rule.severity,
+        said=said,
+        path=notifications.slo_path(slo),
+        evidence=_build_evidence(evaluated, rule_evaluation),
+        slo_id=slo.pk,
+        facts=_build_facts(evaluated),
+    )
+
+
+def _build_evidence(evaluated: EvaluatedSlo, rule_evaluation: RuleEvaluation) -> dict[str, Any]:
+    found, rule = evaluated.evaluation, rule_evaluation.rule
+    return {
+        "burn_rate": json_number(rule.burn_rate),
+        "windows": {
+            name: {
+                "good": _to_json_number(window.total - window.bad),
+                "bad": _to_json_number(window.bad),
+                "total": _to_json_number(window.total),
+                "burn_rate": found.burn_rates[name],
+                "coverage": window.coverage,
+            }
+            for name in (rule.long, rule.short)
+            for window in (found.windows[name],)
+        },
+        "target": f"{evaluated.slo.target.normalize():f}",
+        "remaining_ratio": found.remaining_ratio,
+        "exhausts_at": None if found.exhausts_at is None else timestamp(found.exhausts_at),
+    }
+
+
+def _build_facts(evaluated: EvaluatedSlo) -> dict[str, Any]:
+    left, exhausts_at = evaluated.evaluation.remaining_ratio, evaluated.evaluation.exhausts_at
+    return {
+        **({} if left is None else {"budget_left": f"{round(left * 100, 1):g} %"}),
+        **({} if exhausts_at is None else {"exhausts_at": timestamp(exhausts_at)}),
+    }
+
+
+def _format_rate(rate: float | None) -> str:
+    return "?" if rate is None else f"{rate:.3g} times"
+
+
+def _to_json_number(exact: Any) -> int | float:
+    return exact if isinstance(exact, int) else float(exact)

@@ -1,4 +1,4 @@
-"""Actions that fail closed: what runs while nothing is known of an SLO."""
+"""Actions that fail closed: they run once an SLO has been unknown for a while."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -14,18 +14,18 @@ from .evaluator import EvaluatedSlo
 from .statuses import RuleSince
 
 UNKNOWN_GRACE = timedelta(minutes=5)
-"""How long nothing may be known of an SLO before an action that fails closed runs."""
+"""How long an SLO must be unknown before an action that fails closed runs."""
 
 
 def fails_closed(slo: Slo) -> bool:
-    """Return whether the SLO has an action that runs while nothing is known."""
+    """Return True if the SLO has an action that runs while the SLO is unknown."""
     return any(action.get("on_unknown") == "act" for action in slo.actions)
 
 
 def run_unknown_actions(
     evaluated: Sequence[EvaluatedSlo], since: RuleSince, at: datetime, now: datetime
 ) -> None:
-    """Run actions that fail closed, and end those whose reason is gone, in one transaction.
+    """Run due actions that fail closed, and end the others, in one transaction.
 
     The actions of an SLO that can't be evaluated stay as they are.
     """
@@ -47,14 +47,14 @@ def run_unknown_actions(
             active.append(PlannedAction(action, one.slo, key, said, page, evidence, time))
             if began is not None and began <= at - UNKNOWN_GRACE:
                 due.append(active[-1])
-    actions.perform(due, now)
+    actions.perform_actions(due, now)
     actions.end_all_but(active, now)
 
 
 def _unknown_since(
     action: Mapping[str, object], one: EvaluatedSlo, since: Mapping[str, datetime]
 ) -> datetime | None:
-    """Return since when a label of the action is unknown: a rule is unknown and none fires."""
+    """Return since when one of the action's labels has an unknown rule and no firing one."""
     for label in LABELS[str(action.get("on", PAGE))]:
         rules = [rule for rule in one.evaluation.rules if rule.rule.severity == label]
         unknown = [rule.rule.key for rule in rules if rule.state == UNKNOWN]

@@ -1,4 +1,4 @@
-"""Events reported by client libraries: stored by the data plane, added to the minutes by ticks."""
+"""Events reported by client libraries, which ticks add to the minutes."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,7 +18,7 @@ BATCH_SIZE = 5000
 SOURCE = "(reports)"
 PRESENT_FOR = timedelta(minutes=2)
 # Concurrent ticks take different rows.
-_TAKE = """
+_DELETE_BATCH = """
     DELETE FROM slo_reported WHERE id = ANY(ARRAY(
         SELECT id FROM slo_reported ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED
     )) RETURNING slo, instance, began_at, ended_at, good, total
@@ -26,51 +26,54 @@ _TAKE = """
 
 
 def pending_rows() -> list[QuerySet[Any]]:
-    """Return the reported increments and deferred updates that are not added yet."""
+    """Return the reported increments and deferred updates that were not added yet."""
     return [ReportedEvents.objects.all(), DeferredUpdate.objects.all()]
 
 
 def add_reported(now: datetime, *, most: int) -> int:
-    """Add up to about `most` reported increments to the minutes; return how many.
+    """Add about `most` reported increments to the minutes; return how many.
 
-    Those of unknown SLOs, and of SLOs read from Prometheus, are dropped.
+    Increments of unknown SLOs, and of SLOs that are polled from Prometheus, are dropped.
     """
     done = 0
     while done < most:
-        taken = _add_some(now)
-        done += taken
-        if taken < BATCH_SIZE:
+        added = _add_batch(now)
+        done += added
+        if added < BATCH_SIZE:
             break
     return done
 
 
 def record_presence(now: datetime) -> int:
-    """Cover the minutes in which an instance that counts an SLO reported, even without events.
+    """Mark the minutes in which instances reported as covered, even without events.
 
-    Return the number of SLOs. A token that is limited to services counts only for their SLOs.
+    Return the number of SLOs. A token that is limited to services counts only for their
+    SLOs.
     """
     reports = load_counted_slos(now - PRESENT_FOR)
     known = points.load_targets({report.slo for report in reports})
     services = points.find_services(known)
-    limited = Token.objects.filter(pk__in={report.token for report in reports}).exclude(services=[])
-    limits = dict(limited.values_list("pk", "services"))
-    seen: dict[str, datetime] = {}
+    limited_tokens = Token.objects.filter(pk__in={report.token for report in reports}).exclude(
+        services=[]
+    )
+    limits = dict(limited_tokens.values_list("pk", "services"))
+    reported_at_by_slo: dict[str, datetime] = {}
     for slo, token, reported_at in reports:
         allowed = None if token is None else limits.get(token)
         if slo in known and (allowed is None or services.get(slo) in allowed):
-            seen[slo] = max(reported_at, seen.get(slo, reported_at))
+            reported_at_by_slo[slo] = max(reported_at, reported_at_by_slo.get(slo, reported_at))
     batch = SampleBatch()
-    for slo, at in seen.items():
-        if not known[slo].is_read:
+    for slo, at in reported_at_by_slo.items():
+        if not known[slo].is_polled:
             batch.add(known[slo].sli, SOURCE, PRESENCE_BOOT, min(at, now), 0.0, 0.0)
     recorder.record_samples(batch, now=now, is_noted=True)
     return len(batch.by_source)
 
 
 @transaction.atomic
-def _add_some(now: datetime) -> int:
+def _add_batch(now: datetime) -> int:
     with connection.cursor() as cursor:
-        cursor.execute(_TAKE, [BATCH_SIZE])
+        cursor.execute(_DELETE_BATCH, [BATCH_SIZE])
         rows: list[tuple[Any, ...]] = cursor.fetchall()
     if not rows:
         return 0
@@ -78,7 +81,7 @@ def _add_some(now: datetime) -> int:
     counted = [
         CountedEvents(target.sli, *counts)
         for slo, *counts in rows
-        if (target := known.get(slo)) and not target.is_read
+        if (target := known.get(slo)) and not target.is_polled
     ]
     recorder.record_samples(SampleBatch(), counted=counted, now=now, is_noted=True)
     return len(rows)

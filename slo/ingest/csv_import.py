@@ -30,10 +30,7 @@ EARLIEST = datetime(1971, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class CsvImport:
-    """The outcome of an import.
-
-    How many points the file has, how many were new, and how many are older than what is kept.
-    """
+    """The outcome of an import: points in the file, new ones, and ones older than the retention."""
 
     points: int
     new: int
@@ -41,23 +38,25 @@ class CsvImport:
 
     def __str__(self) -> str:
         known = self.points - self.new - self.old
-        said = f"{self.new} points taken in"
-        said += f", {known} were known already" if known else ""
-        return said + (f", {self.old} are older than what is kept" if self.old else "")
+        text = f"{self.new} points taken in"
+        text += f", {known} were known already" if known else ""
+        return text + (f", {self.old} are older than what is kept" if self.old else "")
 
 
 @transaction.atomic(savepoint=False)
 def import_points(*, slo: Slo, text_lines: Iterable[str], actor: Actor, now: datetime) -> CsvImport:
     """Import lines of `ts,good,total`: RFC 3339 or Unix seconds, and cumulative counts.
 
-    Points may be of any age; the earliest one is the baseline. Importing the same file again
-    adds nothing. Raise :class:`InvalidInput`, by line; then nothing is imported.
+    Points may be of any age; the earliest one is the baseline. Importing the same file again adds
+    nothing. Raise :class:`InvalidInput`, by line, if any line is invalid; then nothing is imported.
     """
     sli = reader.get_or_create_sli(slo)
     parsed = _parse_lines(text_lines, now + MAX_AHEAD)
-    kept_from = reader.retained_from(sli.pk)
-    # Points before the history that is kept would be counted again, as would the step after them.
-    rows = sorted(row for row in parsed if kept_from is None or minute_of(row[0]) >= kept_from)
+    first_retained = reader.retained_from(sli.pk)
+    # Older points would be counted again, as would the increment after them.
+    rows = sorted(
+        row for row in parsed if first_retained is None or minute_of(row[0]) >= first_retained
+    )
     new = 0
     for start in range(0, len(rows), BATCH_SIZE):
         batch = SampleBatch()
@@ -125,13 +124,18 @@ def _parse_count(text: str, name: str) -> float:
 
 def _parse_moment(text: str) -> datetime:
     try:
-        at = datetime.fromtimestamp(float(text), UTC)
-    except (ValueError, OverflowError, OSError):
-        try:
-            at = datetime.fromisoformat(text)
-        except ValueError:
-            at = LATEST
-    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
+        at = parse_moment(text)
+    except ValueError:
+        at = LATEST
     if not EARLIEST <= at < LATEST:
         raise ValueError("ts must be a time such as 2026-11-21T02:11:00Z, or Unix seconds.")
     return at
+
+
+def parse_moment(text: str) -> datetime:
+    """Parse RFC 3339 (UTC without a zone) or Unix seconds. Raise :class:`ValueError`."""
+    try:
+        at = datetime.fromtimestamp(float(text), UTC)
+    except (ValueError, OverflowError, OSError):
+        at = datetime.fromisoformat(text)
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at

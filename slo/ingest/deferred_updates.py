@@ -1,7 +1,7 @@
-"""Updates of counters, applied at once or deferred to a tick if they move too many rows.
+"""Counter updates, applied at once, or deferred to a tick if they change too many rows.
 
-Such as those of a collector that sends a whole day at once, or of a thousand counters that began
-weeks ago.
+For example, a collector that sends a whole day at once, or a thousand counters that began weeks
+ago.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,25 +13,24 @@ from django.db import connection, transaction
 
 from slo.arithmetic import increments
 from slo.arithmetic.boots import MergeResult, MicrosSpan
-from slo.arithmetic.increments import Increment, covered_minutes, minute_of
+from slo.arithmetic.increments import Increment, MinuteIncrements, covered_minutes, minute_of
 from slo.counters import writer
-from slo.counters.minute_increments import MinuteIncrements
 from slo.counters.writer import LockedSli
 
 NEAR_MINUTES = 15
-"""An update that moves at most this many rows of an SLI is applied at once."""
+"""An update that reaches back at most this many minutes is applied at once."""
 MAX_ROWS = 100_000
-"""If large updates move more rows than this together, they are deferred; some seconds' work."""
+"""Large updates that change more rows than this together, a few seconds of work, are deferred."""
 BATCH_SIZE = 20_000
 MAX_SLIS = 20
 MAX_MINUTES = 50_000
-"""Minutes in a transaction: writers of these SLIs wait meanwhile."""
+"""Minutes in a transaction; writers of its SLIs wait meanwhile."""
 _DEFER = """
     INSERT INTO slo_delayed (sli_id, began, ended, good, total, covers)
     SELECT late.* FROM json_to_recordset(%s::json)
          AS late (sli bigint, began bigint, ended bigint, good float8, total float8, covers bool)
 """
-_TAKE = """
+_DELETE = """
     DELETE FROM slo_delayed WHERE sli_id = ANY(%s)
     RETURNING sli_id, began, ended, good, total, covers
 """
@@ -43,10 +42,7 @@ _DUE = """
 
 @dataclass
 class _LargeUpdate:
-    """Increments of an SLI that move many rows, each with its sign, and covered spans.
-
-    `reach` is how many minutes back they begin.
-    """
+    """A large update of an SLI: signed increments, covered spans, and minutes it reaches back."""
 
     increments_to_add: list[tuple[Increment, int]] = field(default_factory=list)
     spans: list[MicrosSpan] = field(default_factory=list)
@@ -54,7 +50,7 @@ class _LargeUpdate:
 
 
 class CounterUpdate:
-    """Everything to add to locked SLIs, while it is collected."""
+    """Increments and covered spans of locked SLIs, collected before they are written."""
 
     def __init__(self, locked: Mapping[int, LockedSli]) -> None:
         self.locked = locked
@@ -62,7 +58,7 @@ class CounterUpdate:
         self.large: dict[int, _LargeUpdate] = {}
 
     def extend(self, sli: int, step: Increment) -> None:
-        """Add a short increment from the last sample of a source to its next one."""
+        """Add a source's increment to its next sample, which is soon after the last one."""
         ended = minute_of(step.ended)
         last = self.locked[sli].last
         if last is not None and last - ended > NEAR_MINUTES:
@@ -70,7 +66,7 @@ class CounterUpdate:
             self._cover_large(sli, (step.began, step.ended))
             return
         minutes = self._minutes(sli)
-        minutes.put(ended, step.good, step.total)
+        minutes.add_counts(ended, step.good, step.total)
         minutes.covered.update(covered_minutes(step.began, step.ended))
 
     def add(self, sli: int, merged: MergeResult) -> None:
@@ -98,7 +94,7 @@ class CounterUpdate:
             self._cover_large(sli, span)
 
     def split(self, *, at_once: bool) -> list[dict[str, Any]]:
-        """Move large updates to the minutes, or return them as rows to defer if they are huge."""
+        """Move large updates to the minutes; return them as rows to defer if there are too many."""
         if not at_once and sum(large.reach for large in self.large.values()) > MAX_ROWS:
             return [row for sli, large in self.large.items() for row in _deferred_rows(sli, large)]
         for sli, large in self.large.items():
@@ -135,34 +131,31 @@ class CounterUpdate:
 
 
 def apply_update(work: CounterUpdate, *, at_once: bool = False) -> None:
-    """Write an update of locked SLIs; a large one is deferred to a tick, unless `at_once`."""
-    left = work.split(at_once=at_once)
+    """Write an update of locked SLIs; a large part is deferred to a tick, unless `at_once`."""
+    deferred = work.split(at_once=at_once)
     if work.minutes_by_sli:
         writer.add_increments(work.locked, work.minutes_by_sli)
     with connection.cursor() as cursor:
-        for start in range(0, len(left), BATCH_SIZE):
-            cursor.execute(_DEFER, [orjson.dumps(left[start : start + BATCH_SIZE]).decode()])
+        for start in range(0, len(deferred), BATCH_SIZE):
+            cursor.execute(_DEFER, [orjson.dumps(deferred[start : start + BATCH_SIZE]).decode()])
 
 
 def apply_deferred(*, most: int) -> int:
-    """Apply deferred updates of about `most` rows, some SLIs at a time; return how many rows."""
+    """Apply deferred updates of about `most` rows; return how many rows."""
     done = 0
-    while done < most:
-        taken = _apply_some()
-        if not taken:
-            break
-        done += taken
+    while done < most and (applied := _apply_batch()):
+        done += applied
     return done
 
 
 @transaction.atomic
-def _apply_some() -> int:
+def _apply_batch() -> int:
     slis = _due_slis()
     if not slis:
         return 0
     locked = writer.lock_slis(slis)
     with connection.cursor() as cursor:
-        cursor.execute(_TAKE, [slis])
+        cursor.execute(_DELETE, [slis])
         rows = cursor.fetchall()
     minutes_by_sli: dict[int, MinuteIncrements] = {}
     for sli, began, ended, good, total, covers in rows:
@@ -182,10 +175,10 @@ def _due_slis() -> list[int]:
         cursor.execute(_DUE, [MAX_SLIS])
         waiting = cursor.fetchall()
     slis: list[int] = []
-    room = MAX_MINUTES
+    minutes_left = MAX_MINUTES
     for sli, minutes in waiting:
-        room -= min(minutes, increments.MAX_MINUTES)
-        if room < 0 and slis:
+        minutes_left -= min(minutes, increments.MAX_MINUTES)
+        if minutes_left < 0 and slis:
             break
         slis.append(sli)
     return slis

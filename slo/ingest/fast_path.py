@@ -1,6 +1,6 @@
-"""The common case: the only boot of a source sends one sample, soon after its last one.
+"""Fast path for the common case: the only boot of a source sends one sample soon after its last.
 
-:class:`SampleMerger` would give the same result; this path needs one statement for all of them.
+:class:`SampleMerger` would give the same result; this path takes one statement for all sources.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,11 +12,9 @@ from slo.arithmetic.increments import MAX_STEP, Increment, Sample, increment_bet
 from slo.counters import postgres_arrays
 
 from .deferred_updates import CounterUpdate
-from .samples import BootSample, SourceKey
-from .series_store import THIN_ABOVE, StoredSeries
+from .samples import SourceKey
+from .series_store import MERGE_SAMPLES, StoredSeries
 
-# In a minute with very many samples the last one is replaced if that loses nothing: if counters
-# only grew from the sample before it to the one after it.
 _WRITE = f"""
     WITH new AS MATERIALIZED (
         SELECT * FROM unnest(%(series)s::bigint[], %(minute)s::int[], %(at)s::bigint[],
@@ -38,20 +36,12 @@ _WRITE = f"""
     )
     INSERT INTO slo_sample AS s (series_id, minute, at, good, total)
     SELECT series, minute, ARRAY[at], ARRAY[good], ARRAY[total] FROM new
-    ON CONFLICT (series_id, minute) DO UPDATE SET (at, good, total) = (
-        SELECT s.at[:kept] || excluded.at, s.good[:kept] || excluded.good,
-               s.total[:kept] || excluded.total
-        FROM (SELECT n - (CASE WHEN n >= {THIN_ABOVE}
-            AND s.good[n - 1] <= s.good[n] AND s.good[n] <= excluded.good[1]
-            AND s.total[n - 1] <= s.total[n] AND s.total[n] <= excluded.total[1]
-            AND s.total[n - 1] - s.good[n - 1] <= s.total[n] - s.good[n]
-            AND s.total[n] - s.good[n] <= excluded.total[1] - excluded.good[1]
-            THEN 1 ELSE 0 END) AS kept FROM (SELECT cardinality(s.at) AS n) sizes) room)
+    {MERGE_SAMPLES}
 """  # noqa: S608
 
 
 class FastPath:
-    """Samples that follow the last one of their series, as columns, with their increments."""
+    """Samples that directly follow the last one of their series, and their increments."""
 
     def __init__(self) -> None:
         self._series: list[int] = []
@@ -61,20 +51,21 @@ class FastPath:
     def try_append(
         self,
         key: SourceKey,
-        samples: Sequence[BootSample],
+        boots: Mapping[str, Sequence[Sample]],
+        started: Mapping[str, int],
         stored: Mapping[str, StoredSeries],
         update: CounterUpdate,
     ) -> int | None:
-        """Append the samples of a source if they are of the common case.
-
-        Return how many of them are new, None if they are of another case.
-        """
-        if len(samples) != 1 or len(stored) != 1:
+        """Append a source's samples in the common case; return how many are new, else None."""
+        if len(boots) != 1 or len(stored) != 1:
             return None
-        boot, sample, started = samples[0]
+        ((boot, samples),) = boots.items()
         series = stored.get(boot)
-        if series is None or (started is not None and series.begins_later_than(started)):
+        if series is None or len(samples) != 1:
             return None
+        if started and series.begins_later_than(started[boot]):
+            return None
+        sample = samples[0]
         head = series.head
         if sample == head:
             return 0
@@ -88,7 +79,7 @@ class FastPath:
         return 1
 
     def write(self, *, is_noted: bool) -> None:
-        """Save the samples, and their gate events unless `is_noted`; their SLIs are locked."""
+        """Save the samples of locked SLIs, and their gate events unless `is_noted`."""
         if not self._series:
             return
         at, good, total = zip(*self._samples, strict=True)

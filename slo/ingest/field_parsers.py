@@ -13,7 +13,7 @@ from slo.arithmetic.boots import PRESENCE_BOOT
 
 MAX_EDGES = 100
 MAX_NUMBER = 2**53
-"""The largest integer that every JSON reader holds exactly; sums stay exact too."""
+"""The largest integer that every JSON reader represents exactly; sums stay exact too."""
 MAX_SOURCE_LENGTH = 200
 NUMBERS = (int, float)
 _TIME = re.compile(
@@ -24,7 +24,7 @@ _EDGE = re.compile(r"\d{1,16}(?:\.\d{1,9})?(?:[eE][+-]?\d{1,2})?", re.ASCII)
 Buckets = tuple[tuple[float, float], ...]
 """Upper edge in milliseconds (inf for all), and the events within it; ascending."""
 Moments = dict[str, datetime]
-"""Cache of parsed times: most points of a request have the same."""
+"""Cache of parsed times, by text: most points of a request have the same time."""
 
 
 def parse_moment(value: Any, moments: Moments) -> datetime:
@@ -67,17 +67,17 @@ def parse_boot(value: Any) -> str:
     return text_parser(MAX_SOURCE_LENGTH)(value)
 
 
-def pattern_parser(pattern: re.Pattern[str], said: str) -> Callable[[Any], str]:
+def pattern_parser(pattern: re.Pattern[str], message: str) -> Callable[[Any], str]:
     def check(value: Any) -> str:
         if not isinstance(value, str) or not pattern.fullmatch(value):
-            raise ValueError(said)
+            raise ValueError(message)
         return value
 
     return check
 
 
 def parse_buckets(value: Any) -> Buckets:
-    """Parse cumulative counts by upper edge; the last edge is infinity."""
+    """Parse cumulative counts by upper edge; the last edge must be infinity."""
     if not isinstance(value, dict) or not 0 < len(value) <= MAX_EDGES:
         raise ValueError(f"Must be an object of 1 to {MAX_EDGES} counts by their upper edges.")
     edges: dict[float, float] = {}

@@ -1,7 +1,7 @@
-"""Latency histograms: each upper edge is a pair of counters, of events within it and of all."""
+"""Latency histograms: each upper edge is an SLI that counts the events within it, and all."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,9 +11,9 @@ from .push_body import Point
 from .samples import SampleBatch
 
 MAX_EDGES = 5000
-"""Edges of all histograms together, so that reporters can't fill the tables."""
+"""Limit for all histograms together, so that reporters can't fill the tables."""
 MAX_PER_SOURCE = 64
-"""Edges of one metric of a service. Those that nobody sends any more are deleted."""
+"""Edges of one metric of a service; unused ones are deleted by retention."""
 INFINITE = float("inf")
 Edge = tuple[str, str, float]
 """Metric, service and upper edge in milliseconds."""
@@ -23,7 +23,7 @@ Edge = tuple[str, str, float]
 class AddedHistograms:
     """The outcome of :func:`add_samples`.
 
-    `whole` are the SLIs (ids) without an upper edge, one for each histogram. `refused` holds the
+    `whole` holds the SLI (id) of each histogram that counts all its events. `refused` holds the
     reason for each refused point, by index.
     """
 
@@ -32,15 +32,17 @@ class AddedHistograms:
 
 
 def add_samples(batch: SampleBatch, points: Mapping[int, Point], now: datetime) -> AddedHistograms:
-    """Add a sample for each edge of histogram points (by index) to a batch.
+    """Add a sample to `batch` for each edge of histogram points (by index).
 
     Missing SLIs of edges are created. Points with too many new edges are refused.
     """
-    known = _load_known(points.values())
+    known = _load_edges({edge for point in points.values() for edge in _point_edges(point)})
     refused = _find_refused(points, known)
-    taken = [point for index, point in points.items() if index not in refused]
-    ids = _get_or_create_ids({edge for point in taken for edge in _point_edges(point)}, known, now)
-    for point in taken:
+    accepted = [point for index, point in points.items() if index not in refused]
+    ids = _get_or_create_ids(
+        {edge for point in accepted for edge in _point_edges(point)}, known, now
+    )
+    for point in accepted:
         buckets = point.buckets or ()
         total = buckets[-1][1]
         at = point.at or now
@@ -52,41 +54,39 @@ def add_samples(batch: SampleBatch, points: Mapping[int, Point], now: datetime) 
 
 
 def explain_missing_edge(threshold_ms: float, edges: Collection[float]) -> str:
-    """Return why a histogram does not fit a threshold, with the nearest edges."""
+    """Return why a histogram can't be used for a threshold, with the nearest edges."""
     below = [edge for edge in edges if edge < threshold_ms]
     above = [edge for edge in edges if threshold_ms < edge < INFINITE]
     nearest = [max(below)] if below else []
     nearest += [min(above)] if above else []
-    said = " and ".join(f"{edge:.15g}" for edge in nearest)
-    ends = f"; the nearest end at {said} ms" if said else ""
+    edges_text = " and ".join(f"{edge:.15g}" for edge in nearest)
+    ends = f"; the nearest end at {edges_text} ms" if nearest else ""
     return f"No bucket ends at {threshold_ms:.15g} ms, the SLO's threshold{ends}."
 
 
 def _find_refused(points: Mapping[int, Point], known: Collection[Edge]) -> dict[int, str]:
-    """Return the points with more new edges than there is room for, with reasons.
-
-    The first points are served first.
-    """
+    """Return reasons, by index, to refuse points whose new edges exceed the limits."""
     edges = set(known)
-    of_one = Counter(edge[:2] for edge in edges)
-    room = None
+    counts_by_source = Counter(edge[:2] for edge in edges)
+    free = None
     refused = {}
     for index, point in points.items():
         new = set(_point_edges(point)) - edges
         if not new:
             continue
-        if room is None:
-            room = MAX_EDGES - Sli.objects.filter(slo__isnull=True).count()
+        if free is None:
+            free = MAX_EDGES - Sli.objects.filter(slo__isnull=True).count()
         name = point.metric, point.service
-        if of_one[name] + len(new) > MAX_PER_SOURCE:
-            said = f"No more than {MAX_PER_SOURCE} edges of a metric of a service are kept."
-            refused[index] = said
-        elif len(new) > room:
+        if counts_by_source[name] + len(new) > MAX_PER_SOURCE:
+            refused[index] = (
+                f"No more than {MAX_PER_SOURCE} edges of a metric of a service are kept."
+            )
+        elif len(new) > free:
             refused[index] = f"No more than {MAX_EDGES:,} edges of histograms are kept; send fewer."
         else:
             edges |= new
-            of_one[name] += len(new)
-            room -= len(new)
+            counts_by_source[name] += len(new)
+            free -= len(new)
     return refused
 
 
@@ -97,20 +97,15 @@ def _point_edges(point: Point) -> list[Edge]:
 def _get_or_create_ids(
     wanted_edges: Collection[Edge], known: Mapping[Edge, int], now: datetime
 ) -> Mapping[Edge, int]:
-    """Return the SLIs of edges.
+    """Return the SLI ids of edges.
 
-    New ones are created in order, before any lock, to avoid deadlocks.
+    Missing SLIs are created in sorted order, before any lock, to avoid deadlocks.
     """
     missing = sorted(set(wanted_edges) - known.keys())
     if missing:
         Sli.objects.bulk_create((_new_sli(edge, now) for edge in missing), ignore_conflicts=True)
         known = {**known, **_load_edges(wanted_edges)}
     return {edge: known[edge] for edge in wanted_edges}
-
-
-def _load_known(points: Iterable[Point]) -> dict[Edge, int]:
-    """Return all known edges of the metrics in these points."""
-    return _load_edges({edge for point in points for edge in _point_edges(point)})
 
 
 def _load_edges(wanted_edges: Collection[Edge]) -> dict[Edge, int]:

@@ -1,4 +1,4 @@
-"""Pushed points: to which counters they belong, and which of them are refused."""
+"""Pushed points and delta batches: validated, matched with their SLOs, and recorded."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,38 +8,40 @@ from typing import Any, NamedTuple
 from django.db import transaction
 
 from controlplane.core import canonical
+from controlplane.core.actors import Actor
 from controlplane.core.errors import InvalidInput
-from slo.models import Slo
+from slo.arithmetic.boots import PRESENCE_BOOT
+from slo.models import DeltaBatch, Slo
 from slo.models.counters import IMPORTED
 from slo.models.objective import MAX_NAME_LENGTH, PROMETHEUS
 
 from . import histograms, recorder
-from .push_body import MAX_ERRORS, Point
-from .samples import SampleBatch
+from .push_body import MAX_ERRORS, Delta, Point
+from .samples import CountedEvents, SampleBatch
 
 MAX_AGE = timedelta(hours=24)
 MAX_AHEAD = timedelta(minutes=1)
 RESERVED_SOURCES = frozenset({IMPORTED, PROMETHEUS})
-"""Sources of our own: imported and polled counters must not be mixed with pushed ones."""
+"""Sources that can't be pushed: imported and polled counters must not mix with pushed ones."""
 MAX_BOOTS = 200
 """Boots of one source of an SLO or histogram in a request."""
 
 
 class SliTarget(NamedTuple):
-    """The counters of an SLO.
+    """The counters of an SLO, for pushed entries.
 
-    `threshold_ms` is that of a latency SLO. If `is_read`, they come from Prometheus and can't
+    `threshold_ms` is set for a latency SLO. If `is_polled`, they are read from Prometheus and can't
     be pushed.
     """
 
     sli: int
     threshold_ms: float | None
-    is_read: bool
+    is_polled: bool
 
 
 @dataclass
 class RefusedEntries:
-    """Entries that are refused: the field and the reason, by index."""
+    """Refused entries: the field and the reason, by index."""
 
     reasons: dict[int, tuple[str, str]] = field(default_factory=dict)
 
@@ -58,9 +60,9 @@ class RefusedEntries:
 
 @transaction.atomic(savepoint=False)
 def accept_points(points: Sequence[Point], *, now: datetime) -> dict[str, Any]:
-    """Record points; the answer says which were refused, and why.
+    """Record points; the response lists the refused ones, with reasons.
 
-    Raise :class:`InvalidInput` if all were.
+    Raise :class:`InvalidInput` if all points are refused.
     """
     refused = RefusedEntries()
     known = load_targets({point.slo for point in points if point.slo})
@@ -86,12 +88,11 @@ def accept_points(points: Sequence[Point], *, now: datetime) -> dict[str, Any]:
     new = recorder.record_samples(batch, now=now)
     of_slos = {target.sli for target in known.values()}
     accepted = sum(count for sli, count in new.items() if sli in of_slos or sli in added.whole)
-    taken = len(points) - len(refused.reasons)
-    return {"accepted": accepted, "duplicates": taken - accepted, "refused": refused.to_documents()}
+    valid = len(points) - len(refused.reasons)
+    return {"accepted": accepted, "duplicates": valid - accepted, "refused": refused.to_documents()}
 
 
 def load_targets(names: Iterable[str]) -> dict[str, SliTarget]:
-    """Return the counters of existing SLOs, by name."""
     rows = Slo.objects.present().filter(name__in=list(names), sli__isnull=False)
     columns = ("name", "sli", "kind", "threshold_ms", "source__type")
     known = {}
@@ -102,7 +103,6 @@ def load_targets(names: Iterable[str]) -> dict[str, SliTarget]:
 
 
 def find_services(names: Iterable[str]) -> dict[str, str]:
-    """Return the services of existing SLOs, by name."""
     rows = Slo.objects.present().filter(name__in=list(names)).order_by("name")
     return dict(rows.values_list("name", "service"))
 
@@ -110,7 +110,7 @@ def find_services(names: Iterable[str]) -> dict[str, str]:
 def check_entry(
     index: int, source: str, at: datetime | None, now: datetime, refused: RefusedEntries
 ) -> bool:
-    """Return whether an entry's source and time are acceptable; else add it to `refused`."""
+    """Return True if an entry's source and time are acceptable; else add it to `refused`."""
     if source in RESERVED_SOURCES:
         refused.add(index, "source", f"The name {source} is reserved; say another one.")
         return False
@@ -127,12 +127,12 @@ def check_entry(
 def find_target(
     index: int, name: str, known: Mapping[str, SliTarget], refused: RefusedEntries
 ) -> SliTarget | None:
-    """Return the counters an entry belongs to; None, and refused, if it can't be pushed to them."""
+    """Return the counters of an entry's SLO; None if it can't be pushed, after refusing it."""
     found = known.get(name)
     if found is None:
         refused.add(index, "slo", f"There is no SLO {name[:MAX_NAME_LENGTH]} here.")
         return None
-    if found.is_read:
+    if found.is_polled:
         refused.add(index, "slo", f"The counters of {name} are read from Prometheus.")
         return None
     return found
@@ -162,3 +162,43 @@ def _add_sample(
         good, total = counts[target.threshold_ms], point.buckets[-1][1]
     at = point.at or now
     batch.add(target.sli, point.source, point.boot, at, good, total, point.started_at)
+
+
+@transaction.atomic(savepoint=False)
+def accept_batch(
+    *, batch_id: str, deltas: Sequence[Delta], actor: Actor, now: datetime
+) -> dict[str, Any]:
+    """Record a batch of deltas once.
+
+    If this sender sent it before, return the same response as a `duplicate`; a concurrent copy
+    waits. Raise :class:`InvalidInput` if no delta was accepted; then the batch may be sent again.
+    """
+    batch = DeltaBatch(sender=actor.identity, batch_id=batch_id, received_at=now)
+    DeltaBatch.objects.bulk_create([batch], ignore_conflicts=True)
+    batch = DeltaBatch.objects.get(sender=actor.identity, batch_id=batch_id)
+    if batch.answer:
+        return {**batch.answer, "duplicate": True}
+    batch.answer = _accept_deltas(deltas, now)
+    batch.save(update_fields=["answer"])
+    return {**batch.answer, "duplicate": False}
+
+
+def _accept_deltas(deltas: Sequence[Delta], now: datetime) -> dict[str, Any]:
+    refused = RefusedEntries()
+    known = load_targets({delta.slo for delta in deltas})
+    counted: list[CountedEvents] = []
+    for index, delta in enumerate(deltas):
+        if check_entry(index, delta.source, delta.at, now, refused):
+            target = find_target(index, delta.slo, known, refused)
+            if target is not None:
+                at = delta.at or now
+                counted.append(
+                    CountedEvents(target.sli, delta.source, at, at, delta.good, delta.total)
+                )
+    refused.require_some("deltas", len(deltas))
+    # Empty samples at their times prove in which minutes the source was there to count.
+    presence = SampleBatch()
+    for one in counted:
+        presence.add(one.sli, one.source, PRESENCE_BOOT, one.ended_at, 0.0, 0.0)
+    recorder.record_samples(presence, counted=counted, now=now)
+    return {"accepted": len(counted), "duplicates": 0, "refused": refused.to_documents()}

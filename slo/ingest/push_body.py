@@ -1,6 +1,6 @@
-"""Strict and fast parsing of pushed bodies: ten thousand points take milliseconds. Pure.
+"""Strict, fast parsing of pushed bodies: ten thousand points take milliseconds. Pure.
 
-Plain valid points are parsed in one go; others field by field, to explain what is wrong.
+A plain valid point takes a fast path; any other is parsed field by field, to explain its errors.
 """
 
 import re
@@ -25,7 +25,7 @@ _METRIC = re.compile(r"[A-Za-z0-9._-]{1,120}", re.ASCII)
 class Point(NamedTuple):
     """Cumulative counters of `slo`, or a histogram of a `metric` of a `service`.
 
-    `at` defaults to now.
+    `at` is None for the present.
     """
 
     slo: str = ""
@@ -55,14 +55,14 @@ class Points(NamedTuple):
 
 
 class Deltas(NamedTuple):
-    """A batch of deltas; `batch_id` is unique among those of a sender."""
+    """A batch of deltas; `batch_id` is unique among the batches of a sender."""
 
     batch_id: str
     deltas: list[Delta]
 
 
 def parse_body(document: Mapping[str, Any]) -> Points | Deltas:
-    """Parse a request body. Raise :class:`InvalidInput` naming each wrong field."""
+    """Parse a request body. Raise :class:`InvalidInput` naming each invalid field."""
     errors: dict[str, list[str]] = {}
     moments: Moments = {}
     result: Points | Deltas
@@ -75,44 +75,45 @@ def parse_body(document: Mapping[str, Any]) -> Points | Deltas:
             errors,
             True,
         )
-        deltas = _entries(document, "deltas", errors)
-        read_in = [_parse_delta(one, index, errors) for index, one in deltas]
-        result = Deltas(batch_id or "", [one for one in read_in if one])
+        deltas = _list_entries(document, "deltas", errors)
+        parsed = [_parse_delta(one, index, errors) for index, one in deltas]
+        result = Deltas(batch_id or "", [one for one in parsed if one])
     else:
         if "deltas" in document or "batch_id" in document:
             errors["points"] = ["Send either points, or deltas with a batch_id."]
-        points = _entries(document, "points", errors)
-        result = Points([_parse_point(one, index, moments, errors) for index, one in points])
+        points = _list_entries(document, "points", errors)
+        # The value for an invalid point does not matter: its errors refuse the whole body.
+        result = Points(
+            [
+                _parse_plain_point(one, moments) or _parse_any_point(one, index, errors)
+                for index, one in points
+            ]
+        )
     if errors:
         raise InvalidInput(dict(list(errors.items())[:MAX_ERRORS]))
     return result
 
 
-def _entries(
+def _list_entries(
     document: Mapping[str, Any], name: str, errors: dict[str, list[str]]
 ) -> "enumerate[Any] | tuple[()]":
-    given = document.get(name)
-    if not isinstance(given, list) or len(given) > MAX_ENTRIES:
+    entries = document.get(name)
+    if not isinstance(entries, list) or len(entries) > MAX_ENTRIES:
         errors[name] = [f"Must be a list of at most {MAX_ENTRIES:,} objects."]
         return ()
-    return enumerate(given)
+    return enumerate(entries)
 
 
 _PLAIN_FIELDS = frozenset({"slo", "good", "total", "source", "boot", "at", "started_at"})
 
 
-def _parse_point(given: Any, index: int, moments: Moments, errors: dict[str, list[str]]) -> Point:
-    """Return a point; if it is wrong, the return value does not matter."""
-    return _parse_plain_point(given, moments) or _parse_any_point(given, index, errors)
-
-
-def _parse_plain_point(given: Any, moments: Moments) -> Point | None:
-    """Return a plain valid point, None for any other."""
-    if type(given) is not dict or not given.keys() <= _PLAIN_FIELDS:
+def _parse_plain_point(entry: Any, moments: Moments) -> Point | None:
+    """Return a valid point of plain fields, None for any other value."""
+    if type(entry) is not dict or not entry.keys() <= _PLAIN_FIELDS:
         return None
-    slo, good, total = given.get("slo"), given.get("good"), given.get("total")
-    source, boot = given.get("source", ""), given.get("boot", "")
-    at, started = given.get("at"), given.get("started_at")
+    slo, good, total = entry.get("slo"), entry.get("good"), entry.get("total")
+    source, boot = entry.get("source", ""), entry.get("boot", "")
+    at, started = entry.get("at"), entry.get("started_at")
     if not (type(slo) is str and type(source) is str and type(boot) is str):
         return None
     if type(good) not in NUMBERS or type(total) not in NUMBERS:
@@ -131,31 +132,31 @@ def _parse_plain_point(given: Any, moments: Moments) -> Point | None:
     return Point(slo, good, total, source, boot, at, started)  # type: ignore[arg-type]
 
 
-def _parse_any_point(given: Any, index: int, errors: dict[str, list[str]]) -> Point:
+def _parse_any_point(entry: Any, index: int, errors: dict[str, list[str]]) -> Point:
     path = f"points[{index}]"
-    if len(errors) >= MAX_ERRORS or not _is_object(given, path, _POINT, errors):
+    if len(errors) >= MAX_ERRORS or not _is_object(entry, path, _POINT, errors):
         return Point()
-    fields = _parse_fields(given, _POINT, path, errors)
+    fields = _parse_fields(entry, _POINT, path, errors)
     is_histogram = "metric" in fields or "service" in fields
-    wanted = {"metric", "service", "buckets"} if is_histogram else {"slo"}
+    required_names = {"metric", "service", "buckets"} if is_histogram else {"slo"}
     if "buckets" not in fields and not is_histogram:
-        wanted |= {"good", "total"}
-    for name in sorted(wanted - fields.keys()):
+        required_names |= {"good", "total"}
+    for name in sorted(required_names - fields.keys()):
         errors.setdefault(f"{path}.{name}", ["Is required."])
-    useless = {"slo"} if is_histogram else set()
-    if "buckets" in given:
-        useless |= {"good", "total"}
-    for name in sorted(useless & fields.keys()):
+    conflicting = {"slo"} if is_histogram else set()
+    if "buckets" in entry:
+        conflicting |= {"good", "total"}
+    for name in sorted(conflicting & fields.keys()):
         errors.setdefault(f"{path}.{name}", [_CONFLICTS[name]])
     _check_good(fields, path, errors)
     return Point(**fields)
 
 
-def _parse_delta(given: Any, index: int, errors: dict[str, list[str]]) -> Delta | None:
+def _parse_delta(entry: Any, index: int, errors: dict[str, list[str]]) -> Delta | None:
     path = f"deltas[{index}]"
-    if len(errors) >= MAX_ERRORS or not _is_object(given, path, _DELTA, errors):
+    if len(errors) >= MAX_ERRORS or not _is_object(entry, path, _DELTA, errors):
         return None
-    fields = _parse_fields(given, _DELTA, path, errors)
+    fields = _parse_fields(entry, _DELTA, path, errors)
     missing = {"slo", "good", "total"} - fields.keys()
     for name in sorted(missing):
         errors.setdefault(f"{path}.{name}", ["Is required."])
@@ -163,42 +164,42 @@ def _parse_delta(given: Any, index: int, errors: dict[str, list[str]]) -> Delta 
     return None if missing else Delta(**fields)
 
 
-def _is_object(given: Any, path: str, known: Mapping[str, Any], errors: dict[str, Any]) -> bool:
-    if not isinstance(given, dict):
+def _is_object(entry: Any, path: str, known: Mapping[str, Any], errors: dict[str, Any]) -> bool:
+    if not isinstance(entry, dict):
         errors[path] = ["Must be an object."]
         return False
-    for name in given.keys() - known.keys():
+    for name in entry.keys() - known.keys():
         if meant := get_close_matches(name.replace("-", "_"), known, n=1, cutoff=0.8):
             errors[f"{path}.{name}"] = [f"Unknown; did you mean {meant[0]}?"]
     return True
 
 
 def _parse_fields(
-    given: Mapping[str, Any],
+    entry: Mapping[str, Any],
     known: Mapping[str, Callable[[Any], Any]],
     path: str,
     errors: dict[str, list[str]],
 ) -> dict[str, Any]:
     result = {}
     for name, check in known.items():
-        value = given.get(name)
+        value = entry.get(name)
         if value is not None:
-            read_in = _parse_field(check, given, name, path, errors)
-            if read_in is not None:
-                result[name] = read_in
+            parsed = _parse_field(check, entry, name, path, errors)
+            if parsed is not None:
+                result[name] = parsed
     return result
 
 
 def _parse_field(
     check: Callable[[Any], Any],
-    given: Mapping[str, Any],
+    entry: Mapping[str, Any],
     name: str,
     path: str,
     errors: dict[str, list[str]],
     required: bool = False,
 ) -> Any:
     where = f"{path}.{name}" if path else name
-    value = given.get(name)
+    value = entry.get(name)
     if value is None:
         if required:
             errors[where] = ["Is required."]

@@ -1,4 +1,4 @@
-"""Recording of samples of cumulative counters in the minutes of SLIs, whatever their order."""
+"""Recording of counter samples in the minutes of SLIs, whatever their order."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,17 +6,18 @@ from datetime import datetime
 
 from django.db import transaction
 
+from controlplane.core.gates import event_counts
 from slo.arithmetic import increments
 from slo.arithmetic.boots import PRESENCE_BOOT
 from slo.arithmetic.increments import Increment
 from slo.counters import writer
+from slo.counters.writer import LockedSli
 
-from . import deferred_updates, gate_events, series_store
+from . import deferred_updates, series_store
 from .deferred_updates import CounterUpdate
 from .fast_path import FastPath
-from .gate_events import SourceIncrement
 from .sample_merger import SampleMerger
-from .samples import CountedEvents, SampleBatch, SourceKey
+from .samples import CountedEvents, SampleBatch, SourceIncrement, SourceKey
 from .series_store import StoredSeries
 
 
@@ -31,22 +32,23 @@ def record_samples(
 ) -> Counter[int]:
     """Add samples and counted events to the counters of their SLIs.
 
-    Return how many samples of each SLI were new. The caller checks their age. Other writers of the
-    same SLIs wait. An update that moves very many rows follows in a tick, unless `at_once`. Gate
-    events are recorded too, unless they are already (`is_noted`).
+    Return how many samples of each SLI (id) were new. The caller checks their age. Other writers of
+    the same SLIs wait. An update that changes very many rows is deferred to a tick, unless
+    `at_once`. Gate events are recorded too, unless they already are (`is_noted`).
     """
     locked = writer.lock_slis({sli for sli, _ in batch.by_source} | {one.sli for one in counted})
     stored = series_store.load_series(batch.by_source.keys())
     update = CounterUpdate(locked)
-    grown = _add_counted(counted, update, stored)
-    fast_path, merger = FastPath(), SampleMerger(update, stored)
+    gate_increments = _add_counted(counted, update, stored)
+    fast_path, merger = FastPath(), SampleMerger(update, stored, batch.started)
     new: Counter[int] = Counter()
-    for key, samples in batch.by_source.items():
+    for key, boots in batch.by_source.items():
         if key[0] not in locked:
-            continue  # Removed since it was looked up.
-        appended = fast_path.try_append(key, samples, stored.get(key, {}), update)
+            continue  # Its SLO was deleted after the look-up.
+        started = batch.started.get(key, {})
+        appended = fast_path.try_append(key, boots, started, stored.get(key, {}), update)
         if appended is None:
-            merger.add(key, samples)
+            merger.add(key, boots)
         else:
             new[key[0]] += appended
     fast_path.write(is_noted=is_noted)
@@ -55,7 +57,7 @@ def record_samples(
         new[sli] += count
     deferred_updates.apply_update(update, at_once=at_once)
     if not is_noted:
-        gate_events.record_gate_events([*grown, *merger.grown], locked)
+        _record_gate_events([*gate_increments, *merger.gate_increments], locked)
     return new
 
 
@@ -64,12 +66,12 @@ def _add_counted(
     update: CounterUpdate,
     stored: Mapping[SourceKey, Mapping[str, StoredSeries]],
 ) -> list[SourceIncrement]:
-    """Add counted events to the update; return them as increments for gates.
+    """Add counted events to the update; return their increments for gates.
 
-    Events without a start time are dated from the source's last report, for gates.
+    For gates, events without a start time are dated from the source's last report.
     """
-    grown: list[SourceIncrement] = []
-    last_seen: dict[SourceKey, int] = {}
+    gate_increments: list[SourceIncrement] = []
+    last_reported: dict[SourceKey, int] = {}
     for sli, source, began_at, ended_at, good, total in sorted(counted):
         if sli not in update.locked:
             continue
@@ -82,7 +84,27 @@ def _add_counted(
             key = sli, source
             presence = stored.get(key, {}).get(PRESENCE_BOOT)
             before = presence.head.at if presence else ended - increments.MINUTE
-            step = step._replace(began=min(last_seen.get(key, before), ended))
-            last_seen[key] = ended
-        grown.append(((sli, source), step))
-    return grown
+            step = step._replace(began=min(last_reported.get(key, before), ended))
+            last_reported[key] = ended
+        gate_increments.append(((sli, source), step))
+    return gate_increments
+
+
+def _record_gate_events(
+    gate_increments: Iterable[SourceIncrement], locked: Mapping[int, LockedSli]
+) -> None:
+    """Record whole events of SLOs, for the gates of ramps; other SLIs have no gates."""
+    event_counts.record(
+        [
+            {
+                "slo": name,
+                "instance": source,
+                "began": step.began,
+                "ended": step.ended,
+                "good": int(step.good),
+                "total": int(step.total),
+            }
+            for (sli, source), step in gate_increments
+            if (name := locked[sli].slo) and step.total >= 1
+        ]
+    )

@@ -1,48 +1,43 @@
-"""Merging of samples into what is stored of their source: after it, or in between."""
+"""Merging of samples into the stored ones of their source: after them, or in between."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 
 from slo.arithmetic.boots import Boot, MergeResult, merge_samples
 from slo.arithmetic.increments import Increment, Sample, minute_of
 
 from . import series_store
 from .deferred_updates import CounterUpdate
-from .gate_events import SourceIncrement
-from .samples import BootSample, SourceKey
+from .samples import SourceIncrement, SourceKey
 from .series_store import StoredSeries
 
-
-@dataclass
-class _NewSamples:
-    """The new samples of one source by boot, and the start times that boots reported."""
-
-    boots: dict[str, list[Sample]] = field(default_factory=dict)
-    started: dict[str, int] = field(default_factory=dict)
+SamplesByBoot = Mapping[str, list[Sample]]
 
 
 class SampleMerger:
-    """Merges samples, source by source, and writes the outcome at the end."""
+    """Merges new samples, source by source, and writes the outcome at the end."""
 
     def __init__(
-        self, update: CounterUpdate, stored: Mapping[SourceKey, Mapping[str, StoredSeries]]
+        self,
+        update: CounterUpdate,
+        stored: Mapping[SourceKey, Mapping[str, StoredSeries]],
+        started: Mapping[SourceKey, Mapping[str, int]],
     ) -> None:
         self._update = update
         self._stored = stored
-        self._late: dict[SourceKey, _NewSamples] = {}
+        self._started = started
+        self._late: dict[SourceKey, SamplesByBoot] = {}
         self._created: list[tuple[SourceKey, str, Boot, Sample]] = []
         self._changed: list[tuple[int, Boot, Sample]] = []
         self._appended: dict[int, list[Sample]] = {}
         self._replaced: dict[int, list[Sample]] = {}
         self._first: dict[tuple[SourceKey, str], list[Sample]] = {}
-        self.grown: list[SourceIncrement] = []
+        self.gate_increments: list[SourceIncrement] = []
         self.new_counts: dict[SourceKey, int] = {}
 
-    def add(self, key: SourceKey, samples: Iterable[BootSample]) -> None:
-        """Merge the samples of a source: now if they are the newest, else in :meth:`finish`."""
-        new = _by_boot(samples)
+    def add(self, key: SourceKey, new: SamplesByBoot) -> None:
+        """Merge a source's samples now if they are the newest, else in :meth:`finish`."""
         stored = self._stored.get(key, {})
-        if _is_newest(new, stored):
+        if _is_newest(new, self._started.get(key, {}), stored):
             boots = {name: series.boot([series.head]) for name, series in stored.items()}
             self._merge(key, boots, new, is_whole=False)
         else:
@@ -58,31 +53,31 @@ class SampleMerger:
         series_store.save_samples(self._appended, self._replaced)
 
     def _load_around(self) -> dict[SourceKey, dict[str, Boot]]:
-        """Return the boots of each source with late samples, with the stored samples around."""
-        wanted: list[tuple[StoredSeries, int, int]] = []
+        """Return the boots of each late source, with the stored samples around the late ones."""
+        needed: list[tuple[StoredSeries, int, int]] = []
         for key, new in self._late.items():
             stored = self._stored.get(key, {})
-            times = [sample.at for samples in new.boots.values() for sample in samples]
+            times = [sample.at for samples in new.values() for sample in samples]
             # A boot that reports an earlier start may count from another time now.
-            times += [one.first for name, one in stored.items() if _begins_earlier(name, one, new)]
+            started = self._started.get(key, {})
+            times += [
+                one.first for name, one in stored.items() if _begins_earlier(name, one, started)
+            ]
             low, high = minute_of(min(times)), minute_of(max(times))
-            wanted += [(one, low, high) for one in stored.values()]
-        found = series_store.load_around(wanted) if wanted else {}
+            needed += [(one, low, high) for one in stored.values()]
+        found = series_store.load_around(needed) if needed else {}
         return {
             key: {name: one.boot(found[one.id]) for name, one in self._stored.get(key, {}).items()}
             for key in self._late
         }
 
     def _merge(
-        self, key: SourceKey, boots: Mapping[str, Boot], new: _NewSamples, *, is_whole: bool
+        self, key: SourceKey, boots: Mapping[str, Boot], new: SamplesByBoot, *, is_whole: bool
     ) -> None:
-        """Merge the samples of a source.
-
-        With `is_whole`, `boots` have all stored samples of the minutes in question.
-        """
-        merged = merge_samples(boots, new.boots, new.started)
+        """Merge samples into `boots`, which hold whole minutes of stored samples if `is_whole`."""
+        merged = merge_samples(boots, new, self._started.get(key, {}))
         self._update.add(key[0], merged)
-        self.grown += ((key, step) for step in net_increments(merged))
+        self.gate_increments += ((key, step) for step in net_increments(merged))
         self.new_counts[key] = sum(map(len, merged.new.values()))
         for name, boot in merged.boots.items():
             samples = merged.new.get(name, [])
@@ -109,11 +104,7 @@ class SampleMerger:
 
 
 def net_increments(merged: MergeResult) -> list[Increment]:
-    """Return what a merge adds to the events counted before.
-
-    That is nothing if events were only moved to another minute, else one increment with the
-    difference.
-    """
+    """Return what a merge adds to the events: nothing if it only moves them to other minutes."""
     if not merged.removed:
         return [step for step in merged.added if step.total]
     good = sum(s.good for s in merged.added) - sum(s.good for s in merged.removed)
@@ -124,23 +115,15 @@ def net_increments(merged: MergeResult) -> list[Increment]:
     return [Increment(began, max(step.ended for step in merged.added), good, total)]
 
 
-def _by_boot(samples: Iterable[BootSample]) -> _NewSamples:
-    new = _NewSamples()
-    for boot, sample, started in samples:
-        new.boots.setdefault(boot, []).append(sample)
-        if started is not None:
-            new.started[boot] = min(new.started.get(boot, started), started)
-    return new
+def _begins_earlier(name: str, series: StoredSeries, started: Mapping[str, int]) -> bool:
+    return name in started and series.begins_later_than(started[name])
 
 
-def _begins_earlier(name: str, series: StoredSeries, new: _NewSamples) -> bool:
-    started = new.started.get(name)
-    return started is not None and series.begins_later_than(started)
-
-
-def _is_newest(new: _NewSamples, stored: Mapping[str, StoredSeries]) -> bool:
-    """Return whether every sample came after all stored ones, so that none goes in between."""
-    if any(_begins_earlier(name, series, new) for name, series in stored.items()):
+def _is_newest(
+    new: SamplesByBoot, started: Mapping[str, int], stored: Mapping[str, StoredSeries]
+) -> bool:
+    """Return True if every new sample is later than all stored ones."""
+    if any(_begins_earlier(name, series, started) for name, series in stored.items()):
         return False
     newest = max((series.head.at for series in stored.values()), default=-1)
-    return all(sample.at > newest for samples in new.boots.values() for sample in samples)
+    return all(sample.at > newest for samples in new.values() for sample in samples)

@@ -1,27 +1,24 @@
-"""Samples of cumulative counters, collected by source before they are recorded. Pure."""
+"""Samples and counted events, collected by source before they are recorded. Pure."""
 
 from datetime import datetime
 from typing import NamedTuple
 
-from slo.arithmetic.increments import Sample, round_count, to_micros
+from slo.arithmetic.increments import Increment, Sample, round_count, to_micros
 
 SourceKey = tuple[int, str]
-"""A source of an SLI: the SLI's id, and the source's name."""
-
-
-class BootSample(NamedTuple):
-    """A sample of one boot, and since when the boot counts from zero, if it reported that."""
-
-    boot: str
-    sample: Sample
-    started: int | None
+"""The id of an SLI, and the name of a source that counts for it."""
+SourceIncrement = tuple[SourceKey, Increment]
 
 
 class SampleBatch:
-    """New samples, grouped by source. Counts are at most 2^53."""
+    """New samples of sources, by boot, and the start times that boots reported.
+
+    Counts are at most 2^53.
+    """
 
     def __init__(self) -> None:
-        self.by_source: dict[SourceKey, list[BootSample]] = {}
+        self.by_source: dict[SourceKey, dict[str, list[Sample]]] = {}
+        self.started: dict[SourceKey, dict[str, int]] = {}
 
     def add(
         self,
@@ -33,16 +30,24 @@ class SampleBatch:
         total: float,
         started_at: datetime | None = None,
     ) -> None:
-        """Add a sample of an SLI (its id); times are aware."""
+        """Add a sample of an SLI (by id); times are aware."""
+        key = sli, source
         sample = Sample(to_micros(at), round_count(good), round_count(total))
-        started = None if started_at is None else to_micros(started_at)
-        self.by_source.setdefault((sli, source), []).append(BootSample(boot, sample, started))
+        boots = self.by_source.get(key)
+        if boots is None:
+            self.by_source[key] = {boot: [sample]}
+        else:
+            boots.setdefault(boot, []).append(sample)
+        if started_at is not None:
+            started = self.started.setdefault(key, {})
+            began = to_micros(started_at)
+            started[boot] = min(started.get(boot, began), began)
 
 
 class CountedEvents(NamedTuple):
-    """Events of an SLI (its id) that a source counted by itself between two moments.
+    """Events of an SLI (by id) that a source counted by itself between two times.
 
-    If they are at most 2 minutes apart, that span is covered.
+    If the times are at most 2 minutes apart, the span counts as covered.
     """
 
     sli: int

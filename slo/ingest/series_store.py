@@ -1,4 +1,4 @@
-"""The stored series of samples: loaded around new samples, and written."""
+"""Stored sample series: loads the samples around new ones, and writes changed series."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from .samples import SourceKey
 
 BATCH_SIZE = 20_000
 THIN_ABOVE = 60
-"""Samples of one minute above which those that lie between two others are dropped."""
+"""Samples of a minute above which samples between two others are dropped."""
 
 _MICROS = "(extract(epoch FROM {}) * 1000000)::bigint"
 _MOMENT = "to_timestamp({}::float8 / 1000000)"
@@ -22,23 +22,23 @@ _SERIES = f"""
     SELECT s.sli_id, s.source, s.boot, s.id, {_MICROS.format("s.started_at")},
            {_MICROS.format("s.first_at")}, {_MICROS.format("s.counted_from")},
            {_MICROS.format("s.at")}, s.good, s.total
-    FROM unnest(%(slis)s::bigint[], %(sources)s::text[]) AS asked (sli, source)
-    JOIN slo_series s ON s.sli_id = asked.sli AND s.source = asked.source
+    FROM unnest(%(slis)s::bigint[], %(sources)s::text[]) AS target (sli, source)
+    JOIN slo_series s ON s.sli_id = target.sli AND s.source = target.source
 """  # noqa: S608
-# The minutes asked for, with the one before and the one after.
+# The minutes of the range, the one before and the one after.
 _NEAR = """
-    SELECT asked.series, near.minute, near.at, near.good, near.total
-    FROM json_to_recordset(%s::json) AS asked (series bigint, low int, high int)
+    SELECT target.series, near.minute, near.at, near.good, near.total
+    FROM json_to_recordset(%s::json) AS target (series bigint, low int, high int)
     CROSS JOIN LATERAL (
         (SELECT minute, at, good, total FROM slo_sample
-         WHERE series_id = asked.series AND minute < asked.low ORDER BY minute DESC LIMIT 1)
+         WHERE series_id = target.series AND minute < target.low ORDER BY minute DESC LIMIT 1)
         UNION ALL
         (SELECT minute, at, good, total FROM slo_sample
-         WHERE series_id = asked.series AND minute BETWEEN asked.low AND asked.high)
+         WHERE series_id = target.series AND minute BETWEEN target.low AND target.high)
         UNION ALL
         (SELECT minute, at, good, total FROM slo_sample
-         WHERE series_id = asked.series AND minute > asked.high ORDER BY minute LIMIT 1)
-    ) near ORDER BY asked.series, near.minute
+         WHERE series_id = target.series AND minute > target.high ORDER BY minute LIMIT 1)
+    ) near ORDER BY target.series, near.minute
 """
 _COLUMNS = "started bigint, first bigint, counted bigint, at bigint, good float8, total float8"
 _SET = f"""
@@ -58,12 +58,9 @@ _UPDATE = f"""
     FROM json_to_recordset(%s::json) AS new (series bigint, {_COLUMNS})
     WHERE s.id = new.series
 """  # noqa: S608
-# In a minute with very many samples the last one is replaced if that loses nothing: if counters
+# In a minute with very many samples, the last one is replaced if that loses nothing: if counters
 # only grew from the sample before it to the one after it.
-_APPEND = f"""
-    INSERT INTO slo_sample AS s (series_id, minute, at, good, total)
-    SELECT new.* FROM json_to_recordset(%s::json)
-         AS new (series bigint, minute int, at bigint[], good float8[], total float8[])
+MERGE_SAMPLES = f"""
     ON CONFLICT (series_id, minute) DO UPDATE SET (at, good, total) = (
         SELECT s.at[:kept] || excluded.at, s.good[:kept] || excluded.good,
                s.total[:kept] || excluded.total
@@ -72,22 +69,23 @@ _APPEND = f"""
             AND s.total[n - 1] <= s.total[n] AND s.total[n] <= excluded.total[1]
             AND s.total[n - 1] - s.good[n - 1] <= s.total[n] - s.good[n]
             AND s.total[n] - s.good[n] <= excluded.total[1] - excluded.good[1]
-            THEN 1 ELSE 0 END) AS kept FROM (SELECT cardinality(s.at) AS n) counted) room)
+            THEN 1 ELSE 0 END) AS kept FROM (SELECT cardinality(s.at) AS n) sizes) room)
 """  # noqa: S608
-_REPLACE = """
+_INSERT_SAMPLES = """
     INSERT INTO slo_sample AS s (series_id, minute, at, good, total)
     SELECT new.* FROM json_to_recordset(%s::json)
          AS new (series bigint, minute int, at bigint[], good float8[], total float8[])
+"""
+_APPEND = _INSERT_SAMPLES + MERGE_SAMPLES
+_REPLACE = f"""
+    {_INSERT_SAMPLES}
     ON CONFLICT (series_id, minute) DO UPDATE
     SET at = excluded.at, good = excluded.good, total = excluded.total
-"""
+"""  # noqa: S608
 
 
 class StoredSeries(NamedTuple):
-    """A stored series, with times in microseconds since 1970.
-
-    `head` is its last sample; the rest is as in :class:`Boot`.
-    """
+    """A stored series with its last sample (`head`); times are in microseconds since 1970."""
 
     id: int
     started: int | None
@@ -96,7 +94,7 @@ class StoredSeries(NamedTuple):
     head: Sample
 
     def begins_later_than(self, started: int) -> bool:
-        """Return whether the stored start is later than a reported one, or unknown."""
+        """Return True if the stored start is later than a reported one, or unknown."""
         return self.started is None or started < self.started
 
     def boot(self, samples: list[Sample]) -> Boot:
@@ -104,7 +102,7 @@ class StoredSeries(NamedTuple):
 
 
 def load_series(keys: Collection[SourceKey]) -> dict[SourceKey, dict[str, StoredSeries]]:
-    """Return the series of these sources, by boot."""
+    """Return the stored series of each source, by boot."""
     found: dict[SourceKey, dict[str, StoredSeries]] = {}
     with connection.cursor() as cursor:
         slis, sources = (key[0] for key in keys), (key[1] for key in keys)
@@ -121,16 +119,16 @@ def load_series(keys: Collection[SourceKey]) -> dict[SourceKey, dict[str, Stored
     return found
 
 
-def load_around(wanted: Iterable[tuple[StoredSeries, int, int]]) -> dict[int, list[Sample]]:
-    """Return the samples of series (by id) around two minutes; at least the last one of all.
+def load_around(needed: Iterable[tuple[StoredSeries, int, int]]) -> dict[int, list[Sample]]:
+    """Return the samples of each series (by id) around a range of minutes (first, last).
 
-    From the last minute before the first one to the next minute after the second.
+    Includes the nearest minute with samples on both sides; at least the last sample of the series.
     """
-    spans = {known.id: (known, low, high) for known, low, high in wanted}
+    spans = {known.id: (known, low, high) for known, low, high in needed}
     rows = ({"series": one, "low": low, "high": high} for one, (_, low, high) in spans.items())
     found: dict[int, list[Sample]] = {}
     with connection.cursor() as cursor:
-        cursor.execute(_NEAR, [_json(rows)])
+        cursor.execute(_NEAR, [_to_json(rows)])
         for one, _minute, at, good, total in cursor.fetchall():
             found.setdefault(one, []).extend(map(Sample, at, good, total))
     return {one: found.get(one, [known.head]) for one, (known, _, _) in spans.items()}
@@ -139,38 +137,34 @@ def load_around(wanted: Iterable[tuple[StoredSeries, int, int]]) -> dict[int, li
 def save_series(
     new: Sequence[tuple[SourceKey, str, Boot, Sample]], changed: Sequence[tuple[int, Boot, Sample]]
 ) -> dict[tuple[SourceKey, str], int]:
-    """Write the last sample and boot of series; return the ids of the `new` ones."""
+    """Write the last sample and the boot of each series; return the ids of the `new` ones."""
     ids: dict[tuple[SourceKey, str], int] = {}
     with connection.cursor() as cursor:
-        for some in _slices(new):
+        for some in _split_batches(new):
             rows = [
-                {"sli": sli, "source": source, "boot": name, **_columns(boot, head)}
+                {"sli": sli, "source": source, "boot": name, **_series_columns(boot, head)}
                 for (sli, source), name, boot, head in some
             ]
-            cursor.execute(_INSERT, [_json(rows)])
+            cursor.execute(_INSERT, [_to_json(rows)])
             ids.update({((sli, source), boot): one for one, sli, source, boot in cursor.fetchall()})
-        for some in _slices(changed):
-            rows = [{"series": one, **_columns(boot, head)} for one, boot, head in some]
-            cursor.execute(_UPDATE, [_json(rows)])
+        for some in _split_batches(changed):
+            rows = [{"series": one, **_series_columns(boot, head)} for one, boot, head in some]
+            cursor.execute(_UPDATE, [_to_json(rows)])
     return ids
 
 
 def save_samples(
-    appended: Mapping[int, Sequence[Sample]], merged: Mapping[int, Sequence[Sample]]
+    appended: Mapping[int, Sequence[Sample]], replaced: Mapping[int, Sequence[Sample]]
 ) -> None:
-    """Write samples of series (by id).
-
-    Those of `appended` come after all stored ones; those of `merged` replace the minutes they
-    are in.
-    """
+    """Write samples of series (by id): after the stored ones, or replacing whole minutes."""
     with connection.cursor() as cursor:
-        for statement, series in ((_APPEND, appended), (_REPLACE, merged)):
-            rows = [row for one, samples in series.items() for row in _by_minute(one, samples)]
-            for some in _slices(rows):
-                cursor.execute(statement, [_json(some)])
+        for statement, series in ((_APPEND, appended), (_REPLACE, replaced)):
+            rows = [row for one, samples in series.items() for row in _sample_rows(one, samples)]
+            for some in _split_batches(rows):
+                cursor.execute(statement, [_to_json(some)])
 
 
-def _by_minute(series: int, samples: Iterable[Sample]) -> Iterable[dict[str, Any]]:
+def _sample_rows(series: int, samples: Iterable[Sample]) -> Iterable[dict[str, Any]]:
     minutes: dict[int, list[Sample]] = {}
     for sample in samples:
         minutes.setdefault(minute_of(sample.at), []).append(sample)
@@ -180,22 +174,22 @@ def _by_minute(series: int, samples: Iterable[Sample]) -> Iterable[dict[str, Any
 
 
 def thin_samples(samples: list[Sample]) -> list[Sample]:
-    """Drop samples between two others if the counters only grew there; nothing is lost by that."""
+    """Drop samples between two others if the counters only grew there; no counts are lost."""
     if len(samples) <= THIN_ABOVE:
         return samples
     kept = samples[:THIN_ABOVE]
     for sample in samples[THIN_ABOVE:]:
-        if _grew(kept[-2], kept[-1]) and _grew(kept[-1], sample):
+        if _is_monotonic(kept[-2], kept[-1]) and _is_monotonic(kept[-1], sample):
             kept.pop()
         kept.append(sample)
     return kept
 
 
-def _grew(one: Sample, other: Sample) -> bool:
+def _is_monotonic(one: Sample, other: Sample) -> bool:
     return 0 <= other.good - one.good <= other.total - one.total
 
 
-def _columns(boot: Boot, head: Sample) -> dict[str, Any]:
+def _series_columns(boot: Boot, head: Sample) -> dict[str, Any]:
     return {
         "started": boot.started,
         "first": boot.first,
@@ -204,9 +198,9 @@ def _columns(boot: Boot, head: Sample) -> dict[str, Any]:
     }
 
 
-def _slices(rows: Sequence[Any]) -> Iterable[Sequence[Any]]:
+def _split_batches(rows: Sequence[Any]) -> Iterable[Sequence[Any]]:
     return (rows[start : start + BATCH_SIZE] for start in range(0, len(rows), BATCH_SIZE))
 
 
-def _json(rows: Iterable[Mapping[str, Any]]) -> str:
+def _to_json(rows: Iterable[Mapping[str, Any]]) -> str:
     return orjson.dumps([*rows]).decode()

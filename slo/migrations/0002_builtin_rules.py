@@ -9,7 +9,7 @@ from slo.thresholds import builtin_rules
 
 
 def install(apps: Any, _editor: object) -> None:
-    builtin_rules.install(apps, timezone.now())
+    builtin_rules.install_rules(apps, timezone.now())
 
 
 class Migration(migrations.Migration):

@@ -14,9 +14,10 @@ WORST_FIRST = Case(
 
 
 class ThresholdRule(models.Model):
-    """`statistic` of `metric` over `window` compared with `value`, given at least `min_events`.
+    """A rule that compares `statistic` of `metric` over `window` with `value`.
 
-    `built_in` rules came with the installation; they are edited like any other.
+    It needs at least `min_events`. `built_in` rules came with the installation; they are edited
+    like any other.
     """
 
     name = models.CharField(max_length=MAX_NAME_LENGTH, unique=True, db_collation="C")
@@ -50,14 +51,14 @@ class ThresholdRule(models.Model):
 
 
 class Alert(models.Model):
-    """A rule that fires for a subject, from `opened_at` until `resolved_at`; at most one is open.
+    """An alert: a rule that fires for a subject, from `opened_at` until `resolved_at`.
 
-    `rule` is `1h/5m>14` of an SLO (with `label` page or ticket), or the name of a threshold
-    rule. `subject` is the SLO's name, or what the figure is of (`core->oracle`,
-    `segment:finance`). `firing_at` is the last minute in which it fired, which decides when it
-    resolves; unknown neither opens nor resolves. `evidence` holds the figures when it opened,
-    `latest` those of the last evaluation. Its messages share `thread`, if set, and include
-    `facts`. `told_at` and `over_told_at` are when notifications were sent.
+    At most one is open for each rule and subject. `rule` is `1h/5m>14` for an SLO (with `label`
+    page or ticket), or the name of a threshold rule. `subject` is the SLO's name, or what the
+    metric is of (`core->oracle`, `segment:finance`). `firing_at` is the last minute in which the
+    rule fired; unknown minutes neither open nor resolve an alert. `evidence` holds the figures when
+    it opened, `latest` those of the last evaluation. Its messages share `thread`, if set, and
+    include `facts`. `told_at` and `over_told_at` are when notifications were sent.
     """
 
     class Kind(models.TextChoices):
@@ -113,7 +114,6 @@ class Alert(models.Model):
 
     @property
     def state(self) -> str:
-        """Return open, acknowledged or resolved."""
         if self.resolved_at is not None:
             return "resolved"
         return "acknowledged" if self.acknowledged_at is not None else "open"

@@ -1,7 +1,7 @@
 """Counters of events. Minutes are numbered since 1970; minute `m` ends at `m × 60` seconds.
 
-The row of a minute is cumulative: `C(m)`, everything counted up to its end. So a window is the
-difference of two rows. There is a row for each minute in which something was known.
+The row of a minute is cumulative: it holds everything counted up to the minute's end, so that a
+window is the difference of two rows. Each minute with samples has a row.
 """
 
 from django.contrib.postgres.fields import ArrayField
@@ -12,16 +12,16 @@ from .objective import MAX_NAME_LENGTH, Slo
 
 MAX_SOURCE_LENGTH = 200
 IMPORTED = "import"
-"""The source of imported files: its samples are kept as long as its history."""
+"""Source of imported files, whose samples are kept as long as the history."""
 
 
 class Sli(models.Model):
-    """One pair of counters: of an SLO, or of one edge of a latency histogram.
+    """A pair of counters, of an SLO or of one edge of a latency histogram.
 
-    A histogram is a `metric` of a `service`; the edge counts events within `edge_ms`, null for
-    all. `first` and `last` are the minutes of the first and last row. `source_error` is the
-    last error of the source, `asked_to` the last minute that was queried. The next query is due
-    after `ask_after`, which is also the lease of the process that queries it.
+    A histogram is a `metric` of a `service`; an edge counts the events within `edge_ms`, or all if
+    that is null. `first` and `last` are the minutes of the first and last row. `source_error` is
+    the last error of a polled source, `asked_to` the last minute that was queried. `ask_after` is
+    when the next query is due, and the lease of the process that queries.
     """
 
     slo = models.OneToOneField(Slo, on_delete=models.CASCADE, null=True, blank=True)
@@ -51,7 +51,7 @@ class Sli(models.Model):
 
 
 class CounterMinute(models.Model):
-    """Counters of an SLI at the end of a minute, and how many minutes were covered by then."""
+    """Counters of an SLI at the end of a minute, and the number of minutes covered by then."""
 
     pk = models.CompositePrimaryKey("sli_id", "minute")
     sli = models.ForeignKey(Sli, on_delete=models.CASCADE, db_index=False)
@@ -68,7 +68,7 @@ class CounterMinute(models.Model):
 
 
 class CounterHour(models.Model):
-    """Sixty old minute rows, packed: element `i` (from 0) of an array is minute `hour × 60 + i`."""
+    """Sixty packed minute rows: element `i` (from 0) of an array is minute `hour × 60 + i`."""
 
     pk = models.CompositePrimaryKey("sli_id", "hour")
     sli = models.ForeignKey(Sli, on_delete=models.CASCADE, db_index=False)
@@ -85,11 +85,10 @@ class CounterHour(models.Model):
 
 
 class Series(models.Model):
-    """The last sample of one boot of a source of an SLI; its counters only grow.
+    """The last sample of one boot of a source of an SLI; the counters of a boot only grow.
 
-    `started_at` is the reported start time, since when the counters count from zero. `first_at`
-    is the time of the first sample, which counts from `counted_from`; null if it is only a
-    baseline.
+    `started_at` is the reported time at which the counters were zero. `first_at` is the time of the
+    first sample, which counts since `counted_from`, or is only a baseline if that is null.
     """
 
     sli = models.ForeignKey(Sli, on_delete=models.CASCADE, db_index=False)
@@ -115,7 +114,7 @@ class Series(models.Model):
 class StoredSample(models.Model):
     """Samples of a series in a minute, in order; `at` is in microseconds since 1970.
 
-    Kept while a late sample may still be inserted. No constraint on `series`: it would lock its
+    Kept while a late sample may still be inserted. `series` has no constraint, which would lock its
     row thousands of times a second.
     """
 
@@ -136,9 +135,9 @@ class StoredSample(models.Model):
 
 
 class DeferredUpdate(models.Model):
-    """An update of an SLI's minutes that is left to a tick, because it moves too many rows.
+    """An update of an SLI's minutes that changes too many rows at once, left to a tick.
 
-    Events between two moments (microseconds since 1970), or a covered span.
+    Either events between two times (microseconds since 1970), or a covered span.
     """
 
     sli = models.ForeignKey(Sli, on_delete=models.CASCADE)
@@ -156,7 +155,7 @@ class DeferredUpdate(models.Model):
 
 
 class DeltaBatch(models.Model):
-    """A batch of deltas, accepted once, and its answer."""
+    """A batch of deltas, which is accepted once, and its response."""
 
     sender = models.CharField(max_length=200)
     batch_id = models.CharField(max_length=200, db_collation="C")
@@ -178,7 +177,7 @@ class DeltaBatch(models.Model):
 class ReportedEvents(models.Model):
     """Events that an instance counted between two reports, until they are added to the minutes.
 
-    The data plane writes it in the transaction of the report; a row lives for seconds.
+    The data plane creates the row in the transaction of the report; a tick deletes it in seconds.
     """
 
     slo = models.CharField(max_length=1000)

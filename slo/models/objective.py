@@ -9,22 +9,21 @@ MAX_NAME_LENGTH = 120
 PUSH, PROMETHEUS = "push", "prometheus"
 """Types of `Slo.source`."""
 TRIP, HOLD_RAMPS = "trip", "hold_ramps"
-"""What an action of `Slo.actions` may do."""
+"""Values of `do` of an action in `Slo.actions`."""
 
 
 class SloQuerySet(models.QuerySet["Slo"]):
     def present(self) -> "SloQuerySet":
-        """Return the SLOs that were not removed."""
         return self.filter(removed_at__isnull=True)
 
 
 class Slo(models.Model):
-    """An objective: a share of a service's events that shall be good, over a number of days.
+    """An objective: the share of a service's events that must be good, over a number of days.
 
-    In kind `latency` an event is good if it took at most `threshold_ms`. `source` is `{"type":
-    "push"}` or `{"type": "prometheus", "url", "good", "total"}`; `rules` and `actions` are as
-    the API shows them. Its events are counted by its :class:`Sli`. After a removal, a new SLO
-    of the same name starts without history.
+    For kind `latency`, an event is good if it took at most `threshold_ms`. `source` is `{"type":
+    "push"}` or `{"type": "prometheus", "url", "good", "total"}`; `rules` and `actions` are as in
+    the API. Its :class:`Sli` counts the events. After a removal, a new SLO of the same name starts
+    without history.
     """
 
     class Kind(models.TextChoices):
@@ -72,8 +71,8 @@ class Slo(models.Model):
 class SloStatus(models.Model):
     """The status of an SLO at the end of `minute` (since 1970), replaced every minute.
 
-    `burn_rates` and `coverage` are by window (`5m`), null where unknown; `rules` are as `GET
-    …/status` shows them. `since` is when the state last changed.
+    `burn_rates` and `coverage` are by window (`5m`), null where unknown; `rules` are as in `GET
+    …/status`. `since` is when the state last changed.
     """
 
     slo = models.OneToOneField(
@@ -103,7 +102,7 @@ class SloStatus(models.Model):
 
 
 class EvaluatedMinute(models.Model):
-    """A minute that was evaluated, for all SLOs."""
+    """A minute that was evaluated for all SLOs."""
 
     minute = models.IntegerField(primary_key=True)
     judged_at = models.DateTimeField()
@@ -118,9 +117,9 @@ class EvaluatedMinute(models.Model):
 
 
 class Exclusion(models.Model):
-    """A span that does not count, such as a maintenance: whole minutes, up to `ends_at`.
+    """A span of whole minutes up to `ends_at` that does not count, such as a maintenance.
 
-    Removed when `removed_at` is set; counters are never changed by it.
+    It counts again once `removed_at` is set; counters never change.
     """
 
     slo = models.ForeignKey(Slo, on_delete=models.CASCADE, related_name="exclusions")

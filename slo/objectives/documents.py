@@ -1,15 +1,12 @@
-"""The document of an SLO: validated, converted from and to its row.
-
-Missing fields get their defaults; unknown ones are refused. Pure but for :func:`to_document` and
-:func:`apply_document`.
-"""
+"""The document of an SLO: validation, conversion from and to its row, and words."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from controlplane.core import json_values
+from controlplane.core.audit.differences import AuditChange
 from controlplane.core.errors import InvalidInput
 from controlplane.core.json_values import Errors, add_error
 from slo.arithmetic.objective import Objective, json_number
@@ -35,34 +32,47 @@ FIELDS = (
 KINDS = tuple(Slo.Kind.values)
 
 _SERVICE = re.compile(SERVICE, re.ASCII)
+ACTION_TRIGGERS = {"page": "a page", "ticket": "a ticket", "any": "any alert"}
+DISPLAY_ORDER = (
+    *("kind", "target", "window_days", "threshold_ms", "source", "rules", "min_events"),
+    *("actions", "service", "owner", "description", "runbook_url"),
+)
+FIELD_LABELS = {
+    "window_days": "period",
+    "threshold_ms": "threshold",
+    "min_events": "least events",
+    "runbook_url": "runbook",
+}
 
 
 def validate(name: str, fields: Mapping[str, Any]) -> Document:
-    """Return the whole document of these fields (without the name), defaults filled in.
+    """Return the whole document of these fields (without the name), with defaults.
 
-    Raise :class:`InvalidInput`, which names each wrong field (`rules.0.burn_rate`).
+    Raise :class:`InvalidInput` naming each invalid field (`rules.0.burn_rate`).
     """
     errors: Errors = {}
     names.check_name(name, RESERVED_NAMES, errors)
     json_values.refuse_unknown("", fields, FIELDS, errors)
-    kind = json_values.read_choice("kind", _given_or(fields, "kind", "availability"), KINDS, errors)
+    kind = json_values.read_choice(
+        "kind", _value_or_default(fields, "kind", "availability"), KINDS, errors
+    )
     service = json_values.read_text("service", fields.get("service"), 60, errors)
     if service and not is_valid_service(service):
         add_error(errors, "service", "Must be 1 to 60 of the letters, digits and signs a-z 0-9 -")
-    target = _target(fields.get("target"), errors)
+    target = _read_target(fields.get("target"), errors)
     days = json_values.read_integer(
-        "window_days", _given_or(fields, "window_days", 30), 1, MAX_DAYS, errors
+        "window_days", _value_or_default(fields, "window_days", 30), 1, MAX_DAYS, errors
     )
     document = {
         "service": service,
         "kind": kind,
         "target": json_number(target),
         "window_days": days,
-        "threshold_ms": _threshold(fields.get("threshold_ms"), kind, errors),
+        "threshold_ms": _read_threshold(fields.get("threshold_ms"), kind, errors),
         "source": read_source(fields.get("source"), errors),
         "rules": read_rules(fields.get("rules"), target, days, errors),
         "min_events": json_values.read_integer(
-            "min_events", _given_or(fields, "min_events", 0), 0, MAX_EVENTS, errors
+            "min_events", _value_or_default(fields, "min_events", 0), 0, MAX_EVENTS, errors
         ),
         "actions": read_actions(fields.get("actions"), service, errors),
         "description": json_values.read_text(
@@ -87,19 +97,19 @@ def to_document(slo: Slo) -> Document:
 
 
 def threshold_as_number(threshold_ms: float | None) -> int | float | None:
-    """Return a threshold as a number, as an integer if it is whole."""
+    """Return a threshold as a JSON number, an integer if it is whole."""
     return None if threshold_ms is None else json_number(Decimal(str(threshold_ms)))
 
 
 def apply_document(slo: Slo, document: Mapping[str, Any]) -> None:
-    """Set the fields of a row from a validated document; nothing is written."""
+    """Set the fields of a row from a validated document, without saving."""
     for field in FIELDS:
         setattr(slo, field, document[field])
     slo.target = Decimal(str(document["target"]))
 
 
 def to_objective(document: Mapping[str, Any]) -> Objective:
-    """Return a document as an objective; numbers are exactly the decimals as written."""
+    """Return the objective of a document; its numbers are exactly the decimals as written."""
     return Objective(
         target=Decimal(str(document["target"])),
         window_days=document["window_days"],
@@ -116,42 +126,98 @@ def is_valid_service(text: str) -> bool:
     return _SERVICE.fullmatch(text) is not None
 
 
-def _target(given: Any, errors: Errors) -> Decimal:
-    """Return the target, or a usable default if it is wrong, to validate the rest."""
-    usable = Decimal("0.999")
-    if given is None:
+def _read_target(raw: Any, errors: Errors) -> Decimal:
+    """Return the target, or a default for validating the other fields if it is invalid."""
+    fallback = Decimal("0.999")
+    if raw is None:
         add_error(errors, "target", "Say which share of events shall be good, such as 0.999.")
-        return usable
-    noted = len(errors)
-    value = json_values.read_number("target", given, None, None, errors)
-    if len(errors) > noted:
-        return usable
+        return fallback
+    errors_before = len(errors)
+    value = json_values.read_number("target", raw, None, None, errors)
+    if len(errors) > errors_before:
+        return fallback
     target = Decimal(str(value))
     if not 0 < target < 1:
         meant = target / 100
         hint = f" 99.9 % is 0.999: did you mean {meant:f}?" if 1 < target < 100 else ""
         add_error(errors, "target", f"Must be a share above 0 and below 1.{hint}")
-        return usable
+        return fallback
     if int(target.as_tuple().exponent) < -DECIMALS:
         add_error(errors, "target", f"At most {DECIMALS} decimals.")
-        return usable
+        return fallback
     return target
 
 
-def _threshold(given: Any, kind: str, errors: Errors) -> float | None:
+def _read_threshold(raw: Any, kind: str, errors: Errors) -> float | None:
     if kind == Slo.Kind.LATENCY:
-        if given is None:
+        if raw is None:
             add_error(errors, "threshold_ms", "Say within how many milliseconds an event is good.")
             return None
-        found = json_values.read_number("threshold_ms", given, 0, 1e9, errors)
+        found = json_values.read_number("threshold_ms", raw, 0, 1e9, errors)
         if found == 0 and "threshold_ms" not in errors:
             add_error(errors, "threshold_ms", "Must be above 0.")
         return found
-    if given is not None and kind:
+    if raw is not None and kind:
         add_error(errors, "threshold_ms", "Only an SLO of kind latency has one.")
     return None
 
 
-def _given_or(fields: Mapping[str, Any], name: str, default: Any) -> Any:
+def _value_or_default(fields: Mapping[str, Any], name: str, default: Any) -> Any:
     value = fields.get(name)
     return default if value is None else value
+
+
+def format_percent(share: Any) -> str:
+    """Format a share with all its digits: `99.9 %`."""
+    return f"{(Decimal(str(share)) * 100).normalize():f} %"
+
+
+def describe_rule(one: Mapping[str, Any]) -> str:
+    """Return a rule in words: `1h and 5m above 14: page`."""
+    return f"{one['long']} and {one['short']} above {one['burn_rate']:g}: {one['severity']}"
+
+
+def describe_action(one: Mapping[str, Any]) -> str:
+    """Return an action in words: `On a page, stop experiment:x for 1h`."""
+    does = "hold its ramps"
+    if one["do"] == "trip":
+        does = f"stop {one['switch']} for {one['expires_in']}"
+    on_unknown = one.get("on_unknown") == "act"
+    also = ", also when nothing is known" if on_unknown else ""
+    return f"On {ACTION_TRIGGERS.get(one['on'], one['on'])}, {does}{also}"
+
+
+def describe_source(one: Mapping[str, Any]) -> str:
+    if one.get("type") != "prometheus":
+        return "pushed to us"
+    return f"Prometheus at {one['url']}\ngood: {one['good']}\ntotal: {one['total']}"
+
+
+def describe_changes(
+    before: Mapping[str, Any] | None, after: Mapping[str, Any]
+) -> Sequence[AuditChange]:
+    """Return the fields that differ between two documents, in words."""
+    old = describe_document(before) if before else {}
+    new = describe_document(after)
+    return [
+        AuditChange(FIELD_LABELS.get(name, name), old.get(name, ""), new[name], True)
+        for name in DISPLAY_ORDER
+        if old.get(name, "") != new[name]
+    ]
+
+
+def describe_document(document: Mapping[str, Any]) -> dict[str, str]:
+    found = {name: _format_value(document.get(name)) for name in DISPLAY_ORDER}
+    found["target"] = format_percent(document["target"])
+    days = document["window_days"]
+    found["window_days"] = "1 day" if days == 1 else f"{days} days"
+    if found["threshold_ms"]:
+        found["threshold_ms"] += " ms"
+    found["source"] = describe_source(document["source"])
+    found["rules"] = "\n".join(map(describe_rule, document["rules"]))
+    found["actions"] = "\n".join(map(describe_action, document["actions"]))
+    return found
+
+
+def _format_value(value: Any) -> str:
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

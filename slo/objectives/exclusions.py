@@ -1,4 +1,4 @@
-"""Adding and removing excluded spans, with the effect on the budget."""
+"""Adds and removes excluded spans, and reports the effect on the budget."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ from . import services
 from .permissions import SCOPE
 
 ADVICE = "Say what happened, such as the maintenance and its ticket."
-BACK_ADVICE = "Say why it counts after all."
+REMOVAL_ADVICE = "Say why it counts after all."
 MAX_DURATION = timedelta(days=90)
 MAX_AHEAD = timedelta(days=90)
 MAX_AGE = timedelta(days=400)
@@ -29,7 +29,7 @@ MAX_EXCLUSIONS = 500
 
 @dataclass(frozen=True)
 class ExclusionOutcome:
-    """An exclusion, and the budget (as the status shows it) before and after."""
+    """An exclusion, and the budget before and after, as the status shows it."""
 
     exclusion: Exclusion
     before: dict[str, Any]
@@ -37,25 +37,19 @@ class ExclusionOutcome:
 
 
 def add_exclusion(
-    *,
-    name: str,
-    starts_at: datetime,
-    ends_at: datetime,
-    reason: str,
-    actor: Actor,
-    now: datetime,
+    *, name: str, starts_at: datetime, ends_at: datetime, reason: str, actor: Actor, now: datetime
 ) -> ExclusionOutcome:
-    """Exclude the minutes that a span touches.
+    """Exclude the minutes that overlap a span.
 
     Raise :class:`Forbidden`, :class:`NotFound`, :class:`InvalidInput` or :class:`Conflict`.
     """
     actor.require(SCOPE)
-    starts_at, ends_at = _whole_minutes(starts_at, ends_at, reason, now)
+    starts_at, ends_at = _extend_to_minutes(starts_at, ends_at, reason, now)
     with transaction.atomic():
         slo = services.find_locked(name)
         if Exclusion.objects.filter(slo=slo, removed_at__isnull=True).count() >= MAX_EXCLUSIONS:
             raise Conflict(f"There are {MAX_EXCLUSIONS} exclusions already; take some back.")
-        before = _budget(slo, now)
+        before = _load_budget(slo, now)
         exclusion = Exclusion.objects.create(
             slo=slo,
             starts_at=starts_at,
@@ -64,39 +58,41 @@ def add_exclusion(
             created_by=actor.label,
             created_at=now,
         )
-        outcome = ExclusionOutcome(exclusion, before, _budget(slo, now))
-        _record("slo.exclusion_added", slo, outcome, reason, actor, now)
+        outcome = ExclusionOutcome(exclusion, before, _load_budget(slo, now))
+        _record_change("slo.exclusion_added", slo, outcome, reason, actor, now)
         return outcome
 
 
 def remove_exclusion(
     *, name: str, exclusion_id: int, reason: str = "", actor: Actor, now: datetime
 ) -> ExclusionOutcome:
-    """Count a span again. Raise :class:`Forbidden`, :class:`NotFound` or :class:`InvalidInput`."""
+    """Remove an exclusion, so that its span counts again.
+
+    Raise :class:`Forbidden`, :class:`NotFound` or :class:`InvalidInput`.
+    """
     actor.require(SCOPE)
-    if reason and (said := find_text_problems(reason, called="reason", advice=BACK_ADVICE)):
-        raise InvalidInput({"reason": said})
+    if reason and (problems := find_text_problems(reason, called="reason", advice=REMOVAL_ADVICE)):
+        raise InvalidInput({"reason": problems})
     with transaction.atomic():
         slo = services.find_locked(name)
         rows = Exclusion.objects.select_for_update().filter(slo=slo, pk=exclusion_id)
         exclusion = rows.filter(removed_at__isnull=True).first()
         if exclusion is None:
             raise NotFound("There is no such exclusion, or it was taken back already.")
-        before = _budget(slo, now)
+        before = _load_budget(slo, now)
         exclusion.removed_at, exclusion.removed_by = now, actor.label
         exclusion.save(update_fields=["removed_at", "removed_by"])
-        outcome = ExclusionOutcome(exclusion, before, _budget(slo, now))
-        _record("slo.exclusion_removed", slo, outcome, reason, actor, now)
+        outcome = ExclusionOutcome(exclusion, before, _load_budget(slo, now))
+        _record_change("slo.exclusion_removed", slo, outcome, reason, actor, now)
         return outcome
 
 
-def _whole_minutes(
+def _extend_to_minutes(
     starts_at: datetime, ends_at: datetime, reason: str, now: datetime
 ) -> tuple[datetime, datetime]:
-    """Return the span, extended to whole minutes."""
     errors: dict[str, list[str]] = {}
-    if said := find_text_problems(reason, called="reason", advice=ADVICE):
-        errors["reason"] = said
+    if problems := find_text_problems(reason, called="reason", advice=ADVICE):
+        errors["reason"] = problems
     if ends_at <= starts_at:
         errors["ends_at"] = ["Must be later than the start."]
     elif ends_at - starts_at > MAX_DURATION:
@@ -111,21 +107,17 @@ def _whole_minutes(
     return end_of(first if end_of(first) <= starts_at else first - 1), end_of(minute_of(ends_at))
 
 
-def _budget(slo: Slo, now: datetime) -> dict[str, Any]:
+def _load_budget(slo: Slo, now: datetime) -> dict[str, Any]:
     budget: dict[str, Any] = load_status(slo, end_of(due_minute(now)))["budget"]
     return budget
 
 
-def _record(
+def _record_change(
     action: str, slo: Slo, outcome: ExclusionOutcome, reason: str, actor: Actor, now: datetime
 ) -> None:
     notify_changed("slo", slo.name)
     exclusion = outcome.exclusion
-    span = {
-        "id": exclusion.pk,
-        "starts_at": exclusion.starts_at,
-        "ends_at": exclusion.ends_at,
-    }
+    span = {"id": exclusion.pk, "starts_at": exclusion.starts_at, "ends_at": exclusion.ends_at}
     audit.record(
         actor=actor,
         action=action,

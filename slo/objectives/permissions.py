@@ -1,4 +1,4 @@
-"""Permission to change objectives: admins, and their tokens.
+"""Permission to change objectives and threshold rules: admins and their tokens only.
 
 Exclusions and acknowledgements are open to every operator.
 """
@@ -11,9 +11,9 @@ SCOPE = "slo:write"
 
 
 def is_admin(actor: Actor) -> bool:
-    """Return whether the actor may change objectives and rules.
+    """Return True if the actor may change objectives and rules.
 
-    A person by their role, a token by its owner's; the system always.
+    A person by their own role, a token by its owner's role, the system always.
     """
     return actor.may(SCOPE) and (actor.type == "system" or actor.role == Role.ADMIN)
 

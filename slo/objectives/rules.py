@@ -1,6 +1,12 @@
-"""Validation of the burn-rate rules of an SLO. Pure."""
+"""Burn-rate rules of an SLO: presets and validation. Pure.
 
-from collections.abc import Mapping
+A burn rate that spends a share of the budget within a window is `share × period / window`; the
+workbook's four come from 2 % in 1 h, 5 % in 6 h, 10 % in 1 d and 10 % in 3 d
+(https://sre.google/workbook/alerting-on-slos/).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -8,10 +14,22 @@ from controlplane.core import json_values
 from controlplane.core.durations import format_canonical
 from controlplane.core.json_values import Errors, add_error
 from slo.arithmetic.minutes import MINUTES_A_DAY, end_of, window_minutes
-from slo.arithmetic.objective import PAGE, TICKET
+from slo.arithmetic.objective import PAGE, TICKET, BurnRateRule
 
-from . import presets
+Document = dict[str, Any]
 
+SEED = (
+    BurnRateRule("1h", "5m", Decimal(14), PAGE),
+    BurnRateRule("6h", "30m", Decimal(6), TICKET),
+)
+SHARES = (
+    ("1h", "5m", Decimal("0.02"), PAGE),
+    ("6h", "30m", Decimal("0.05"), PAGE),
+    ("24h", "2h", Decimal("0.10"), TICKET),
+    ("3d", "6h", Decimal("0.10"), TICKET),
+)
+"""Long and short window, share of the budget spent within the long one, severity."""
+PRECISION = Decimal("0.0001")
 MAX_RULES = 20
 FIELDS = ("long", "short", "burn_rate", "severity")
 SEVERITIES = (PAGE, TICKET)
@@ -19,12 +37,59 @@ SHORT_DIVISOR = 12
 """The default short window is the long one divided by this."""
 
 
-def read_rules(
-    given: Any, target: Decimal, window_days: int, errors: Errors
-) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class Preset:
+    """A named set of rules; `rules` returns them for a period in days."""
+
+    title: str
+    about: str
+    rules: Callable[[int], tuple[BurnRateRule, ...]]
+
+
+def scale_rules(window_days: int) -> tuple[BurnRateRule, ...]:
+    """Return the workbook's rules for a period, without windows that are longer than it."""
+    period = window_days * MINUTES_A_DAY
+    return tuple(
+        BurnRateRule(
+            long,
+            short,
+            (share * period / window_minutes(long)).quantize(PRECISION).normalize(),
+            severity,
+        )
+        for long, short, share, severity in SHARES
+        if window_minutes(long) <= period
+    )
+
+
+PRESETS = {
+    "default": Preset(
+        "Two rules",
+        "1 h above 14 pages, 6 h above 6 is a ticket.",
+        lambda window_days: SEED,
+    ),
+    "workbook": Preset(
+        "Workbook, scaled to the period",
+        "2 % of the budget in 1 h or 5 % in 6 h pages; 10 % in 24 h or in 3 d is a ticket.",
+        scale_rules,
+    ),
+}
+
+
+def reachable_rules(name: str, target: Decimal, window_days: int) -> list[Document]:
+    """Return the rules of a preset as documents, without rules that can never fire."""
+    rules = PRESETS[name].rules(window_days)
+    return [rule.document() for rule in rules if can_fire(rule.burn_rate, target)]
+
+
+def can_fire(burn_rate: Decimal, target: Decimal) -> bool:
+    """Return True if the burn rate is below the highest possible one, 1 / (1 - target)."""
+    return burn_rate * (1 - target) < 1
+
+
+def read_rules(raw: Any, target: Decimal, window_days: int, errors: Errors) -> list[dict[str, Any]]:
     """Return rules as documents: the default ones that can fire for None, none for `[]`."""
-    if given is None:
-        found = presets.reachable_rules("default", target, window_days)
+    if raw is None:
+        found = reachable_rules("default", target, window_days)
         if not found:
             add_error(
                 errors,
@@ -32,13 +97,14 @@ def read_rules(
                 f"The usual ones could never fire: {_max_burn_rate(target)} Give others.",
             )
         return found
-    if not isinstance(given, list) or len(given) > MAX_RULES:
+    if not isinstance(raw, list) or len(raw) > MAX_RULES:
         add_error(errors, "rules", f"Must be a list of at most {MAX_RULES}.")
         return []
     rules = [
-        _rule(f"rules.{place}", one, target, window_days, errors) for place, one in enumerate(given)
+        _read_rule(f"rules.{place}", one, target, window_days, errors)
+        for place, one in enumerate(raw)
     ]
-    seen: dict[Any, int] = {}
+    first_places: dict[Any, int] = {}
     for place, rule in enumerate(rules):
         if rule:
             key = (
@@ -46,24 +112,24 @@ def read_rules(
                 window_minutes(rule["short"]),
                 Decimal(str(rule["burn_rate"])),
             )
-            if (first := seen.setdefault(key, place)) != place:
+            if (first := first_places.setdefault(key, place)) != place:
                 add_error(errors, f"rules.{place}", f"Looks at the same as rule {first}.")
     return rules
 
 
-def _rule(
-    path: str, given: Any, target: Decimal, window_days: int, errors: Errors
+def _read_rule(
+    path: str, raw: Any, target: Decimal, window_days: int, errors: Errors
 ) -> dict[str, Any]:
     """Return a rule as a document, empty if it is invalid."""
-    if not isinstance(given, Mapping):
+    if not isinstance(raw, Mapping):
         add_error(errors, path, "Must be an object with long, short, burn_rate and severity.")
         return {}
-    noted = len(errors)
-    json_values.refuse_unknown(path, given, FIELDS, errors)
-    long, long_minutes = _window(f"{path}.long", given.get("long"), errors)
+    errors_before = len(errors)
+    json_values.refuse_unknown(path, raw, FIELDS, errors)
+    long, long_minutes = _read_window(f"{path}.long", raw.get("long"), errors)
     short, short_minutes = long, long_minutes
-    if given.get("short") is not None:
-        short, short_minutes = _window(f"{path}.short", given["short"], errors)
+    if raw.get("short") is not None:
+        short, short_minutes = _read_window(f"{path}.short", raw["short"], errors)
     elif long_minutes:
         short_minutes = max(1, -(-long_minutes // SHORT_DIVISOR))
         short = format_canonical(end_of(short_minutes) - end_of(0))
@@ -71,43 +137,40 @@ def _rule(
         add_error(errors, f"{path}.long", f"Must not be longer than the period, {window_days}d.")
     if long_minutes and short_minutes and short_minutes >= long_minutes:
         add_error(errors, f"{path}.short", "Must be shorter than the long window.")
-    burn_rate = _burn_rate(f"{path}.burn_rate", given.get("burn_rate"), target, errors)
-    severity = json_values.read_choice(
-        f"{path}.severity", given.get("severity"), SEVERITIES, errors
-    )
-    if len(errors) > noted:
+    burn_rate = _read_burn_rate(f"{path}.burn_rate", raw.get("burn_rate"), target, errors)
+    severity = json_values.read_choice(f"{path}.severity", raw.get("severity"), SEVERITIES, errors)
+    if len(errors) > errors_before:
         return {}
     return {"long": long, "short": short, "burn_rate": burn_rate, "severity": severity}
 
 
-def _window(path: str, given: Any, errors: Errors) -> tuple[str, int]:
+def _read_window(path: str, raw: Any, errors: Errors) -> tuple[str, int]:
     """Return the window as written, and its minutes; 0 if it is invalid."""
-    if not isinstance(given, str):
+    if not isinstance(raw, str):
         add_error(errors, path, "Write how long the window is, such as 1h.")
         return "", 0
     try:
-        minutes = window_minutes(given)
+        minutes = window_minutes(raw)
     except ValueError as error:
         add_error(errors, path, str(error))
         return "", 0
-    written = given.strip()
+    written = raw.strip()
     return f"{int(written[:-1])}{written[-1]}", minutes
 
 
-def _burn_rate(path: str, given: Any, target: Decimal, errors: Errors) -> float:
-    noted = len(errors)
-    value = json_values.read_number(path, given, None, None, errors)
-    if len(errors) > noted:
+def _read_burn_rate(path: str, raw: Any, target: Decimal, errors: Errors) -> float:
+    errors_before = len(errors)
+    value = json_values.read_number(path, raw, None, None, errors)
+    if len(errors) > errors_before:
         return 0
     if value <= 0:
         add_error(errors, path, "Must be above 0.")
-    elif not presets.can_fire(Decimal(str(value)), target):
+    elif not can_fire(Decimal(str(value)), target):
         add_error(errors, path, f"It could never fire: {_max_burn_rate(target)}")
     return value
 
 
 def _max_burn_rate(target: Decimal) -> str:
-    """Return a sentence with the highest burn rate there can be."""
     most = 1 / (1 - target)
     shown = f"{most:,.4f}".rstrip("0").rstrip(".")
     return f"at a target of {target:f} a burn rate never exceeds {shown}."

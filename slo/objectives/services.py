@@ -1,4 +1,4 @@
-"""Creating, changing and removing SLOs."""
+"""Creates, changes and removes SLOs."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -29,10 +29,10 @@ def put_slo(
     reason: str = "",
     version: int | None = None,
 ) -> Slo:
-    """Create an SLO, or replace its fields; what was counted stays.
+    """Create an SLO, or replace its fields; its counters stay.
 
-    `fields` are those of :func:`documents.validate`. With `version`, only if the SLO still has
-    it. Identical fields change nothing. A new SLO has `created_at == now`. Raise
+    `fields` are those of :func:`documents.validate`. With `version`, the SLO must still have that
+    version. Identical fields change nothing. A new SLO has `created_at == now`. Raise
     :class:`Forbidden`, :class:`InvalidInput` or :class:`Conflict`.
     """
     require_admin(actor)
@@ -49,11 +49,12 @@ def write_slo(
 ) -> tuple[Slo, dict[str, Any] | None]:
     """Write a validated document to the SLO, in the caller's transaction.
 
-    Return the SLO and its audit row, to be recorded last; None if nothing changed.
+    Return the SLO and its audit row, which the caller records last; None if nothing changed.
     """
-    slo = _locked(name)
+    slo = _lock_slo(name)
     before = None if slo is None else documents.to_document(slo)
-    _require_version(slo, version)
+    if version is not None and (slo is None or slo.version != version):
+        raise Conflict("It was changed meanwhile; look at it and change it again.")
     if slo is not None and before == document:
         return slo, None
     if slo is None:
@@ -67,14 +68,19 @@ def write_slo(
     if before is not None and before["source"] != document["source"]:
         _reset_polling(sli)
     notify_changed("slo", slo.name)
-    return slo, audit_row(name, before, document)
+    action = "slo.created" if before is None else "slo.changed"
+    return slo, {
+        "action": action,
+        "target": audit_target(name),
+        "before": before,
+        "after": document,
+    }
 
 
 def remove_slo(*, name: str, reason: str = "", actor: Actor, now: datetime) -> Slo:
     """Remove an SLO: it is not evaluated any more, and its open alerts resolve.
 
-    A new one of this name starts without history. Raise :class:`Forbidden` or
-    :class:`NotFound`.
+    A new SLO of this name starts without history. Raise :class:`Forbidden` or :class:`NotFound`.
     """
     require_admin(actor)
     with transaction.atomic():
@@ -104,7 +110,7 @@ def find_slo(name: str) -> Slo:
 
 def find_locked(name: str) -> Slo:
     """Return the SLO of this name, locked. Raise :class:`NotFound`."""
-    slo = _locked(name) if documents.is_valid_name(name) else None
+    slo = _lock_slo(name) if documents.is_valid_name(name) else None
     if slo is None:
         raise _not_found()
     return slo
@@ -114,18 +120,6 @@ def require_new(name: str) -> None:
     """Raise :class:`Conflict` if there is an SLO of this name."""
     if documents.is_valid_name(name) and Slo.objects.present().filter(name=name).exists():
         raise Conflict(f"There is an SLO {name} already; change it with PUT.")
-
-
-def audit_row(
-    name: str, before: Mapping[str, Any] | None, after: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the audit row of a changed SLO."""
-    return {
-        "action": "slo.created" if before is None else "slo.changed",
-        "target": audit_target(name),
-        "before": before,
-        "after": after,
-    }
 
 
 def audit_target(name: str) -> str:
@@ -139,13 +133,13 @@ def _create(name: str, document: Mapping[str, Any], now: datetime) -> Slo:
     new = Slo(name=name, created_at=now, changed_at=now)
     documents.apply_document(new, document)
     Slo.objects.bulk_create([new], ignore_conflicts=True)
-    slo = _locked(name)
+    slo = _lock_slo(name)
     if slo is None or slo.created_at != now or documents.to_document(slo) != document:
         raise Conflict(f"Somebody else made {name} just now; look at it first.")
     return slo
 
 
-def _locked(name: str) -> Slo | None:
+def _lock_slo(name: str) -> Slo | None:
     rows = Slo.objects.select_for_update(no_key=True)
     return rows.filter(name=name, removed_at__isnull=True).first()
 
@@ -155,16 +149,11 @@ def _reset_polling(sli: Sli) -> None:
 
     Events counted so far stay.
     """
-    # First: whoever records samples of the old source holds this row, and none can come after it.
+    # First, to wait for samples of the old source being recorded: their writer locks this row.
     Sli.objects.filter(pk=sli.pk).update(
         asked_to=None, ask_after=None, source_error="", source_error_since=None
     )
     Series.objects.filter(sli=sli, source=PROMETHEUS).delete()
-
-
-def _require_version(slo: Slo | None, version: int | None) -> None:
-    if version is not None and (slo is None or slo.version != version):
-        raise Conflict("It was changed meanwhile; look at it and change it again.")
 
 
 def _not_found() -> NotFound:

@@ -1,22 +1,36 @@
-"""`slo.yaml`: shorthands for the SLOs of a service, and any other SLO by its name. Pure.
+"""`slo.yaml`: shorthands for the SLOs of a service, and any other SLO by its name.
 
-`availability`, `error_rate` and `p95_latency` (any percentile) each are an SLO of `service`;
+`availability`, `error_rate` and `p95_latency` (any percentile) are each an SLO of `service`;
 `burn_rate_alerts` are the rules of all SLOs without their own.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from controlplane.core.actors import Actor
 from controlplane.core.configuration.files import parse_document
+from controlplane.core.configuration.plans import (
+    CHANGED,
+    KEPT,
+    NEW,
+    REASON,
+    SAME,
+    EntryChange,
+    Loaded,
+    find_manual_edits,
+)
 from controlplane.core.errors import InvalidInput
 from controlplane.core.json_values import Errors, add_error
 from slo.arithmetic.minutes import window_minutes
 from slo.arithmetic.objective import PAGE, TICKET, json_number
+from slo.models import Slo
 
-from . import documents, presets
+from . import documents, rules, services, slo_file
+from .permissions import require_admin
 
 FILE = "slo.yaml"
 SHORTHANDS = ("availability", "error_rate")
@@ -29,11 +43,12 @@ _SHARE = re.compile(r"<?\s*([0-9]+(?:\.[0-9]+)?)\s*(%?)")
 _TIME = re.compile(r"<?=?\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(ms|s|m)")
 _ALERT = re.compile(r"\s*(\S+) burn rate > ([0-9]+(?:\.[0-9]+)?)\s*")
 _MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000}
+ACTIONS = ("slo.created", "slo.changed", "slo.removed")
 
 
 @dataclass(frozen=True)
 class SloFile:
-    """Documents by name, each with its key in the file, and remarks."""
+    """SLO documents by name, each with its key in the file, and remarks for people."""
 
     slos: Mapping[str, documents.Document]
     keys: Mapping[str, str]
@@ -41,18 +56,18 @@ class SloFile:
 
 
 def parse_slo_file(text: str) -> SloFile:
-    """Parse the file. Raise :class:`InvalidInput`, which names its keys."""
+    """Parse the file. Raise :class:`InvalidInput` naming its invalid keys."""
     errors: Errors = {}
-    given = parse_document(FILE, text, errors)
-    service = given.get("service") or ""
+    raw = parse_document(FILE, text, errors)
+    service = raw.get("service") or ""
     if not isinstance(service, str) or (service and not documents.is_valid_service(service)):
         add_error(errors, f"{FILE}: service", "Must be a service's slug, such as core.")
         service = ""
-    alerts = _alerts(given.get("burn_rate_alerts"), errors)
+    alerts = _parse_alerts(raw.get("burn_rate_alerts"), errors)
     remarks: list[str] = []
     slos: dict[str, documents.Document] = {}
     keys: dict[str, str] = {}
-    for key, name, fields in _entries(given, service, errors):
+    for key, name, fields in _list_entries(raw, service, errors):
         if name in slos:
             add_error(errors, f"{FILE}: {key}", f"{name} is there already, as {keys[name]}.")
             continue
@@ -62,87 +77,88 @@ def parse_slo_file(text: str) -> SloFile:
         try:
             slos[name] = documents.validate(name, fields)
         except InvalidInput as error:
-            for path, said in error.errors.items():
-                errors[f"{FILE}: {key}: {path}"] = said
+            for path, message in error.errors.items():
+                errors[f"{FILE}: {key}: {path}"] = message
     if errors:
         raise InvalidInput(errors)
     return SloFile(slos, keys, tuple(remarks))
 
 
-def _entries(
-    given: Mapping[str, Any], service: str, errors: Errors
+def _list_entries(
+    raw: Mapping[str, Any], service: str, errors: Errors
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield the key, name and fields of each SLO."""
-    for key, value in given.items():
+    for key, value in raw.items():
         percentile = _PERCENTILE.fullmatch(str(key))
-        path, noted = f"{FILE}: {key}", len(errors)
+        path, errors_before = f"{FILE}: {key}", len(errors)
         fields: dict[str, Any] = {"service": service}
         if percentile:
             share = Decimal(percentile[1]) / 100
             fields |= {"kind": "latency", "target": json_number(share)}
-            fields["threshold_ms"] = _milliseconds(path, value, errors)
+            fields["threshold_ms"] = _parse_milliseconds(path, value, errors)
         elif key == "availability":
-            fields |= {"kind": "availability", "target": _share(path, value, errors)}
+            fields |= {"kind": "availability", "target": _parse_share(path, value, errors)}
         elif key == "error_rate":
-            bad = _share(path, value, errors)
+            bad = _parse_share(path, value, errors)
             good = None if bad is None else json_number(1 - Decimal(str(bad)))
             fields |= {"kind": "ratio", "target": good}
         elif key == "slos":
-            yield from _named(value, service, errors)
+            yield from _list_named(value, service, errors)
             continue
         elif key in PARTS:
             continue
         else:
-            there = ", ".join(("p95_latency", *PARTS))
-            add_error(errors, path, f"Unknown; there are {there}.")
-        if len(errors) > noted:
+            known_keys = ", ".join(("p95_latency", *PARTS))
+            add_error(errors, path, f"Unknown; there are {known_keys}.")
+        if len(errors) > errors_before:
             continue
         name = str(key).replace("_", "-")
         yield str(key), f"{service}-{name}" if service else name, fields
 
 
-def _named(given: Any, service: str, errors: Errors) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    if not isinstance(given, Mapping | None):
+def _list_named(
+    raw: Any, service: str, errors: Errors
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    if not isinstance(raw, Mapping | None):
         add_error(errors, f"{FILE}: slos", "Must be names with what each says.")
         return
-    for name, entry in (given or {}).items():
+    for name, entry in (raw or {}).items():
         path = f"{FILE}: slos: {name}"
         if not isinstance(name, str) or not isinstance(entry, Mapping):
             add_error(errors, path, "Must be a name with what it says.")
             continue
         fields = {"service": service, **{str(key): value for key, value in entry.items()}}
         if isinstance(fields.get("target"), str):
-            fields["target"] = _share(f"{path}: target", fields["target"], errors)
+            fields["target"] = _parse_share(f"{path}: target", fields["target"], errors)
         yield f"slos: {name}", name, fields
 
 
-def _alerts(given: Any, errors: Errors) -> list[dict[str, Any]] | None:
+def _parse_alerts(raw: Any, errors: Errors) -> list[dict[str, Any]] | None:
     """Return the rules of all SLOs as documents, None if the file has none."""
     path = f"{FILE}: burn_rate_alerts"
-    if given is None:
+    if raw is None:
         return None
-    if not isinstance(given, list):
+    if not isinstance(raw, list):
         add_error(errors, path, "Must be a list.")
         return None
     found = []
-    for place, one in enumerate(given):
+    for place, one in enumerate(raw):
         written = _ALERT.fullmatch(one) if isinstance(one, str) else None
         if written:
             burn_rate = json_number(Decimal(written[2]))
             one = {"window": written[1], "burn_rate": burn_rate}
         if not isinstance(one, Mapping) or one.keys() - {*ALERT_FIELDS, "severity"}:
-            said = "Must be {window, burn_rate, severity}, or a text: 1h burn rate > 14."
-            add_error(errors, f"{path}.{place}", said)
+            message = "Must be {window, burn_rate, severity}, or a text: 1h burn rate > 14."
+            add_error(errors, f"{path}.{place}", message)
             continue
         rule = {field: one.get(key) for key, field in ALERT_FIELDS.items()}
-        found.append({**rule, "severity": one.get("severity") or _severity(rule["long"])})
+        found.append({**rule, "severity": one.get("severity") or _default_severity(rule["long"])})
     return found
 
 
 def _reachable_rules(
     name: str, fields: Mapping[str, Any], alerts: list[dict[str, Any]], remarks: list[str]
 ) -> list[dict[str, Any]]:
-    """Return the rules of all SLOs without those that can never fire at this target."""
+    """Return the file's rules without those that can never fire at this target."""
     try:
         target = Decimal(str(fields.get("target")))
     except InvalidOperation:
@@ -151,23 +167,23 @@ def _reachable_rules(
     for rule in alerts:
         burn_rate = rule["burn_rate"]
         is_number = isinstance(burn_rate, int | float) and not isinstance(burn_rate, bool)
-        if is_number and 0 < target < 1 and not presets.can_fire(Decimal(str(burn_rate)), target):
-            said = f"a burn rate above {burn_rate:g} can't be reached at {target:f}; left out."
-            remarks.append(f"{FILE}: {name}: {said}")
+        if is_number and 0 < target < 1 and not rules.can_fire(Decimal(str(burn_rate)), target):
+            message = f"a burn rate above {burn_rate:g} can't be reached at {target:f}; left out."
+            remarks.append(f"{FILE}: {name}: {message}")
         else:
             found.append(rule)
     return found
 
 
-def _severity(window: Any) -> str:
+def _default_severity(window: Any) -> str:
     try:
         return PAGE if window_minutes(str(window)) <= MAX_PAGE_MINUTES else TICKET
     except ValueError:
         return PAGE
 
 
-def _share(path: str, value: Any, errors: Errors) -> float | None:
-    """Parse a share: 0.999 of `99.9%`; a number is the share itself."""
+def _parse_share(path: str, value: Any, errors: Errors) -> float | None:
+    """Parse a share: `99.9%` is 0.999; a number is the share itself."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
     written = _SHARE.fullmatch(value.strip()) if isinstance(value, str) else None
@@ -178,9 +194,54 @@ def _share(path: str, value: Any, errors: Errors) -> float | None:
     return json_number(share / 100 if written[2] else share)
 
 
-def _milliseconds(path: str, value: Any, errors: Errors) -> float | None:
+def _parse_milliseconds(path: str, value: Any, errors: Errors) -> float | None:
     written = _TIME.fullmatch(value.strip()) if isinstance(value, str) else None
     if written is None:
         add_error(errors, path, "Must be a time with its unit, such as 300ms or 3s.")
         return None
     return json_number(Decimal(written[1]) * _MILLISECONDS[written[2]])
+
+
+def load_slo_file(
+    texts: dict[str, str], *, keep_edited: bool, dry_run: bool, actor: Actor, now: datetime
+) -> Loaded:
+    """Create or change the SLOs of the file; other SLOs stay as they are.
+
+    With `keep_edited`, SLOs that were edited by hand after loading stay, too. Raise
+    :class:`InvalidInput` naming file and key, or :class:`Conflict` if there are too many SLOs.
+    """
+    require_admin(actor)
+    parsed = slo_file.parse_slo_file(texts[slo_file.FILE])
+    known = {slo.name: documents.to_document(slo) for slo in Slo.objects.present()}
+    edited = find_manual_edits(ACTIONS)
+    changes, audit_rows = [], []
+    for name in sorted(parsed.slos):
+        before, after = known.get(name), parsed.slos[name]
+        by_hand = edited.get(services.audit_target(name), "")
+        if by_hand and keep_edited:
+            changes.append(EntryChange("SLO", name, KEPT, edited=by_hand))
+            continue
+        changes.append(_plan_change(name, before, after, by_hand))
+        if before != after and not dry_run:
+            _, row = services.write_slo(name, after, now)
+            audit_rows += [{**row, "reason": REASON}] if row else []
+    elsewhere = tuple(f"SLO {name}" for name in sorted(known.keys() - parsed.slos.keys()))
+    return Loaded(tuple(changes), parsed.remarks, elsewhere, audit_rows)
+
+
+def has_no_slos() -> bool:
+    return not Slo.objects.exists()
+
+
+def _plan_change(name: str, before: Any, after: documents.Document, by_hand: str) -> EntryChange:
+    if before == after:
+        return EntryChange("SLO", name, SAME)
+    lines = tuple(
+        f"{one.field}: {_join_lines(one.before)} → {_join_lines(one.after)}"
+        for one in documents.describe_changes(before, after)
+    )
+    return EntryChange("SLO", name, NEW if before is None else CHANGED, lines, by_hand)
+
+
+def _join_lines(text: str) -> str:
+    return text.replace("\n", "; ") or "–"

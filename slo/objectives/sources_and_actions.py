@@ -17,101 +17,97 @@ USUAL_EXPIRY = "1h"
 MAX_DAYS = 30
 
 
-def read_source(given: Any, errors: Errors) -> dict[str, Any]:
+def read_source(raw: Any, errors: Errors) -> dict[str, Any]:
     """Return the source as a document, `{"type": "push"}` by default."""
-    if given is None:
+    if raw is None:
         return {"type": PUSH}
-    if not isinstance(given, Mapping):
+    if not isinstance(raw, Mapping):
         add_error(errors, "source", 'Must be an object, such as {"type": "push"}.')
         return {}
-    kind = json_values.read_choice(
-        "source.type", given.get("type", PUSH), (PUSH, PROMETHEUS), errors
-    )
+    kind = json_values.read_choice("source.type", raw.get("type", PUSH), (PUSH, PROMETHEUS), errors)
     known = ("type", "url", "good", "total") if kind != PUSH else ("type",)
-    json_values.refuse_unknown("source", given, known, errors)
+    json_values.refuse_unknown("source", raw, known, errors)
     if kind != PROMETHEUS:
         return {"type": kind}
     return {
         "type": kind,
-        "url": _server(given.get("url"), errors),
-        **{which: _query(f"source.{which}", given.get(which), errors) for which in known[2:]},
+        "url": _read_server_url(raw.get("url"), errors),
+        **{which: _read_query(f"source.{which}", raw.get(which), errors) for which in known[2:]},
     }
 
 
-def read_actions(given: Any, service: str, errors: Errors) -> list[dict[str, Any]]:
+def read_actions(raw: Any, service: str, errors: Errors) -> list[dict[str, Any]]:
     """Return the actions as documents, each with all its fields."""
-    if given is None:
+    if raw is None:
         return []
-    if not isinstance(given, list) or len(given) > MAX_ACTIONS:
+    if not isinstance(raw, list) or len(raw) > MAX_ACTIONS:
         add_error(errors, "actions", f"Must be a list of at most {MAX_ACTIONS}.")
         return []
     found: list[dict[str, Any]] = []
-    for place, one in enumerate(given):
+    for place, one in enumerate(raw):
         path = f"actions.{place}"
         if not isinstance(one, Mapping):
             add_error(errors, path, 'Must be an object, such as {"do": "hold_ramps"}.')
             continue
-        action = _action(path, one, service, errors)
+        action = _read_action(path, one, service, errors)
         if action in found:
             add_error(errors, path, f"The same as action {found.index(action)}.")
         found.append(action)
     return found
 
 
-def _action(path: str, given: Mapping[str, Any], service: str, errors: Errors) -> dict[str, Any]:
-    do = json_values.read_choice(f"{path}.do", given.get("do"), tuple(_READERS), errors)
+def _read_action(path: str, raw: Mapping[str, Any], service: str, errors: Errors) -> dict[str, Any]:
+    kind = json_values.read_choice(f"{path}.do", raw.get("do"), tuple(_READERS), errors)
     found = {
-        "on": json_values.read_choice(f"{path}.on", given.get("on") or "page", ON, errors),
-        "do": do,
+        "on": json_values.read_choice(f"{path}.on", raw.get("on") or "page", ON, errors),
+        "do": kind,
         "on_unknown": json_values.read_choice(
-            f"{path}.on_unknown", given.get("on_unknown") or "nothing", ON_UNKNOWN, errors
+            f"{path}.on_unknown", raw.get("on_unknown") or "nothing", ON_UNKNOWN, errors
         ),
     }
-    if do:
-        found |= _READERS[do](path, given, service, errors)
-        json_values.refuse_unknown(path, given, found, errors)
+    if kind:
+        found |= _READERS[kind](path, raw, service, errors)
+        json_values.refuse_unknown(path, raw, found, errors)
     return found
 
 
-def _trip(path: str, given: Mapping[str, Any], service: str, errors: Errors) -> dict[str, Any]:
-    switch = given.get("switch")
+def _read_trip(path: str, raw: Mapping[str, Any], service: str, errors: Errors) -> dict[str, Any]:
+    switch = raw.get("switch")
     if isinstance(switch, str) and switch.startswith(f"{GLOBAL.name}:"):
         add_error(errors, f"{path}.switch", "The global switch is for people to decide.")
     elif not (isinstance(switch, str) and is_trippable(switch)):
         add_error(
             errors, f"{path}.switch", "Name the switch to stop, such as experiment:new-planner."
         )
-    return {"switch": switch, "expires_in": _expiry(path, given.get("expires_in"), errors)}
+    return {"switch": switch, "expires_in": _read_expiry(path, raw.get("expires_in"), errors)}
 
 
-def _hold_ramps(
-    path: str, given: Mapping[str, Any], service: str, errors: Errors
-) -> dict[str, Any]:
+def _read_hold(path: str, raw: Mapping[str, Any], service: str, errors: Errors) -> dict[str, Any]:
     if not service:
         add_error(errors, f"{path}.do", "Say of which service: the SLO names none.")
     return {}
 
 
 _READERS: Mapping[str, Callable[[str, Mapping[str, Any], str, Errors], dict[str, Any]]] = {
-    TRIP: _trip,
-    HOLD_RAMPS: _hold_ramps,
+    TRIP: _read_trip,
+    HOLD_RAMPS: _read_hold,
 }
 
 
-def _expiry(path: str, given: Any, errors: Errors) -> str:
+def _read_expiry(path: str, raw: Any, errors: Errors) -> str:
     try:
-        lasts = durations.parse(USUAL_EXPIRY if given is None else str(given))
-        if lasts.days > MAX_DAYS or lasts.total_seconds() > MAX_DAYS * 86_400:
+        duration = durations.parse(USUAL_EXPIRY if raw is None else str(raw))
+        if duration.days > MAX_DAYS or duration.total_seconds() > MAX_DAYS * 86_400:
             raise ValueError(f"At most {MAX_DAYS} days: nobody remembers longer.")
-        return durations.format_canonical(lasts)
+        return durations.format_canonical(duration)
     except ValueError as error:
         add_error(errors, f"{path}.expires_in", str(error))
         return ""
 
 
-def _server(given: Any, errors: Errors) -> str:
+def _read_server_url(raw: Any, errors: Errors) -> str:
     """Return the base URL of a Prometheus server, including any path prefix."""
-    url = json_values.read_text("source.url", given, MAX_URL_LENGTH, errors)
+    url = json_values.read_text("source.url", raw, MAX_URL_LENGTH, errors)
     if "source.url" in errors:
         return url
     parts = json_values.parse_web_url(url) if url.isascii() else None
@@ -130,8 +126,8 @@ def _server(given: Any, errors: Errors) -> str:
     return url.rstrip("/")
 
 
-def _query(path: str, given: Any, errors: Errors) -> str:
-    query = json_values.read_text(path, given, MAX_QUERY_LENGTH, errors)
+def _read_query(path: str, raw: Any, errors: Errors) -> str:
+    query = json_values.read_text(path, raw, MAX_QUERY_LENGTH, errors)
     if not query and path not in errors:
         add_error(errors, path, "Write the PromQL of a counter, such as sum(http_requests_total).")
     return query

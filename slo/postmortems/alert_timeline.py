@@ -1,9 +1,8 @@
 """The timeline of an alert: notifications, escalation, acknowledgement, trips, and its end."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from controlplane.core.actors import label_of
 from controlplane.core.audit.models import AuditEntry
@@ -15,12 +14,12 @@ from slo.models import Alert
 
 MAX_NOTIFIED = 50
 NOTIFIED_FACT = "told"
-"""The fact of an escalation that lists who was notified, and when."""
+"""Key of an escalation's fact that lists who was notified, and when."""
 
 
 @dataclass(frozen=True)
 class TimelineEntry:
-    """Something that happened; `icon` names a picture, `more` is a second line."""
+    """An entry of a timeline; `icon` names a picture, `more` is a second line."""
 
     at: datetime
     icon: str
@@ -31,7 +30,6 @@ class TimelineEntry:
 
 
 def load_timeline(alert: Alert, escalations: Sequence[Escalation]) -> list[TimelineEntry]:
-    """Return the timeline of an alert, oldest first."""
     found = [
         TimelineEntry(alert.opened_at, "attention", "It opened", alert.said),
         *_notification_entries(alert),
@@ -47,7 +45,6 @@ def load_timeline(alert: Alert, escalations: Sequence[Escalation]) -> list[Timel
 
 
 def load_trip_requests(alert: Alert) -> list[TripRequest]:
-    """Return the trip requests of an alert."""
     requests = TripRequest.objects.filter(
         fingerprint=notifications.alert_subject(alert), is_over=False
     )
@@ -55,13 +52,13 @@ def load_trip_requests(alert: Alert) -> list[TripRequest]:
 
 
 def load_escalations(alert: Alert) -> list[Escalation]:
-    """Return the escalations of an alert; there is a second one if it was reopened."""
+    """Return the escalations of an alert, more than one if it was reopened."""
     rows = Escalation.objects.filter(subject=notifications.alert_subject(alert))
     return list(rows.order_by("opened_at", "pk"))
 
 
 def last_called(escalation: Escalation) -> list[str]:
-    """Return who the last step reached, empty if nobody was."""
+    """Return the names that the last step reached."""
     notified = escalation.facts.get(NOTIFIED_FACT, [])
     return notified[-1]["who"] if notified else []
 
@@ -71,20 +68,16 @@ def _notification_entries(alert: Alert) -> Iterator[TimelineEntry]:
         f"{event}:{alert.pk}" for event in (notifications.ALERT_EVENT, notifications.RESOLVED_EVENT)
     ]
     rows = OutboxMessage.objects.filter(event_key__in=keys).order_by("pk")
-    for event, destinations in _by_event(rows[:MAX_NOTIFIED]).items():
+    by_event: dict[str, list[OutboxMessage]] = {}
+    for row in rows[:MAX_NOTIFIED]:
+        by_event.setdefault(row.event, []).append(row)
+    for event, destinations in by_event.items():
         at = min(one.finished_at or one.created_at for one in destinations)
         names = ", ".join(sorted({one.destination for one in destinations}))
         failed = sum(one.state == OutboxMessage.State.FAILED for one in destinations)
         said = "The recovery was told" if event == notifications.RESOLVED_EVENT else "It was told"
         more = f"{failed} of {len(destinations)} could not be delivered" if failed else ""
         yield TimelineEntry(at, "delivery", f"{said}: {names}", more, path="/deliveries/")
-
-
-def _by_event(rows: Any) -> Mapping[str, list[OutboxMessage]]:
-    found: dict[str, list[OutboxMessage]] = {}
-    for one in rows:
-        found.setdefault(one.event, []).append(one)
-    return found
 
 
 def _escalation_entries(escalations: Sequence[Escalation]) -> Iterator[TimelineEntry]:

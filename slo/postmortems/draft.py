@@ -1,7 +1,4 @@
-"""A postmortem draft in Markdown: known facts are filled in, the rest are questions.
-
-Times are in UTC. Whatever people wrote is escaped.
-"""
+"""A postmortem draft in Markdown with the known facts; the rest are questions. Times are UTC."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -10,7 +7,7 @@ from typing import Any
 from controlplane.core import durations
 from controlplane.core.console_urls import console_url
 from controlplane.core.runbooks.markdown import escape_markdown
-from slo.alerts import notifications, runbooks
+from slo.alerts import notifications
 from slo.arithmetic.minutes import last_ended, minute_of, window_minutes
 from slo.evaluation import budgets
 from slo.models import Alert
@@ -21,61 +18,57 @@ from . import incident_events
 from .incident_events import IncidentEvent, IncidentEvents
 
 RESPONSE_TARGETS = {"critical": timedelta(minutes=5), "warning": timedelta(minutes=30)}
-"""How soon somebody shall respond; information has until the next working day."""
+"""Target times for an acknowledgement, by severity; else the next working day."""
 SCOPE_QUESTION = "*Everything, one tenant, or one feature?*"
-PREVENTION = (
-    "| Item | Owner | Due | State |",
-    "|---|---|---|---|",
-    "|  |  |  | open |",
-)
+PREVENTION = ("| Item | Owner | Due | State |", "|---|---|---|---|", "|  |  |  | open |")
 
 
 def write_draft(alert: Alert, now: datetime) -> str:
-    """Return the draft; until the alert resolves, it ends now."""
+    """Return the draft; while the alert is open, it ends now."""
     stopped = incident_events.load_episodes(alert, now)
     parts = [
         [f"# Postmortem: {escape_markdown(alert.said)}"],
-        ["## Summary", *_summary(alert, stopped, now)],
-        ["## Timeline", *_timeline(incident_events.load_incident_events(alert, now))],
-        ["## Root cause", *_cause(alert)],
-        ["## Impact analysis", *_impact(alert, stopped, now)],
-        ["## Response", *_response(alert)],
+        ["## Summary", *_write_summary(alert, stopped, now)],
+        ["## Timeline", *_write_timeline(incident_events.load_incident_events(alert, now))],
+        ["## Root cause", *_write_cause(alert)],
+        ["## Impact analysis", *_write_impact(alert, stopped, now)],
+        ["## Response", *_write_response(alert)],
         ["## Prevention", "\n".join(PREVENTION)],
     ]
     return "\n\n".join(paragraph for part in parts for paragraph in part) + "\n"
 
 
-def _summary(alert: Alert, stopped: Sequence[Episode], now: datetime) -> Iterator[str]:
+def _write_summary(alert: Alert, stopped: Sequence[Episode], now: datetime) -> Iterator[str]:
     lasted = durations.format_readable((alert.resolved_at or now) - alert.opened_at)
     over = (
-        f"{_time(alert.resolved_at)}, after {lasted}"
+        f"{_format_time(alert.resolved_at)}, after {lasted}"
         if alert.resolved_at
-        else f"not yet, {lasted} after it began ({_time(now)})"
+        else f"not yet, {lasted} after it began ({_format_time(now)})"
     )
     label = f" ({escape_markdown(alert.label)})" if alert.label else ""
-    links = [_link("Alert", console_url(notifications.alert_path(alert)))]
+    links = [_format_link("Alert", console_url(notifications.alert_path(alert)))]
     if alert.path:
-        links.append(_link(escape_markdown(alert.subject), console_url(alert.path)))
-    links.append(_link("Runbook", runbooks.runbook_url(alert)))
-    yield _bullets(
-        f"Began: {_time(alert.opened_at)}",
+        links.append(_format_link(escape_markdown(alert.subject), console_url(alert.path)))
+    links.append(_format_link("Runbook", notifications.runbook_url(alert)))
+    yield _format_bullets(
+        f"Began: {_format_time(alert.opened_at)}",
         f"Recovered: {over}",
-        f"Impact scope: {_scope(alert, stopped)}",
+        f"Impact scope: {_describe_scope(alert, stopped)}",
         f"Severity: {escape_markdown(alert.severity)}{label}",
         f"Rule: {escape_markdown(alert.rule)}",
         *([" · ".join(one for one in links if one)] if any(links) else []),
     )
 
 
-def _timeline(found: IncidentEvents) -> Iterator[str]:
-    rows = [f"| {_time(one.at)} | {_event_text(one)} |" for one in found.events]
+def _write_timeline(found: IncidentEvents) -> Iterator[str]:
+    rows = [f"| {_format_time(one.at)} | {_event_text(one)} |" for one in found.events]
     yield "\n".join(["| Time (UTC) | Event |", "|---|---|", *rows])
     if found.is_cut:
         yield f"*Only the first {incident_events.MAX_EVENTS} events of the audit trail are here.*"
     yield "*That is the whole installation: take out what had nothing to do with it.*"
 
 
-def _cause(alert: Alert) -> Iterator[str]:
+def _write_cause(alert: Alert) -> Iterator[str]:
     yield "*What was it, and what let it through?*"
     windows = alert.evidence.get("windows")
     if isinstance(windows, Mapping) and windows:
@@ -83,7 +76,7 @@ def _cause(alert: Alert) -> Iterator[str]:
         yield _window_table(windows)
     elif alert.evidence:
         yield "When it opened, this was found:"
-        yield _bullets(
+        yield _format_bullets(
             *(
                 f"{escape_markdown(name)}: {escape_markdown(one)}"
                 for name, one in alert.evidence.items()
@@ -91,31 +84,31 @@ def _cause(alert: Alert) -> Iterator[str]:
         )
 
 
-def _impact(alert: Alert, stopped: Sequence[Episode], now: datetime) -> Iterator[str]:
+def _write_impact(alert: Alert, stopped: Sequence[Episode], now: datetime) -> Iterator[str]:
     features = [
-        f"{escape_markdown(one.switch_id)} was stopped from {_time(one.engaged_at)}"
-        + (f" to {_time(one.ended_at)}" if one.ended_at else " on")
+        f"{escape_markdown(one.switch_id)} was stopped from {_format_time(one.engaged_at)}"
+        + (f" to {_format_time(one.ended_at)}" if one.ended_at else " on")
         + f": {escape_markdown(one.reason)}"
         for one in stopped
     ]
     service = f"what needs {escape_markdown(alert.service)}" if alert.service else "*which?*"
     nested = "".join(f"\n  - {one}" for one in features)
-    yield _bullets(
+    yield _format_bullets(
         "Users affected: *how many?*",
         f"Features affected: {service}{nested}",
-        f"Error budget spent: {_budget(alert, now)}",
+        f"Error budget spent: {_describe_budget(alert, now)}",
     )
 
 
-def _response(alert: Alert) -> Iterator[str]:
-    yield _bullets(
-        _acknowledgement(alert),
+def _write_response(alert: Alert) -> Iterator[str]:
+    yield _format_bullets(
+        _describe_acknowledgement(alert),
         "What went well: *detection, the runbook, who was there?*",
         "What could be better: *what was slow, missing, or luck?*",
     )
 
 
-def _acknowledgement(alert: Alert) -> str:
+def _describe_acknowledgement(alert: Alert) -> str:
     """Return how soon the alert was acknowledged, and how soon it should have been."""
     allowed = RESPONSE_TARGETS.get(alert.severity)
     within = (
@@ -128,22 +121,22 @@ def _acknowledgement(alert: Alert) -> str:
     return f"Acknowledged: by {by}, {took} after it opened (it shall be {within})"
 
 
-def _scope(alert: Alert, stopped: Sequence[Episode]) -> str:
-    """Return the scopes that were stopped meanwhile or the alert is about, else a question."""
+def _describe_scope(alert: Alert, stopped: Sequence[Episode]) -> str:
+    """Return the scopes that were stopped or that the alert is about, else a question."""
     ids = dict.fromkeys([alert.subject, *(one.switch_id for one in stopped)])
     pairs = [one.split(":", 1) for one in ids if one.partition(":")[0] in SCOPES]
-    said = []
+    parts = []
     for scope in SCOPES.values():
         keys = [escape_markdown(key) for found, key in pairs if found == scope.name]
         if keys and scope.stops_everything:
             return scope.noun
         if keys:
-            said.append(f"{scope.noun if len(keys) == 1 else scope.plural} {', '.join(keys)}")
-    return "; ".join(said) or SCOPE_QUESTION
+            parts.append(f"{scope.noun if len(keys) == 1 else scope.plural} {', '.join(keys)}")
+    return "; ".join(parts) or SCOPE_QUESTION
 
 
-def _budget(alert: Alert, now: datetime) -> str:
-    """Return the budget spent from the beginning of the alerting window to the alert's end."""
+def _describe_budget(alert: Alert, now: datetime) -> str:
+    """Return the budget spent from the begin of the alerting window to the alert's end."""
     if alert.slo is None:
         return "*this rule has none; which SLOs suffered?*"
     end = last_ended(alert.resolved_at or now)
@@ -154,26 +147,27 @@ def _budget(alert: Alert, now: datetime) -> str:
     if spent is None or spent.in_all is None or spent.remaining_ratio is None:
         return "not known: too little was counted"
     return (
-        f"{_share(spent.in_all)} of that of {alert.slo.window_days} days;"
-        f" {_share(spent.remaining_ratio)} of it was left at the end"
+        f"{_format_share(spent.in_all)} of that of {alert.slo.window_days} days;"
+        f" {_format_share(spent.remaining_ratio)} of it was left at the end"
     )
 
 
 def _window_table(windows: Mapping[str, Mapping[str, Any]]) -> str:
     fields = ("total", "bad", "burn_rate")
     rows = [
-        f"| {escape_markdown(name)} | {' | '.join(_figure(one.get(field)) for field in fields)} |"
+        " | ".join((f"| {escape_markdown(name)}", *(_format_figure(one.get(f)) for f in fields)))
+        + " |"
         for name, one in windows.items()
     ]
     return "\n".join(["| Window | Events | Bad | Burn rate |", "|---|---|---|---|", *rows])
 
 
-def _figure(value: Any) -> str:
+def _format_figure(value: Any) -> str:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return escape_markdown(f"{value:,.10g}") if is_number else "not known"
 
 
-def _share(ratio: float) -> str:
+def _format_share(ratio: float) -> str:
     return f"{100 * ratio:,.3g} %"
 
 
@@ -183,13 +177,13 @@ def _event_text(event: IncidentEvent) -> str:
     return f"{escape_markdown(event.said)}{by}{why}"
 
 
-def _time(at: datetime) -> str:
+def _format_time(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _link(words: str, address: str) -> str:
+def _format_link(words: str, address: str) -> str:
     return f"[{words}](<{address.replace('<', '%3C').replace('>', '%3E')}>)" if address else ""
 
 
-def _bullets(*lines: str) -> str:
+def _format_bullets(*lines: str) -> str:
     return "\n".join(f"- {line}" for line in lines)

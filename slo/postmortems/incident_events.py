@@ -1,4 +1,4 @@
-"""Events around an alert in the whole installation, from the audit trail and its own timeline."""
+"""Events of the whole installation around an alert, from the audit trail and its timeline."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ from . import alert_timeline
 
 BEFORE = timedelta(minutes=30)
 AFTER = timedelta(minutes=15)
-"""The cause came before the alert; part of the response comes after it."""
+"""Time after the alert that is included, for the response."""
 SCOPE = "audit:read"
-"""Required, as the events quote the audit trail."""
+"""Scope required of the reader, because events quote the audit trail."""
 MAX_EVENTS = 200
 MAX_READ = 2000
 GROUP_WITHIN = timedelta(minutes=1)
 MAX_UNGROUPED = 3
 MAX_NAMED = 3
-"""More alike rows at once, as from a file import, become one event naming the first few."""
+"""Targets named by an event that stands for many alike rows, as from a file import."""
 RELEVANT_ACTIONS = (
     *("switch", "episode", "ramp", "approval", "review", "override", "trip", "trip_policy", "rule"),
     *("service", "dependency", "degradation", "outage", "dead_letter", "dead_letters"),
@@ -34,8 +34,6 @@ _RELEVANT = rf"^({'|'.join(RELEVANT_ACTIONS)})[.]"
 
 @dataclass(frozen=True)
 class IncidentEvent:
-    """Something that happened, in words, and who did it, if known."""
-
     at: datetime
     said: str
     who: str = ""
@@ -44,14 +42,14 @@ class IncidentEvent:
 
 @dataclass(frozen=True)
 class IncidentEvents:
-    """Events in order, and whether there were more than these."""
+    """Events in order; `is_cut` if there were more."""
 
     events: tuple[IncidentEvent, ...]
     is_cut: bool
 
 
 def load_incident_events(alert: Alert, now: datetime) -> IncidentEvents:
-    """Return events from half an hour before the alert until shortly after it resolved, or now."""
+    """Return the events from half an hour before the alert to shortly after it resolved."""
     own = [
         IncidentEvent(one.at, one.said, one.who, one.more)
         for one in alert_timeline.load_timeline(alert, alert_timeline.load_escalations(alert))
@@ -68,7 +66,6 @@ def load_incident_events(alert: Alert, now: datetime) -> IncidentEvents:
 
 
 def load_episodes(alert: Alert, now: datetime) -> list[Episode]:
-    """Return the episodes that overlap the alert."""
     until = alert.resolved_at or now
     rows = Episode.objects.filter(engaged_at__lte=until)
     meanwhile = rows.filter(ended_at__isnull=True) | rows.filter(ended_at__gte=alert.opened_at)
@@ -77,28 +74,28 @@ def load_episodes(alert: Alert, now: datetime) -> list[Episode]:
 
 def _group_alike(rows: Iterable[AuditEntry]) -> list[IncidentEvent]:
     """Return an event for each row, but one for many alike rows of an actor within a minute."""
-    heaps: list[list[AuditEntry]] = []
+    groups: list[list[AuditEntry]] = []
     latest: dict[tuple[str, str, str], list[AuditEntry]] = {}
     for row in rows:
         alike = (row.actor_type, row.actor_name, row.action)
-        heap = latest.get(alike)
-        if heap is None or row.at - heap[0].at > GROUP_WITHIN:
-            heap = latest[alike] = []
-            heaps.append(heap)
-        heap.append(row)
-    return [event for heap in heaps for event in _group_events(heap)]
+        group = latest.get(alike)
+        if group is None or row.at - group[0].at > GROUP_WITHIN:
+            group = latest[alike] = []
+            groups.append(group)
+        group.append(row)
+    return [event for group in groups for event in _group_events(group)]
 
 
-def _group_events(heap: Sequence[AuditEntry]) -> list[IncidentEvent]:
-    if len(heap) <= MAX_UNGROUPED:
-        return [_audit_event(row) for row in heap]
-    first = heap[0]
-    kind, _, happened = first.action.partition(".")
-    names = ", ".join(row.target for row in heap[:MAX_NAMED])
-    said = f"{kind} {happened}".replace("_", " ") + f", {len(heap)} times"
-    why = first.reason if len({row.reason for row in heap}) == 1 else ""
+def _group_events(group: Sequence[AuditEntry]) -> list[IncidentEvent]:
+    if len(group) <= MAX_UNGROUPED:
+        return [_audit_event(row) for row in group]
+    first = group[0]
+    kind, _, verb = first.action.partition(".")
+    names = ", ".join(row.target for row in group[:MAX_NAMED])
+    said = f"{kind} {verb}".replace("_", " ") + f", {len(group)} times"
+    why = first.reason if len({row.reason for row in group}) == 1 else ""
     who = label_of(first.actor_type, first.actor_name)
-    return [IncidentEvent(first.at, f"{said}: {names} and {len(heap) - MAX_NAMED} more", who, why)]
+    return [IncidentEvent(first.at, f"{said}: {names} and {len(group) - MAX_NAMED} more", who, why)]
 
 
 def _audit_event(row: AuditEntry) -> IncidentEvent:
@@ -108,6 +105,6 @@ def _audit_event(row: AuditEntry) -> IncidentEvent:
 
 def _describe_action(action: str, target: str) -> str:
     """Describe `switch.engaged` of `segment:finance` in words."""
-    kind, _, happened = action.partition(".")
+    kind, _, verb = action.partition(".")
     about = target if ":" in target else f"{kind} {target}"
-    return f"{about}: {kind.replace('_', ' ')} {happened.replace('_', ' ')}"
+    return f"{about}: {kind.replace('_', ' ')} {verb.replace('_', ' ')}"

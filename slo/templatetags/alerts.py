@@ -17,15 +17,15 @@ from slo.arithmetic.minutes import window_minutes
 from slo.arithmetic.objective import PAGE
 from slo.backtests.trials import RuleTrial
 from slo.models import Alert
-from slo.objectives import descriptions
+from slo.objectives import documents
 
 register = template.Library()
 
 FRESH = timedelta(minutes=2)
-"""A rule that fired within this time is shown as firing."""
+"""A rule that fired within this time counts as firing."""
 
 _FIELDS = {
-    **descriptions.NAMES,
+    **documents.FIELD_LABELS,
     "window_days": "period",
     "source.url": "address",
     "source.good": "good events",
@@ -66,7 +66,6 @@ def share(value: float | Decimal | None) -> str:
 
 @register.filter
 def long(value: timedelta) -> str:
-    """Format a duration: `43 min 12 s`."""
     return durations.format_readable(value)
 
 
@@ -81,21 +80,21 @@ def field_word(path: str) -> str:
     first, _, rest = path.partition(".")
     place, _, name = rest.partition(".")
     if first in {"rules", "actions"} and place.isdigit():
-        said = f"{first[:-1]} {int(place) + 1}"
-        return f"{said}, {name.replace('_', ' ')}" if name else said
+        label = f"{first[:-1]} {int(place) + 1}"
+        return f"{label}, {name.replace('_', ' ')}" if name else label
     return _FIELDS.get(path, path.replace("_", " "))
 
 
 @register.simple_tag
-def meaning(of: RuleMeaning) -> SafeString:
-    """Return the meaning of a rule in two sentences."""
+def meaning(rule_meaning: RuleMeaning) -> SafeString:
+    """Return the meaning of a rule in sentences."""
     return format_html(
         "Fires <b>{}</b> into a complete outage. What burns just too slowly for it spends "
         "<b>{}</b> of the budget in {}. Quiet {} after.",
-        minutes_long(of.after),
-        share(of.spent),
-        minutes_long(window_minutes(of.rule.long)),
-        minutes_long(of.resets),
+        minutes_long(rule_meaning.after),
+        share(rule_meaning.spent),
+        minutes_long(window_minutes(rule_meaning.rule.long)),
+        minutes_long(rule_meaning.resets),
     )
 
 
@@ -103,14 +102,14 @@ def meaning(of: RuleMeaning) -> SafeString:
 def rule_words(alert: Alert) -> str:
     """Return the rule in words: `1h and 5m above 14`, or the title of a threshold rule."""
     if alert.kind == Alert.Kind.THRESHOLD:
-        named = alert.threshold.title if alert.threshold else ""
-        return named or alert.rule.replace("_", " ").replace("-", " ")
+        title = alert.threshold.title if alert.threshold else ""
+        return title or alert.rule.replace("_", " ").replace("-", " ")
     windows, _, rest = alert.rule.partition(">")
     return f"{windows.replace('/', ' and ')} above {rest.split(' ')[0]}" if rest else alert.rule
 
 
 @register.filter
-def measured(value: float | None, alert: Alert) -> str:
+def in_unit(value: float | None, alert: Alert) -> str:
     """Format a figure of a threshold rule in its unit."""
     if value is None:
         return "–"
@@ -119,7 +118,7 @@ def measured(value: float | None, alert: Alert) -> str:
 
 
 @register.filter
-def named(text: str) -> str:
+def arrows(text: str) -> str:
     """Replace `core->oracle` by `core → oracle`."""
     return text.replace("->", " → ")
 
@@ -131,15 +130,15 @@ def is_number(value: Any) -> bool:
 
 @register.simple_tag
 def fires(alert: Alert, now: datetime) -> str:
-    """Return "now" if its rule fires, else for how long it has not."""
+    """Return "now" if the alert's rule fires, else for how long it has not fired."""
     quiet = now - alert.firing_at
     return "now" if quiet < FRESH else f"not for {durations.format_readable(quiet)}"
 
 
 @register.simple_tag
 def burn_bar(rate: float | None, limit: float) -> SafeString:
-    """Draw the burn rate of a window beside its limit, which is at the middle."""
-    share_of = 0.0 if rate is None else min(2.0, rate / limit)
+    """Draw the burn rate of a window; its limit is at the middle of the bar."""
+    ratio = 0.0 if rate is None else min(2.0, rate / limit)
     above = rate is not None and rate > limit
     return format_html(
         '<svg class="burn__bar{}" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"'
@@ -147,31 +146,29 @@ def burn_bar(rate: float | None, limit: float) -> SafeString:
         ' class="burn__part" width="{}" height="8" rx="2" /><line class="burn__limit" x1="50"'
         ' x2="50" y1="0" y2="8" /></svg>',
         " burn__bar--above" if above else "",
-        round(share_of * 50, 1),
+        round(ratio * 50, 1),
     )
 
 
 @register.simple_tag
 def rule_severity_mark(name: str) -> SafeString:
-    """Return page or ticket as icon, word and color."""
     look, symbol = _LOOKS["critical" if name == PAGE else "warning"]
     return _state_badge(look, symbol, name.capitalize())
 
 
 @register.simple_tag
 def trial_strip(trial: RuleTrial) -> SafeString:
-    """Draw when a rule would have fired, as bars on a line."""
     bars = format_html_join(
         "",
         '<rect class="trial__fired trial__fired--{}" x="{}" width="{}" y="0" height="10" />',
         ((trial.rule.severity, x, width) for x, width in trial.places),
     )
     times = len(trial.places)
-    said = "It never fires" if not times else f"It fires {times} time{'' if times == 1 else 's'}"
+    label = "It never fires" if not times else f"It fires {times} time{'' if times == 1 else 's'}"
     return format_html(
         '<svg class="trial__strip" viewBox="0 0 100 10" preserveAspectRatio="none" role="img"'
         ' aria-label="{}">{}</svg>',
-        said,
+        label,
         bars,
     )
 
@@ -188,7 +185,6 @@ def switch_page(switch: str) -> str:
 
 @register.simple_tag
 def severity(alert: Alert) -> SafeString:
-    """Return page, ticket or another severity as icon, word and color."""
     look, symbol = _LOOKS[alert.severity]
     word = (alert.label or alert.severity).capitalize()
     return _state_badge(look if alert.resolved_at is None else "state--quiet", symbol, word)
@@ -196,7 +192,6 @@ def severity(alert: Alert) -> SafeString:
 
 @register.simple_tag
 def alert_state(state: str) -> SafeString:
-    """Return the state of an alert as icon, word and color."""
     return _state_badge(*_STATES[state])
 
 

@@ -1,4 +1,4 @@
-"""Template tags of SLOs: states, rules, and readable figures."""
+"""Template tags of SLOs: states, rules and readable figures."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -16,7 +16,7 @@ from controlplane.core.templatetags.screen import icon
 from slo.arithmetic.minutes import window_minutes
 from slo.dashboard.annotations import Annotation
 from slo.models import Alert, Slo
-from slo.objectives import descriptions
+from slo.objectives import documents
 
 register = template.Library()
 
@@ -46,10 +46,7 @@ ALERT_STATES = {
     "acknowledged": ("eye", "Acknowledged", "pending"),
     "resolved": ("released", "Resolved", "released"),
 }
-GOOD = {
-    Slo.Kind.AVAILABILITY: "requests served well",
-    Slo.Kind.RATIO: "events good",
-}
+GOOD = {Slo.Kind.AVAILABILITY: "requests served well", Slo.Kind.RATIO: "events good"}
 LIBRARY = "vendor/uplot/uPlot.iife.min.js"
 LIBRARY_STYLE = "vendor/uplot/uPlot.min.css"
 MIN_DIGITS = 1000
@@ -57,7 +54,6 @@ MIN_DIGITS = 1000
 
 @register.simple_tag
 def slo_state(condition: str) -> SafeString:
-    """Return the condition of an SLO as icon, word and color."""
     return _state_badge(CONDITIONS.get(condition, CONDITIONS["unknown"]))
 
 
@@ -73,19 +69,18 @@ def alert_state(state: str) -> SafeString:
 
 @register.simple_tag
 def rule_severity(severity: str) -> SafeString:
-    """Return the severity of a rule as icon and word."""
-    shown, word = SEVERITIES.get(severity, ("info", severity))
-    return format_html('<span class="calls calls--{}">{}{}</span>', severity, icon(shown), word)
+    icon_name, word = SEVERITIES.get(severity, ("info", severity))
+    return format_html('<span class="calls calls--{}">{}{}</span>', severity, icon(icon_name), word)
 
 
 @register.simple_tag
 def mark_kind(mark: Annotation) -> SafeString:
     """Return the kind of an annotation; its swatch has the color of the plot's band."""
-    shown, word = MARKS[mark.kind]
+    icon_name, word = MARKS[mark.kind]
     return format_html(
         '<span class="mark mark--{}"><i class="mark__swatch"></i>{}<span>{}</span></span>',
         "ticket" if mark.label == "ticket" else mark.kind,
-        icon(shown),
+        icon(icon_name),
         word,
     )
 
@@ -97,19 +92,17 @@ def condition_word(condition: str) -> str:
 
 @register.filter
 def lasting_words(state: str) -> str:
-    """Return the words before the duration of a state."""
     return LASTING.get(state, LASTING["unknown"])
 
 
 @register.filter
 def times(rate: float | None) -> str:
-    """Format a burn rate: `× 0.02`, `× 3.4`, `× 150`."""
-    return "–" if rate is None else f"× {_short(rate)}"
+    return "–" if rate is None else f"× {_format_short(rate)}"
 
 
 @register.filter
 def share(value: float | None) -> str:
-    """Format a share of 1 in percent, never rounded up to a whole: `84 %`, `3.4 %`, `−12 %`."""
+    """Format a share in percent, never rounded up to a whole one: `84 %`, `3.4 %`, `−12 %`."""
     if value is None:
         return "–"
     percent = value * 100
@@ -119,26 +112,25 @@ def share(value: float | None) -> str:
         return f"{sign}< 0.01 %" if sign else "< 0.01 %"
     digits = 2 if size < 1 else 1 if size < 10 else 0
     # 99.96 % is not 100 %: never show more budget than there is.
-    cut = int(size * 10**digits + 1e-9) / 10**digits
-    return f"{sign}{cut:,.10g} %"
+    truncated = int(size * 10**digits + 1e-9) / 10**digits
+    return f"{sign}{truncated:,.10g} %"
 
 
 @register.filter
 def target(value: Decimal) -> str:
-    return descriptions.format_percent(value)
+    return documents.format_percent(value)
 
 
 @register.filter
-def milliseconds_told(value: float) -> str:
-    """Format milliseconds: `3,000`, `0.5`."""
+def milliseconds(value: float) -> str:
     return f"{value:,.10g}"
 
 
 @register.filter
-def what_is_good(slo: Slo) -> str:
-    """Return the events that the target is a share of: `99.9 % of requests served well`."""
+def good_events(slo: Slo) -> str:
+    """Return what the target is a share of: `requests served well`."""
     if slo.kind == Slo.Kind.LATENCY and slo.threshold_ms is not None:
-        return f"events within {milliseconds_told(slo.threshold_ms)} ms"
+        return f"events within {milliseconds(slo.threshold_ms)} ms"
     return GOOD.get(Slo.Kind(slo.kind), slo.kind)
 
 
@@ -152,7 +144,6 @@ def events(count: float | None) -> str:
 
 @register.filter
 def window_long(window: str) -> str:
-    """Format a window: `1h` is `1 h`."""
     return durations.format_readable(timedelta(minutes=window_minutes(window)))
 
 
@@ -172,12 +163,12 @@ def whole_minutes(until: datetime, since: datetime) -> str:
 
 @register.filter
 def action_words(action: dict[str, Any]) -> str:
-    return descriptions.describe_action(action)
+    return documents.describe_action(action)
 
 
 @register.filter
 def spent_tone(remaining: float | None) -> str:
-    """Return how much of a budget is left as one word, for drawings."""
+    """Return the state of a budget as one word, for drawings."""
     if remaining is None:
         return "unknown"
     return "gone" if remaining <= 0 else "low" if remaining < 0.25 else "calm"
@@ -197,7 +188,7 @@ def plot_library() -> dict[str, str]:
 
 @register.simple_tag
 def open_alerts() -> dict[str, int]:
-    """Count the open alerts that are not acknowledged; a database error breaks no page."""
+    """Count the open alerts that are not acknowledged; a database error must not break the page."""
     try:
         rows = Alert.objects.filter(resolved_at__isnull=True, acknowledged_at__isnull=True)
         return rows.exclude(severity="info").aggregate(
@@ -207,8 +198,7 @@ def open_alerts() -> dict[str, int]:
         return {"total": 0, "critical": 0}
 
 
-def _short(number: float) -> str:
-    """Format a number with three significant digits."""
+def _format_short(number: float) -> str:
     size = abs(number)
     if size and size < 0.01:
         return "< 0.01"
@@ -216,8 +206,8 @@ def _short(number: float) -> str:
     return f"{number:,.{digits}f}".rstrip("0").rstrip(".") if digits else f"{number:,.0f}"
 
 
-def _state_badge(look: tuple[str, str, str]) -> SafeString:
-    shown, word, tone = look
+def _state_badge(badge: tuple[str, str, str]) -> SafeString:
+    icon_name, word, tone = badge
     return format_html(
-        '<span class="state state--{}">{}<span>{}</span></span>', tone, icon(shown), word
+        '<span class="state state--{}">{}<span>{}</span></span>', tone, icon(icon_name), word
     )

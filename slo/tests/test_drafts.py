@@ -31,12 +31,12 @@ def sent_fields(draft: Draft) -> Draft:
     data = QueryDict(mutable=True)
     for name, text in draft.hidden():
         data[name] = text
-    return Draft.posted(data)
+    return Draft.from_post(data)
 
 
 def test_form_that_nobody_touched_says_what_stood_there():
     document = documents.validate("core-p99", ALL_OF_IT)
-    shown = Draft.of({**document, "name": "core-p99"})
+    shown = Draft.from_document({**document, "name": "core-p99"})
 
     fields = sent_fields(shown).document()
 
@@ -67,16 +67,16 @@ def test_rules_come_and_go_by_their_buttons():
     rule = {"long": "1h", "short": "5m", "burn_rate": "14", "severity": "page"}
     draft = Draft({}, (rule, {**rule, "long": "6h"}))
 
-    assert len(draft.changed("add-rule", []).rules) == 3
-    assert draft.changed("remove-rule-0", []).rules == ({**rule, "long": "6h"},)
-    assert draft.changed("remove-rule-7", []).rules == draft.rules
-    assert len(draft.changed("add-action", []).actions) == 1
+    assert len(draft.apply_button("add-rule", []).rules) == 3
+    assert draft.apply_button("remove-rule-0", []).rules == ({**rule, "long": "6h"},)
+    assert draft.apply_button("remove-rule-7", []).rules == draft.rules
+    assert len(draft.apply_button("add-action", []).actions) == 1
 
 
 def test_rows_are_never_more_than_the_form_may_have():
     draft = Draft({})
     for _ in range(drafts.MAX_ROWS + 5):
-        draft = draft.changed("add-rule", [])
+        draft = draft.apply_button("add-rule", [])
 
     assert len(draft.rules) == drafts.MAX_ROWS
 

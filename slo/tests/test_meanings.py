@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slo.arithmetic import meanings
-from slo.arithmetic.counts import CounterValues
 from slo.arithmetic.evaluate import FIRING, evaluate
 from slo.arithmetic.objective import PAGE, BurnRateRule, Objective
+from slo.arithmetic.windows import CounterValues
 
 BEGAN = 100_000
 TRAFFIC = 10_000

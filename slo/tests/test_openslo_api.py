@@ -9,7 +9,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import as_role
 from slo.models import Sli, Slo
 from slo.objectives import documents
-from slo.objectives.openslo import exporter, parser, services
+from slo.objectives.openslo import parser, services
 
 from .factories import slo
 
@@ -90,7 +90,7 @@ def slos(draw):
 @given(st.dictionaries(st.sampled_from(["a", "b.c", "D-1_2"]), slos(), min_size=1))
 def test_what_was_exported_is_imported_as_it_was(given):
     found = parser.parse_documents(
-        services.parse_text(exporter.to_yaml(exporter.export_documents(given)))
+        services.parse_text(services.to_yaml(services.export_documents(given)))
     )
 
     assert found.slos == given

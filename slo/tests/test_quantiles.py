@@ -5,7 +5,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slo.thresholds.quantiles import HistogramEdge, is_above, nearest_edges, quantile_bound
+from slo.threshold_metrics import HistogramEdge, is_above, nearest_edges, quantile_bound
 
 P95 = Fraction(95, 100)
 SHARES = [Fraction(1, 2), Fraction(9, 10), P95, Fraction(99, 100), Fraction(999, 1000)]

@@ -221,4 +221,4 @@ def test_report_without_any_says_so():
     ],
 )
 def test_share_is_said_shortly(share, said):
-    assert report_sections.percent(share) == said
+    assert report_sections.format_percent(share) == said

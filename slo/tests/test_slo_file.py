@@ -11,7 +11,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
 from slo.models import Sli, Slo
 from slo.objectives import services, slo_file
-from slo.provision import load_once
+from slo.provision import load_shipped_file
 
 from .factories import ADMIN, slo
 
@@ -218,11 +218,11 @@ def test_wrong_file_of_one_app_stops_those_of_the_other(folder, bad):
 
 @pytest.mark.django_db
 def test_new_installation_begins_with_the_shipped_objectives_once():
-    load_once(db_now())
+    load_shipped_file(db_now())
     for name in Slo.objects.values_list("name", flat=True):
         services.remove_slo(name=name, actor=ADMIN, now=db_now())
 
-    load_once(db_now())
+    load_shipped_file(db_now())
 
     assert Slo.objects.count() == 4
     assert not Slo.objects.present().exists()

@@ -12,7 +12,7 @@ from controlplane.core.models import Tick
 from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from slo import retention_rules
-from slo.alerts import locks
+from slo.alerts import lifecycle
 from slo.models import Alert, ThresholdRule
 from switches.tests.browsers import engaged
 
@@ -245,7 +245,7 @@ def test_who_comes_while_another_looks_leaves_it_to_that_one(queues):
 
     def hold():
         with transaction.atomic():
-            locks.try_lock(locks.THRESHOLDS)
+            lifecycle.try_lock(lifecycle.THRESHOLDS_LOCK)
             held.set()
             done.wait(10)
         connection.close()

@@ -7,7 +7,7 @@ import pytest
 from controlplane.core.threshold_metrics import MetricQuery
 from slo.arithmetic.minutes import last_ended
 from slo.models import Alert, CounterMinute, Sli, ThresholdRule
-from slo.thresholds.latency_measure import read_latency
+from slo.threshold_metrics import read_latency
 
 from .fake_metric import MINUTE, NOW, run_tick
 

@@ -130,7 +130,7 @@ def test_each_of_the_beginning_is_a_rule_that_people_could_have_made():
 def test_installing_again_changes_nothing_that_people_changed():
     ThresholdRule.objects.filter(name="timeout_rate").update(value=0.5)
 
-    builtin_rules.install(apps, ThresholdRule.objects.first().changed_at)
+    builtin_rules.install_rules(apps, ThresholdRule.objects.first().changed_at)
 
     assert ThresholdRule.objects.get(name="timeout_rate").value == 0.5
     assert ThresholdRule.objects.count() == 7

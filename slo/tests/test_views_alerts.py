@@ -163,7 +163,7 @@ def test_viewer_sees_and_may_not_acknowledge():
 
 def test_timeline_is_in_order_and_ends_with_the_end():
     one = fires()
-    lifecycle.acknowledge(alert_id=one.pk, actor=OPERATOR, now=db_now(), comment=WHAT_I_DO)
+    lifecycle.acknowledge_alert(alert_id=one.pk, actor=OPERATOR, now=db_now(), comment=WHAT_I_DO)
     Escalation.objects.filter(subject=f"alert:{one.pk}").update(
         facts={"told": [{"at": one.opened_at.isoformat(), "who": ["on-call (kim)"]}]}
     )

@@ -31,7 +31,7 @@ def typed(**fields):
 
 def as_it_stands(slo, **fields):
     said = {**services.documents.to_document(slo), "name": slo.name}
-    return {**dict(Draft.of(said).hidden()), "version": slo.version, **fields}
+    return {**dict(Draft.from_document(said).hidden()), "version": slo.version, **fields}
 
 
 def test_new_one_is_made_and_its_page_opens():

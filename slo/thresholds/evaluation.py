@@ -1,6 +1,6 @@
 """Evaluation of threshold rules: readings beyond a limit open alerts."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -9,7 +9,7 @@ from django.db import connection, transaction
 
 from controlplane.core.models import Tick
 from controlplane.core.threshold_metrics import MetricQuery, MetricReading, find_metric
-from slo.alerts import lifecycle, locks
+from slo.alerts import lifecycle
 from slo.arithmetic.hysteresis import AlertKey, FiringRule
 from slo.models import Alert, ThresholdRule
 
@@ -29,10 +29,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class RuleResult:
-    """The readings of a rule that fire, and those that are unknown.
-
-    `error` is set if the rule could not be evaluated.
-    """
+    """The readings of a rule that fire or are unknown; `error` is set if its evaluation failed."""
 
     rule: ThresholdRule
     firing: tuple[MetricReading, ...] = ()
@@ -49,24 +46,21 @@ class _AlertInputs:
 
 @transaction.atomic
 def evaluate_rules(now: datetime) -> int:
-    """Evaluate all rules now, and open and resolve alerts; return how many.
-
-    Does nothing while another process evaluates.
-    """
-    if not locks.try_lock(locks.THRESHOLDS):
+    """Evaluate all rules, unless another process does; return how many alerts changed."""
+    if not lifecycle.try_lock(lifecycle.THRESHOLDS_LOCK):
         return 0
     last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
     open_alerts = _load_open()
-    found = _AlertInputs(gone=_find_gone(open_alerts))
+    inputs = _AlertInputs(gone=_find_gone(open_alerts))
     for rule in ThresholdRule.objects.filter(is_enabled=True).order_by("pk"):
-        open_of_it = {subject for name, subject in open_alerts if name == rule.name}
-        result = evaluate_rule(rule, now, since=last, standing=open_of_it)
-        _collect(found, result, open_of_it)
+        open_subjects = {subject for name, subject in open_alerts if name == rule.name}
+        result = evaluate_rule(rule, now, since=last, standing=open_subjects)
+        _collect_result(inputs, result, open_subjects)
     return lifecycle.update_and_notify(
         kind=Alert.Kind.THRESHOLD,
-        firing=found.firing,
-        unknown=found.unknown - found.gone.keys(),
-        gone=found.gone,
+        firing=inputs.firing,
+        unknown=inputs.unknown - inputs.gone.keys(),
+        gone=inputs.gone,
         before=last or now - INTERVAL,
         now=now,
     )
@@ -79,7 +73,7 @@ def evaluate_rule(
     since: datetime | None = None,
     standing: Collection[str] = (),
 ) -> RuleResult:
-    """Evaluate one rule now, without writing. A failing metric is logged; other rules go on."""
+    """Evaluate one rule, without writing. A failing metric is logged, and returned as `error`."""
     known = find_metric(rule.metric)
     if known is None:
         return RuleResult(rule, error=UNMEASURED)
@@ -101,40 +95,28 @@ def evaluate_rule(
             raise
         log.exception("threshold.evaluation_failed", rule=rule.name)
         return RuleResult(rule, error=f"{type(error).__name__}: {error}")
-    return RuleResult(rule, tuple(_firing(rule, readings)), tuple(_unknown(rule, readings)))
-
-
-def _firing(rule: ThresholdRule, readings: Iterable[MetricReading]) -> Iterable[MetricReading]:
-    return (
-        one for one in readings if one.beyond and one.is_fresh and _has_enough_events(rule, one)
-    )
-
-
-def _unknown(rule: ThresholdRule, readings: Iterable[MetricReading]) -> Iterable[MetricReading]:
-    """Yield readings that neither open nor resolve an alert.
-
-    Beyond the limit, few events open no alert, but are no reason to resolve one.
-    """
+    firing, unknown = [], []
     for one in readings:
-        unsure = one.beyond and not (one.is_fresh and _has_enough_events(rule, one))
-        if one.beyond is None or unsure:
-            yield one
+        if one.beyond and one.is_fresh and one.samples >= rule.min_events:
+            firing.append(one)
+        elif one.beyond is not False:
+            # Few or old events beyond the limit open no alert, but don't resolve one either.
+            unknown.append(one)
+    return RuleResult(rule, tuple(firing), tuple(unknown))
 
 
-def _has_enough_events(rule: ThresholdRule, one: MetricReading) -> bool:
-    return one.samples >= rule.min_events
-
-
-def _collect(found: _AlertInputs, result: RuleResult, open_of_it: Collection[str]) -> None:
+def _collect_result(
+    inputs: _AlertInputs, result: RuleResult, open_subjects: Collection[str]
+) -> None:
     name = result.rule.name
     if result.error:
-        found.unknown.update((name, subject) for subject in open_of_it)
+        inputs.unknown.update((name, subject) for subject in open_subjects)
         return
-    found.unknown.update((name, one.subject) for one in result.unknown)
-    found.firing += [
+    inputs.unknown.update((name, one.subject) for one in result.unknown)
+    inputs.firing += [
         _to_firing_rule(result.rule, one)
         for one in result.firing
-        if (name, one.subject) not in found.gone
+        if (name, one.subject) not in inputs.gone
     ]
 
 
@@ -163,14 +145,13 @@ def _to_firing_rule(rule: ThresholdRule, one: MetricReading) -> FiringRule:
 
 
 def _load_open() -> dict[AlertKey, str]:
-    """Return the severity of open alerts, by rule and subject."""
     rows = Alert.objects.filter(kind=Alert.Kind.THRESHOLD, resolved_at__isnull=True)
     found = rows.values_list("rule", "subject", "severity")
     return {(rule, subject): severity for rule, subject, severity in found}
 
 
 def _find_gone(open_alerts: Mapping[AlertKey, str]) -> dict[AlertKey, str]:
-    """Return alerts whose rule is gone, with the reason; a new severity opens a new alert."""
+    """Return open alerts that must resolve because their rule was removed, disabled or changed."""
     present = {one.name: one for one in ThresholdRule.objects.all()}
     found: dict[AlertKey, str] = {}
     for (name, subject), severity in open_alerts.items():

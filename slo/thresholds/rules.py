@@ -1,7 +1,4 @@
-"""The document of a threshold rule: validated, converted from and to its row, and in words.
-
-A rule may only use what its registered metric offers.
-"""
+"""The document of a threshold rule: validation, conversion from and to its row, and words."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -38,36 +35,41 @@ FIELDS = (
 )  # fmt: skip
 
 _MINUTE = timedelta(minutes=1)
-_WORDS = {ABOVE: "above", AT_LEAST: "at least", BELOW: "below", AT_MOST: "at most"}
+COMPARISON_WORDS = {ABOVE: "above", AT_LEAST: "at least", BELOW: "below", AT_MOST: "at most"}
 
 
 def validate(name: str, fields: Mapping[str, Any]) -> Document:
-    """Return the whole document of these fields (without the name), defaults filled in.
+    """Return the whole document of these fields (without the name), with defaults.
 
-    Raise :class:`InvalidInput`, which names each wrong field.
+    Raise :class:`InvalidInput` naming each invalid field.
     """
     errors: Errors = {}
     names.check_name(name, RESERVED_NAMES, errors)
     json_values.refuse_unknown("", fields, FIELDS, errors)
-    given = {field: value for field, value in fields.items() if value is not None}
-    metric = json_values.read_text("metric", given.get("metric"), MAX_NAME_LENGTH, errors)
-    measure = _measure(metric, errors)
+    raw = {field: value for field, value in fields.items() if value is not None}
+    metric = json_values.read_text("metric", raw.get("metric"), MAX_NAME_LENGTH, errors)
+    metric_type = _find_metric(metric, errors)
     document = {
-        "title": json_values.read_text("title", given.get("title"), 200, errors),
+        "title": json_values.read_text("title", raw.get("title"), 200, errors),
         "metric": metric,
-        "statistic": _statistic(given, measure, errors),
-        "window": _window(given.get("window", ""), measure, errors),
-        "comparison": _comparison(given.get("comparison", ABOVE), measure, errors),
-        "value": _parse_value(given.get("value"), errors),
-        "min_events": json_values.read_integer(
-            "min_events", given.get("min_events", 1), 0, MAX_EVENTS, errors
+        "statistic": _read_statistic(raw, metric_type, errors),
+        "window": _read_window(raw.get("window", ""), metric_type, errors),
+        "comparison": json_values.read_choice(
+            "comparison",
+            raw.get("comparison", ABOVE),
+            metric_type.comparisons if metric_type else COMPARISONS,
+            errors,
         ),
-        "severity": json_values.read_choice("severity", given.get("severity"), SEVERITIES, errors),
-        "enabled": _flag("enabled", given.get("enabled", True), errors),
-        "runbook_url": json_values.read_url("runbook_url", given.get("runbook_url"), 500, errors),
+        "value": _read_value(raw.get("value"), errors),
+        "min_events": json_values.read_integer(
+            "min_events", raw.get("min_events", 1), 0, MAX_EVENTS, errors
+        ),
+        "severity": json_values.read_choice("severity", raw.get("severity"), SEVERITIES, errors),
+        "enabled": _read_flag("enabled", raw.get("enabled", True), errors),
+        "runbook_url": json_values.read_url("runbook_url", raw.get("runbook_url"), 500, errors),
     }
-    if not errors and measure is not None:
-        _refuse_constant_rules(document, measure, errors)
+    if not errors and metric_type is not None:
+        _refuse_constant_rules(document, metric_type, errors)
     if errors:
         raise InvalidInput(errors)
     return document
@@ -82,7 +84,7 @@ def to_document(rule: ThresholdRule) -> Document:
 
 
 def apply_document(rule: ThresholdRule, document: Mapping[str, Any]) -> None:
-    """Set the fields of a row from a validated document; nothing is written."""
+    """Set the fields of a row from a validated document, without saving."""
     for field in FIELDS:
         setattr(rule, "is_enabled" if field == "enabled" else field, document[field])
     rule.value = float(document["value"])
@@ -103,54 +105,53 @@ def describe_rule(rule: ThresholdRule) -> str:
     over = f" in {durations.format_readable(rule_window(rule))}" if rule.window else ""
     least = f", of {rule.min_events:,} at least" if rule.min_events > 1 else ""
     text = f"{statistic}{title.lower() if statistic else title}{part}"
-    return f"{text} {_WORDS[rule.comparison]} {shown}{over}{least}"
+    return f"{text} {COMPARISON_WORDS[rule.comparison]} {shown}{over}{least}"
 
 
 def is_valid_name(text: str) -> bool:
     return names.is_valid_name(text, RESERVED_NAMES)
 
 
-def _measure(metric: str, errors: Errors) -> ThresholdMetric | None:
+def _find_metric(metric: str, errors: Errors) -> ThresholdMetric | None:
     if "metric" in errors:
         return None
     found = find_metric(metric)
     if found is None:
-        add_error(errors, "metric", f"Must be one of {', '.join(_offered())}.")
+        add_error(errors, "metric", f"Must be one of {', '.join(_list_metrics())}.")
         return None
     return found[0]
 
 
-def _offered() -> list[str]:
+def _list_metrics() -> list[str]:
     return [
         f"{one.name} (or {one.name}:{one.parts.upper()})" if one.parts else one.name
         for one in THRESHOLD_METRICS.values()
     ]
 
 
-def _statistic(given: Mapping[str, Any], measure: ThresholdMetric | None, errors: Errors) -> str:
-    """Return the statistic, which may be left out if the metric has only one."""
-    if measure is None:
+def _read_statistic(
+    raw: Mapping[str, Any], metric_type: ThresholdMetric | None, errors: Errors
+) -> str:
+    """Return the statistic, which is optional if the metric has only one."""
+    if metric_type is None:
         return ""
-    usual = measure.statistics[0] if len(measure.statistics) == 1 else None
+    default = metric_type.statistics[0] if len(metric_type.statistics) == 1 else None
     return json_values.read_choice(
-        "statistic", given.get("statistic", usual), measure.statistics, errors
+        "statistic", raw.get("statistic", default), metric_type.statistics, errors
     )
 
 
-def _comparison(given: Any, measure: ThresholdMetric | None, errors: Errors) -> str:
-    choices = measure.comparisons if measure else COMPARISONS
-    return json_values.read_choice("comparison", given, choices, errors)
-
-
-def _window(given: Any, measure: ThresholdMetric | None, errors: Errors) -> str:
-    text = json_values.read_text("window", given, 12, errors)
-    if measure is None or "window" in errors:
+def _read_window(raw: Any, metric_type: ThresholdMetric | None, errors: Errors) -> str:
+    text = json_values.read_text("window", raw, 12, errors)
+    if metric_type is None or "window" in errors:
         return ""
-    if measure.windows is None:
+    if metric_type.windows is None:
         if text:
-            add_error(errors, "window", f"{measure.name} is what is so now; leave the window out.")
+            add_error(
+                errors, "window", f"{metric_type.name} is what is so now; leave the window out."
+            )
         return ""
-    shortest, longest = measure.windows
+    shortest, longest = metric_type.windows
     try:
         found = durations.parse(text or "5m")
     except ValueError as error:
@@ -164,30 +165,32 @@ def _window(given: Any, measure: ThresholdMetric | None, errors: Errors) -> str:
     return durations.format_canonical(found) if "window" not in errors else ""
 
 
-def _parse_value(given: Any, errors: Errors) -> float:
-    if given is None:
+def _read_value(raw: Any, errors: Errors) -> float:
+    if raw is None:
         add_error(errors, "value", "Say with what it is compared.")
         return 0.0
-    return json_values.read_number("value", given, 0, MAX_VALUE, errors)
+    return json_values.read_number("value", raw, 0, MAX_VALUE, errors)
 
 
-def _flag(path: str, given: Any, errors: Errors) -> bool:
-    if not isinstance(given, bool):
+def _read_flag(path: str, raw: Any, errors: Errors) -> bool:
+    if not isinstance(raw, bool):
         add_error(errors, path, "Must be true or false, without quotes.")
-    return bool(given)
+    return bool(raw)
 
 
-def _refuse_constant_rules(document: Document, measure: ThresholdMetric, errors: Errors) -> None:
-    """Refuse a rule that can never fire, or always does."""
+def _refuse_constant_rules(
+    document: Document, metric_type: ThresholdMetric, errors: Errors
+) -> None:
+    """Add an error for a rule that would never or always fire."""
     value, comparison = document["value"], document["comparison"]
-    if measure.unit == RATIO and value > 1:
+    if metric_type.unit == RATIO and value > 1:
         meant = f" {value:g} % is {value / 100:g}." if value <= 100 else ""
         add_error(errors, "value", f"Must be a share from 0 to 1.{meant}")
     elif (comparison == BELOW and value == 0) or (
-        comparison == ABOVE and measure.unit == RATIO and value == 1
+        comparison == ABOVE and metric_type.unit == RATIO and value == 1
     ):
         add_error(errors, "value", "No figure can be beyond that: the rule would never fire.")
     elif (comparison == AT_LEAST and value == 0) or (
-        comparison == AT_MOST and measure.unit == RATIO and value == 1
+        comparison == AT_MOST and metric_type.unit == RATIO and value == 1
     ):
         add_error(errors, "value", "Every figure is beyond that: the rule would always fire.")

@@ -1,4 +1,4 @@
-"""Creating, changing and removing threshold rules.
+"""Creates, changes and removes threshold rules.
 
 Alerts of a removed or changed rule resolve at the next evaluation.
 """
@@ -18,7 +18,7 @@ from slo.objectives.permissions import require_admin
 from . import rules
 
 MAX_RULES = 200
-"""Each costs a query or two every few seconds."""
+"""Each rule costs a query or two every ten seconds."""
 
 
 def put_rule(
@@ -30,16 +30,16 @@ def put_rule(
     reason: str = "",
     version: int | None = None,
 ) -> tuple[ThresholdRule, bool]:
-    """Create a rule, or replace its fields; return it, and whether it is new.
+    """Create a rule, or replace its fields; return it, and True if it is new.
 
-    `fields` are those of :func:`rules.validate`. With `version`, only if the rule still has it.
-    Identical fields change nothing. Raise :class:`Forbidden`, :class:`InvalidInput` or
+    `fields` are those of :func:`rules.validate`. With `version`, the rule must still have that
+    version. Identical fields change nothing. Raise :class:`Forbidden`, :class:`InvalidInput` or
     :class:`Conflict`.
     """
     require_admin(actor)
     document = rules.validate(name, fields)
     with transaction.atomic():
-        rule = _locked(name)
+        rule = _lock_rule(name)
         if version is not None and (rule is None or rule.version != version):
             raise Conflict("It was changed meanwhile; look at it and change it again.")
         before = None if rule is None else rules.to_document(rule)
@@ -68,7 +68,7 @@ def remove_rule(*, name: str, reason: str = "", actor: Actor, now: datetime) -> 
     """Remove a rule; its open alerts resolve. Raise :class:`Forbidden` or :class:`NotFound`."""
     require_admin(actor)
     with transaction.atomic():
-        rule = _locked(name) if rules.is_valid_name(name) else None
+        rule = _lock_rule(name) if rules.is_valid_name(name) else None
         if rule is None:
             raise _not_found()
         pk = rule.pk
@@ -100,7 +100,6 @@ def require_new(name: str) -> None:
 
 
 def audit_target(name: str) -> str:
-    """Return the audit target of a rule."""
     return f"threshold:{name}"
 
 
@@ -110,13 +109,13 @@ def _create(name: str, document: Mapping[str, Any], now: datetime) -> ThresholdR
     new = ThresholdRule(name=name, changed_at=now)
     rules.apply_document(new, document)
     ThresholdRule.objects.bulk_create([new], ignore_conflicts=True)
-    rule = _locked(name)
+    rule = _lock_rule(name)
     if rule is None or rule.changed_at != now or rules.to_document(rule) != document:
         raise Conflict(f"Somebody else made {name} just now; look at it first.")
     return rule
 
 
-def _locked(name: str) -> ThresholdRule | None:
+def _lock_rule(name: str) -> ThresholdRule | None:
     return ThresholdRule.objects.select_for_update(no_key=True).filter(name=name).first()
 
 

@@ -1,4 +1,4 @@
-"""The status of threshold rules: their open alerts, and their result now."""
+"""Statuses of threshold rules: their open alerts, and their result now."""
 
 import threading
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from . import evaluation, rules
 
 MAX_SHOWN = 20
 CACHED_FOR = timedelta(seconds=10)
-"""As long as the interval of the tick: a result is shared by all viewers of a process."""
+"""The interval of the tick; all viewers of a process share the results."""
 OFF = "off"
 
 
@@ -25,8 +25,8 @@ OFF = "off"
 class ThresholdStatus:
     """A rule, its `state` (`ok`, `firing`, `unknown` or `off`) and its number of open alerts.
 
-    `firing` and `unknown` are the first readings of each kind; `why` explains a failed
-    evaluation.
+    `firing` and `unknown` are the first readings of each kind, with their totals; `why` explains a
+    failed evaluation.
     """
 
     rule: ThresholdRule
@@ -44,7 +44,6 @@ class ThresholdStatus:
 
 
 def rule_resource(rule: ThresholdRule, open_alerts: int) -> dict[str, Any]:
-    """Return a rule as the API shows it."""
     return {
         "name": rule.name,
         **rules.to_document(rule),
@@ -62,24 +61,25 @@ def rule_resources(found: Sequence[ThresholdRule]) -> list[dict[str, Any]]:
 
 
 def count_open_alerts(names: Sequence[str]) -> dict[str, int]:
-    """Count the open alerts of these rules."""
-    live = Alert.objects.filter(kind=Alert.Kind.THRESHOLD, resolved_at__isnull=True, rule__in=names)
-    return dict(live.order_by().values_list("rule").annotate(Count("pk")))
+    open_alerts_of = Alert.objects.filter(
+        kind=Alert.Kind.THRESHOLD, resolved_at__isnull=True, rule__in=names
+    )
+    return dict(open_alerts_of.order_by().values_list("rule").annotate(Count("pk")))
 
 
 def load_statuses(found: Sequence[ThresholdRule], now: datetime) -> list[ThresholdStatus]:
     """Return the statuses of rules, at most ten seconds old; nothing is written.
 
-    One thread evaluates for all viewers.
+    One thread of the process evaluates for all viewers.
     """
     counts = count_open_alerts([one.name for one in found])
     with _cache_lock:
         for key in [key for key, (at, _) in _cache.items() if abs(now - at) >= CACHED_FOR]:
             del _cache[key]
-        stands = [_cached_status(one, now) for one in found]
+        cached = [_cached_status(one, now) for one in found]
     return [
-        replace(kept, rule=one, open=counts.get(one.name, 0))
-        for one, kept in zip(found, stands, strict=True)
+        replace(status, rule=one, open=counts.get(one.name, 0))
+        for one, status in zip(found, cached, strict=True)
     ]
 
 
@@ -89,7 +89,7 @@ def clear_cache() -> None:
 
 
 _cache: dict[tuple[int, int], tuple[datetime, ThresholdStatus]] = {}
-"""Statuses with their time, by rule and version."""
+"""Statuses with their evaluation time, by rule id and version."""
 _cache_lock = threading.Lock()
 
 

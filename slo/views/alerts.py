@@ -20,23 +20,18 @@ from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, signed_in
 from controlplane.core.runbooks import markdown
 from controlplane.notify.escalation import hearing
-from slo.alerts import lifecycle, notifications, runbooks
+from slo.alerts import lifecycle, notifications
 from slo.models import Alert, SloStatus
 from slo.models.alerts import SEVERITIES, WORST_FIRST
 from slo.objectives.permissions import SCOPE
-from slo.postmortems import (
-    alert_timeline,
-    draft,
-    incident_events,
-)
+from slo.postmortems import alert_timeline, draft, incident_events
 
-from . import live_page
-from .forms import OptionalReasonForm
-from .slo_edit import notice
+from . import responses
+from .responses import OptionalReasonForm
 
 OPEN, RESOLVED, ALL = "open", "resolved", "all"
 STATES = (OPEN, RESOLVED, ALL)
-KNOWN_LAST = ExpressionWrapper(Q(acknowledged_at__isnull=False), output_field=BooleanField())
+ACKNOWLEDGED_LAST = ExpressionWrapper(Q(acknowledged_at__isnull=False), output_field=BooleanField())
 PAGE_SIZE = 50
 MAX_NOTE_LENGTH = 200
 WORDS = {"allow": "let through"}
@@ -45,13 +40,18 @@ WORDS = {"allow": "let through"}
 @signed_in
 @require_GET
 def alerts_page(request: PersonRequest) -> HttpResponse:
-    """List alerts: open ones, the worst first, by default; resolved ones the latest first."""
+    """List alerts: open ones, the worst first, by default; resolved ones, the latest first."""
     now = db_now()
     state = request.GET.get("state", "")
     state = state if state in STATES else OPEN
     severity, q = request.GET.get("severity", ""), _clean(request.GET.get("q", ""))
     slo = _clean(request.GET.get("slo", ""))
-    rows = _order_alerts(_filter_alerts(state, severity, slo, q), state)
+    order = (
+        (ACKNOWLEDGED_LAST, WORST_FIRST, "opened_at", "pk")
+        if state == OPEN
+        else ("-opened_at", "-pk")
+    )
+    rows = _filter_alerts(state, severity, slo, q).order_by(*order)
     page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
     open_alerts = Alert.objects.filter(resolved_at__isnull=True)
     context = {
@@ -67,7 +67,7 @@ def alerts_page(request: PersonRequest) -> HttpResponse:
         "critical": open_alerts.filter(severity="critical").count(),
         "unknown_to_all": open_alerts.filter(acknowledged_at__isnull=True).count(),
     }
-    return live_page.render_live(request, "alerts", context)
+    return responses.render_live(request, "alerts", context)
 
 
 @signed_in
@@ -75,35 +75,35 @@ def alerts_page(request: PersonRequest) -> HttpResponse:
 def alert_page(request: PersonRequest, alert_id: int) -> HttpResponse:
     now = db_now()
     alert = find_alert(alert_id)
-    called = alert_timeline.load_escalations(alert)
-    latest = called[-1] if called else None
+    escalations = alert_timeline.load_escalations(alert)
+    latest = escalations[-1] if escalations else None
     context = {
         "now": now,
         "alert": alert,
         "escalation": latest,
         "next": hearing.next_of([latest], now).get(latest.pk) if latest else None,
         "called_names": alert_timeline.last_called(latest) if latest else [],
-        "windows": _windows(alert),
-        "figures": _figures(alert),
-        "budget": _budget(alert),
+        "windows": _window_rows(alert),
+        "figures": _figure_rows(alert),
+        "budget": _budget_figures(alert),
         "asked": alert_timeline.load_trip_requests(alert),
         "holds": list(Hold.objects.filter(key=notifications.alert_subject(alert))),
-        "entries": alert_timeline.load_timeline(alert, called),
-        "runbook": runbooks.find_runbook(alert),
+        "entries": alert_timeline.load_timeline(alert, escalations),
+        "runbook": notifications.find_runbook(alert),
         "others": list(_related_alerts(alert)),
     }
-    return live_page.render_live(request, "alert", context)
+    return responses.render_live(request, "alert", context)
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def acknowledge(request: PersonRequest, alert_id: int) -> HttpResponse:
+def acknowledge_page(request: PersonRequest, alert_id: int) -> HttpResponse:
     alert = find_alert(alert_id)
     form = OptionalReasonForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         comment = form.given("reason")
-        lifecycle.acknowledge(alert_id=alert_id, actor=actor, now=now, comment=comment)
+        lifecycle.acknowledge_alert(alert_id=alert_id, actor=actor, now=now, comment=comment)
         return f"{alert.subject}: acknowledged. Nobody else is called for 24 hours."
 
     return handle_change(
@@ -114,22 +114,22 @@ def acknowledge(request: PersonRequest, alert_id: int) -> HttpResponse:
         template="slo/acknowledge.html",
         context=lambda now: {"alert": alert, "called": alert_timeline.load_escalations(alert)[-1:]},
         back=reverse("alert_page", args=[alert_id]),
-        refused=lambda error: notice(request, error.detail, alert.slo),
+        refused=lambda error: responses.show_refusal(request, error.detail, alert.slo),
     )
 
 
 @signed_in
 @require_GET
 def postmortem_page(request: PersonRequest, alert_id: int) -> HttpResponse:
-    """Show the draft to copy, or download it with `?download`; it quotes the audit trail."""
+    """Show the postmortem draft, which quotes the audit trail, or download it with `?download`."""
     actor_of(request).require(incident_events.SCOPE)
     now = db_now()
     alert = find_alert(alert_id)
     text = draft.write_draft(alert, now)
     if "download" in request.GET:
-        answer = HttpResponse(text, content_type="text/markdown; charset=utf-8")
-        answer["Content-Disposition"] = f'attachment; filename="postmortem-{alert.pk}.md"'
-        return answer
+        response = HttpResponse(text, content_type="text/markdown; charset=utf-8")
+        response["Content-Disposition"] = f'attachment; filename="postmortem-{alert.pk}.md"'
+        return response
     context = {"now": now, "alert": alert, "text": text, "body": markdown.render_html(text)}
     return render(request, "slo/postmortem.html", context)
 
@@ -151,19 +151,12 @@ def _filter_alerts(state: str, severity: str, slo: str, q: str) -> QuerySet[Aler
     if slo:
         rows = rows.filter(kind=Alert.Kind.BURN, subject=slo)
     if q:
-        named = Q(subject__icontains=q) | Q(rule__icontains=q) | Q(said__icontains=q)
-        rows = rows.filter(named | Q(service__contains=q))
+        matches = Q(subject__icontains=q) | Q(rule__icontains=q) | Q(said__icontains=q)
+        rows = rows.filter(matches | Q(service__contains=q))
     return rows
 
 
-def _order_alerts(rows: QuerySet[Alert], state: str) -> QuerySet[Alert]:
-    if state == OPEN:
-        return rows.order_by(KNOWN_LAST, WORST_FIRST, "opened_at", "pk")
-    return rows.order_by("-opened_at", "-pk")
-
-
-def _windows(alert: Alert) -> list[dict[str, Any]]:
-    """Return each window of a burn-rate rule: when the alert opened, and as last evaluated."""
+def _window_rows(alert: Alert) -> list[dict[str, Any]]:
     begun, latest = alert.evidence.get("windows") or {}, alert.latest.get("windows") or {}
     limit = alert.evidence.get("burn_rate") or 1
     return [
@@ -178,23 +171,23 @@ def _windows(alert: Alert) -> list[dict[str, Any]]:
     ]
 
 
-def _figures(alert: Alert) -> list[dict[str, Any]]:
-    """Return the figures of a threshold rule that have no place of their own.
+def _figure_rows(alert: Alert) -> list[dict[str, Any]]:
+    """Return the figures of a threshold rule's alert that the page does not show elsewhere.
 
-    Names tell their type: a moment (`…_at`), a person (`…_by`), a share or a duration.
+    The suffix of a name tells its type: a time (`…_at`), a person (`…_by`), a share or a duration.
     """
     if alert.kind == Alert.Kind.BURN:
         return []
-    own = {"value", "limit", "comparison", "samples", "stands"}
+    shown_elsewhere = {"value", "limit", "comparison", "samples", "stands"}
     plain = (str, int, float)
     return [
-        _figure(name, value)
+        _figure_row(name, value)
         for name, value in alert.evidence.items()
-        if name not in own and isinstance(value, plain)
+        if name not in shown_elsewhere and isinstance(value, plain)
     ]
 
 
-def _figure(name: str, value: Any) -> dict[str, Any]:
+def _figure_row(name: str, value: Any) -> dict[str, Any]:
     begin, _, unit = name.rpartition("_")
     words = WORDS.get(begin) or begin.replace("_", " ")
     if unit == "at" and isinstance(value, str) and (at := parse_datetime(value)):
@@ -208,8 +201,7 @@ def _figure(name: str, value: Any) -> dict[str, Any]:
     return {"name": name.replace("_", " "), "value": value}
 
 
-def _budget(alert: Alert) -> dict[str, float | None]:
-    """Return the budget left when the alert opened, and as last evaluated."""
+def _budget_figures(alert: Alert) -> dict[str, float | None]:
     status = SloStatus.objects.filter(slo=alert.slo).first() if alert.slo else None
     return {
         "then": alert.evidence.get("remaining_ratio"),
@@ -218,11 +210,10 @@ def _budget(alert: Alert) -> dict[str, float | None]:
 
 
 def _related_alerts(alert: Alert) -> QuerySet[Alert]:
-    """Return other open alerts of the same subject or service."""
-    same = Q(subject=alert.subject)
+    is_related = Q(subject=alert.subject)
     if alert.service:
-        same |= Q(service=alert.service)
-    rows = Alert.objects.filter(same, resolved_at__isnull=True).exclude(pk=alert.pk)
+        is_related |= Q(service=alert.service)
+    rows = Alert.objects.filter(is_related, resolved_at__isnull=True).exclude(pk=alert.pk)
     return rows.order_by(WORST_FIRST, "opened_at")[:10]
 
 

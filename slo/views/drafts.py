@@ -1,4 +1,4 @@
-"""The form of an SLO as texts, converted to a document and back. The services validate it."""
+"""The form of an SLO as texts, converted from and to its document. The services validate it."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,64 +23,63 @@ _INDEX = re.compile(r"\.(\d+)(?=\.|$)|\[(\d+)\]")
 
 @dataclass(frozen=True)
 class Draft:
-    """The form of an SLO: every field a text. `target` is in percent."""
+    """The form of an SLO: every field is a text, as typed. `target` is in percent."""
 
     texts: Mapping[str, str]
     rules: tuple[Mapping[str, str], ...] = ()
     actions: tuple[Mapping[str, str], ...] = ()
 
     def text(self, name: str) -> str:
-        """Return a field as typed."""
         return self.texts.get(name, "")
 
     @classmethod
-    def posted(cls, data: Mapping[str, Any]) -> "Draft":
+    def from_post(cls, data: Mapping[str, Any]) -> "Draft":
         names = (*SIMPLE, *NUMBERS, "target", "source", *SOURCE)
         return cls(
             {name: _clean(data.get(name, "")) for name in names},
-            tuple(_rows(data, "rule", RULE)),
-            tuple(_rows(data, "action", ACTION)),
+            tuple(_parse_rows(data, "rule", RULE)),
+            tuple(_parse_rows(data, "action", ACTION)),
         )
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> "Draft":
+    def from_document(cls, document: Mapping[str, Any]) -> "Draft":
         """Return the form of an existing document."""
         source = document.get("source") or {}
-        texts = {name: _typed(document.get(name)) for name in (*SIMPLE, *NUMBERS)}
-        texts["target"] = _typed(Decimal(str(document["target"])) * 100)
+        texts = {name: _to_text(document.get(name)) for name in (*SIMPLE, *NUMBERS)}
+        texts["target"] = _to_text(Decimal(str(document["target"])) * 100)
         texts["source"] = str(source.get("type") or "push")
-        texts |= {name: _typed(source.get(name)) for name in SOURCE}
+        texts |= {name: _to_text(source.get(name)) for name in SOURCE}
         return cls(
             texts,
-            tuple(cls.typed(one, RULE) for one in document["rules"]),
-            tuple(cls.typed(one, ACTION) for one in document.get("actions") or []),
+            tuple(cls.to_texts(one, RULE) for one in document["rules"]),
+            tuple(cls.to_texts(one, ACTION) for one in document.get("actions") or []),
         )
 
     @staticmethod
-    def typed(one: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+    def to_texts(one: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
         """Return a rule or an action as form texts."""
-        return {name: _typed(one.get(name)) for name in names}
+        return {name: _to_text(one.get(name)) for name in names}
 
-    def named(self, name: str | None) -> "Draft":
-        """Set the name of an existing SLO, which can't change."""
+    def with_name(self, name: str | None) -> "Draft":
+        """Return the draft with the name of an existing SLO, which can't change."""
         return replace(self, texts={**self.texts, "name": name}) if name else self
 
     def document(self) -> dict[str, Any]:
-        """Return the document; unreadable texts stay texts, which the services refuse."""
+        """Return the document; texts that can't be parsed stay texts, which the services refuse."""
         found: dict[str, Any] = {name: self.text(name) for name in SIMPLE}
-        found["target"] = _share(self.text("target"))
-        found |= {name: _number(self.text(name)) for name in NUMBERS if self.text(name)}
+        found["target"] = _parse_share(self.text("target"))
+        found |= {name: _parse_number(self.text(name)) for name in NUMBERS if self.text(name)}
         if self.text("kind") != "latency":
             found.pop("threshold_ms", None)
         found["source"] = {"type": self.text("source") or "push"}
         if self.text("source") == "prometheus":
             found["source"] |= {name: self.text(name) for name in SOURCE}
-        found["rules"] = [_rule(one) for one in self.rules]
-        found["actions"] = [_action(one) for one in self.actions]
+        found["rules"] = [_to_rule(one) for one in self.rules]
+        found["actions"] = [_to_action(one) for one in self.actions]
         return found
 
-    def changed(self, do: str, rules: Sequence[Mapping[str, str]]) -> "Draft":
-        """Add or remove a row as the button `do` says, or set the `rules` of a preset."""
+    def apply_button(self, do: str, rules: Sequence[Mapping[str, str]]) -> "Draft":
+        """Return the draft after the button `do`: a row added or removed, or a preset's `rules`."""
         verb, _, place = do.rpartition("-")
         match verb:
             case "add" if place == "rule":
@@ -88,9 +87,9 @@ class Draft:
             case "add" if place == "action":
                 return replace(self, actions=(*self.actions, _NEW_ACTION)[:MAX_ROWS])
             case "remove-rule":
-                return replace(self, rules=_without(self.rules, place))
+                return replace(self, rules=_remove_row(self.rules, place))
             case "remove-action":
-                return replace(self, actions=_without(self.actions, place))
+                return replace(self, actions=_remove_row(self.actions, place))
         return replace(self, rules=tuple(rules)) if rules else self
 
     def hidden(self) -> Iterator[tuple[str, str]]:
@@ -108,8 +107,6 @@ _NEW_ACTION = {"on": "page", "do": "hold_ramps", "switch": "", "expires_in": "",
 
 @dataclass(frozen=True)
 class DraftRow:
-    """A rule or an action in the form, with its errors and meaning."""
-
     number: int
     texts: Mapping[str, str]
     errors: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -122,12 +119,8 @@ class DraftRow:
 
 
 def make_rows(
-    kind: str,
-    texts: Sequence[Mapping[str, str]],
-    errors: Errors,
-    meanings: Sequence[Any] = (),
+    kind: str, texts: Sequence[Mapping[str, str]], errors: Errors, meanings: Sequence[Any] = ()
 ) -> list[DraftRow]:
-    """Return the rows of `rules` or `actions`, each with its errors."""
     return [
         DraftRow(
             place + 1,
@@ -141,28 +134,28 @@ def make_rows(
 
 
 def parse_target(draft: Draft) -> tuple[Decimal, int] | None:
-    """Return target (a share) and period (days), None if unreadable."""
-    target, days = _share(draft.text("target")), _number(draft.text("window_days"))
+    """Return target (a share) and period (days), None if either can't be parsed."""
+    target, days = _parse_share(draft.text("target")), _parse_number(draft.text("window_days"))
     if not isinstance(target, float) or not 0 < target < 1:
         return None
     return (Decimal(str(target)), days) if isinstance(days, int) and 0 < days < 400 else None
 
 
 def describe_draft(draft: Draft) -> ObjectiveMeaning | None:
-    """Return the meaning of the objective, None if unreadable."""
+    """Return the meaning of the objective, None if it can't be parsed."""
     found = parse_target(draft)
     return describe_objective(*found) if found else None
 
 
 def describe_rules(draft: Draft) -> list[RuleMeaning | None]:
-    """Return the meaning of each rule, None for an unreadable one."""
+    """Return the meaning of each rule, None for an invalid one."""
     return [_describe_rule(one, parse_target(draft)) for one in draft.rules]
 
 
 def _describe_rule(
     texts: Mapping[str, str], found: tuple[Decimal, int] | None
 ) -> RuleMeaning | None:
-    burn_rate = _number(texts["burn_rate"])
+    burn_rate = _parse_number(texts["burn_rate"])
     if found is None or isinstance(burn_rate, str) or burn_rate <= 0:
         return None
     exact = Decimal(str(burn_rate))
@@ -175,11 +168,11 @@ def _describe_rule(
 
 
 def errors_about(path: str, errors: Errors) -> list[str]:
-    """Return the errors of a field and everything inside it (`rules.1.long`, `rules[1].long`)."""
+    """Return the errors of a field and its parts, given as `rules.1.long` or `rules[1].long`."""
     return [
         text
         for place, texts in errors.items()
-        if (spelled := _dotted(place)) == path or spelled.startswith(f"{path}.")
+        if (dotted := _to_dotted_path(place)) == path or dotted.startswith(f"{path}.")
         for text in texts
     ]
 
@@ -199,47 +192,50 @@ def unplaced_errors(errors: Errors) -> list[str]:
     return [
         f"{place}: {' '.join(texts)}"
         for place, texts in errors.items()
-        if _dotted(place).partition(".")[0] not in shown
+        if _to_dotted_path(place).partition(".")[0] not in shown
     ]
 
 
 def _errors_at(path: str, errors: Errors) -> list[str]:
-    return [text for place, texts in errors.items() if _dotted(place) == path for text in texts]
+    return [
+        text for place, texts in errors.items() if _to_dotted_path(place) == path for text in texts
+    ]
 
 
-def _dotted(place: str) -> str:
+def _to_dotted_path(place: str) -> str:
     return _INDEX.sub(lambda found: f".{found[1] or found[2]}", place)
 
 
-def _rows(data: Mapping[str, Any], kind: str, names: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Yield rows by number, of which some may be missing."""
+def _parse_rows(
+    data: Mapping[str, Any], kind: str, names: Sequence[str]
+) -> Iterator[dict[str, str]]:
     for place in range(MAX_ROWS):
         if not any(f"{kind}-{place}-{name}" in data for name in names):
             continue
         yield {name: _clean(data.get(f"{kind}-{place}-{name}", "")) for name in names}
 
 
-def _without(rows: Sequence[Mapping[str, str]], place: str) -> tuple[Mapping[str, str], ...]:
+def _remove_row(rows: Sequence[Mapping[str, str]], place: str) -> tuple[Mapping[str, str], ...]:
     return tuple(row for at, row in enumerate(rows) if str(at) != place)
 
 
-def _rule(texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return a rule without empty fields: the short window has a default."""
-    given = {name: text for name, text in texts.items() if text}
-    return given | {"burn_rate": _number(texts["burn_rate"]) if texts["burn_rate"] else None}
+def _to_rule(texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return a rule without empty fields, as the short window has a default."""
+    filled = {name: text for name, text in texts.items() if text}
+    return filled | {"burn_rate": _parse_number(texts["burn_rate"]) if texts["burn_rate"] else None}
 
 
-def _action(texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return an action without empty fields and those of other kinds."""
-    wanted = ACTION if texts["do"] == "trip" else ("on", "do", "on_unknown")
-    return {name: texts[name] for name in wanted if texts[name]}
+def _to_action(texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return an action without empty fields and fields of other kinds."""
+    names = ACTION if texts["do"] == "trip" else ("on", "do", "on_unknown")
+    return {name: texts[name] for name in names if texts[name]}
 
 
 def _clean(text: Any) -> str:
     return str(text).replace("\r\n", "\n").replace("\x00", "")[:MAX_FIELD_LENGTH].strip()
 
 
-def _typed(value: Any) -> str:
+def _to_text(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, Decimal | float):
@@ -247,7 +243,7 @@ def _typed(value: Any) -> str:
     return str(value)
 
 
-def _number(text: str) -> Any:
+def _parse_number(text: str) -> Any:
     """Return a text as a JSON number, or unchanged if it is none."""
     try:
         value = Decimal(text.replace(",", "").replace(" ", ""))
@@ -258,9 +254,9 @@ def _number(text: str) -> Any:
     return int(value) if value == value.to_integral_value() else float(value)
 
 
-def _share(text: str) -> Any:
+def _parse_share(text: str) -> Any:
     """Return a percentage as a share of 1, None if empty."""
-    value = _number(text.removesuffix("%").strip())
+    value = _parse_number(text.removesuffix("%").strip())
     if isinstance(value, str):
         return value or None
     return float(Decimal(str(value)) / 100)

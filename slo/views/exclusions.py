@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any
 
+from django import forms
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -14,6 +15,7 @@ from controlplane.core.change_views import ServiceForm, handle_change, submitted
 from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, signed_in
+from controlplane.core.reasons import MAX_CHARACTERS
 from slo.arithmetic.minutes import due_minute, last_ended, minute_of
 from slo.evaluation import budgets
 from slo.models import Exclusion, Slo
@@ -21,23 +23,29 @@ from slo.objectives import exclusions, services
 from slo.objectives.permissions import SCOPE
 from slo.templatetags.alerts import share
 
-from .forms import ExclusionForm, OptionalReasonForm
-from .slo_edit import notice
+from . import responses
+from .responses import OptionalReasonForm
 
 PREVIEW = "outlook"
-TYPED = "%Y-%m-%dT%H:%M"
+FIELD_FORMAT = "%Y-%m-%dT%H:%M"
+
+
+class ExclusionForm(ServiceForm):
+    starts_at = forms.DateTimeField(error_messages={"required": "Say when it began."})
+    ends_at = forms.DateTimeField(error_messages={"required": "Say when it was over."})
+    reason = forms.CharField(max_length=MAX_CHARACTERS, required=False)
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def exclude(request: PersonRequest, name: str) -> HttpResponse:
+def exclude_page(request: PersonRequest, name: str) -> HttpResponse:
     """Exclude a span; htmx requests the preview alone."""
     slo = services.find_slo(name)
     initial = {key: _local_moment(request.GET.get(key, "")) for key in ("starts_at", "ends_at")}
     form = ExclusionForm(submitted_data(request), initial=initial)
     if request.htmx and request.htmx.target == PREVIEW:
         actor_of(request).require(SCOPE)
-        return render(request, "slo/_outlook.html", _preview(slo, form, db_now()))
+        return render(request, "slo/_outlook.html", _preview_context(slo, form, db_now()))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         starts_at, ends_at = form.cleaned_data["starts_at"], form.cleaned_data["ends_at"]
@@ -54,16 +62,17 @@ def exclude(request: PersonRequest, name: str) -> HttpResponse:
         scope=SCOPE,
         template="slo/exclude.html",
         context=lambda now: (
-            {"slo": slo, "zone": timezone.get_current_timezone_name()} | _preview(slo, form, now)
+            {"slo": slo, "zone": timezone.get_current_timezone_name()}
+            | _preview_context(slo, form, now)
         ),
         back=reverse("slo_page", args=[name]),
-        refused=lambda error: notice(request, error.detail, slo),
+        refused=lambda error: responses.show_refusal(request, error.detail, slo),
     )
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def count_again(request: PersonRequest, name: str, exclusion_id: int) -> HttpResponse:
+def remove_exclusion_page(request: PersonRequest, name: str, exclusion_id: int) -> HttpResponse:
     slo = services.find_slo(name)
     exclusion = Exclusion.objects.filter(slo=slo, pk=exclusion_id).first()
     if exclusion is None:
@@ -85,12 +94,12 @@ def count_again(request: PersonRequest, name: str, exclusion_id: int) -> HttpRes
         template="slo/count_again.html",
         context=lambda now: {"slo": slo, "exclusion": exclusion},
         back=reverse("slo_page", args=[name]),
-        refused=lambda error: notice(request, error.detail, slo),
+        refused=lambda error: responses.show_refusal(request, error.detail, slo),
     )
 
 
-def _preview(slo: Slo, form: ServiceForm, now: datetime) -> dict[str, Any]:
-    """Return the effect of the span, as soon as it can be read."""
+def _preview_context(slo: Slo, form: ServiceForm, now: datetime) -> dict[str, Any]:
+    """Return the effect of the span as template context, None while the form is invalid."""
     if not form.is_bound or not form.is_valid():
         return {"outlook": None}
     starts_at, ends_at = form.cleaned_data["starts_at"], form.cleaned_data["ends_at"]
@@ -112,11 +121,11 @@ def _describe_change(done: exclusions.ExclusionOutcome) -> str:
 
 
 def _local_moment(text: str) -> str:
-    """Return a moment of a URL in the person's own zone, as the field has it; empty if invalid."""
+    """Return a time of a URL in the person's zone, as the form field has it; empty if invalid."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
         return ""
     if timezone.is_naive(at) or abs(at - timezone.now()) > timedelta(days=5000):
         return ""
-    return f"{timezone.localtime(at):{TYPED}}"
+    return f"{timezone.localtime(at):{FIELD_FORMAT}}"

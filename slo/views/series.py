@@ -1,4 +1,4 @@
-"""The figures of plots as JSON, for the page's script; the page has them as tables."""
+"""Data of the plots as JSON, for the page's script; the page shows the same data as tables."""
 
 from typing import Any
 
@@ -16,45 +16,45 @@ from slo.dashboard.annotations import Annotation
 from slo.evaluation import objective_loader
 from slo.models import Slo
 
-from . import plot_span, slo_detail
+from . import slo_detail
 
 
 @signed_in
 @require_GET
 def slo_series(request: PersonRequest, name: str) -> HttpResponse:
-    """Return `plot=burn` (of a span) or `plot=budget` (of the period that ends now)."""
+    """Return `plot=budget` (of the period that ends now), or burn rates (of a span)."""
     slo, now = slo_detail.find_slo(name), db_now()
-    drawn = _budget(slo, last_ended(now)) if request.GET.get("plot") == "budget" else None
-    return JsonResponse(drawn or _burn(slo, plot_span.parse_span(request.GET, now)))
+    drawn = _budget_data(slo, last_ended(now)) if request.GET.get("plot") == "budget" else None
+    return JsonResponse(drawn or _burn_data(slo, plots.parse_span(request.GET, now)))
 
 
-def _burn(slo: Slo, span: plot_span.PlotSpan) -> dict[str, Any]:
+def _burn_data(slo: Slo, span: plots.PlotSpan) -> dict[str, Any]:
     found = plots.load_burn_plot(slo, span.first, span.last)
     marks = annotations.load_annotations(slo, span.since, span.until)
     return {
         "times": [minute * MINUTE_SECONDS for minute in found.minutes],
         "step": found.step * MINUTE_SECONDS,
         "lines": [{"name": line.window, "values": line.rates} for line in found.lines],
-        "limits": _limits(objective_loader.load_objective(slo)),
-        "bands": [_band(mark) for mark in marks],
+        "limits": _limit_lines(objective_loader.load_objective(slo)),
+        "bands": [_to_band(mark) for mark in marks],
     }
 
 
-def _budget(slo: Slo, last: int) -> dict[str, Any]:
+def _budget_data(slo: Slo, last: int) -> dict[str, Any]:
     found = plots.load_budget_plot(slo, last)
-    span = plot_span.PlotSpan("", last - slo.window_days * 1440, last)
+    span = plots.PlotSpan("", last - slo.window_days * 1440, last)
     marks = annotations.load_annotations(slo, span.since, span.until)
     return {
         "times": [minute * MINUTE_SECONDS for minute in found.minutes],
         "step": (found.minutes[1] - found.minutes[0]) * MINUTE_SECONDS if found.minutes else 0,
         "lines": [{"name": "left", "values": found.left}],
         "limits": [],
-        "bands": [_band(mark) for mark in marks],
+        "bands": [_to_band(mark) for mark in marks],
     }
 
 
-def _limits(objective: Objective) -> list[dict[str, Any]]:
-    """Return the rates at which rules fire, those that page first."""
+def _limit_lines(objective: Objective) -> list[dict[str, Any]]:
+    """Return the burn rates at which rules fire, paging rules first."""
     ordered = sorted(objective.rules, key=lambda rule: (rule.severity != "page", -rule.burn_rate))
     return [
         {
@@ -66,7 +66,7 @@ def _limits(objective: Objective) -> list[dict[str, Any]]:
     ]
 
 
-def _band(mark: Annotation) -> dict[str, Any]:
+def _to_band(mark: Annotation) -> dict[str, Any]:
     ended = None if mark.ends is None else int(mark.ends.timestamp())
     until = "now" if mark.ends is None else f"{localtime(mark.ends):%-d %b %H:%M}"
     lasted = "" if mark.ends is None else f", {durations.format_readable(mark.ends - mark.begins)}"

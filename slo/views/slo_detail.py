@@ -1,7 +1,7 @@
-"""The page of one SLO: its status and reasons, plots, history and document."""
+"""The page of one SLO: its status, the reasons if it is unknown, plots, history and document."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,32 +10,32 @@ from django.http import Http404, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
+from controlplane.core import durations
 from controlplane.core.audit.differences import AuditChange, compare_texts
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.page_responses import PersonRequest, signed_in
 from slo.arithmetic import meanings
-from slo.arithmetic.minutes import end_of, last_ended, minute_of
-from slo.dashboard import annotations, board, plots, unknown_reasons
-from slo.dashboard.annotations import Annotation
+from slo.arithmetic.minutes import end_of, last_ended, minute_of, window_minutes
+from slo.arithmetic.windows import MIN_COVERED
+from slo.dashboard import annotations, board, plots
 from slo.dashboard.plots import UsagePart
 from slo.evaluation import objective_loader
 from slo.models import Alert, Exclusion, Sli, Slo, SloStatus
-from slo.objectives import descriptions, documents
+from slo.objectives import documents
 
-from . import live_page, plot_span
+from . import responses
 
 ALERTS_SHOWN = 10
 ENTRIES_SHOWN = 10
 MARKS_SHOWN = 12
 HOURS = 24
 WHOLE_DOCUMENT_ACTIONS = ("slo.created", "slo.changed")
+SILENT_MINUTES = 5
 
 
 @dataclass(frozen=True)
 class RuleRow:
-    """A rule as the page shows it: its windows, their burn rates, and its state."""
-
     long: str
     short: str
     limit: float
@@ -53,15 +53,15 @@ def slo_page(request: PersonRequest, name: str) -> HttpResponse:
     context = {
         **_current_context(slo, now),
         **_history_context(request, slo),
-        **({} if live_page.is_part(request) else _plot_context(request, slo, now)),
+        **({} if responses.is_part(request) else _plot_context(request, slo, now)),
     }
-    return live_page.render_live(request, "one", context)
+    return responses.render_live(request, "one", context)
 
 
 def find_slo(name: str) -> Slo:
-    """Return the SLO; a removed one has a page unless its name was taken again."""
-    named = Slo.objects.filter(name=name).select_related("status", "sli")
-    found = named.filter(removed_at__isnull=True).first() or named.order_by("-removed_at").first()
+    """Return the SLO; a removed one keeps its page unless another SLO has its name."""
+    rows = Slo.objects.filter(name=name).select_related("status", "sli")
+    found = rows.filter(removed_at__isnull=True).first() or rows.order_by("-removed_at").first()
     if found is None:
         raise Http404
     return found
@@ -79,13 +79,18 @@ def _current_context(slo: Slo, now: datetime) -> dict[str, Any]:
         "left": status.remaining_ratio if status else None,
         "last_hour": status.burn_rates.get("1h") if status else None,
         "last_six_hours": status.burn_rates.get("6h") if status else None,
-        "judged_now": _plot_values_json(status),
+        "judged_now": json.dumps(
+            {
+                "left": status.remaining_ratio if status else None,
+                "rates": status.burn_rates if status else {},
+            }
+        ),
         "condition": board.slo_condition(status),
         "judged_at": judged_at,
         "is_late": judged_at is not None and now - judged_at > late,
         "rules": make_rule_rows(slo, status),
-        "reasons": unknown_reasons.explain_unknown(slo, sli, status, now),
-        "silent_since": end_of(sli.last) if sli and unknown_reasons.silent_for(sli, now) else None,
+        "reasons": explain_unknown(slo, sli, status, now),
+        "silent_since": end_of(sli.last) if sli and silent_duration(sli, now) else None,
         "burning": _window_rows(slo, sli, status),
         "open_alerts": list(
             Alert.objects.filter(slo=slo, resolved_at__isnull=True).order_by("opened_at")
@@ -96,28 +101,16 @@ def _current_context(slo: Slo, now: datetime) -> dict[str, Any]:
     }
 
 
-def _plot_values_json(status: SloStatus | None) -> str:
-    """Return the present values for the plots' script."""
-    left = status.remaining_ratio if status else None
-    return json.dumps({"left": left, "rates": status.burn_rates if status else {}})
-
-
 def make_rule_rows(slo: Slo, status: SloStatus | None) -> list[RuleRow]:
-    """Return the rules with their stored state, unknown if never evaluated."""
-    states = {
-        (one["long"], one["short"], one["burn_rate"], one["severity"]): one["state"]
-        for one in (status.rules if status else ())
-    }
+    def rule_key(rule: Mapping[str, Any]) -> tuple[str, str, float, str]:
+        return rule["long"], rule["short"], rule["burn_rate"], rule["severity"]
+
+    states = {rule_key(one): one["state"] for one in (status.rules if status else ())}
     rates = status.burn_rates if status else {}
     return [
         RuleRow(
-            long=one["long"],
-            short=one["short"],
-            limit=one["burn_rate"],
-            severity=one["severity"],
-            state=states.get(
-                (one["long"], one["short"], one["burn_rate"], one["severity"]), "unknown"
-            ),
+            *rule_key(one),
+            state=states.get(rule_key(one), "unknown"),
             long_rate=rates.get(one["long"]),
             short_rate=rates.get(one["short"]),
         )
@@ -126,41 +119,36 @@ def make_rule_rows(slo: Slo, status: SloStatus | None) -> list[RuleRow]:
 
 
 def _window_rows(slo: Slo, sli: Sli | None, status: SloStatus | None) -> list[dict[str, Any]]:
-    """Return each window with its burn rate and coverage."""
     return [
         {
             "window": name,
             "rate": status.burn_rates.get(name) if status else None,
             "coverage": status.coverage.get(name) if status else None,
-            "why": _explain_window(slo, status, name),
+            "why": explain_unknown_window(name, status.coverage, slo.min_events)
+            if status and status.burn_rates.get(name) is None
+            else "",
         }
-        for name in unknown_reasons.shown_windows(slo, status)
+        for name in list_windows(slo, status)
     ]
 
 
-def _explain_window(slo: Slo, status: SloStatus | None, name: str) -> str:
-    if status is None or status.burn_rates.get(name) is not None:
-        return ""
-    return unknown_reasons.explain_unknown_window(name, status.coverage, slo.min_events)
-
-
 def _plot_context(request: PersonRequest, slo: Slo, now: datetime) -> dict[str, Any]:
-    span, last = plot_span.parse_span(request.GET, now), last_ended(now)
+    span, last = plots.parse_span(request.GET, now), last_ended(now)
     hours = plots.load_usage(slo, [last - 60 * hour for hour in range(HOURS, -1, -1)], last)
     marks = annotations.load_annotations(slo, span.since, span.until)
     return {
         "span": span,
-        "ranges": plot_span.RANGES,
+        "ranges": plots.RANGES,
         "hours": hours,
-        "days": _days(slo, last),
+        "days": _load_days(slo, last),
         "marks": marks[:MARKS_SHOWN],
         "more_marks": max(0, len(marks) - MARKS_SHOWN),
-        "mark_kinds": _kinds(marks),
+        "mark_kinds": sorted({mark.kind for mark in marks}),
     }
 
 
-def _days(slo: Slo, last: int) -> list[UsagePart]:
-    """Return the days of the period that ends now, by the person's own midnight."""
+def _load_days(slo: Slo, last: int) -> list[UsagePart]:
+    """Return the events of each day of the period that ends now, split at the person's midnight."""
     begin = last - slo.window_days * 1440
     midnight = timezone.localtime(end_of(last)).replace(hour=0, minute=0, second=0, microsecond=0)
     edges = {begin, last}
@@ -171,10 +159,6 @@ def _days(slo: Slo, last: int) -> list[UsagePart]:
     return plots.load_usage(slo, sorted(edges), last)
 
 
-def _kinds(marks: Sequence[Annotation]) -> list[str]:
-    return sorted({mark.kind for mark in marks})
-
-
 def _history_context(request: PersonRequest, slo: Slo) -> dict[str, Any]:
     alerts = list(Alert.objects.filter(slo=slo).order_by("-opened_at")[: ALERTS_SHOWN + 1])
     excluded = Exclusion.objects.filter(slo=slo).order_by("-starts_at", "-pk")
@@ -182,7 +166,7 @@ def _history_context(request: PersonRequest, slo: Slo) -> dict[str, Any]:
         "alerts": alerts[:ALERTS_SHOWN],
         "more_alerts": len(alerts) > ALERTS_SHOWN,
         "exclusions": list(excluded[:ALERTS_SHOWN]),
-        "picture": descriptions.describe_document(documents.to_document(slo)),
+        "picture": documents.describe_document(documents.to_document(slo)),
         **_audit_context(request, slo),
     }
 
@@ -199,8 +183,67 @@ def _audit_context(request: PersonRequest, slo: Slo) -> dict[str, Any]:
 
 
 def _describe_entry(entry: AuditEntry) -> Sequence[AuditChange]:
-    """Return the changes of an audit entry, in words if it has whole documents."""
     after = json.loads(entry.after)
     if entry.action in WHOLE_DOCUMENT_ACTIONS and isinstance(after, dict):
-        return descriptions.describe_changes(json.loads(entry.before), after)
+        return documents.describe_changes(json.loads(entry.before), after)
     return [one for one in compare_texts(entry.before, entry.after) if one.changed]
+
+
+def silent_duration(sli: Sli | None, now: datetime) -> timedelta | None:
+    """Return for how long nothing has been counted, None if that is normal."""
+    if sli is None or sli.last is None:
+        return None
+    silent = now - end_of(sli.last)
+    return silent if silent > timedelta(minutes=SILENT_MINUTES) else None
+
+
+def explain_unknown(
+    slo: Slo, sli: Sli | None, status: SloStatus | None, now: datetime
+) -> list[str]:
+    """Return the reasons why an SLO is unknown, in the order to check them."""
+    if status is not None and status.state != "unknown":
+        return []
+    if sli is None or sli.last is None:
+        return [_no_data(slo)]
+    reasons = []
+    if silent := silent_duration(sli, now):
+        minutes = durations.format_readable(silent - silent % timedelta(minutes=1))
+        reasons.append(f"Nothing has been counted for {minutes}.")
+    if status is None:
+        return [*reasons, "It has not been judged yet; that happens once a minute."]
+    unknown = (one for one in _rule_windows(slo) if status.burn_rates.get(one) is None)
+    return [
+        *reasons,
+        *(
+            explain_unknown_window(name, status.coverage, slo.min_events)
+            for name in sorted(unknown, key=window_minutes)
+        ),
+    ]
+
+
+def _rule_windows(slo: Slo) -> set[str]:
+    return {name for rule in slo.rules for name in (rule["long"], rule["short"])}
+
+
+def explain_unknown_window(name: str, coverage: Mapping[str, float | None], min_events: int) -> str:
+    """Return why a window (`1h`) is unknown."""
+    minutes = window_minutes(name)
+    covered = round((coverage.get(name) or 0) * minutes)
+    needed = min(minutes, max(MIN_COVERED, -(-minutes // 10)))
+    long = durations.format_readable(timedelta(minutes=minutes))
+    if covered < needed:
+        return f"Of the last {long}, samples cover {covered} min; {needed} are needed."
+    if min_events:
+        return f"In the last {long} fewer than {min_events:,} events were counted."
+    return f"In the last {long} no event was counted."
+
+
+def _no_data(slo: Slo) -> str:
+    if slo.source.get("type") == "prometheus":
+        return "No sample has been read from Prometheus yet; it is asked once a minute."
+    return "Nothing was ever counted for it: push points to /api/v1/sli/, or have a client report."
+
+
+def list_windows(slo: Slo, status: SloStatus | None) -> Sequence[str]:
+    with_status = set(status.burn_rates) if status else set()
+    return sorted(with_status | _rule_windows(slo), key=window_minutes)

@@ -1,4 +1,4 @@
-"""Forms to create, change and remove an SLO, with a preview before anything is saved."""
+"""Forms to create, change and remove an SLO, with previews and backtests before it is saved."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -14,17 +14,20 @@ from django_htmx.http import trigger_client_event
 from controlplane.core.actors import Actor
 from controlplane.core.change_views import handle_change, submitted_data
 from controlplane.core.clock import db_now
+from controlplane.core.durations import parse
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, show, signed_in
 from controlplane.core.reasons import MAX_CHARACTERS
+from slo.backtests import trials
+from slo.backtests.replay import limit_backtests
 from slo.models import Slo
-from slo.objectives import descriptions, documents, presets, services
+from slo.objectives import documents, rules, services
 from slo.objectives.permissions import SCOPE, require_admin
 
-from . import drafts
+from . import drafts, responses
 from .drafts import Draft
-from .forms import OptionalReasonForm
+from .responses import OptionalReasonForm
 
 SAVE, PREVIEW = "save", "preview"
 PARTS = {"preview": "slo/_preview.html", "rules": "slo/_rules.html", "actions": "slo/_actions.html"}
@@ -39,30 +42,34 @@ EMPTY: Mapping[str, Any] = {
     "target": 0.999,
     "window_days": 30,
     "source": {"type": "push"},
-    "rules": [rule.document() for rule in presets.SEED],
+    "rules": [rule.document() for rule in rules.SEED],
 }
+BACKTEST_SPANS = {"24h": "a day", "7d": "a week", "30d": "30 days"}
+USUAL_SPAN = "7d"
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def create(request: PersonRequest) -> HttpResponse:
+def create_page(request: PersonRequest) -> HttpResponse:
     require_admin(actor_of(request))
     service = request.GET.get("service", "")
     service = service if documents.is_valid_service(service) else ""
-    return _edit(request, None, Draft.of({**EMPTY, "service": service}))
+    return _handle_form(request, None, Draft.from_document({**EMPTY, "service": service}))
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def edit(request: PersonRequest, name: str) -> HttpResponse:
+def edit_page(request: PersonRequest, name: str) -> HttpResponse:
     require_admin(actor_of(request))
     slo = services.find_slo(name)
-    return _edit(request, slo, Draft.of({**documents.to_document(slo), "name": slo.name}))
+    return _handle_form(
+        request, slo, Draft.from_document({**documents.to_document(slo), "name": slo.name})
+    )
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def remove(request: PersonRequest, name: str) -> HttpResponse:
+def remove_page(request: PersonRequest, name: str) -> HttpResponse:
     require_admin(actor_of(request))
     slo = services.find_slo(name)
     form = OptionalReasonForm(submitted_data(request))
@@ -82,31 +89,23 @@ def remove(request: PersonRequest, name: str) -> HttpResponse:
             "open_alerts": slo.alert_set.filter(resolved_at__isnull=True).count(),
         },
         back=reverse("slos_page"),
-        refused=lambda error: notice(request, error.detail, slo),
+        refused=lambda error: responses.show_refusal(request, error.detail, slo),
     )
 
 
-def notice(request: PersonRequest, detail: str, slo: Slo | None) -> HttpResponse:
-    context = {"heading": "Nothing was changed", "detail": detail, "slo": slo}
-    return show(request, "slo/notice.html", context, status=409)
-
-
-def _edit(request: PersonRequest, slo: Slo | None, draft: Draft) -> HttpResponse:
-    """Show the form; `do=save` saves, anything else previews.
-
-    htmx requests parts of the form alone.
-    """
+def _handle_form(request: PersonRequest, slo: Slo | None, draft: Draft) -> HttpResponse:
+    """Show the form, or the part that htmx requests; `do=save` saves, other buttons preview."""
     if request.method == "GET":
-        return render(request, "slo/edit.html", _context(slo, draft, {}))
+        return render(request, "slo/edit.html", _form_context(slo, draft, {}))
     do = request.POST.get("do", "")
-    draft = Draft.posted(request.POST).named(slo.name if slo else None)
-    draft = draft.changed(do, _preset(draft, do))
+    draft = Draft.from_post(request.POST).with_name(slo.name if slo else None)
+    draft = draft.apply_button(do, _preset_rules(draft, do))
     context = _validated_context(slo, draft) | _typed_context(request)
     target = str(request.htmx.target) if request.htmx else ""
     if target in PARTS:
-        answer = render(request, PARTS[target], context)
+        response = render(request, PARTS[target], context)
         # The preview is refreshed once a row is added or removed.
-        return answer if target == PREVIEW else trigger_client_event(answer, "rows")
+        return response if target == PREVIEW else trigger_client_event(response, "rows")
     if do != SAVE or context["errors"]:
         status = 422 if do == SAVE else 200
         return render(request, "slo/edit.html", context, status=status)
@@ -116,7 +115,7 @@ def _edit(request: PersonRequest, slo: Slo | None, draft: Draft) -> HttpResponse
 def _save(
     request: PersonRequest, slo: Slo | None, draft: Draft, context: dict[str, Any]
 ) -> HttpResponse:
-    """Save the form unless somebody else saved since it was opened."""
+    """Save the form, unless another person has saved the SLO since it was opened."""
     if slo and not context["changes"]:
         messages.info(request, f"Nothing was different: {slo.name} stays as it was.")
         return redirect("slo_page", name=slo.name)
@@ -128,33 +127,32 @@ def _save(
             name=name,
             fields=context["fields"],
             reason=context["reason"],
-            version=_version(request) if slo else None,
+            version=_posted_version(request) if slo else None,
             actor=actor_of(request),
             now=db_now(),
         )
     except InvalidInput as error:
-        again = _context(slo, draft, error.errors) | _typed_context(request)
-        return render(request, "slo/edit.html", again, status=422)
+        invalid_context = _form_context(slo, draft, error.errors) | _typed_context(request)
+        return render(request, "slo/edit.html", invalid_context, status=422)
     except Conflict as conflict:
-        return notice(request, conflict.detail, slo)
+        return responses.show_refusal(request, conflict.detail, slo)
     messages.success(request, f"{name} is saved. It is judged by that from the next minute on.")
     return redirect("slo_page", name=name)
 
 
 def _validated_context(slo: Slo | None, draft: Draft) -> dict[str, Any]:
-    """Return the context with the changes the form would make, or its errors."""
     fields = draft.document()
     name = fields.pop("name")
     try:
         after = documents.validate(name, fields)
     except InvalidInput as error:
-        return {**_context(slo, draft, error.errors), "judged": True}
+        return {**_form_context(slo, draft, error.errors), "judged": True}
     before = documents.to_document(slo) if slo else None
-    changes = descriptions.describe_changes(before, after)
-    return {**_context(slo, draft, {}), "fields": fields, "changes": changes, "judged": True}
+    changes = documents.describe_changes(before, after)
+    return {**_form_context(slo, draft, {}), "fields": fields, "changes": changes, "judged": True}
 
 
-def _context(slo: Slo | None, draft: Draft, errors: drafts.Errors) -> dict[str, Any]:
+def _form_context(slo: Slo | None, draft: Draft, errors: drafts.Errors) -> dict[str, Any]:
     meanings = drafts.describe_rules(draft)
     return {
         "slo": slo,
@@ -165,31 +163,63 @@ def _context(slo: Slo | None, draft: Draft, errors: drafts.Errors) -> dict[str, 
         "rules": drafts.make_rows("rules", draft.rules, errors, meanings),
         "actions": drafts.make_rows("actions", draft.actions, errors),
         "promise": drafts.describe_draft(draft),
-        "presets": presets.PRESETS,
+        "presets": rules.PRESETS,
         "kinds": KINDS,
-        "ons": descriptions.ON.items(),
+        "ons": documents.ACTION_TRIGGERS.items(),
         "version": slo.version if slo else "",
         "here": reverse("slo_edit", args=[slo.name]) if slo else reverse("slo_new"),
     }
 
 
 def _typed_context(request: PersonRequest) -> dict[str, Any]:
-    """Return the version and reason as posted: the version that was opened counts."""
+    """Return the posted version and reason; the version when the form was opened counts."""
     return {
         "version": request.POST.get("version", ""),
         "reason": request.POST.get("reason", "")[:MAX_CHARACTERS],
     }
 
 
-def _preset(draft: Draft, do: str) -> list[dict[str, str]]:
-    """Return the rules of the preset that a button names, as form texts."""
+def _preset_rules(draft: Draft, do: str) -> list[dict[str, str]]:
     name = do.removeprefix("preset-")
-    if name not in presets.PRESETS:
+    if name not in rules.PRESETS:
         return []
     target, days = drafts.parse_target(draft) or drafts.USUAL
-    return [Draft.typed(one, drafts.RULE) for one in presets.reachable_rules(name, target, days)]
+    return [Draft.to_texts(one, drafts.RULE) for one in rules.reachable_rules(name, target, days)]
 
 
-def _version(request: PersonRequest) -> int:
+def _posted_version(request: PersonRequest) -> int:
     text = request.POST.get("version", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def backtest_page(request: PersonRequest, name: str) -> HttpResponse:
+    """Show a backtest of the present rules, or of a posted form, without saving."""
+    slo = services.find_slo(name)
+    actor_of(request).require("slo:read")
+    data = request.POST or request.GET
+    present = Draft.from_document({**documents.to_document(slo), "name": slo.name})
+    draft = (
+        Draft.from_post(request.POST).with_name(slo.name) if request.method == "POST" else present
+    )
+    span = data.get("span", "")
+    span = span if span in BACKTEST_SPANS else USUAL_SPAN
+    context = {
+        "slo": slo,
+        "draft": draft,
+        "span": span,
+        "spans": BACKTEST_SPANS.items(),
+        "hidden": list(draft.hidden()),
+        "is_changed": draft != present,
+    }
+    fields = draft.document()
+    fields.pop("name")
+    try:
+        objective = documents.to_objective(documents.validate(name, fields))
+    except InvalidInput as error:
+        context |= {"errors": error.errors}
+        return show(request, "slo/backtest.html", context, status=422)
+    with limit_backtests(actor_of(request)):
+        found = trials.run_trials(slo, objective, parse(span), db_now())
+    return show(request, "slo/backtest.html", {**context, "tried": found})

@@ -1,28 +1,76 @@
-"""The page of threshold rules, and the forms to change one."""
+"""The page of threshold rules, and the forms to change a rule. Forms show shares in percent."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from django import forms
 from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from controlplane.core.actors import Actor
-from controlplane.core.change_views import handle_change, submitted_data
+from controlplane.core.change_views import ServiceForm, handle_change, submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
-from controlplane.core.threshold_metrics import THRESHOLD_METRICS, ThresholdMetric, find_metric
+from controlplane.core.reasons import MAX_CHARACTERS
+from controlplane.core.threshold_metrics import (
+    RATIO,
+    THRESHOLD_METRICS,
+    ThresholdMetric,
+    find_metric,
+)
 from slo.models import ThresholdRule
 from slo.objectives.permissions import SCOPE, is_admin, require_admin
 from slo.thresholds import rules, services, statuses
 
-from . import live_page, threshold_form
-from .forms import OptionalReasonForm
-from .threshold_form import ThresholdForm
+from . import responses
+from .responses import OptionalReasonForm
 
 FORM = "slo/thresholds_form.html"
+SEVERITIES = (
+    ("critical", "Critical", "somebody is called at once"),
+    ("warning", "Warning", "the team answers within half an hour"),
+    ("info", "Info", "it is said, and nobody is called"),
+)
+_HUNDRED = Decimal(100)
+
+
+class ThresholdForm(ServiceForm):
+    name = forms.CharField(max_length=400, required=False)
+    title = forms.CharField(max_length=400, required=False)
+    part = forms.CharField(max_length=400, required=False)
+    statistic = forms.CharField(max_length=40, required=False)
+    comparison = forms.CharField(max_length=2, required=False)
+    value = forms.CharField(max_length=40, required=False)
+    window = forms.CharField(max_length=40, required=False)
+    min_events = forms.CharField(max_length=40, required=False)
+    severity = forms.CharField(max_length=20, required=False)
+    enabled = forms.BooleanField(required=False)
+    runbook_url = forms.CharField(max_length=1000, required=False)
+    reason = forms.CharField(max_length=MAX_CHARACTERS, required=False)
+    version = forms.IntegerField(required=False, min_value=1)
+
+    renamed = {"metric": "part"}
+
+    def to_fields(self, metric_type: ThresholdMetric) -> dict[str, Any]:
+        """Return the fields for the service, which refuses texts that are no numbers."""
+        part = self.given("part").strip()
+        return {
+            "title": self.given("title"),
+            "metric": f"{metric_type.name}:{part}" if part else metric_type.name,
+            "statistic": self.given("statistic") or None,
+            "window": self.given("window").strip() if metric_type.windows else "",
+            "comparison": self.given("comparison") or None,
+            "value": _parse_value(self.given("value"), metric_type),
+            "min_events": _parse_whole(self.given("min_events")),
+            "severity": self.given("severity"),
+            "enabled": bool(self.cleaned_data.get("enabled")),
+            "runbook_url": self.given("runbook_url"),
+        }
 
 
 @signed_in
@@ -31,46 +79,46 @@ def thresholds_page(request: PersonRequest) -> HttpResponse:
     """Show every rule in words, with its status at most ten seconds old."""
     now = db_now()
     found = list(ThresholdRule.objects.order_by("-is_enabled", "name"))
-    stand = statuses.load_statuses(found, now)
+    loaded = statuses.load_statuses(found, now)
     context = {
         "now": now,
-        "rules": stand,
-        "beyond": sum(one.firing_total for one in stand),
+        "rules": loaded,
+        "beyond": sum(one.firing_total for one in loaded),
         "may_change": is_admin(actor_of(request)),
     }
-    return live_page.render_live(request, "thresholds", context)
+    return responses.render_live(request, "thresholds", context)
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def new(request: PersonRequest) -> HttpResponse:
+def create_page(request: PersonRequest) -> HttpResponse:
     """Show the choice of a metric first, then the form."""
     require_admin(actor_of(request))
     known = find_metric(request.GET.get("metric", ""))
     if known is None:
         context = {"measures": list(THRESHOLD_METRICS.values())}
         return show(request, "slo/thresholds_new.html", context)
-    form = ThresholdForm(submitted_data(request), initial=threshold_form.new_rule_initial(known[0]))
-    return _edit(request, None, known[0], form)
+    form = ThresholdForm(submitted_data(request), initial=new_rule_initial(known[0]))
+    return _handle_form(request, None, known[0], form)
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def edit(request: PersonRequest, name: str) -> HttpResponse:
+def edit_page(request: PersonRequest, name: str) -> HttpResponse:
     require_admin(actor_of(request))
-    rule = _rule(name)
+    rule = _find_rule(name)
     known = find_metric(rule.metric)
     if known is None:
         return _show_refusal(request, f"{rule.metric} is measured by nobody here; remove the rule.")
-    form = ThresholdForm(submitted_data(request), initial=threshold_form.rule_initial(rule))
-    return _edit(request, rule, known[0], form)
+    form = ThresholdForm(submitted_data(request), initial=rule_initial(rule))
+    return _handle_form(request, rule, known[0], form)
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def remove(request: PersonRequest, name: str) -> HttpResponse:
+def remove_page(request: PersonRequest, name: str) -> HttpResponse:
     require_admin(actor_of(request))
-    rule = _rule(name)
+    rule = _find_rule(name)
     form = OptionalReasonForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
@@ -93,13 +141,13 @@ def remove(request: PersonRequest, name: str) -> HttpResponse:
     )
 
 
-def _edit(
+def _handle_form(
     request: PersonRequest,
     rule: ThresholdRule | None,
-    measure: ThresholdMetric,
+    metric_type: ThresholdMetric,
     form: ThresholdForm,
 ) -> HttpResponse:
-    """Show the form, save it, or (`check`) only show what the rule would find now."""
+    """Show the form, save it, or (`check`) show what the rule would find now."""
     actor, now = actor_of(request), db_now()
     more: dict[str, Any] = {}
     status = 422 if form.is_bound else 200
@@ -107,9 +155,9 @@ def _edit(
         name = rule.name if rule else form.given("name").strip()
         try:
             if "check" in request.POST:
-                more["outlook"], status = _outlook(name, form, measure, now), 200
+                more["outlook"], status = _preview_status(name, form, metric_type, now), 200
             else:
-                return _save(request, name, rule, form, measure, actor, now)
+                return _save(request, name, rule, form, metric_type, actor, now)
         except InvalidInput as error:
             form.add_service_errors(error.errors)
         except Conflict as conflict:
@@ -118,9 +166,9 @@ def _edit(
     context = {
         "form": form,
         "rule": rule,
-        "measure": measure,
-        "here": here if rule else f"{here}?metric={measure.name}",
-        **threshold_form.form_choices(measure),
+        "measure": metric_type,
+        "here": here if rule else f"{here}?metric={metric_type.name}",
+        **form_choices(metric_type),
         **more,
     }
     return show(request, FORM, context, status=status)
@@ -131,35 +179,36 @@ def _save(
     name: str,
     rule: ThresholdRule | None,
     form: ThresholdForm,
-    measure: ThresholdMetric,
+    metric_type: ThresholdMetric,
     actor: Actor,
     now: datetime,
 ) -> HttpResponse:
-    """Save the form unless somebody else saved since it was opened."""
+    """Save the form, unless another person has saved the rule since it was opened."""
     if rule is None:
         services.require_new(name)
     services.put_rule(
         name=name,
-        fields=form.asked(measure),
+        fields=form.to_fields(metric_type),
         reason=form.given("reason"),
         version=form.cleaned_data.get("version") if rule else None,
         actor=actor,
         now=now,
     )
-    return respond_done(request, f"{name} is saved; it is looked at within seconds.", _page())
+    return respond_done(
+        request, f"{name} is saved; it is looked at within seconds.", reverse("thresholds_page")
+    )
 
 
-def _outlook(
-    name: str, form: ThresholdForm, measure: ThresholdMetric, now: datetime
+def _preview_status(
+    name: str, form: ThresholdForm, metric_type: ThresholdMetric, now: datetime
 ) -> statuses.ThresholdStatus:
-    """Return what the rule would find now, as if enabled; nothing is saved."""
-    document = rules.validate(name, {**form.asked(measure), "enabled": True})
+    document = rules.validate(name, {**form.to_fields(metric_type), "enabled": True})
     rule = ThresholdRule(name=name, changed_at=now)
     rules.apply_document(rule, document)
     return statuses.compute_status(rule, now)
 
 
-def _rule(name: str) -> ThresholdRule:
+def _find_rule(name: str) -> ThresholdRule:
     rule = ThresholdRule.objects.filter(name=name).first()
     if rule is None:
         raise Http404
@@ -167,9 +216,61 @@ def _rule(name: str) -> ThresholdRule:
 
 
 def _show_refusal(request: PersonRequest, detail: str) -> HttpResponse:
-    context = {"heading": "Nothing was changed", "detail": detail, "back": _page()}
+    context = {
+        "heading": "Nothing was changed",
+        "detail": detail,
+        "back": reverse("thresholds_page"),
+    }
     return show(request, "slo/thresholds_notice.html", context, status=409)
 
 
-def _page() -> str:
-    return reverse("thresholds_page")
+def new_rule_initial(metric_type: ThresholdMetric) -> dict[str, Any]:
+    return {
+        "statistic": metric_type.statistics[0],
+        "comparison": metric_type.comparisons[0],
+        "window": "5m" if metric_type.windows else "",
+        "min_events": "1",
+        "severity": "warning",
+        "enabled": True,
+    }
+
+
+def rule_initial(rule: ThresholdRule) -> dict[str, Any]:
+    known = find_metric(rule.metric)
+    is_share = known is not None and known[0].unit == RATIO
+    value = Decimal(repr(rule.value)) * (_HUNDRED if is_share else 1)
+    return {
+        **rules.to_document(rule),
+        "name": rule.name,
+        "part": known[1] if known else "",
+        "value": f"{value.normalize():f}",
+        "min_events": str(rule.min_events),
+        "version": rule.version,
+    }
+
+
+def form_choices(metric_type: ThresholdMetric) -> Mapping[str, Any]:
+    return {
+        "statistics": metric_type.statistics if len(metric_type.statistics) > 1 else (),
+        "comparisons": [(sign, rules.COMPARISON_WORDS[sign]) for sign in metric_type.comparisons],
+        "severities": SEVERITIES,
+        "unit": "%" if metric_type.unit == RATIO else "ms" if metric_type.unit == "ms" else "",
+    }
+
+
+def _parse_value(text: str, metric_type: ThresholdMetric) -> float | str | None:
+    typed = text.strip().removesuffix("%").replace(",", "").strip()
+    if not typed:
+        return None
+    try:
+        number = Decimal(typed)
+    except InvalidOperation:
+        return text
+    if not number.is_finite():
+        return text
+    return float(number / _HUNDRED if metric_type.unit == RATIO else number)
+
+
+def _parse_whole(text: str) -> int | str | None:
+    typed = text.strip().replace(",", "")
+    return int(typed) if typed.isascii() and typed.isdigit() and len(typed) < 19 else text or None

@@ -1,7 +1,4 @@
-"""Queries to many Prometheus servers at many moments, with limits on time and concurrency.
-
-Whatever exceeds the total time is left for the next poll.
-"""
+"""Queries to many Prometheus servers at many times, limited in time and concurrency."""
 
 import asyncio
 from collections import defaultdict
@@ -31,9 +28,9 @@ HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Ag
 
 @dataclass(frozen=True)
 class CounterQuery:
-    """A query for the counters of an SLI at moments (whole seconds, ascending).
+    """A query for the counters of an SLI at `moments` (whole seconds, ascending).
 
-    `url` is the server's; `good` and `total` are PromQL.
+    `url` is the server's base URL; `good` and `total` are PromQL.
     """
 
     url: str
@@ -44,8 +41,6 @@ class CounterQuery:
 
 @dataclass(frozen=True)
 class CounterReading:
-    """The counters at a moment."""
-
     at: datetime
     good: float
     total: float
@@ -53,9 +48,9 @@ class CounterReading:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """Readings of the first `asked` moments, of which some may have had no data.
+    """Readings of the first `asked` moments; a moment without data has no reading.
 
-    `error` is what was wrong with the last one, or why no more were queried.
+    `error` describes the failure of the last one, or why no more were queried.
     """
 
     readings: tuple[CounterReading, ...] = ()
@@ -64,44 +59,44 @@ class QueryResult:
 
 
 class QueryFailed(Exception):
-    """The server did not answer; it may later. If `of_server`, other queries would fail too."""
+    """The server did not respond. If `is_server_wide`, other queries to it would fail too."""
 
-    def __init__(self, reason: str, *, of_server: bool = False) -> None:
+    def __init__(self, reason: str, *, is_server_wide: bool = False) -> None:
         super().__init__(reason)
-        self.of_server = of_server
+        self.is_server_wide = is_server_wide
 
 
 @dataclass
 class _PrometheusServer:
-    """The connections to one server, its concurrency limit, and the error that took it `away`."""
+    """The connections to one server, its concurrency limit, and its server-wide `failure`."""
 
     client: httpx.AsyncClient
-    room: asyncio.Semaphore = field(
+    limit: asyncio.Semaphore = field(
         default_factory=lambda: asyncio.Semaphore(MAX_CONCURRENT_PER_SERVER)
     )
-    away: str = ""
+    failure: str = ""
 
 
 def query_all(
-    questions: Mapping[int, CounterQuery],
+    queries: Mapping[int, CounterQuery],
     *,
     resolver: name_resolution.Resolve = name_resolution.resolve,
     seconds: float = TOTAL_TIMEOUT_SECONDS,
 ) -> dict[int, QueryResult]:
     """Return the result of each query, by key; takes at most `seconds` and one more response."""
-    return asyncio.run(_query_all(questions, resolver, seconds))
+    return asyncio.run(_query_all(queries, resolver, seconds))
 
 
 async def _query_all(
-    questions: Mapping[int, CounterQuery], resolver: name_resolution.Resolve, seconds: float
+    queries: Mapping[int, CounterQuery], resolver: name_resolution.Resolve, seconds: float
 ) -> dict[int, QueryResult]:
-    room = asyncio.Semaphore(MAX_CONCURRENT)
+    limit = asyncio.Semaphore(MAX_CONCURRENT)
     end = asyncio.get_running_loop().time() + seconds
     by_server: dict[str, list[int]] = defaultdict(list)
-    for key, question in questions.items():
-        by_server[_server_key(question.url)].append(key)
+    for key, query in queries.items():
+        by_server[_server_key(query.url)].append(key)
 
-    async def of_server(keys: Sequence[int]) -> list[tuple[int, QueryResult]]:
+    async def query_server(keys: Sequence[int]) -> list[tuple[int, QueryResult]]:
         transport = GuardedTransport(PROMETHEUS, resolver=resolver)
         timeouts = httpx.Timeout(RESPONSE_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS)
         async with httpx.AsyncClient(
@@ -109,30 +104,30 @@ async def _query_all(
         ) as client:
             server = _PrometheusServer(client)
 
-            async def one(key: int) -> tuple[int, QueryResult]:
-                async with server.room, room:
-                    return key, await _run_query(questions[key], server, end)
+            async def run(key: int) -> tuple[int, QueryResult]:
+                async with server.limit, limit:
+                    return key, await _run_query(queries[key], server, end)
 
-            return list(await asyncio.gather(*(one(key) for key in keys)))
+            return list(await asyncio.gather(*(run(key) for key in keys)))
 
-    groups = await asyncio.gather(*(of_server(keys) for keys in by_server.values()))
+    groups = await asyncio.gather(*(query_server(keys) for keys in by_server.values()))
     return dict(pair for group in groups for pair in group)
 
 
-async def _run_query(question: CounterQuery, server: _PrometheusServer, end: float) -> QueryResult:
-    """Query moment after moment, until one fails or the time is over."""
+async def _run_query(query: CounterQuery, server: _PrometheusServer, end: float) -> QueryResult:
+    """Query one moment after another, until a query fails or the time is over."""
     readings, queried, error = [], 0, ""
-    for at in question.moments:
+    for at in query.moments:
         if asyncio.get_running_loop().time() >= end:
             break
         try:
-            reading = await _read_counters(question, at, server)
-        except InvalidResponse as wrong:
-            queried, error = queried + 1, str(wrong)
-        except QueryFailed as silence:
-            error = str(silence)
-            if silence.of_server:
-                server.away = error
+            reading = await _read_counters(query, at, server)
+        except InvalidResponse as invalid:
+            queried, error = queried + 1, str(invalid)
+        except QueryFailed as failed:
+            error = str(failed)
+            if failed.is_server_wide:
+                server.failure = error
             break
         else:
             queried, error = queried + 1, ""
@@ -142,13 +137,13 @@ async def _run_query(question: CounterQuery, server: _PrometheusServer, end: flo
 
 
 async def _read_counters(
-    question: CounterQuery, at: datetime, server: _PrometheusServer
+    query: CounterQuery, at: datetime, server: _PrometheusServer
 ) -> CounterReading | None:
     """Return both counters at a moment, None if one has no series.
 
     Raise :class:`InvalidResponse` or :class:`QueryFailed`.
     """
-    both = (_read_counter(which, question, at, server) for which in ("good", "total"))
+    both = (_read_counter(name, query, at, server) for name in ("good", "total"))
     good, total = await asyncio.gather(*both, return_exceptions=True)
     if isinstance(good, BaseException):
         raise good
@@ -162,38 +157,38 @@ async def _read_counters(
 
 
 async def _read_counter(
-    which: str, question: CounterQuery, at: datetime, server: _PrometheusServer
+    name: str, query: CounterQuery, at: datetime, server: _PrometheusServer
 ) -> float | None:
-    body = await _send_query(which, question, at, server)
+    body = await _send_query(name, query, at, server)
     try:
         return responses.parse_counter(body)
-    except InvalidResponse as wrong:
-        raise InvalidResponse(f"{which}: {wrong}") from wrong
+    except InvalidResponse as invalid:
+        raise InvalidResponse(f"{name}: {invalid}") from invalid
 
 
 async def _send_query(
-    which: str, question: CounterQuery, at: datetime, server: _PrometheusServer
+    name: str, query: CounterQuery, at: datetime, server: _PrometheusServer
 ) -> bytes:
-    if server.away:
-        raise QueryFailed(server.away, of_server=True)
-    parameters = {"query": getattr(question, which), "time": str(int(at.timestamp()))}
+    if server.failure:
+        raise QueryFailed(server.failure, is_server_wide=True)
+    parameters = {"query": getattr(query, name), "time": str(int(at.timestamp()))}
     try:
         async with asyncio.timeout(RESPONSE_TIMEOUT_SECONDS):
-            status, body = await _fetch(server.client, f"{question.url}/api/v1/query", parameters)
+            status, body = await _fetch(server.client, f"{query.url}/api/v1/query", parameters)
     except UrlRefused as refused:
-        raise QueryFailed(str(refused), of_server=True) from refused
+        raise QueryFailed(str(refused), is_server_wide=True) from refused
     except Unresolved as unknown:
-        raise QueryFailed(str(unknown), of_server=True) from unknown
+        raise QueryFailed(str(unknown), is_server_wide=True) from unknown
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-        raise QueryFailed("no connection", of_server=True) from error
+        raise QueryFailed("no connection", is_server_wide=True) from error
     except (TimeoutError, httpx.TimeoutException) as error:
-        raise QueryFailed(f"{which}: no answer within {RESPONSE_TIMEOUT_SECONDS:g} s") from error
+        raise QueryFailed(f"{name}: no answer within {RESPONSE_TIMEOUT_SECONDS:g} s") from error
     except httpx.TransportError as error:
         raise QueryFailed(f"the connection broke ({type(error).__name__})") from error
     except httpx.InvalidURL as error:
         raise QueryFailed("that is not a valid URL") from error
     if status != httpx.codes.OK:
-        raise QueryFailed(f"{which}: {responses.describe_failure(status, body)}")
+        raise QueryFailed(f"{name}: {responses.describe_failure(status, body)}")
     return body
 
 
@@ -210,7 +205,7 @@ async def _fetch(
 
 
 def _server_key(url: str) -> str:
-    """Return what may share connections: never two host names, as they are pooled by address."""
+    """Return scheme and host of a URL: only queries to the same host share connections."""
     try:
         parsed = httpx.URL(url)
     except (httpx.InvalidURL, ValueError):

@@ -1,7 +1,7 @@
-"""Polling of Prometheus: claim what is due, query it outside of a transaction, record the counters.
+"""Polling of Prometheus: claims due SLIs, queries them outside a transaction, records the counters.
 
-Each minute is queried once, for the counters at its end: a few seconds later, so that the last
-scrape can be found, and before the minute is evaluated.
+Each minute is queried once for the counters at its end, a few seconds later, after the last scrape
+and before the minute is evaluated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,18 +25,17 @@ from .client import CounterQuery, QueryResult
 log = structlog.get_logger(__name__)
 
 POLL_SECONDS = 5
-"""A poll with nothing due is one database query."""
 SCRAPE_DELAY = timedelta(seconds=5)
 MAX_MINUTES_PER_POLL = 30
 MAX_MINUTES_BACK = MINUTES_A_DAY - 2
-"""Samples older than a day are refused, and a query takes a moment."""
+"""Just under a day: older samples are refused."""
 LEASE = timedelta(seconds=60)
 RETRY_AFTER = timedelta(seconds=30)
 MAX_SLIS = 500
 BATCH_SIZE = 100
 UPDATED_FIELDS = ("asked_to", "ask_after", "source_error", "source_error_since")
 
-# Materialized: a plan that searched again for each row would claim more than the limit.
+# Materialized, because a plan that repeats the subquery for each row would claim too many.
 _CLAIM = """
     WITH due AS MATERIALIZED (
         SELECT one.id, slo.source, one.asked_to FROM slo_sli one
@@ -54,25 +53,25 @@ _CLAIM = """
 
 
 def prometheus_slos() -> QuerySet[Slo]:
-    """Return the SLOs that are read from a Prometheus server."""
+    """Return the SLOs whose counters are polled from Prometheus."""
     return Slo.objects.present().filter(source__type=PROMETHEUS)
 
 
 def poll_due(now: datetime, *, resolver: name_resolution.Resolve = name_resolution.resolve) -> int:
-    """Query what is due; return how many readings were recorded."""
-    questions = _claim(now)
-    if not questions:
+    """Query the due SLIs; return how many readings were recorded."""
+    queries = _claim_due(now)
+    if not queries:
         return 0
-    found = client.query_all(questions, resolver=resolver)
-    keys = sorted(found)
+    results = client.query_all(queries, resolver=resolver)
+    keys = sorted(results)
     return sum(
-        _save_results(questions, found, keys[start : start + BATCH_SIZE], now)
+        _save_results(queries, results, keys[start : start + BATCH_SIZE], now)
         for start in range(0, len(keys), BATCH_SIZE)
     )
 
 
 def due_moments(asked_to: int | None, now: datetime) -> tuple[datetime, ...]:
-    """Return the ends of the minutes to query, oldest first, given the last one queried.
+    """Return the ends of the minutes to query, oldest first, after the last minute queried.
 
     A new SLI starts with the last minute.
     """
@@ -83,16 +82,16 @@ def due_moments(asked_to: int | None, now: datetime) -> tuple[datetime, ...]:
     )
 
 
-def _claim(now: datetime) -> dict[int, CounterQuery]:
-    """Claim due SLIs, those that have waited longest first."""
-    given: dict[str, Any] = {
+def _claim_due(now: datetime) -> dict[int, CounterQuery]:
+    """Claim due SLIs, the longest-waiting first; return a query for each."""
+    parameters: dict[str, Any] = {
         "now": now,
         "until": now + LEASE,
         "last": last_ended(now - SCRAPE_DELAY),
         "most": MAX_SLIS,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_CLAIM, given)
+        cursor.execute(_CLAIM, parameters)
         rows = cursor.fetchall()
     return {
         key: CounterQuery(url, good, total, due_moments(asked_to, now))
@@ -102,48 +101,45 @@ def _claim(now: datetime) -> dict[int, CounterQuery]:
 
 @transaction.atomic
 def _save_results(
-    questions: Mapping[int, CounterQuery],
-    found: Mapping[int, QueryResult],
+    queries: Mapping[int, CounterQuery],
+    results: Mapping[int, QueryResult],
     keys: Sequence[int],
     now: datetime,
 ) -> int:
-    """Record the results that are still wanted.
-
-    The lease or the source may have changed meanwhile.
-    """
+    """Record the results of the SLIs `keys`, unless the lease or the source has changed since."""
     rows = Sli.objects.select_for_update(no_key=True).order_by("pk")
     slis = list(rows.filter(pk__in=keys, ask_after=now + LEASE))
-    # Read after the lock: a change of the source waits for it before it deletes the old series.
+    # Read after the lock: a change of the source waits for it before deleting the old series.
     slos = Slo.objects.present().in_bulk([sli.slo_id for sli in slis])
-    kept = [sli for sli in slis if _is_current(questions[sli.pk], slos.get(sli.slo_id or 0))]
+    current = [sli for sli in slis if _is_current(queries[sli.pk], slos.get(sli.slo_id or 0))]
     batch = SampleBatch()
     readings = 0
-    for sli in kept:
-        for one in found[sli.pk].readings:
+    for sli in current:
+        for one in results[sli.pk].readings:
             batch.add(sli.pk, PROMETHEUS, "", one.at, one.good, one.total)
             readings += 1
     recorder.record_samples(batch, now=now)
-    for sli in kept:
-        _update_sli(sli, questions[sli.pk], found[sli.pk], now)
-    Sli.objects.bulk_update(kept, UPDATED_FIELDS)
+    for sli in current:
+        _update_sli(sli, queries[sli.pk], results[sli.pk], now)
+    Sli.objects.bulk_update(current, UPDATED_FIELDS)
     return readings
 
 
-def _is_current(question: CounterQuery, slo: Slo | None) -> bool:
+def _is_current(query: CounterQuery, slo: Slo | None) -> bool:
     source = slo.source if slo else {}
-    asked = (question.url, question.good, question.total)
-    return asked == (source.get("url"), source.get("good"), source.get("total"))
+    queried = (query.url, query.good, query.total)
+    return queried == (source.get("url"), source.get("good"), source.get("total"))
 
 
-def _update_sli(sli: Sli, question: CounterQuery, found: QueryResult, now: datetime) -> None:
-    """Update how far the SLI was queried, its error, and when it is due again."""
-    if found.asked:
-        sli.asked_to = last_ended(question.moments[found.asked - 1])
-    if found.error and not sli.source_error:
+def _update_sli(sli: Sli, query: CounterQuery, result: QueryResult, now: datetime) -> None:
+    """Update the last queried minute of an SLI, its error, and when it is due again."""
+    if result.asked:
+        sli.asked_to = last_ended(query.moments[result.asked - 1])
+    if result.error and not sli.source_error:
         sli.source_error_since = now
-        log.warning("slo.source_failed", sli=sli.pk, url=question.url, error=found.error)
-    if found.asked or found.error:
-        sli.source_error = found.error
+        log.warning("slo.source_failed", sli=sli.pk, url=query.url, error=result.error)
+    if result.asked or result.error:
+        sli.source_error = result.error
     if not sli.source_error:
         sli.source_error_since = None
-    sli.ask_after = now + RETRY_AFTER if found.error else now
+    sli.ask_after = now + RETRY_AFTER if result.error else now

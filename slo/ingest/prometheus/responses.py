@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"[+-]?(\d++(\.\d*+)?|\.\d++)([eE][+-]?\d++)?")
 
 
 class InvalidResponse(Exception):
-    """The query does not return one counter; the text is for its author."""
+    """The response is not the value of one counter; the text is for the author of the query."""
 
 
 def parse_counter(body: bytes) -> float | None:
@@ -46,12 +46,12 @@ def parse_counter(body: bytes) -> float | None:
 
 
 def describe_failure(status: int, body: bytes) -> str:
-    """Return an error response in words, Prometheus' own if it sent any."""
+    """Return an error response in words, with the message of Prometheus if there is one."""
     try:
-        said = _parse_document(body)
+        document = _parse_document(body)
     except InvalidResponse:
-        said = {}
-    text = _one_line(said.get("error") or "")
+        document = {}
+    text = _one_line(document.get("error") or "")
     return f"it answers {status}: {text}" if text else f"it answers {status}"
 
 
@@ -82,6 +82,5 @@ def _parse_value(pair: Any) -> float:
 
 
 def _one_line(text: Any) -> str:
-    """Return a text on one line, truncated."""
-    said = "".join(one if one.isprintable() else " " for one in str(text))
-    return " ".join(said.split())[:MAX_OUTPUT_LENGTH]
+    printable = "".join(one if one.isprintable() else " " for one in str(text))
+    return " ".join(printable.split())[:MAX_OUTPUT_LENGTH]

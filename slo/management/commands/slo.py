@@ -1,13 +1,13 @@
-"""`manage.py slo`: import points, and backtests, at the server's shell.
+"""`manage.py slo`: imports points and runs backtests from the server's shell.
 
 `import-points NAME FILE.csv` imports history (`ts,good,total`, cumulative); `backtest NAME`
-evaluates an SLO's stored history tick by tick, with the code that evaluates the present.
+evaluates the stored history of an SLO at each tick.
 """
 
 import json
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +27,16 @@ WRONG_ARGUMENT = 2
 MAX_ERRORS = 20
 
 
-def moment(text: str) -> datetime:
-    """Parse a time: RFC 3339 (UTC without a zone), or Unix seconds."""
+def parse_moment(text: str) -> datetime:
     try:
-        at = datetime.fromtimestamp(float(text), UTC)
-    except (ValueError, OverflowError, OSError):
-        try:
-            at = datetime.fromisoformat(text.strip())
-        except ValueError:
-            raise ArgumentTypeError(
-                f"{text!r} is no time; write 2026-11-21T02:10:00Z, or Unix seconds."
-            ) from None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+        return csv_import.parse_moment(text.strip())
+    except ValueError:
+        raise ArgumentTypeError(
+            f"{text!r} is no time; write 2026-11-21T02:10:00Z, or Unix seconds."
+        ) from None
 
 
-def step(text: str) -> timedelta:
+def parse_step(text: str) -> timedelta:
     try:
         seconds = int(text)
     except ValueError:
@@ -63,9 +58,13 @@ class Command(ShellCommand):
         )
         past = kinds.add_parser("backtest", help="what the SLO's rules would have said")
         past.add_argument("name")
-        past.add_argument("--start", type=moment, help="the first tick; the first minute known")
-        past.add_argument("--end", type=moment, help="the last tick; the last minute known")
-        past.add_argument("--step", type=step, default=step("60"), help="in seconds; 60")
+        past.add_argument(
+            "--start", type=parse_moment, help="the first tick; the first minute known"
+        )
+        past.add_argument("--end", type=parse_moment, help="the last tick; the last minute known")
+        past.add_argument(
+            "--step", type=parse_step, default=parse_step("60"), help="in seconds; 60"
+        )
         past.add_argument("--json", action="store_true", help="a JSON object a line, one a tick")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -87,7 +86,7 @@ class Command(ShellCommand):
                 slo=slo, text_lines=text.splitlines(), actor=shell_actor(), now=db_now()
             )
         except InvalidInput as error:
-            raise CommandError(_errors(error)) from error
+            raise CommandError(_describe_errors(error)) from error
         self.line(f"{slo.name}: {outcome}")
 
     def _backtest(self, slo: Slo, options: dict[str, Any]) -> None:
@@ -97,7 +96,9 @@ class Command(ShellCommand):
         found = replay.evaluate_ticks(slo, start=start, end=end, step=options["step"])
         for at, evaluation in found:
             self.line(
-                json.dumps(tick(at, evaluation)) if options["json"] else _line(at, evaluation)
+                json.dumps(tick_document(at, evaluation))
+                if options["json"]
+                else _tick_line(at, evaluation)
             )
 
     def _span(
@@ -111,8 +112,7 @@ class Command(ShellCommand):
         return start or end_of(sli.first), end or end_of(sli.last)
 
 
-def tick(at: datetime, evaluation: Evaluation) -> dict[str, Any]:
-    """Return a tick as it is printed."""
+def tick_document(at: datetime, evaluation: Evaluation) -> dict[str, Any]:
     return {
         "at": timestamp(at),
         "state": evaluation.state,
@@ -124,7 +124,7 @@ def tick(at: datetime, evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _line(at: datetime, evaluation: Evaluation) -> str:
+def _tick_line(at: datetime, evaluation: Evaluation) -> str:
     rates = "  ".join(
         f"{window} {'?' if rate is None else format(rate, 'g')}"
         for window, rate in evaluation.burn_rates.items()
@@ -133,8 +133,7 @@ def _line(at: datetime, evaluation: Evaluation) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S}  {evaluation.state:7}  {rates}{'  ' if firing else ''}{firing}"
 
 
-def _errors(error: InvalidInput) -> str:
-    """Return every wrong line, up to a limit."""
+def _describe_errors(error: InvalidInput) -> str:
     lines = [f"{where}: {text}" for where, texts in error.errors.items() for text in texts]
     more = len(lines) - MAX_ERRORS
     return "\n".join(lines[:MAX_ERRORS] + ([f"… and {more} more"] if more > 0 else []))

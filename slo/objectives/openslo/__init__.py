@@ -1,5 +1,4 @@
-"""OpenSLO v1: import and export of documents.
+"""OpenSLO v1: import and export of documents (https://github.com/OpenSLO/OpenSLO).
 
-Whatever does not fit is refused, or left out with a remark, never guessed.
-(https://github.com/OpenSLO/OpenSLO, version openslo/v1.)
+Fields that can't be represented are refused, or left out with a remark, never guessed.
 """

@@ -14,84 +14,90 @@ ADDRESSES = ("url", "server", "address", "endpoint")
 
 
 def read_source(
-    shelf: DocumentIndex, indicator: OpenSloEntry, server: str
+    index: DocumentIndex, indicator: OpenSloEntry, server: str
 ) -> dict[str, Any] | None:
     """Return the `source` of an SLO, None after adding an error."""
     spec, at = indicator.spec, f"{indicator.place}.spec"
     if "thresholdMetric" in spec:
-        said = "A threshold on a figure has no events to count; take a ratioMetric, good of total."
-        shelf.wrong(f"{at}.thresholdMetric", said)
+        message = (
+            "A threshold on a figure has no events to count; take a ratioMetric, good of total."
+        )
+        index.wrong(f"{at}.thresholdMetric", message)
         return None
     ratio = as_mapping(spec.get("ratioMetric"))
     at = f"{at}.ratioMetric"
     if "raw" in ratio:
-        shelf.wrong(f"{at}.raw", "A share that is counted already can't be; give good and total.")
+        index.wrong(f"{at}.raw", "A share that is counted already can't be; give good and total.")
         return None
     if ratio.get("counter") is False:
-        shelf.wrong(f"{at}.counter", "Must be true: what is read here are counters that only grow.")
+        index.wrong(f"{at}.counter", "Must be true: what is read here are counters that only grow.")
         return None
     which = next((name for name in ("good", "bad") if name in ratio), "")
     if not which or "total" not in ratio:
-        shelf.wrong(at, "Must have total, and good or bad.")
+        index.wrong(at, "Must have total, and good or bad.")
         return None
-    one = _metric(shelf, as_mapping(ratio[which]), f"{at}.{which}")
-    total = _metric(shelf, as_mapping(ratio["total"]), f"{at}.total")
+    one = _read_metric(index, as_mapping(ratio[which]), f"{at}.{which}")
+    total = _read_metric(index, as_mapping(ratio["total"]), f"{at}.total")
     if one is None or total is None:
         return None
     kinds = {one.get("type", PROMETHEUS), total.get("type", PROMETHEUS)}
     if kinds != {PROMETHEUS}:
         if kinds != {OURS}:
             foreign = ", ".join(sorted(map(str, kinds - {PROMETHEUS, OURS}))) or "one of both"
-            said = f"{foreign} can't be read here; its counters have to be pushed."
-            shelf.remark(indicator.place, said)
+            message = f"{foreign} can't be read here; its counters have to be pushed."
+            index.remark(indicator.place, message)
         return {"type": PUSH}
-    return _prometheus(shelf, indicator, which, (one, total), server, at)
+    return _read_prometheus(index, indicator, which, (one, total), server, at)
 
 
-def _prometheus(
-    shelf: DocumentIndex,
+def _read_prometheus(
+    index: DocumentIndex,
     indicator: OpenSloEntry,
     which: str,
     metrics: tuple[Mapping[str, Any], Mapping[str, Any]],
     server: str,
     at: str,
 ) -> dict[str, Any] | None:
-    one, total = (_query(metric) for metric in metrics)
+    one, total = (_find_query(metric) for metric in metrics)
     if not one or not total:
-        shelf.wrong(at, "Write the queries at metricSource.spec.query.")
+        index.wrong(at, "Write the queries at metricSource.spec.query.")
         return None
-    url = next((found for metric in metrics if (found := _address(metric))), server)
+    url = next((found for metric in metrics if (found := _find_address(metric))), server)
     if not url:
-        said = "No Prometheus is named for it, by a DataSource or beside; its counters have to be"
-        shelf.remark(indicator.place, f"{said} pushed.")
+        message = (
+            "No Prometheus is named for it, by a DataSource or beside; its counters have to be"
+        )
+        index.remark(indicator.place, f"{message} pushed.")
         return {"type": PUSH}
     # The counter of bad events often does not exist until the first one.
     good = one if which == "good" else f"({total}) - (({one}) or vector(0))"
     return {"type": PROMETHEUS, "url": url, "good": good, "total": total}
 
 
-def _metric(shelf: DocumentIndex, given: Mapping[str, Any], place: str) -> Mapping[str, Any] | None:
-    """Return `type`, `spec` and connection details, those of the referenced data source if any."""
-    metric = as_mapping(given.get("metricSource"))
+def _read_metric(
+    index: DocumentIndex, raw: Mapping[str, Any], place: str
+) -> Mapping[str, Any] | None:
+    """Return `type`, `spec` and `connection` of a metric, completed by its data source."""
+    metric = as_mapping(raw.get("metricSource"))
     if not metric:
-        shelf.wrong(f"{place}.metricSource", "Say where it is counted.")
+        index.wrong(f"{place}.metricSource", "Say where it is counted.")
         return None
     found = {"type": PROMETHEUS, **metric, "connection": {}}
     if reference := metric.get("metricSourceRef"):
-        known = shelf.entries.get((SOURCE, str(reference)))
+        known = index.entries.get((SOURCE, str(reference)))
         if known is not None:
             found["type"] = metric.get("type") or known.spec.get("type") or PROMETHEUS
             found["connection"] = as_mapping(known.spec.get("connectionDetails"))
         else:
-            shelf.remark(place, f"The DataSource {reference} is not among these documents.")
+            index.remark(place, f"The DataSource {reference} is not among these documents.")
     return {**found, "type": str(found["type"]).lower()}
 
 
-def _query(metric: Mapping[str, Any]) -> str:
+def _find_query(metric: Mapping[str, Any]) -> str:
     spec = as_mapping(metric.get("spec"))
     return next((spec[name].strip() for name in QUERIES if isinstance(spec.get(name), str)), "")
 
 
-def _address(metric: Mapping[str, Any]) -> str:
+def _find_address(metric: Mapping[str, Any]) -> str:
     details = {**as_mapping(metric.get("spec")), **as_mapping(metric.get("connection"))}
     return next((details[name] for name in ADDRESSES if isinstance(details.get(name), str)), "")

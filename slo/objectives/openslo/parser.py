@@ -9,11 +9,20 @@ from typing import Any
 
 from controlplane.core.errors import InvalidInput
 from controlplane.core.json_values import is_finite
-from slo.arithmetic.objective import json_number
+from slo.arithmetic.minutes import MINUTES_A_DAY
+from slo.arithmetic.objective import PAGE, TICKET, json_number
 from slo.objectives import documents
 
-from . import alert_policies, indicators
-from .document_index import SLI, DocumentIndex, OpenSloEntry, as_mapping, index_documents
+from . import indicators
+from .document_index import (
+    CONDITION,
+    POLICY,
+    SLI,
+    DocumentIndex,
+    OpenSloEntry,
+    as_mapping,
+    index_documents,
+)
 
 MAX_DOCUMENTS = 2000
 PREFIX = "switchgear/"
@@ -21,194 +30,260 @@ PREFIX = "switchgear/"
 OCCURRENCES = "Occurrences"
 UNASSIGNED = "unassigned"
 """Stands for no service, as OpenSLO requires one."""
-DAYS = {"d": 1, "w": 7, "M": 30, "Q": 90, "Y": 365}
+_DAY = MINUTES_A_DAY
+UNIT_MINUTES = {
+    "m": 1,
+    "h": 60,
+    "d": _DAY,
+    "w": 7 * _DAY,
+    "M": 30 * _DAY,
+    "Q": 90 * _DAY,
+    "Y": 365 * _DAY,
+}
 _WINDOW = re.compile(r"([1-9][0-9]{0,3})([mhdwMQY])")
 _SLUG = re.compile(r"[^a-z0-9-]+")
+SHORT = "switchgear/short"
+"""The annotation of a condition for its short window, which OpenSLO does not have."""
+PAGES = frozenset({"page", "critical", "high", "sev1", "p1"})
+ABOVE = ("gt", "gte")
 
 
 @dataclass(frozen=True)
 class ParsedSlos:
-    """Documents by name, and remarks on what was left out or changed."""
+    """SLO documents by name, and remarks on what was left out or changed."""
 
     slos: Mapping[str, documents.Document]
     remarks: tuple[str, ...]
 
 
-def parse_documents(given: Sequence[Any], *, server: str = "") -> ParsedSlos:
+def parse_documents(raw: Sequence[Any], *, server: str = "") -> ParsedSlos:
     """Return the SLOs of OpenSLO documents.
 
-    `server` is the Prometheus address for those that name none. Raise :class:`InvalidInput`,
-    which names document and field.
+    `server` is the Prometheus URL for documents that name none. Raise :class:`InvalidInput` naming
+    document and field.
     """
-    if len(given) > MAX_DOCUMENTS:
+    if len(raw) > MAX_DOCUMENTS:
         raise InvalidInput({"documents": [f"At most {MAX_DOCUMENTS:,} at once."]})
-    shelf = index_documents(given)
+    index = index_documents(raw)
     slos: dict[str, documents.Document] = {}
-    for entry in shelf.slos:
-        for place, name, fields in _slos(shelf, entry, server):
+    for entry in index.slos:
+        for place, name, fields in _read_objectives(index, entry, server):
             if name in slos:
-                shelf.wrong(place, f"There is another SLO {name} among these.")
+                index.wrong(place, f"There is another SLO {name} among these.")
                 continue
             try:
                 slos[name] = documents.validate(name, fields)
             except InvalidInput as error:
-                for field, said in error.errors.items():
-                    shelf.errors.setdefault(f"{place}: {field}", []).extend(said)
-    if shelf.errors:
-        raise InvalidInput(shelf.errors)
-    return ParsedSlos(slos, tuple(shelf.remarks))
+                for field, message in error.errors.items():
+                    index.errors.setdefault(f"{place}: {field}", []).extend(message)
+    if index.errors:
+        raise InvalidInput(index.errors)
+    return ParsedSlos(slos, tuple(index.remarks))
 
 
-def _slos(
-    shelf: DocumentIndex, entry: OpenSloEntry, server: str
+def _read_objectives(
+    index: DocumentIndex, entry: OpenSloEntry, server: str
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield place, name and fields of each objective; the first one has the document's name."""
+    """Yield place, name and fields of each objective; the first one is named like the document."""
     spec, at = entry.spec, f"{entry.place}.spec"
     method = spec.get("budgetingMethod", OCCURRENCES)
     if method != OCCURRENCES:
-        said = "Only Occurrences: events are counted here, not the time slices that were good."
-        shelf.wrong(f"{at}.budgetingMethod", said)
+        message = "Only Occurrences: events are counted here, not the time slices that were good."
+        index.wrong(f"{at}.budgetingMethod", message)
         return
     objectives = spec.get("objectives")
     if not isinstance(objectives, list) or not objectives:
-        shelf.wrong(f"{at}.objectives", "Must be a list with at least one objective.")
+        index.wrong(f"{at}.objectives", "Must be a list with at least one objective.")
         return
-    noted = len(shelf.errors)
+    errors_before = len(index.errors)
+    description = spec.get("description") or entry.metadata.get("displayName")
     shared = {
-        "description": _text(spec.get("description") or entry.metadata.get("displayName")),
-        "service": _service(shelf, entry),
-        "window_days": _days(shelf, spec.get("timeWindow"), f"{at}.timeWindow"),
-        **_own_annotations(shelf, entry),
+        "description": description if isinstance(description, str) else "",
+        "service": _read_service(index, entry),
+        "window_days": _read_days(index, spec.get("timeWindow"), f"{at}.timeWindow"),
+        **_own_annotations(index, entry),
     }
-    rules = alert_policies.read_rules(shelf, spec, at)
+    rules = _read_rules(index, spec, at)
     for number, objective in enumerate(objectives):
         place = f"{at}.objectives.{number}"
         if not isinstance(objective, Mapping):
-            shelf.wrong(place, "Must be an object with a target.")
+            index.wrong(place, "Must be an object with a target.")
             continue
-        fields = {**shared, "target": _target(shelf, objective, place)}
-        fields |= _source(shelf, entry, objective, place, server, fields)
+        fields = {**shared, "target": _read_target(index, objective, place)}
+        fields |= _read_source(index, entry, objective, place, server, fields)
         if rules is not None:
             fields["rules"] = rules
         else:
-            shelf.remark(entry.place, "It has no alert policies; the usual rules were taken.")
-        if len(shelf.errors) == noted:
-            yield place, _name(entry, objective, number), fields
+            index.remark(entry.place, "It has no alert policies; the usual rules were taken.")
+        if len(index.errors) == errors_before:
+            yield place, _objective_name(entry, objective, number), fields
 
 
-def _source(
-    shelf: DocumentIndex,
+def _read_source(
+    index: DocumentIndex,
     entry: OpenSloEntry,
     objective: Mapping[str, Any],
     place: str,
     server: str,
     fields: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the kind and the source of an objective."""
     if any(name in objective for name in ("timeSliceTarget", "timeSliceWindow")):
-        said = "Time slices are not counted here; take Occurrences of good and total events."
-        shelf.wrong(f"{place}.timeSliceTarget", said)
+        message = "Time slices are not counted here; take Occurrences of good and total events."
+        index.wrong(f"{place}.timeSliceTarget", message)
         return {}
-    within, at = (objective, place) if _has_indicator(objective) else (entry.spec, entry.place)
-    at = at if within is objective else f"{at}.spec"
+    within, at = entry.spec, f"{entry.place}.spec"
+    if "indicator" in objective or "indicatorRef" in objective:
+        within, at = objective, place
     if "indicatorRef" in within:
-        indicator = shelf.meant(SLI, within, "indicatorRef", at)
+        indicator = index.resolve(SLI, within, "indicatorRef", at)
     elif "indicator" in within:
-        indicator = shelf.meant(SLI, within["indicator"], "indicatorRef", f"{at}.indicator")
+        indicator = index.resolve(SLI, within["indicator"], "indicatorRef", f"{at}.indicator")
     else:
-        shelf.wrong(f"{at}.indicator", "Say what is counted: an indicator, or an indicatorRef.")
+        index.wrong(f"{at}.indicator", "Say what is counted: an indicator, or an indicatorRef.")
         return {}
     if indicator is None:
         return {}
-    found = indicators.read_source(shelf, indicator, server)
+    found = indicators.read_source(index, indicator, server)
     kind = {} if "kind" in fields else {"kind": "ratio"}
     return {**kind, "source": found} if found else kind
 
 
-def _own_annotations(shelf: DocumentIndex, entry: OpenSloEntry) -> dict[str, Any]:
-    """Return the fields of our own annotations, as exported."""
+def _own_annotations(index: DocumentIndex, entry: OpenSloEntry) -> dict[str, Any]:
+    """Return the fields of the exporter's own annotations."""
     found: dict[str, Any] = {}
     for field in ("kind", "owner", "runbook_url"):
-        if said := entry.note(PREFIX + field):
-            found[field] = said
+        if message := entry.note(PREFIX + field):
+            found[field] = message
     for field in ("threshold_ms", "min_events", "actions"):
-        if not (said := entry.note(PREFIX + field)):
+        if not (message := entry.note(PREFIX + field)):
             continue
         try:
-            found[field] = json.loads(said)
+            found[field] = json.loads(message)
         except (ValueError, RecursionError):
-            shelf.wrong(f"{entry.place}.metadata.annotations.{PREFIX}{field}", "Must be JSON.")
+            index.wrong(f"{entry.place}.metadata.annotations.{PREFIX}{field}", "Must be JSON.")
     return found
 
 
-def _service(shelf: DocumentIndex, entry: OpenSloEntry) -> str:
-    given = entry.spec.get("service")
-    if given is None or given == UNASSIGNED:
+def _read_service(index: DocumentIndex, entry: OpenSloEntry) -> str:
+    raw = entry.spec.get("service")
+    if raw is None or raw == UNASSIGNED:
         return ""
-    if isinstance(given, str) and documents.is_valid_service(given):
-        return given
-    slug = _SLUG.sub("-", given.lower()).strip("-")[:60] if isinstance(given, str) else ""
+    if isinstance(raw, str) and documents.is_valid_service(raw):
+        return raw
+    slug = _SLUG.sub("-", raw.lower()).strip("-")[:60] if isinstance(raw, str) else ""
     if not slug:
-        shelf.wrong(f"{entry.place}.spec.service", "Must be the name of a service.")
+        index.wrong(f"{entry.place}.spec.service", "Must be the name of a service.")
     else:
-        shelf.remark(entry.place, f"Its service {given!r} is written {slug} here.")
+        index.remark(entry.place, f"Its service {raw!r} is written {slug} here.")
     return slug
 
 
-def _days(shelf: DocumentIndex, given: Any, place: str) -> int:
-    """Return the period in days, 30 by default."""
-    windows = given if isinstance(given, list) else [given] if given is not None else []
+def _read_days(index: DocumentIndex, raw: Any, place: str) -> int:
+    windows = raw if isinstance(raw, list) else [raw] if raw is not None else []
     if not windows:
-        shelf.remark(place, "No period is named; 30 days were taken.")
+        index.remark(place, "No period is named; 30 days were taken.")
         return 30
     window = as_mapping(windows[0])
     written = _WINDOW.fullmatch(str(window.get("duration")))
     if len(windows) > 1 or written is None:
-        shelf.wrong(place, "Must be one window, with a duration such as 28d or 4w.")
+        index.wrong(place, "Must be one window, with a duration such as 28d or 4w.")
         return 30
     number, unit = int(written[1]), written[2]
-    days = number * DAYS[unit] if unit in DAYS else _whole_days(number, unit)
-    if not days:
-        shelf.wrong(f"{place}.duration", "Must be whole days.")
+    days, rest = divmod(number * UNIT_MINUTES[unit], _DAY)
+    if rest:
+        index.wrong(f"{place}.duration", "Must be whole days.")
         return 30
     if unit in "MQY":
-        shelf.remark(place, f"{window['duration']} was taken for {days} days.")
+        index.remark(place, f"{window['duration']} was taken for {days} days.")
     if window.get("isRolling") is False or "calendar" in window:
-        shelf.remark(place, "A calendar's period was taken for a rolling one of that length.")
+        index.remark(place, "A calendar's period was taken for a rolling one of that length.")
     return days
 
 
-def _whole_days(number: int, unit: str) -> int:
-    minutes = number * 60 if unit == "h" else number
-    return 0 if minutes % 1440 else minutes // 1440
-
-
-def _target(shelf: DocumentIndex, objective: Mapping[str, Any], place: str) -> Any:
-    """Return the target as a share; it is validated with the rest of the SLO."""
+def _read_target(index: DocumentIndex, objective: Mapping[str, Any], place: str) -> Any:
+    """Return the target as a share, which is validated with the rest of the SLO."""
     if "op" in objective or "value" in objective:
-        shelf.remark(place, "op and value were left out: they are about a threshold metric.")
+        index.remark(place, "op and value were left out: they are about a threshold metric.")
     if "compositeWeight" in objective:
-        shelf.remark(place, "compositeWeight was left out: each objective is an SLO of its own.")
+        index.remark(place, "compositeWeight was left out: each objective is an SLO of its own.")
     percent = objective.get("targetPercent")
     if "target" in objective or percent is None:
         return objective.get("target")
     if isinstance(percent, bool) or not isinstance(percent, int | float) or not is_finite(percent):
-        shelf.wrong(f"{place}.targetPercent", "Must be a number, without quotes.")
+        index.wrong(f"{place}.targetPercent", "Must be a number, without quotes.")
         return None
     return json_number(Decimal(str(percent)) / 100)
 
 
-def _name(entry: OpenSloEntry, objective: Mapping[str, Any], number: int) -> str:
+def _objective_name(entry: OpenSloEntry, objective: Mapping[str, Any], number: int) -> str:
     if number == 0:
         return entry.name
-    called = objective.get("displayName")
-    slug = _SLUG.sub("-", called.lower()).strip("-") if isinstance(called, str) else ""
+    display_name = objective.get("displayName")
+    slug = _SLUG.sub("-", display_name.lower()).strip("-") if isinstance(display_name, str) else ""
     return f"{entry.name}-{slug or number + 1}"
 
 
-def _has_indicator(objective: Mapping[str, Any]) -> bool:
-    return "indicator" in objective or "indicatorRef" in objective
+def _read_rules(
+    index: DocumentIndex, spec: Mapping[str, Any], at: str
+) -> list[dict[str, Any]] | None:
+    """Return the distinct rules of an SLO's alert policies, None if it has no policies."""
+    raw = spec.get("alertPolicies")
+    if raw is None:
+        return None
+    at = f"{at}.alertPolicies"
+    if not isinstance(raw, list):
+        index.wrong(at, "Must be a list.")
+        return []
+    found: list[dict[str, Any]] = []
+    for number, one in enumerate(raw):
+        place = f"{at}.{number}"
+        # Some documents have a bare name where the format has an object.
+        reference = {"alertPolicyRef": one} if isinstance(one, str) else one
+        policy = index.resolve(POLICY, reference, "alertPolicyRef", place)
+        for condition in _read_conditions(index, policy) if policy else ():
+            rule = _read_rule(index, condition)
+            if rule and rule not in found:
+                found.append(rule)
+    return found
 
 
-def _text(given: Any) -> str:
-    return given if isinstance(given, str) else ""
+def _read_conditions(index: DocumentIndex, policy: OpenSloEntry) -> Iterator[OpenSloEntry]:
+    spec, at = policy.spec, f"{policy.place}.spec"
+    conditions = spec.get("conditions")
+    if not isinstance(conditions, list) or not conditions:
+        index.wrong(f"{at}.conditions", "Must be a list with at least one condition.")
+        return
+    if spec.get("alertWhenNoData"):
+        message = "alertWhenNoData was left out: where nothing is known, nothing fires."
+        index.remark(policy.place, message)
+    if spec.get("notificationTargets"):
+        message = "notificationTargets were left out: who is told is said under Routes."
+        index.remark(policy.place, message)
+    for number, one in enumerate(conditions):
+        found = index.resolve(CONDITION, one, "conditionRef", f"{at}.conditions.{number}")
+        if found is not None:
+            yield found
+
+
+def _read_rule(index: DocumentIndex, condition: OpenSloEntry) -> dict[str, Any] | None:
+    """Return a condition as a rule, which is validated with the rest of the SLO."""
+    spec, at = as_mapping(condition.spec.get("condition")), f"{condition.place}.spec.condition"
+    if spec.get("kind") != "burnrate":
+        index.wrong(f"{at}.kind", "Must be burnrate.")
+        return None
+    if spec.get("op", "gt") not in ABOVE:
+        index.wrong(f"{at}.op", "Must be gt: a rule fires above its burn rate.")
+        return None
+    if spec.get("op") == "gte":
+        index.remark(condition.place, "gte was taken for gt: just at its burn rate nothing fires.")
+    short = condition.note(SHORT)
+    if spec.get("alertAfter") and not short:
+        message = "alertAfter was left out: an alert opens as soon as a short window burns as well."
+        index.remark(condition.place, message)
+    severity = str(condition.spec.get("severity") or TICKET).lower()
+    return {
+        "long": spec.get("lookbackWindow"),
+        "short": short or None,
+        "burn_rate": spec.get("threshold"),
+        "severity": PAGE if severity in PAGES else TICKET,
+    }

@@ -1,10 +1,12 @@
-"""Import of SLOs from OpenSLO documents, all or none."""
+"""Import of SLOs from OpenSLO documents, all or none, and export to them."""
 
-from collections.abc import Collection, Sequence
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import yaml
 from django.db import transaction
 
 from controlplane.core.actors import Actor
@@ -12,10 +14,15 @@ from controlplane.core.audit import services as audit
 from controlplane.core.configuration import files
 from controlplane.core.errors import InvalidInput, NotFound
 from slo.models import Slo
+from slo.models.objective import PROMETHEUS
 from slo.objectives import documents, services
+from slo.objectives.documents import Document
 from slo.objectives.permissions import require_admin
 
-from . import exporter, parser
+from . import parser
+from .document_index import CONDITION, POLICY, SLO, SOURCE, VERSION
+from .indicators import OURS
+from .parser import OCCURRENCES, PREFIX, SHORT, UNASSIGNED
 
 REASON = "OpenSLO import"
 CREATED, CHANGED, SAME = "created", "changed", "same"
@@ -30,24 +37,25 @@ class ImportResult:
 
 
 def import_slos(
-    given: Sequence[Any], *, server: str = "", actor: Actor, now: datetime, reason: str = ""
+    raw: Sequence[Any], *, server: str = "", actor: Actor, now: datetime, reason: str = ""
 ) -> ImportResult:
-    """Create or change every SLO of these documents; others are left alone.
+    """Create or change every SLO of these documents; others stay as they are.
 
-    `server` is the Prometheus for documents that name none. Raise :class:`Forbidden`,
-    :class:`InvalidInput`, which names document and field, or :class:`Conflict`; then nothing
-    has changed.
+    `server` is the Prometheus URL for documents that name none. Raise :class:`Forbidden`,
+    :class:`InvalidInput` naming document and field, or :class:`Conflict`; then nothing has changed.
     """
     require_admin(actor)
-    found = parser.parse_documents(given, server=server)
+    found = parser.parse_documents(raw, server=server)
     outcomes, rows = {}, []
     with transaction.atomic():
         for name in sorted(found.slos):
             _, row = services.write_slo(name, found.slos[name], now)
             outcomes[name] = SAME if row is None else row["action"].partition(".")[2]
             rows += [row] if row else []
-        because = reason.strip() or REASON
-        audit.record_many([{**row, "reason": because, "actor": actor, "now": now} for row in rows])
+        audit_reason = reason.strip() or REASON
+        audit.record_many(
+            [{**row, "reason": audit_reason, "actor": actor, "now": now} for row in rows]
+        )
     return ImportResult(outcomes, found.remarks)
 
 
@@ -68,4 +76,97 @@ def export_slos(names: Collection[str] = ()) -> list[documents.Document]:
     found = {slo.name: documents.to_document(slo) for slo in rows}
     if missing := sorted(set(names) - found.keys()):
         raise NotFound(f"There is no SLO {missing[0]}.")
-    return exporter.export_documents(found)
+    return export_documents(found)
+
+
+def export_documents(slos: Mapping[str, Document]) -> list[Document]:
+    """Return the data sources, then each SLO with its indicator and alert policies inline."""
+    urls = dict.fromkeys(
+        slo["source"]["url"] for slo in slos.values() if slo["source"]["type"] == PROMETHEUS
+    )
+    names = {url: f"prometheus-{number}" for number, url in enumerate(urls, start=1)}
+    sources = [_export_data_source(name, url) for url, name in names.items()]
+    return [*sources, *(_export_slo(name, slo, names) for name, slo in slos.items())]
+
+
+def to_yaml(found: Iterable[Document]) -> str:
+    return yaml.safe_dump_all(
+        found, sort_keys=False, allow_unicode=True, explicit_start=True, width=100
+    )
+
+
+def _export_slo(name: str, slo: Document, sources: Mapping[str, str]) -> Document:
+    return {
+        "apiVersion": VERSION,
+        "kind": SLO,
+        "metadata": {"name": name, "annotations": _export_annotations(slo)},
+        "spec": {
+            "description": slo["description"],
+            "service": slo["service"] or UNASSIGNED,
+            "indicator": {
+                "metadata": {"name": f"{name}-indicator"},
+                "spec": {"ratioMetric": _export_ratio(name, slo["source"], sources)},
+            },
+            "timeWindow": [{"duration": f"{slo['window_days']}d", "isRolling": True}],
+            "budgetingMethod": OCCURRENCES,
+            "objectives": [{"displayName": name, "target": slo["target"]}],
+            "alertPolicies": [_export_policy(name, rule) for rule in slo["rules"]],
+        },
+    }
+
+
+def _export_annotations(slo: Document) -> dict[str, str]:
+    found = {f"{PREFIX}kind": slo["kind"]}
+    for field in ("owner", "runbook_url"):
+        if slo[field]:
+            found[PREFIX + field] = slo[field]
+    for field in ("threshold_ms", "min_events", "actions"):
+        if slo[field]:
+            found[PREFIX + field] = json.dumps(slo[field], sort_keys=True)
+    return found
+
+
+def _export_ratio(name: str, source: Document, sources: Mapping[str, str]) -> Document:
+    def counter(which: str) -> Document:
+        if source["type"] != PROMETHEUS:
+            return {"metricSource": {"type": OURS, "spec": {"slo": name, "counter": which}}}
+        return {
+            "metricSource": {
+                "metricSourceRef": sources[source["url"]],
+                "type": "Prometheus",
+                "spec": {"query": source[which]},
+            }
+        }
+
+    return {"counter": True, "good": counter("good"), "total": counter("total")}
+
+
+def _export_policy(name: str, rule: Document) -> Document:
+    policy_name = f"{name}-{rule['severity']}-{rule['long']}"
+    condition = {
+        "kind": CONDITION,
+        "metadata": {"name": policy_name, "annotations": {SHORT: rule["short"]}},
+        "spec": {
+            "severity": rule["severity"],
+            "condition": {
+                "kind": "burnrate",
+                "op": "gt",
+                "threshold": rule["burn_rate"],
+                "lookbackWindow": rule["long"],
+            },
+        },
+    }
+    return {
+        "kind": POLICY,
+        "metadata": {"name": policy_name},
+        "spec": {"alertWhenBreaching": True, "conditions": [condition]},
+    }
+
+
+def _export_data_source(name: str, url: str) -> Document:
+    return {
+        "apiVersion": VERSION,
+        "kind": SOURCE,
+        "metadata": {"name": name},
+        "spec": {"type": "Prometheus", "connectionDetails": {"url": url}},
+    }

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from slo.arithmetic.counts import ZERO, CounterValues
 from slo.arithmetic.objective import BurnRateRule, MinuteSpan, Objective
+from slo.arithmetic.windows import ZERO, CounterValues
 
 
 @dataclass(frozen=True)

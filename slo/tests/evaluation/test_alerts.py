@@ -164,7 +164,9 @@ def test_alerts_of_one_kind_are_not_touched_by_a_look_at_the_other():
 def test_acknowledging_silences_the_escalation_and_is_audited():
     settle(firing())
 
-    lifecycle.acknowledge(alert_id=alert().pk, actor=OPERATOR, now=AT + MINUTE, comment=" on it ")
+    lifecycle.acknowledge_alert(
+        alert_id=alert().pk, actor=OPERATOR, now=AT + MINUTE, comment=" on it "
+    )
 
     one = alert()
     assert (one.state, one.acknowledged_by) == ("acknowledged", "user:olga")
@@ -179,20 +181,22 @@ def test_what_has_resolved_or_never_was_can_not_be_acknowledged_nor_by_anybody()
     settle(firing())
     pk = alert().pk
     with pytest.raises(Forbidden):
-        lifecycle.acknowledge(alert_id=pk, actor=VIEWER, now=AT)
+        lifecycle.acknowledge_alert(alert_id=pk, actor=VIEWER, now=AT)
     with pytest.raises(NotFound):
-        lifecycle.acknowledge(alert_id=pk + 1, actor=OPERATOR, now=AT)
+        lifecycle.acknowledge_alert(alert_id=pk + 1, actor=OPERATOR, now=AT)
     settle(now=AT + 2 * MINUTE)
 
     with pytest.raises(Conflict):
-        lifecycle.acknowledge(alert_id=pk, actor=OPERATOR, now=AT + 3 * MINUTE)
+        lifecycle.acknowledge_alert(alert_id=pk, actor=OPERATOR, now=AT + 3 * MINUTE)
 
 
 def test_a_comment_that_can_not_be_read_is_refused_and_nothing_is_acknowledged():
     settle(firing())
 
     with pytest.raises(InvalidInput, match="comment"):
-        lifecycle.acknowledge(alert_id=alert().pk, actor=OPERATOR, now=AT, comment="fine \u202egpj")
+        lifecycle.acknowledge_alert(
+            alert_id=alert().pk, actor=OPERATOR, now=AT, comment="fine \u202egpj"
+        )
 
     assert alert().acknowledged_at is None
 

@@ -8,8 +8,8 @@ import pytest
 from controlplane.core.gates import services as gates
 from controlplane.core.gates.models import EventCount, Gate
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, GateQuestion
-from slo.arithmetic.counts import CounterValues
 from slo.arithmetic.minutes import end_of
+from slo.arithmetic.windows import CounterValues
 from slo.evaluation import gates as judging
 from slo.models import CounterMinute, ReportedEvents, Sli
 from slo.tests import factories

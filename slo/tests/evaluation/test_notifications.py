@@ -143,7 +143,7 @@ def test_a_runbook_elsewhere_is_told_as_it_was_written():
 
 def test_pages_are_told_of_slos_only_and_of_those_that_moved(noted):
     settle([firing("core->oracle")])
-    lifecycle.acknowledge(alert_id=Alert.objects.get().pk, actor=OPERATOR, now=AT)
+    lifecycle.acknowledge_alert(alert_id=Alert.objects.get().pk, actor=OPERATOR, now=AT)
     assert noted == []
 
     burning("burns", after=[BAD] * 10)

@@ -11,7 +11,7 @@ from controlplane.core.actors import system_actor
 from controlplane.core.gates.models import EventCount
 from controlplane.core.http.tests.callers import person
 from controlplane.core.models import Instance
-from slo.ingest import client_reports, deltas
+from slo.ingest import client_reports, points
 from slo.ingest.push_body import Delta
 from slo.models import ReportedEvents, Sli
 
@@ -39,7 +39,7 @@ def report(
 
 
 def accept(batch_id: str, *told: Delta) -> dict[str, Any]:
-    return deltas.accept_batch(batch_id=batch_id, deltas=told, actor=system_actor("test"), now=NOW)
+    return points.accept_batch(batch_id=batch_id, deltas=told, actor=system_actor("test"), now=NOW)
 
 
 def token_limited_to(*services: str) -> int:

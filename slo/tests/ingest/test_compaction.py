@@ -124,7 +124,7 @@ def test_what_is_beyond_the_period_is_forgotten_and_nothing_seems_new(sli: Sli) 
     beyond = counted(sli, sli.first - 50, sli.first - 1)
     assert len({row[:2] for row in beyond}) == 1
     history = reader.load_history(sli.pk, sli.first - 2, MINUTE)
-    assert history.at(MINUTE) - history.at(sli.first - 1) == (
+    assert history.counts_at(MINUTE) - history.counts_at(sli.first - 1) == (
         before[-1][0] - beyond[0][0],
         before[-1][1] - beyond[0][1],
         1,

@@ -14,7 +14,7 @@ from controlplane.core.actors import system_actor
 from controlplane.core.gates.models import EventCount
 from controlplane.core.http.tests.callers import at_once
 from slo.counters import compaction
-from slo.ingest import client_reports, deltas, points
+from slo.ingest import client_reports, points
 from slo.ingest.push_body import Delta, Point
 from slo.models import DeltaBatch, ReportedEvents, Sli
 
@@ -122,7 +122,7 @@ def test_batch_of_deltas_that_comes_at_once_is_taken_once(slis: list[Sli]) -> No
     told = [Delta(f"slo-{n}", 3, 4) for n in range(SLIS)]
 
     def take() -> dict[str, Any]:
-        return deltas.accept_batch(batch_id="b1", deltas=told, actor=system_actor("test"), now=NOW)
+        return points.accept_batch(batch_id="b1", deltas=told, actor=system_actor("test"), now=NOW)
 
     answers = at_once(*[take] * 4)
 

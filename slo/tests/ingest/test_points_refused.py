@@ -9,7 +9,7 @@ from controlplane.core.actors import system_actor
 from controlplane.core.errors import InvalidInput
 from slo.arithmetic.boots import Boot, merge_samples
 from slo.arithmetic.increments import Sample
-from slo.ingest import deltas, points, push_body
+from slo.ingest import points, push_body
 from slo.models import Series, Sli
 
 from .sample_helpers import NOW, objective
@@ -49,7 +49,7 @@ def test_sources_that_are_ours_are_refused(sli: Sli, source: str) -> None:
     assert "reserved" in done["refused"][0]["error"]
 
     told = [push_body.Delta("core-availability", 1, 1, one) for one in ("a", source)]
-    done = deltas.accept_batch(batch_id="1", deltas=told, actor=system_actor("test"), now=NOW)
+    done = points.accept_batch(batch_id="1", deltas=told, actor=system_actor("test"), now=NOW)
     assert [one["index"] for one in done["refused"]] == [1]
 
     with pytest.raises(InvalidInput) as caught:

@@ -89,7 +89,7 @@ def test_any_order_of_arrival_counts_as_if_all_had_been_known_at_once(
         expected = Oracle(told).counts(FIRST, LAST)
         assert counted(sli, FIRST, LAST) == expected
         history = reader.load_history(sli.pk, FIRST, LAST)
-        assert [tuple(history.at(minute)) for minute in range(FIRST, LAST + 1)] == expected
+        assert [tuple(history.counts_at(minute)) for minute in range(FIRST, LAST + 1)] == expected
 
         assert sum(push(sli, batch) for batch in batches) == 0  # All of it again is nothing new.
         compaction.compact_minutes(FAR_AHEAD + timedelta(days=1), most=10_000)

@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from slo import retention_rules
-from slo.counters import compaction, removed_slos, retention
+from slo.counters import compaction, retention
 from slo.evaluation import evaluator, statuses
 from slo.ingest import deferred_updates
 from slo.models import (
@@ -134,12 +134,12 @@ def test_slo_that_was_removed_long_ago_is_forgotten_with_all_of_it(sli: Sli) -> 
     Slo.objects.filter(pk=sli.slo_id).update(removed_at=NOW)
     kept = [(one, one.objects.count() // 2) for one in (Sli, Slo, Series, Exclusion, Alert)]
     assert (
-        removed_slos.purge_removed(NOW + 36 * DAY, most=1000) == 0
+        retention.purge_removed(NOW + 36 * DAY, most=1000) == 0
     )  # It stays with its alerts, for postmortems.
     Alert.objects.filter(slo=sli.slo_id).delete()
-    assert removed_slos.purge_removed(NOW + 35 * DAY, most=1000) == 0
+    assert retention.purge_removed(NOW + 35 * DAY, most=1000) == 0
 
-    removed_slos.purge_removed(NOW + 36 * DAY, most=1000)
+    retention.purge_removed(NOW + 36 * DAY, most=1000)
 
     assert [(one, one.objects.count()) for one, _ in kept] == kept
     assert set(CounterMinute.objects.values_list("sli", flat=True)) == {other.pk}
@@ -155,7 +155,7 @@ def test_edges_that_nobody_sends_are_forgotten(sli: Sli) -> None:
     record_one(lives, 36, 5)
     record_one(lives, 1, 6)
 
-    removed_slos.purge_removed(NOW, most=1000)
+    retention.purge_removed(NOW, most=1000)
 
     assert set(Sli.objects.all()) == {sli, lives}
     assert never not in Sli.objects.all()
@@ -181,7 +181,7 @@ def test_what_is_left_to_a_tick_for_an_slo_that_is_gone_goes_with_it(
     record([late], now=NOW, is_noted=True)
     Slo.objects.filter(pk=sli.slo_id).update(removed_at=NOW)
 
-    removed_slos.purge_removed(NOW + 36 * DAY, most=1000)
+    retention.purge_removed(NOW + 36 * DAY, most=1000)
 
     assert not Slo.objects.exists()
 

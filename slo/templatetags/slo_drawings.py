@@ -1,6 +1,6 @@
-"""Small drawings of SLOs: the budget left, a day of burn rates, a rate and its limit.
+"""Small drawings of SLOs: the budget left, a day of burn rates, a rate beside its limit.
 
-They are hidden from screen readers or carry one sentence, as the figures are beside them.
+They are hidden from screen readers or have a short label, because the figures are shown as text.
 """
 
 import math
@@ -11,7 +11,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from controlplane.core import durations
-from slo.dashboard.sparklines import PARTS, Sparkline
+from slo.dashboard.board import PARTS, Sparkline
 
 from .slos import spent_tone, times
 
@@ -19,7 +19,7 @@ register = template.Library()
 
 STEP, HEIGHT, WIDTH = 3, 30, 2
 MAX_RATE = 50.0
-"""The highest rate a column shows: an outage must not dwarf every other day in the row."""
+"""Highest rate that a column shows, so that an outage does not flatten all other columns."""
 METER_WIDTH = 100
 
 
@@ -39,7 +39,7 @@ def budget_bar(remaining: float | None) -> SafeString:
         spent_tone(remaining),
         METER_WIDTH,
         METER_WIDTH,
-        _plain(full),
+        _format_number(full),
         ticks,
     )
 
@@ -51,30 +51,30 @@ def burn_spark(spark: Sparkline) -> SafeString:
     Columns above the budget's rate are taller and colored; a dot marks unknown parts.
     """
     width = STEP * PARTS - (STEP - WIDTH)
-    drawn: dict[str, list[str]] = {}
+    paths: dict[str, list[str]] = {}
     for place, rate in enumerate(spark.rates):
-        look, height = _column(rate, spark.limit)
-        drawn.setdefault(look, []).append(f"M{STEP * place + WIDTH // 2} {HEIGHT}v-{height}")
+        look, height = _column_look(rate, spark.limit)
+        paths.setdefault(look, []).append(f"M{STEP * place + WIDTH // 2} {HEIGHT}v-{height}")
     columns = format_html_join(
         "",
         '<path class="burn__{}" d="{}"></path>',
-        ((look, "".join(drawn[look])) for look in sorted(drawn)),
+        ((look, "".join(paths[look])) for look in sorted(paths)),
     )
-    even = HEIGHT - _height(1.0)
+    even = HEIGHT - _rate_height(1.0)
     return format_html(
         '<svg class="burn" viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" '
         'aria-label="{2}"><path class="burn__even" d="M0 {3}H{0}"></path>{4}</svg>',
         width,
         HEIGHT,
-        _describe(spark),
-        _plain(even),
+        _describe_spark(spark),
+        _format_number(even),
         columns,
     )
 
 
 @register.simple_tag
 def rate_meter(rate: float | None, limit: float) -> SafeString:
-    """Draw a burn rate beside the limit of a rule, which is the mark."""
+    """Draw a burn rate beside the limit of a rule, which is a mark."""
     most = max(limit * 1.5, min(rate or 0.0, limit * 3))
     full = METER_WIDTH * min(1.0, (rate or 0.0) / most)
     tone = "unknown" if rate is None else "above" if rate > limit else "below"
@@ -86,34 +86,34 @@ def rate_meter(rate: float | None, limit: float) -> SafeString:
         tone,
         METER_WIDTH,
         METER_WIDTH,
-        _plain(full),
-        _plain(METER_WIDTH * limit / most - 0.5),
+        _format_number(full),
+        _format_number(METER_WIDTH * limit / most - 0.5),
     )
 
 
-def _column(rate: float | None, limit: float | None) -> tuple[str, str]:
+def _column_look(rate: float | None, limit: float | None) -> tuple[str, str]:
     if rate is None:
         return "none", "1.5"
     look = "grave" if limit is not None and rate > limit else "fast" if rate > 1 else "calm"
-    return look, _plain(max(1.5, _height(rate)))
+    return look, _format_number(max(1.5, _rate_height(rate)))
 
 
-def _height(rate: float) -> float:
-    """Return the height of a rate, on a logarithmic scale: rates span orders of magnitude."""
+def _rate_height(rate: float) -> float:
+    """Return the height of a rate on a logarithmic scale, as rates span orders of magnitude."""
     return HEIGHT * math.log1p(min(max(rate, 0.0), MAX_RATE)) / math.log1p(MAX_RATE)
 
 
-def _describe(spark: Sparkline) -> str:
+def _describe_spark(spark: Sparkline) -> str:
     if spark.most is None:
         return "Nothing is known of the last 24 hours"
-    blind = spark.unknown_minutes
+    unknown_minutes = spark.unknown_minutes
     unknown = (
-        f"; nothing known for {durations.format_readable(timedelta(minutes=blind))}"
-        if blind
+        f"; nothing known for {durations.format_readable(timedelta(minutes=unknown_minutes))}"
+        if unknown_minutes
         else ""
     )
     return f"The last 24 hours: at most {times(spark.most)}{unknown}"
 
 
-def _plain(number: float) -> str:
+def _format_number(number: float) -> str:
     return f"{number:.2f}".rstrip("0").rstrip(".")

@@ -1,0 +1,306 @@
+"""Responses of the SLO API: their OpenAPI shapes, and how SLOs and alerts are rendered."""
+
+from datetime import datetime
+from typing import Any
+
+import orjson
+from django.db.models import TextField
+from django.db.models.functions import Cast
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.http.json_format import format_moment
+from controlplane.core.http.resources import Resource, TimestampField
+from slo.api.fields import ActionsField, RulesField, SourceField
+from slo.arithmetic.minutes import end_of
+from slo.models import Alert, Exclusion, Slo
+from slo.models.alerts import SEVERITIES
+from slo.objectives import documents, names
+from slo.objectives.exclusions import ExclusionOutcome
+from slo.objectives.rules import SEVERITIES as LABELS
+
+STATES = ("ok", "firing", "unknown")
+ALERT_STATES = ("open", "acknowledged", "resolved")
+ONE_SLO = (OpenApiParameter("name", str, OpenApiParameter.PATH, pattern=f"^{names.NAME}$"),)
+ONE_ALERT = (OpenApiParameter("alert_id", int, OpenApiParameter.PATH),)
+ONE_EXCLUSION = (*ONE_SLO, OpenApiParameter("exclusion_id", int, OpenApiParameter.PATH))
+
+
+class SloShape(serializers.Serializer[Slo]):
+    """An SLO with its stored status."""
+
+    name = serializers.CharField()
+    service = serializers.CharField()
+    kind = serializers.ChoiceField(documents.KINDS)
+    target = serializers.FloatField(help_text="Share of events that must be good.")
+    window_days = serializers.IntegerField()
+    threshold_ms = serializers.FloatField(allow_null=True)
+    rules = RulesField()
+    min_events = serializers.IntegerField(help_text="A window with fewer events is unknown.")
+    actions = ActionsField()
+    description = serializers.CharField()
+    owner = serializers.CharField()
+    runbook_url = serializers.CharField()
+    version = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    changed_at = serializers.DateTimeField()
+    state = serializers.ChoiceField(STATES)
+    since = serializers.DateTimeField(allow_null=True, help_text="When the state last changed.")
+    judged_at = serializers.DateTimeField(allow_null=True)
+    remaining_ratio = serializers.FloatField(
+        allow_null=True, help_text="Share of the budget that is left; negative if overspent."
+    )
+    exhausts_at = serializers.DateTimeField(allow_null=True)
+    counted_to = serializers.DateTimeField(
+        allow_null=True, help_text="End of the last minute with counts."
+    )
+    source_error = serializers.CharField(
+        allow_null=True, help_text="Error of the last attempt to read the source."
+    )
+    source_error_since = serializers.DateTimeField(allow_null=True)
+
+    def get_fields(self) -> dict[str, Any]:
+        """Add `source`, which as an attribute would override one of the serializer."""
+        return {**super().get_fields(), "source": SourceField()}
+
+
+class ChangedSloShape(SloShape):
+    dry_run = serializers.BooleanField(required=False)
+
+
+class BudgetShape(serializers.Serializer[Any]):
+    remaining_ratio = serializers.FloatField(allow_null=True)
+    exhausts_at = serializers.DateTimeField(
+        allow_null=True, help_text="Forecast from the burn rate of the last 6 hours."
+    )
+
+
+class JudgedShape(serializers.Serializer[Any]):
+    long = serializers.CharField()
+    short = serializers.CharField()
+    burn_rate = serializers.FloatField()
+    severity = serializers.ChoiceField(LABELS)
+    state = serializers.ChoiceField(STATES)
+
+
+class StatusShape(serializers.Serializer[Any]):
+    state = serializers.ChoiceField(STATES)
+    burn_rates = serializers.DictField(
+        child=serializers.FloatField(allow_null=True),
+        help_text="Burn rate by window (`5m`); null if unknown.",
+    )
+    budget = BudgetShape()
+    rules = JudgedShape(many=True)
+    coverage = serializers.DictField(
+        child=serializers.FloatField(), help_text="Share of each window that samples cover."
+    )
+
+
+class SeriesPointShape(serializers.Serializer[Any]):
+    at = serializers.DateTimeField()
+    state = serializers.ChoiceField(STATES)
+    burn_rates = serializers.DictField(child=serializers.FloatField(allow_null=True))
+    remaining_ratio = serializers.FloatField(allow_null=True)
+
+
+class SeriesShape(serializers.Serializer[Any]):
+    to = serializers.DateTimeField()
+    step_seconds = serializers.IntegerField()
+    points = SeriesPointShape(many=True)
+
+    def get_fields(self) -> dict[str, Any]:
+        """Add `from`, a keyword that can't be an attribute."""
+        return {"from": serializers.DateTimeField(), **super().get_fields()}
+
+
+class FiredShape(serializers.Serializer[Any]):
+    long = serializers.CharField()
+    short = serializers.CharField()
+    burn_rate = serializers.FloatField()
+    severity = serializers.ChoiceField(LABELS)
+    opened_at = serializers.DateTimeField()
+    resolved_at = serializers.DateTimeField(
+        allow_null=True, help_text="Null if the alert would still be open at the end."
+    )
+    lasted_seconds = serializers.IntegerField()
+    worst = serializers.DictField(
+        child=serializers.FloatField(), help_text="Highest burn rates while it was open, by window."
+    )
+
+
+class TickShape(serializers.Serializer[Any]):
+    at = serializers.DateTimeField()
+    state = serializers.ChoiceField(STATES)
+    burn_rates = serializers.DictField(child=serializers.FloatField(allow_null=True))
+    rules = JudgedShape(many=True)
+
+
+class BacktestShape(serializers.Serializer[Any]):
+    start = serializers.DateTimeField()
+    end = serializers.DateTimeField()
+    step_seconds = serializers.IntegerField()
+    ticks = serializers.IntegerField()
+    states = serializers.DictField(
+        child=serializers.IntegerField(), help_text="Number of ticks in each state."
+    )
+    alerts = FiredShape(many=True)
+    results = TickShape(many=True, required=False, help_text="Each tick, if requested.")
+    dry_run = serializers.BooleanField(required=False)
+
+
+class OptionalTextField(serializers.CharField):
+    """A text, rendered as null if it is empty."""
+
+    def to_representation(self, value: str) -> Any:
+        return value or None
+
+
+class ExclusionShape(Resource[Exclusion]):
+    id = serializers.IntegerField()
+    starts_at = TimestampField()
+    ends_at = TimestampField()
+    reason = serializers.CharField()
+    created_by = serializers.CharField()
+    created_at = TimestampField()
+    removed_by = OptionalTextField(allow_null=True)
+    removed_at = TimestampField(allow_null=True)
+
+
+class BudgetsShape(serializers.Serializer[Any]):
+    before = BudgetShape()
+    after = BudgetShape()
+
+
+class OutcomeShape(ExclusionShape):
+    budget = BudgetsShape()
+    dry_run = serializers.BooleanField(required=False)
+
+
+class AlertShape(serializers.Serializer[Alert]):
+    id = serializers.IntegerField()
+    kind = serializers.ChoiceField(Alert.Kind.values)
+    state = serializers.ChoiceField(ALERT_STATES)
+    rule = serializers.CharField(
+        help_text="`1h/5m>14 page` for an SLO, or the name of a threshold rule."
+    )
+    subject = serializers.CharField()
+    slo = serializers.CharField(allow_null=True)
+    threshold = serializers.CharField(allow_null=True)
+    service = serializers.CharField()
+    severity = serializers.ChoiceField(SEVERITIES)
+    said = serializers.CharField()
+    path = serializers.CharField()
+    opened_at = serializers.DateTimeField()
+    firing_at = serializers.DateTimeField(help_text="When the rule last fired.")
+    evidence = serializers.DictField(help_text="Figures when the alert opened.")
+    latest = serializers.DictField(help_text="Figures when the rule last fired.")
+    acknowledged_at = serializers.DateTimeField(allow_null=True)
+    acknowledged_by = serializers.CharField(allow_null=True)
+    acknowledged_because = serializers.CharField(allow_null=True)
+    resolved_at = serializers.DateTimeField(allow_null=True)
+    resolved_because = serializers.CharField(allow_null=True)
+
+    def get_fields(self) -> dict[str, Any]:
+        """Add `label`, which as an attribute would override one of the serializer."""
+        label = serializers.CharField(help_text="`page` or `ticket` for an SLO's rule.")
+        return {**super().get_fields(), "label": label}
+
+    def to_representation(self, row: Alert) -> dict[str, Any]:
+        return alert_resource(row)
+
+
+class AcknowledgedAlertShape(AlertShape):
+    dry_run = serializers.BooleanField(required=False)
+
+
+class PostmortemShape(serializers.Serializer[Any]):
+    alert = serializers.IntegerField()
+    markdown = serializers.CharField()
+
+
+COLUMNS: tuple[Any, ...] = (
+    "name", "service", "kind", "target", "window_days", "threshold_ms",
+    *(Cast(column, TextField()) for column in ("source", "rules", "actions")),
+    "min_events", "description", "owner", "runbook_url", "version", "created_at", "changed_at",
+    "status__state", "status__since", "status__minute", "status__remaining_ratio",
+    "status__exhausts_at", "sli__last", "sli__source_error", "sli__source_error_since",
+)  # fmt: skip
+"""Columns of an SLO, with its stored status, that :func:`serialize_row` reads."""
+
+
+def slo_resource(slo: Slo) -> dict[str, Any]:
+    return serialize_row(Slo.objects.values_list(*COLUMNS).get(pk=slo.pk))
+
+
+def serialize_row(row: tuple[Any, ...]) -> dict[str, Any]:
+    """Return an SLO with its stored status, given a row of `COLUMNS`."""
+    (
+        name, service, kind, target, window_days, threshold_ms, source, rules, actions,
+        min_events, description, owner, runbook_url, version, created_at, changed_at,
+        state, since, minute, remaining_ratio, exhausts_at, last, source_error, source_error_since,
+    ) = row  # fmt: skip
+    return {
+        "name": name,
+        "service": service,
+        "kind": kind,
+        "target": float(target),
+        "window_days": window_days,
+        "threshold_ms": documents.threshold_as_number(threshold_ms),
+        "source": orjson.Fragment(source),
+        "rules": orjson.Fragment(rules),
+        "min_events": min_events,
+        "actions": orjson.Fragment(actions),
+        "description": description,
+        "owner": owner,
+        "runbook_url": runbook_url,
+        "version": version,
+        "created_at": format_moment(created_at),
+        "changed_at": format_moment(changed_at),
+        "state": state or "unknown",
+        "since": format_moment(since),
+        "judged_at": None if minute is None else timestamp(end_of(minute)),
+        "remaining_ratio": remaining_ratio,
+        "exhausts_at": format_moment(exhausts_at),
+        "counted_to": None if last is None else timestamp(end_of(last)),
+        "source_error": source_error or None,
+        "source_error_since": format_moment(source_error_since),
+    }
+
+
+def outcome_resource(done: ExclusionOutcome) -> dict[str, Any]:
+    """Return an exclusion that was just added or removed, with the budget before and after."""
+    return {
+        **ExclusionShape.render(done.exclusion),
+        "budget": {"before": done.before, "after": done.after},
+    }
+
+
+def alert_resource(row: Alert) -> dict[str, Any]:
+    return {
+        "id": row.pk,
+        "kind": row.kind,
+        "state": row.state,
+        "rule": row.rule,
+        "subject": row.subject,
+        "slo": row.slo.name if row.slo else None,
+        "threshold": row.threshold.name if row.threshold else None,
+        "service": row.service,
+        "severity": row.severity,
+        "label": row.label,
+        "said": row.said,
+        "path": row.path,
+        "opened_at": timestamp(row.opened_at),
+        "firing_at": timestamp(row.firing_at),
+        "evidence": row.evidence,
+        "latest": row.latest,
+        "acknowledged_at": _timestamp_or_none(row.acknowledged_at),
+        "acknowledged_by": row.acknowledged_by or None,
+        "acknowledged_because": row.acknowledged_because or None,
+        "resolved_at": _timestamp_or_none(row.resolved_at),
+        "resolved_because": row.resolved_because or None,
+    }
+
+
+def _timestamp_or_none(at: datetime | None) -> str | None:
+    return None if at is None else timestamp(at)

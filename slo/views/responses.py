@@ -1,0 +1,39 @@
+"""Responses and forms shared by the SLO pages."""
+
+from typing import Any
+
+from django import forms
+from django.http import HttpResponse
+from django.shortcuts import render
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.change_views import ServiceForm
+from controlplane.core.page_responses import PersonRequest, show
+from controlplane.core.reasons import MAX_CHARACTERS
+from slo.models import Slo
+
+PART = "live"
+
+
+def is_part(request: PersonRequest) -> bool:
+    return bool(request.htmx) and request.htmx.target == PART
+
+
+def render_live(request: PersonRequest, name: str, context: dict[str, Any]) -> HttpResponse:
+    """Render `slo/<name>.html`, or its live part `slo/_<name>.html` if htmx requests that."""
+    part = is_part(request)
+    template = f"slo/{'_' if part else ''}{name}.html"
+    response = render(request, template, {**context, "live": True, "oob": part})
+    response["Switchgear-Now"] = timestamp(context["now"])
+    return response
+
+
+def show_refusal(request: PersonRequest, detail: str, slo: Slo | None) -> HttpResponse:
+    context = {"heading": "Nothing was changed", "detail": detail, "slo": slo}
+    return show(request, "slo/notice.html", context, status=409)
+
+
+class OptionalReasonForm(ServiceForm):
+    renamed = {"comment": "reason"}
+
+    reason = forms.CharField(max_length=MAX_CHARACTERS, required=False)
