@@ -34,7 +34,7 @@ def _somewhere(settings):
 @pytest.fixture
 def noted(monkeypatch):
     found = []
-    monkeypatch.setattr(lifecycle, "changed", lambda topic, *ids: found.extend(ids))
+    monkeypatch.setattr(lifecycle, "notify_changed", lambda topic, *ids: found.extend(ids))
     return found
 
 
