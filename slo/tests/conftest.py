@@ -6,6 +6,6 @@ from slo.thresholds import statuses
 
 
 @pytest.fixture(autouse=True)
-def _nothing_found_before() -> None:
-    """Clear the cache of rule statuses, which a test must not inherit."""
+def _empty_status_cache() -> None:
+    """Clear the cache of rule statuses, so that no test inherits it."""
     statuses.clear_cache()

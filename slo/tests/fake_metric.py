@@ -50,7 +50,7 @@ class Queues:
 
 
 @contextmanager
-def offered(**fields: Any) -> Iterator[Queues]:
+def register_metric(**fields: Any) -> Iterator[Queues]:
     """Register the metric during a test."""
     queues = Queues()
     about = "How deep a queue is."
@@ -76,7 +76,7 @@ def run_tick(now: datetime) -> int:
     return done
 
 
-def opened() -> list[tuple[str, str]]:
+def list_open_alerts() -> list[tuple[str, str]]:
     """Return rules and subjects of open alerts."""
     rows = Alert.objects.filter(resolved_at__isnull=True).order_by("rule", "subject")
     return list(rows.values_list("rule", "subject"))

@@ -60,7 +60,7 @@ def month(
     return sli
 
 
-def judged(slos: Sequence[Slo], now: datetime, *, since_minutes: int = 31) -> None:
+def store_statuses(slos: Sequence[Slo], now: datetime, *, since_minutes: int = 31) -> None:
     """Evaluate at the last minute that is over."""
     minute = last_ended(now)
     for seen in evaluator.evaluate_slos(slos, minute):

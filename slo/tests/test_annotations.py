@@ -13,7 +13,7 @@ from slo.objectives import services
 from switches.tests.browsers import engaged, released
 
 from . import factories
-from .month_of_events import alert, excluded, judged
+from .month_of_events import alert, excluded, store_statuses
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
@@ -72,7 +72,7 @@ def test_newest_comes_first_and_alerts_of_others_are_not_shown():
 
 def test_live_topic_tells_how_an_slo_stands_and_forgets_removed_ones():
     now = db_now()
-    judged([factories.slo()], now)
+    store_statuses([factories.slo()], now)
     factories.slo("unjudged")
     factories.slo("removed")
     services.remove_slo(name="removed", actor=factories.ADMIN, now=now)

@@ -29,7 +29,7 @@ def viewer():
     return as_role("viewer")
 
 
-def steadily(of, minutes=120, bad=0):
+def count_steadily(of, minutes=120, bad=0):
     """Count a hundred events a minute until now, some bad; return the last minute."""
     last = last_ended(db_now())
     rows = [(last - minutes + n, n * (100 - bad), n * 100) for n in range(minutes + 1)]
@@ -158,7 +158,7 @@ def test_list_takes_as_many_queries_for_many(viewer, django_assert_max_num_queri
 
 
 def test_status_tells_burn_rates_budget_rules_and_coverage(viewer):
-    steadily(slo(rules=[FAST]), bad=2)
+    count_steadily(slo(rules=[FAST]), bad=2)
 
     body = viewer.get(f"{ONE}status").json()
 
@@ -171,7 +171,7 @@ def test_status_tells_burn_rates_budget_rules_and_coverage(viewer):
 
 def test_status_of_a_moment_is_as_it_was_then(viewer):
     one = slo()
-    last = steadily(one, minutes=60)
+    last = count_steadily(one, minutes=60)
     before = timestamp(end_of(last - 61)).replace("+", "%2B")
 
     assert viewer.get(f"{ONE}status?at={before}").json()["state"] == "unknown"
@@ -190,7 +190,7 @@ def test_status_of_a_moment_is_as_it_was_then(viewer):
 
 
 def test_series_is_a_status_at_each_step(viewer):
-    last = steadily(slo(rules=[FAST]), bad=2)
+    last = count_steadily(slo(rules=[FAST]), bad=2)
     start, end = timestamp(end_of(last - 20)), timestamp(end_of(last))
 
     body = viewer.get(f"{ONE}series?from={start}&to={end}&step=10m").json()
@@ -203,7 +203,7 @@ def test_series_is_a_status_at_each_step(viewer):
 
 
 def test_series_of_the_last_day_is_the_usual(viewer):
-    steadily(slo())
+    count_steadily(slo())
 
     body = viewer.get(f"{ONE}series").json()
 
@@ -252,7 +252,7 @@ def test_backtest_tells_the_alerts_that_there_would_have_been(viewer):
 
 
 def test_backtest_tells_each_tick_if_asked(viewer):
-    last = steadily(slo(rules=[FAST]))
+    last = count_steadily(slo(rules=[FAST]))
 
     told = viewer.post(
         f"{ONE}backtest", {"start": timestamp(end_of(last - 10)), "step": "5m", "ticks": True}

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 A_DAY = 1440
 
 
-def counted(slo, end, bad):
+def write_counts(slo, end, bad):
     """Store a day and a half of a period of 7 days: 100 events a minute, some bad in some minutes.
 
     Minutes are given by how long before the end they are.
@@ -32,7 +32,7 @@ def counted(slo, end, bad):
     factories.counted(slo, rows)
 
 
-def by_hand(slo, edges, excluded=()):
+def expected_spent(slo, edges, excluded=()):
     """Compute the same shares from each minute by itself."""
     rows = list(CounterMinute.objects.filter(sli__slo=slo).order_by("minute"))
     alone = {
@@ -54,13 +54,13 @@ def by_hand(slo, edges, excluded=()):
 
 def test_each_part_has_spent_its_share_of_the_whole_period():
     slo, end = factories.slo(target=0.99, window_days=7), 29_700_000
-    counted(slo, end, {30: 40, 200: 25, 1500: 60})
+    write_counts(slo, end, {30: 40, 200: 25, 1500: 60})
     edges = [end - 400, end - 100, end]
 
     found = budgets.load_spent([slo], edges)[slo.pk]
 
-    assert found.parts == pytest.approx(by_hand(slo, edges), abs=1e-6)
-    assert found.in_all == pytest.approx(sum(by_hand(slo, edges)), abs=2e-6)
+    assert found.parts == pytest.approx(expected_spent(slo, edges), abs=1e-6)
+    assert found.in_all == pytest.approx(sum(expected_spent(slo, edges)), abs=2e-6)
     assert found.remaining_ratio == pytest.approx(
         1 - (40 + 25 + 60) / (2160 * 100 * 0.01), abs=1e-3
     )
@@ -69,7 +69,7 @@ def test_each_part_has_spent_its_share_of_the_whole_period():
 def test_what_does_not_count_is_in_no_part():
     slo = factories.slo(target=0.99, window_days=7)
     end = last_ended(timezone.now())
-    counted(slo, end, {30: 40, 200: 25})
+    write_counts(slo, end, {30: 40, 200: 25})
     span = (end - 205, end - 195)
     edges = [end - 400, end - 100, end]
     exclusions.add_exclusion(
@@ -83,18 +83,18 @@ def test_what_does_not_count_is_in_no_part():
 
     found = budgets.load_spent([slo], edges)[slo.pk]
 
-    assert found.parts == pytest.approx(by_hand(slo, edges, [span]), abs=1e-6)
+    assert found.parts == pytest.approx(expected_spent(slo, edges, [span]), abs=1e-6)
     assert found.parts[0] == 0
 
 
 def test_period_that_is_shorter_than_the_span_is_what_shares_are_of():
     slo, end = factories.slo(target=0.99, window_days=1), 29_700_000
-    counted(slo, end, {30: 40, 2000: 60})
+    write_counts(slo, end, {30: 40, 2000: 60})
     edges = [end - 2100, end - 1900, end]
 
     found = budgets.load_spent([slo], edges)[slo.pk]
 
-    assert found.parts == pytest.approx(by_hand(slo, edges), abs=1e-6)
+    assert found.parts == pytest.approx(expected_spent(slo, edges), abs=1e-6)
 
 
 def test_nothing_counted_is_nothing_known():
@@ -109,7 +109,7 @@ def test_outlook_is_what_adding_the_exclusion_then_does():
     slo = factories.slo(target=0.99, window_days=7)
     now = timezone.now()
     end = due_minute(now)
-    counted(slo, end, {30: 40, 200: 25})
+    write_counts(slo, end, {30: 40, 200: 25})
     exclusions.add_exclusion(
         name=slo.name, starts_at=end_of(end - 31), ends_at=end_of(end - 28), reason=REASON,
         actor=OPERATOR, now=now,
@@ -132,7 +132,7 @@ def test_outlook_is_what_adding_the_exclusion_then_does():
 
 def test_span_to_come_changes_nothing_yet():
     slo, end = factories.slo(target=0.99, window_days=7), 29_700_000
-    counted(slo, end, {30: 40})
+    write_counts(slo, end, {30: 40})
 
     seen = budgets.estimate_exclusion(slo, (end + 10, end + 60), end)
 

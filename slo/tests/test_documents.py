@@ -8,13 +8,13 @@ from controlplane.core.errors import InvalidInput
 from slo.objectives import documents
 
 
-def read(name="core-availability", **fields):
+def validate_document(name="core-availability", **fields):
     return documents.validate(name, {"target": 0.999, **fields})
 
 
-def wrong(name="core-availability", **fields):
+def validation_errors(name="core-availability", **fields):
     with pytest.raises(InvalidInput) as refused:
-        read(name, **fields)
+        validate_document(name, **fields)
     return refused.value.errors
 
 
@@ -31,7 +31,7 @@ PROMETHEUS = {
 
 
 def test_target_alone_is_enough():
-    assert read() == {
+    assert validate_document() == {
         "service": "",
         "kind": "availability",
         "target": 0.999,
@@ -51,7 +51,7 @@ def test_target_alone_is_enough():
 
 
 def test_what_was_read_reads_the_same_again():
-    once = read(
+    once = validate_document(
         service="core",
         kind="latency",
         threshold_ms=300.5,
@@ -60,11 +60,11 @@ def test_what_was_read_reads_the_same_again():
         actions=[{"do": "hold_ramps"}, {"on": "any", "do": "trip", "switch": "experiment:x"}],
     )
 
-    assert read(**once) == once
+    assert validate_document(**once) == once
 
 
 def test_numbers_mean_exactly_what_was_written():
-    found = documents.to_objective(read(target=0.9995, rules=[rule(burn_rate=14.4)]))
+    found = documents.to_objective(validate_document(target=0.9995, rules=[rule(burn_rate=14.4)]))
 
     assert found.target == Decimal("0.9995")
     assert found.budget == Decimal("0.0005")
@@ -85,53 +85,55 @@ def test_numbers_mean_exactly_what_was_written():
     ],
 )
 def test_target_that_is_no_share_is_refused(target, said):
-    assert said in wrong(target=target)["target"][0]
+    assert said in validation_errors(target=target)["target"][0]
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "-a", "a b", "a/b", "ä", "x" * 101, "a\n"])
 def test_name_that_no_address_can_hold_is_refused(name):
-    assert "name" in wrong(name)
+    assert "name" in validation_errors(name)
 
 
 @pytest.mark.parametrize("name", ["new", "thresholds"])
 def test_name_of_a_page_of_its_own_is_refused(name):
-    assert "another name" in wrong(name)["name"][0]
+    assert "another name" in validation_errors(name)["name"][0]
 
 
 def test_everything_that_is_wrong_is_told_at_once():
-    errors = wrong(kind="speed", window_days=0, min_events=-1, service="Core!", targt=1)
+    errors = validation_errors(kind="speed", window_days=0, min_events=-1, service="Core!", targt=1)
 
     assert errors.keys() == {"kind", "window_days", "min_events", "service", "targt"}
     assert errors["targt"] == ["Unknown; did you mean target?"]
 
 
 def test_latency_has_a_threshold_and_nothing_else_has():
-    assert read(kind="latency", threshold_ms=3000)["threshold_ms"] == 3000
-    assert "threshold_ms" in wrong(kind="latency")
-    assert "threshold_ms" in wrong(kind="latency", threshold_ms=0)
-    assert "threshold_ms" in wrong(kind="ratio", threshold_ms=3000)
+    assert validate_document(kind="latency", threshold_ms=3000)["threshold_ms"] == 3000
+    assert "threshold_ms" in validation_errors(kind="latency")
+    assert "threshold_ms" in validation_errors(kind="latency", threshold_ms=0)
+    assert "threshold_ms" in validation_errors(kind="ratio", threshold_ms=3000)
 
 
 def test_rule_that_could_never_fire_is_refused_with_the_largest_there_is():
-    errors = wrong(target=0.95, rules=[rule(burn_rate=20)])
+    errors = validation_errors(target=0.95, rules=[rule(burn_rate=20)])
 
     assert errors["rules.0.burn_rate"] == [
         "It could never fire: at a target of 0.95 a burn rate never exceeds 20."
     ]
-    assert read(target=0.95, rules=[rule(burn_rate=19.999)])["rules"]
+    assert validate_document(target=0.95, rules=[rule(burn_rate=19.999)])["rules"]
 
 
 def test_usual_rules_that_could_never_fire_are_left_out():
-    assert [one["burn_rate"] for one in read(target=0.9)["rules"]] == [6]
-    assert "never exceeds 2" in wrong(target=0.5)["rules"][0]
+    assert [one["burn_rate"] for one in validate_document(target=0.9)["rules"]] == [6]
+    assert "never exceeds 2" in validation_errors(target=0.5)["rules"][0]
 
 
 def test_empty_list_of_rules_is_no_rules():
-    assert read(rules=[])["rules"] == []
+    assert validate_document(rules=[])["rules"] == []
 
 
 def test_short_window_is_a_twelfth_unless_said():
-    found = read(rules=[rule(long="1h", short=None), rule(long="3d", short=None, burn_rate=1)])
+    found = validate_document(
+        rules=[rule(long="1h", short=None), rule(long="3d", short=None, burn_rate=1)]
+    )
 
     assert [one["short"] for one in found["rules"]] == ["5m", "6h"]
 
@@ -156,21 +158,23 @@ def test_short_window_is_a_twelfth_unless_said():
     ],
 )
 def test_rule_with_a_wrong_field_is_refused_and_the_field_named(fields, field):
-    assert f"rules.0.{field}" in wrong(rules=[rule(**fields)])
+    assert f"rules.0.{field}" in validation_errors(rules=[rule(**fields)])
 
 
 def test_two_rules_that_look_at_the_same_are_refused():
-    errors = wrong(rules=[rule(), rule(long="60m", severity="ticket")])
+    errors = validation_errors(rules=[rule(), rule(long="60m", severity="ticket")])
 
     assert errors == {"rules.1": ["Looks at the same as rule 0."]}
 
 
 def test_period_is_the_longest_window():
-    assert read(window_days=7, rules=[rule(long="7d", short="1h", burn_rate=1)])["rules"]
+    assert validate_document(window_days=7, rules=[rule(long="7d", short="1h", burn_rate=1)])[
+        "rules"
+    ]
 
 
 def test_prometheus_is_told_with_its_queries_and_without_a_slash_at_the_end():
-    assert read(source=PROMETHEUS)["source"] == {
+    assert validate_document(source=PROMETHEUS)["source"] == {
         **PROMETHEUS,
         "url": "https://prometheus.example.com/team",
     }
@@ -193,18 +197,18 @@ def test_prometheus_is_told_with_its_queries_and_without_a_slash_at_the_end():
     ],
 )
 def test_address_of_a_prometheus_must_be_plain_and_without_secrets(url):
-    assert "source.url" in wrong(source={**PROMETHEUS, "url": url})
+    assert "source.url" in validation_errors(source={**PROMETHEUS, "url": url})
 
 
 def test_queries_of_a_prometheus_are_needed_and_others_refused():
-    assert "source.good" in wrong(source={**PROMETHEUS, "good": " "})
-    assert "source.bad" in wrong(source={**PROMETHEUS, "bad": "x"})
-    assert "source.url" in wrong(source={"type": "push", "url": "http://x"})
-    assert "source.type" in wrong(source={"type": "influx"})
+    assert "source.good" in validation_errors(source={**PROMETHEUS, "good": " "})
+    assert "source.bad" in validation_errors(source={**PROMETHEUS, "bad": "x"})
+    assert "source.url" in validation_errors(source={"type": "push", "url": "http://x"})
+    assert "source.type" in validation_errors(source={"type": "influx"})
 
 
 def test_actions_are_told_with_all_they_mean():
-    found = read(
+    found = validate_document(
         service="core",
         actions=[
             {"on": "any", "do": "trip", "switch": "experiment:x", "expires_in": "90m"},
@@ -240,21 +244,24 @@ def test_actions_are_told_with_all_they_mean():
     ],
 )
 def test_action_with_a_wrong_field_is_refused_and_the_field_named(action, field):
-    assert f"actions.0.{field}" in wrong(service="core", actions=[action])
+    assert f"actions.0.{field}" in validation_errors(service="core", actions=[action])
 
 
 def test_ramps_are_held_only_of_a_service_that_is_named():
-    assert "Say of which service" in wrong(actions=[{"do": "hold_ramps"}])["actions.0.do"][0]
+    assert (
+        "Say of which service"
+        in validation_errors(actions=[{"do": "hold_ramps"}])["actions.0.do"][0]
+    )
 
 
 def test_same_action_twice_is_refused():
-    assert "actions.1" in wrong(service="core", actions=[{"do": "hold_ramps"}] * 2)
+    assert "actions.1" in validation_errors(service="core", actions=[{"do": "hold_ramps"}] * 2)
 
 
 @pytest.mark.parametrize("field", ["rules", "actions"])
 @pytest.mark.parametrize("given", ["x", {}, [1], ["x"], [None], [[]], 7])
 def test_what_is_no_list_of_objects_is_refused(field, given):
-    assert any(path.startswith(field) for path in wrong(**{field: given}))
+    assert any(path.startswith(field) for path in validation_errors(**{field: given}))
 
 
 @pytest.mark.parametrize(
@@ -263,7 +270,7 @@ def test_what_is_no_list_of_objects_is_refused(field, given):
 def test_what_shows_an_approver_another_text_is_refused(character):
     text = f"a{character}b"
 
-    errors = wrong(
+    errors = validation_errors(
         description=text,
         owner=text,
         runbook_url=f"https://wiki/{text}",
@@ -276,10 +283,10 @@ def test_what_shows_an_approver_another_text_is_refused(character):
 
 @pytest.mark.parametrize("text", ["نمی\u200cخواهم", "👩\u200d🚒", "שלום\u200f!", "a\n\tb"])
 def test_joiners_and_marks_that_scripts_need_are_kept(text):
-    assert read(description=text)["description"] == text
+    assert validate_document(description=text)["description"] == text
 
 
 def test_half_a_surrogate_in_a_name_is_told_in_words_that_can_be_sent():
-    errors = wrong(**{"a\ud800": 1})
+    errors = validation_errors(**{"a\ud800": 1})
 
     assert list(errors) == ["a\\ud800"]

@@ -16,7 +16,7 @@ from slo.models import Slo, SloStatus
 from slo.templatetags.slos import LIBRARY
 
 from . import factories
-from .month_of_events import Incident, alert, excluded, judged, month
+from .month_of_events import Incident, alert, excluded, month, store_statuses
 
 pytestmark = pytest.mark.e2e
 ONE = "/slos/core-availability/"
@@ -32,7 +32,7 @@ def burning() -> Slo:
     now = db_now()
     slo = factories.slo()
     month(slo, now, [Incident(300, 20, 0.05)], days=4)
-    judged([slo], now)
+    store_statuses([slo], now)
     alert(slo, now - timedelta(minutes=290), 25)
     last = SloStatus.objects.get(slo=slo).minute
     excluded(slo, last - 700, last - 640)
@@ -192,7 +192,7 @@ def test_budget_of_which_nothing_is_known_is_said_and_not_drawn(desks):
     now = db_now()
     slo = factories.slo()
     month(slo, now, [Incident(90, 80, 0.5)], days=1)
-    judged([slo], now)
+    store_statuses([slo], now)
 
     page = desks.of(person("viewer")).open(ONE)
 

@@ -11,7 +11,7 @@ from slo.templatetags.slos import open_alerts
 pytestmark = pytest.mark.django_db
 
 
-def opened(severity, **fields):
+def create_alert(severity, **fields):
     now = db_now()
     given = {"kind": "threshold", "rule": "deep", "said": "deep", "severity": severity, **fields}
     subject = f"queue-{Alert.objects.count()}"
@@ -20,9 +20,9 @@ def opened(severity, **fields):
 
 def test_open_ones_that_nobody_knows_of_are_counted_but_for_mere_information():
     for severity in ("critical", "critical", "warning", "info"):
-        opened(severity)
-    opened("critical", acknowledged_at=db_now())
-    opened("warning", resolved_at=db_now())
+        create_alert(severity)
+    create_alert("critical", acknowledged_at=db_now())
+    create_alert("warning", resolved_at=db_now())
 
     assert open_alerts() == {"total": 3, "critical": 2}
 
@@ -32,7 +32,7 @@ def test_nothing_open_is_zero():
 
 
 def test_they_are_counted_where_they_are_in_one_question():
-    opened("warning")
+    create_alert("warning")
 
     with CaptureQueriesContext(connection) as asked:
         open_alerts()

@@ -27,15 +27,15 @@ spec:
 SERVER = "http://prom:9090"
 
 
-def read(*texts, server=SERVER):
+def parse_texts(*texts, server=SERVER):
     return parser.parse_documents(
         [one for text in texts for one in yaml.safe_load_all(text)], server=server
     )
 
 
-def wrong(*texts, server=SERVER):
+def parse_errors(*texts, server=SERVER):
     with pytest.raises(InvalidInput) as refused:
-        read(*texts, server=server)
+        parse_texts(*texts, server=server)
     return refused.value.errors
 
 
@@ -75,7 +75,7 @@ RATIO = "spec.indicator.spec.ratioMetric"
 
 
 def test_ratio_of_a_prometheus_is_an_slo_that_asks_it():
-    found = read(SLO)
+    found = parse_texts(SLO)
 
     one = found.slos["checkout"]
     assert (one["service"], one["kind"], one["target"], one["window_days"]) == (
@@ -99,7 +99,7 @@ def test_bad_events_are_taken_from_all_of_them():
     )
     text = changed(f"{RATIO}.good", None, text)
 
-    source = read(text).slos["checkout"]["source"]
+    source = parse_texts(text).slos["checkout"]["source"]
 
     assert source["good"] == '(sum(orders)) - ((sum(orders{ok="1"})) or vector(0))'
 
@@ -114,7 +114,7 @@ def test_parts_may_be_documents_of_their_own():
     alert["spec"]["conditions"] = [{"conditionRef": "fast"}]
     alert = yaml.safe_dump({"apiVersion": "openslo/v1", **alert})
 
-    found = read(text, sli, alert, yaml.safe_dump(condition))
+    found = parse_texts(text, sli, alert, yaml.safe_dump(condition))
 
     one = found.slos["checkout"]
     assert one["source"]["total"] == "sum(orders)"
@@ -131,18 +131,18 @@ metadata: {name: prod}
 spec: {type: Prometheus, connectionDetails: {url: "https://prom.example.com"}}
 """
 
-    assert read(text, source).slos["checkout"]["source"]["url"] == "https://prom.example.com"
-    assert read(source, text).slos["checkout"]["source"]["url"] == "https://prom.example.com"
+    assert parse_texts(text, source).slos["checkout"]["source"]["url"] == "https://prom.example.com"
+    assert parse_texts(source, text).slos["checkout"]["source"]["url"] == "https://prom.example.com"
 
 
 def test_source_that_can_t_be_asked_is_pushed_and_that_is_said():
     for which in ("good", "total"):
         text = changed(f"{RATIO}.{which}.metricSource.type", "Datadog")
-    found = read(text)
+    found = parse_texts(text)
     assert found.slos["checkout"]["source"] == {"type": "push"}
     assert "datadog can't be read here" in found.remarks[0]
 
-    found = read(SLO, server="")
+    found = parse_texts(SLO, server="")
     assert found.slos["checkout"]["source"] == {"type": "push"}
     assert "No Prometheus is named" in found.remarks[0]
 
@@ -151,7 +151,7 @@ def test_each_objective_is_an_slo():
     text = changed("spec.objectives", [{"target": 0.99}, {"displayName": "Fast!", "target": 0.9},
                                        {"targetPercent": 99.95}])  # fmt: skip
 
-    found = read(text)
+    found = parse_texts(text)
 
     assert {name: one["target"] for name, one in found.slos.items()} == {
         "checkout": 0.99,
@@ -171,7 +171,7 @@ def test_each_objective_is_an_slo():
     ],
 )
 def test_period_is_whole_days_and_rolls(window, days, remarks):
-    found = read(changed("spec.timeWindow", [window], changed("spec.alertPolicies", [])))
+    found = parse_texts(changed("spec.timeWindow", [window], changed("spec.alertPolicies", [])))
 
     assert found.slos["checkout"]["window_days"] == days
     assert len(found.remarks) == remarks
@@ -182,7 +182,7 @@ def test_conditions_are_rules_and_what_does_not_fit_is_said():
     one["spec"] |= {"alertWhenNoData": True, "notificationTargets": [{"targetRef": "me"}]}
 
     fast = policy(lookbackWindow="6h", severity="SEV1")
-    found = read(changed("spec.alertPolicies", [one, fast, fast]))
+    found = parse_texts(changed("spec.alertPolicies", [one, fast, fast]))
 
     assert [(rule["long"], rule["severity"]) for rule in found.slos["checkout"]["rules"]] == [
         ("1h", "ticket"),
@@ -261,11 +261,11 @@ def test_conditions_are_rules_and_what_does_not_fit_is_said():
     ],
 )
 def test_what_does_not_fit_is_refused_and_named(path, value, place):
-    assert list(wrong(changed(path, value))) == [place]
+    assert list(parse_errors(changed(path, value))) == [place]
 
 
 def test_two_of_one_name_are_refused():
-    assert list(wrong(SLO, SLO)) == ["documents.1.metadata.name"]
+    assert list(parse_errors(SLO, SLO)) == ["documents.1.metadata.name"]
 
 
 @pytest.mark.parametrize("given", [[], [7], ["SLO"], [[SLO]], [{}], [None]])

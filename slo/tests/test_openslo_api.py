@@ -48,11 +48,11 @@ SOURCES = st.sampled_from(
     ]
 )
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=40).filter(
-    lambda text: not wrong_text(text)
+    lambda text: not import_errors(text)
 )
 
 
-def wrong_text(text):
+def import_errors(text):
     errors = {}
     json_values.read_text("", text, 40, errors)
     return errors

@@ -15,7 +15,7 @@ from slo.arithmetic.minutes import minute_of
 from slo.models import Alert, EvaluatedMinute, Sli, Slo, SloStatus
 
 from . import factories, fake_metric
-from .month_of_events import Incident, alert, judged, month
+from .month_of_events import Incident, alert, month, store_statuses
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -24,7 +24,7 @@ SUNDAY = MONDAY + timedelta(days=7)
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 
-def stands(slo, state="ok", since=NOW - 2 * HOUR, **fields):
+def create_status(slo, state="ok", since=NOW - 2 * HOUR, **fields):
     given = {"minute": minute_of(NOW), "state": state, "since": since, **fields}
     return SloStatus.objects.create(slo=slo, **given)
 
@@ -65,7 +65,7 @@ def test_storm_of_what_waits_elsewhere_hides_no_other_alert(monkeypatch):
     monkeypatch.setattr(attention, "MAX_ITEMS", 2)
     slo, rule = factories.slo(), fake_metric.rule()
     deep = {"kind": "threshold", "rule": rule.name, "threshold": rule}
-    with fake_metric.offered(waiting=lambda _now: [f"queue-{place}" for place in range(9)]):
+    with fake_metric.register_metric(waiting=lambda _now: [f"queue-{place}" for place in range(9)]):
         for place in range(10):
             alert(slo, NOW - HOUR, None, **deep, subject=f"queue-{place}")
         page = alert(slo, NOW - MINUTE, None)
@@ -91,20 +91,20 @@ def test_source_that_can_not_be_read_is_told_with_its_error():
 
 @pytest.mark.parametrize(("age", "told"), [(59 * MINUTE, 0), (HOUR, 1)])
 def test_one_of_which_nothing_is_known_for_an_hour_is_told_of(age, told):
-    stands(factories.slo(), "unknown", NOW - age)
+    create_status(factories.slo(), "unknown", NOW - age)
 
     assert len(attention.list_long_unknown(NOW)) == told
 
 
 def test_one_without_rules_is_only_mentioned():
-    stands(factories.slo(rules=[]), "unknown")
+    create_status(factories.slo(rules=[]), "unknown")
 
     assert [one.severity for one in attention.list_long_unknown(NOW)] == ["info"]
 
 
 @pytest.mark.parametrize(("left", "told"), [(0.01, []), (0, ["100%"]), (-0.25, ["125%"])])
 def test_budget_that_is_spent_is_told_of(left, told):
-    stands(factories.slo(), remaining_ratio=left)
+    create_status(factories.slo(), remaining_ratio=left)
 
     found = attention.list_exhausted(NOW)
 
@@ -146,7 +146,7 @@ def test_report_has_the_worst_first_with_what_the_week_spent():
     until = SUNDAY - HOUR
     month(bad, until, [Incident(2000, 30, 0.9)], days=20)
     month(fine, until, days=20)
-    judged([bad, fine, silent], until)
+    store_statuses([bad, fine, silent], until)
     alert(bad, SUNDAY - timedelta(days=2), 30)
 
     told = report_sections.budgets_section(MONDAY, SUNDAY, until)

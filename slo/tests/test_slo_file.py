@@ -18,7 +18,7 @@ from .factories import ADMIN, slo
 SHIPPED = Path(__file__).parents[2] / "config"
 
 
-def wrong(text):
+def parse_errors(text):
     with pytest.raises(InvalidInput) as refused:
         slo_file.parse_slo_file(text)
     return refused.value.errors
@@ -123,7 +123,7 @@ slos:
     ],
 )
 def test_what_is_wrong_is_told_with_its_key(text, place):
-    assert list(wrong(text)) == [place]
+    assert list(parse_errors(text)) == [place]
 
 
 def load(folder, *options):

@@ -16,14 +16,14 @@ from slo.alerts import lifecycle
 from slo.models import Alert, ThresholdRule
 from switches.tests.browsers import engaged
 
-from .fake_metric import MINUTE, NOW, SECOND, offered, opened, rule, run_tick
+from .fake_metric import MINUTE, NOW, SECOND, list_open_alerts, register_metric, rule, run_tick
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def queues():
-    with offered() as found:
+    with register_metric() as found:
         yield found
 
 
@@ -68,7 +68,7 @@ def test_few_samples_begin_no_alert_and_end_none(queues):
 
     assert [run_tick(NOW + more * MINUTE) for more in (2, 3, 4, 5, 6)] == [0] * 5
 
-    assert opened() == [("deep", "mail")]
+    assert list_open_alerts() == [("deep", "mail")]
 
 
 def test_few_samples_that_are_within_the_limit_end_it(queues):
@@ -90,7 +90,7 @@ def test_what_is_unknown_neither_opens_nor_ends_an_alert(queues):
     queues.are(mail=1)
     clean = [run_tick(NOW + 4 * MINUTE + more * 10 * SECOND) for more in range(1, 14)]
 
-    assert (sum(clean), opened()) == (1, [])
+    assert (sum(clean), list_open_alerts()) == (1, [])
 
 
 def test_what_is_not_fresh_begins_no_alert_and_ends_none(queues):
@@ -115,7 +115,7 @@ def test_a_measure_that_fails_is_told_and_is_in_no_other_rules_way(queues, caplo
         done = [run_tick(NOW + more * MINUTE) for more in (1, 2, 3, 4)]
 
     assert done == [1, 0, 0, 0]
-    assert opened() == [("deep", "mail"), ("switch_engaged", "segment:finance")]
+    assert list_open_alerts() == [("deep", "mail"), ("switch_engaged", "segment:finance")]
     assert "threshold.evaluation_failed" in caplog.text
 
 
@@ -233,7 +233,7 @@ def test_alerts_that_were_over_long_ago_are_forgotten_and_others_are_not(queues)
         for more in (3, 4, 5)
     ]
 
-    assert (done, opened()) == ([0, 1, 0], [("deep", "mail")])
+    assert (done, list_open_alerts()) == ([0, 1, 0], [("deep", "mail")])
     assert Alert.objects.count() == 1
 
 

@@ -13,7 +13,7 @@ from slo.thresholds import builtin_rules, rules
 RATE = {"metric": "timeout_rate", "value": 0.02, "severity": "warning"}
 
 
-def refused(name="core-timeouts", **fields):
+def validation_errors(name="core-timeouts", **fields):
     with pytest.raises(InvalidInput) as error:
         rules.validate(name, {**RATE, **fields})
     return error.value.errors
@@ -61,7 +61,7 @@ def test_what_is_left_out_has_its_default():
     ],
 )
 def test_what_makes_no_rule_is_refused_by_name(field, value, said):
-    errors = refused(**{field: value})
+    errors = validation_errors(**{field: value})
 
     assert list(errors) == [field]
     assert said in " ".join(errors[field])
@@ -69,15 +69,19 @@ def test_what_makes_no_rule_is_refused_by_name(field, value, said):
 
 @pytest.mark.parametrize("name", ["", "new", "a b", "-x", "x" * 101, "x/y", "é"])
 def test_a_name_that_fits_no_address_is_refused(name):
-    assert list(refused(name)) == ["name"]
+    assert list(validation_errors(name)) == ["name"]
 
 
 def test_everything_wrong_is_told_at_once():
-    assert set(refused(severity="bad", value=-1, window="0m")) == {"severity", "value", "window"}
+    assert set(validation_errors(severity="bad", value=-1, window="0m")) == {
+        "severity",
+        "value",
+        "window",
+    }
 
 
 def test_what_is_so_now_has_no_window():
-    errors = refused(metric="breaker_open", value=0, window="5m")
+    errors = validation_errors(metric="breaker_open", value=0, window="5m")
 
     assert errors == {"window": ["breaker_open is what is so now; leave the window out."]}
 
@@ -85,9 +89,9 @@ def test_what_is_so_now_has_no_window():
 def test_a_percentile_has_to_be_chosen_and_may_be_of_one_histogram():
     latency = {"metric": "latency_ms:e2e", "value": 5000}
 
-    assert "statistic" in refused(**latency)
+    assert "statistic" in validation_errors(**latency)
     assert rules.validate("slow", {**RATE, **latency, "statistic": "p99"})["statistic"] == "p99"
-    assert "comparison" in refused(**latency, statistic="p99", comparison=">=")
+    assert "comparison" in validation_errors(**latency, statistic="p99", comparison=">=")
 
 
 @given(st.floats(0, 1, exclude_max=True), st.sampled_from(["timeout_rate", "concurrency"]))

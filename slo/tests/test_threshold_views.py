@@ -6,7 +6,7 @@ from slo.models import Alert, ThresholdRule
 from slo.thresholds import statuses
 from switches.tests.browsers import Tags, browser_as, page, text
 
-from .fake_metric import NOW, SECOND, offered, rule, run_tick
+from .fake_metric import NOW, SECOND, register_metric, rule, run_tick
 
 pytestmark = pytest.mark.django_db
 
@@ -34,7 +34,7 @@ def is_sent(its):
     return its.get("type") not in ("radio", "checkbox") or "checked" in its
 
 
-def filled(html):
+def form_values(html):
     """Return what a browser sends if nothing was touched."""
     sent, chosen = {}, ""
     for tag, its in Tags(html).found:
@@ -48,7 +48,7 @@ def filled(html):
 
 
 def test_the_page_shows_each_rule_and_how_it_stands(admin):
-    with offered() as queues:
+    with register_metric() as queues:
         rule()
         rule("blind", value=5.0)
         rule("resting", is_enabled=False)
@@ -67,7 +67,7 @@ def test_the_page_shows_each_rule_and_how_it_stands(admin):
 
 
 def test_however_many_look_a_rule_is_asked_once_in_ten_seconds():
-    with offered() as queues:
+    with register_metric() as queues:
         asked = rule()
         queues.are(mail=11)
 
@@ -83,7 +83,7 @@ def test_however_many_look_a_rule_is_asked_once_in_ten_seconds():
 
 
 def test_pages_of_many_ask_once(admin):
-    with offered() as queues:
+    with register_metric() as queues:
         rule()
         queues.are(mail=11)
         for _ in range(3):
@@ -93,7 +93,7 @@ def test_pages_of_many_ask_once(admin):
 
 
 def test_rule_that_was_changed_is_asked_anew():
-    with offered() as queues:
+    with register_metric() as queues:
         asked = rule()
         queues.are(mail=11)
         statuses.load_statuses([asked], NOW)
@@ -134,7 +134,7 @@ def test_what_was_typed_becomes_the_rule_shares_in_percent(admin):
 
 def test_a_form_that_nobody_touched_changes_nothing(admin):
     before = ThresholdRule.objects.get(name="e2e_latency")
-    sent = filled(page(admin.get("/slos/thresholds/e2e_latency/edit/")))
+    sent = form_values(page(admin.get("/slos/thresholds/e2e_latency/edit/")))
 
     answer = admin.post("/slos/thresholds/e2e_latency/edit/", sent)
 
@@ -165,7 +165,7 @@ def test_what_is_wrong_is_said_beside_its_field_and_nothing_is_lost(admin, field
 
 
 def test_what_it_would_find_is_shown_before_it_is_saved(admin):
-    with offered() as queues:
+    with register_metric() as queues:
         rule()
         queues.are(mail=11, post=3)
         form = {**FORM, "value": "2", "min_events": "1", "check": "yes"}

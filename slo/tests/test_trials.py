@@ -21,7 +21,7 @@ NOW = end_of(END) + EVALUATION_DELAY
 RULES = (BurnRateRule("1h", "5m", Decimal(14), PAGE), BurnRateRule("3h", "20m", Decimal(6), TICKET))
 
 
-def weather(seed, hours=12):
+def random_history(seed, hours=12):
     """Store hours of traffic with outages, gaps and uncovered minutes."""
     dice = random.Random(seed)
     slo = factories.slo(rules=[])
@@ -44,7 +44,7 @@ def weather(seed, hours=12):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_same_alerts_as_the_backtest_that_looks_at_everything(seed):
-    slo = weather(seed)
+    slo = random_history(seed)
     by = Objective(Decimal("0.999"), 30, RULES, min_events=500)
 
     found = trials.run_trials(slo, by, timedelta(hours=12), NOW)
@@ -60,7 +60,7 @@ def test_same_alerts_as_the_backtest_that_looks_at_everything(seed):
 
 
 def test_present_rules_are_told_beside_those_that_are_tried():
-    slo = weather(1)
+    slo = random_history(1)
     by = replace(objective_loader.load_objective(slo), rules=RULES)
 
     found = trials.run_trials(slo, by, timedelta(hours=12), NOW)
@@ -77,7 +77,7 @@ def test_present_rules_are_told_beside_those_that_are_tried():
 
 def test_places_lie_within_the_span():
     found = trials.run_trials(
-        weather(2), Objective(Decimal("0.999"), 30, RULES), timedelta(days=30), NOW
+        random_history(2), Objective(Decimal("0.999"), 30, RULES), timedelta(days=30), NOW
     )
 
     assert found.since == end_of(END - 12 * 60)

@@ -26,7 +26,7 @@ TRIP = {"on": "page", "do": "trip", "switch": "experiment:new-planner", "expires
 HOLD = {"on": "page", "do": "hold_ramps"}
 
 
-def fires(**fields):
+def create_alert(**fields):
     """Return an SLO that has burned for twenty minutes, evaluated just now, and its page."""
     now = db_now()
     slo = factories.slo(**{"owner": "team-core", "actions": [TRIP, HOLD], **fields})
@@ -78,7 +78,7 @@ def test_quiet_list_says_so():
 
 
 def test_page_shows_what_was_counted_in_both_windows_and_what_is_left():
-    one = fires()
+    one = create_alert()
 
     said = text(get_page(f"/alerts/{one.pk}/"))
 
@@ -92,7 +92,7 @@ def test_page_shows_what_was_counted_in_both_windows_and_what_is_left():
 
 
 def test_page_tells_what_was_done_by_itself_and_how_that_was_decided():
-    one = fires()
+    one = create_alert()
     TripRequest.objects.update(decided_at=db_now(), tripped=False, why="Its flap lock-out lasts.")
 
     said = text(get_page(f"/alerts/{one.pk}/"))
@@ -104,7 +104,7 @@ def test_page_tells_what_was_done_by_itself_and_how_that_was_decided():
 
 
 def test_acknowledging_falls_silent_and_is_shown_with_what_one_does():
-    one = fires()
+    one = create_alert()
     browser = browser_as("operator")
     assert "Acknowledge" in page(browser.get(f"/alerts/{one.pk}/"))
 
@@ -119,7 +119,7 @@ def test_acknowledging_falls_silent_and_is_shown_with_what_one_does():
 
 
 def test_nobody_can_be_told_is_said_without_a_countdown():
-    alert = fires()
+    alert = create_alert()
 
     html = get_page(f"/alerts/{alert.pk}/", "admin")
 
@@ -133,7 +133,7 @@ def test_nobody_can_be_told_is_said_without_a_countdown():
 def test_whoever_is_called_next_is_named_with_the_step(settings):
     settings.EMAIL = replace(settings.EMAIL, host="127.0.0.1")
     fill("team-lead", "lead@example.org")
-    alert = fires()
+    alert = create_alert()
 
     said = text(get_page(f"/alerts/{alert.pk}/", "admin"))
 
@@ -152,7 +152,7 @@ def test_what_has_resolved_can_not_be_acknowledged():
 
 
 def test_viewer_sees_and_may_not_acknowledge():
-    one = fires()
+    one = create_alert()
     browser = browser_as("viewer")
 
     assert "do-acknowledge" not in page(browser.get(f"/alerts/{one.pk}/"))
@@ -162,7 +162,7 @@ def test_viewer_sees_and_may_not_acknowledge():
 
 
 def test_timeline_is_in_order_and_ends_with_the_end():
-    one = fires()
+    one = create_alert()
     lifecycle.acknowledge_alert(alert_id=one.pk, actor=OPERATOR, now=db_now(), comment=WHAT_I_DO)
     Escalation.objects.filter(subject=f"alert:{one.pk}").update(
         facts={"told": [{"at": one.opened_at.isoformat(), "who": ["on-call (kim)"]}]}
@@ -232,7 +232,7 @@ def test_alert_of_a_switch_says_how_it_stands_now_in_words_for_people():
 
 
 def test_postmortem_is_shown_and_can_be_taken_along():
-    one = fires()
+    one = create_alert()
 
     assert "Draft of a postmortem" in get_page(f"/alerts/{one.pk}/postmortem/")
     answer = browser_as("operator").get(f"/alerts/{one.pk}/postmortem/?download")

@@ -17,7 +17,9 @@ PAGING = [{"long": "1h", "short": "5m", "burn_rate": 14, "severity": "page", "st
 TICKETING = [{**PAGING[0], "severity": "ticket"}]
 
 
-def stands(slo: Slo, state: str = "ok", remaining: float | None = 0.8, **fields) -> SloStatus:
+def create_status(
+    slo: Slo, state: str = "ok", remaining: float | None = 0.8, **fields
+) -> SloStatus:
     """Store a status of an SLO, a minute old unless `fields` say otherwise."""
     now = db_now()
     given = {
@@ -48,14 +50,14 @@ def test_signed_out_is_led_to_sign_in(client):
 
 
 def test_rows_come_the_worst_first():
-    stands(factories.slo("calm"), remaining=0.9)
-    stands(factories.slo("tight"), remaining=0.1)
-    stands(factories.slo("blind"), "unknown", None)
+    create_status(factories.slo("calm"), remaining=0.9)
+    create_status(factories.slo("tight"), remaining=0.1)
+    create_status(factories.slo("blind"), "unknown", None)
     factories.slo("fresh")
-    stands(factories.slo("spent"), remaining=-0.2)
-    stands(factories.slo("spent-and-blind"), "unknown", -0.1)
-    stands(factories.slo("ticketing"), "firing", rules=TICKETING)
-    stands(factories.slo("paging"), "firing", rules=PAGING)
+    create_status(factories.slo("spent"), remaining=-0.2)
+    create_status(factories.slo("spent-and-blind"), "unknown", -0.1)
+    create_status(factories.slo("ticketing"), "firing", rules=TICKETING)
+    create_status(factories.slo("paging"), "firing", rules=PAGING)
 
     html = get_page()
 
@@ -70,8 +72,8 @@ def test_rows_come_the_worst_first():
 
 
 def test_headline_counts_what_is_not_known_and_calls_only_the_rest_met():
-    stands(factories.slo("calm"), remaining=0.9)
-    stands(factories.slo("blind"), "unknown", None)
+    create_status(factories.slo("calm"), remaining=0.9)
+    create_status(factories.slo("blind"), "unknown", None)
     factories.slo("fresh")
 
     html = get_page()
@@ -83,7 +85,7 @@ def test_headline_counts_what_is_not_known_and_calls_only_the_rest_met():
 
 
 def test_headline_is_calm_only_where_every_objective_is_known():
-    stands(factories.slo("calm"), remaining=0.9)
+    create_status(factories.slo("calm"), remaining=0.9)
 
     html = get_page()
 
@@ -105,10 +107,10 @@ def test_headline_is_calm_only_where_every_objective_is_known():
     ],
 )
 def test_filters_narrow_the_board(query, names):
-    stands(factories.slo("calm", service="checkout"))
-    stands(factories.slo("blind"), "unknown", None)
-    stands(factories.slo("spent", owner="Olga"), remaining=0.0)
-    stands(factories.slo("paging"), "firing", rules=PAGING)
+    create_status(factories.slo("calm", service="checkout"))
+    create_status(factories.slo("blind"), "unknown", None)
+    create_status(factories.slo("spent", owner="Olga"), remaining=0.0)
+    create_status(factories.slo("paging"), "firing", rules=PAGING)
 
     assert switches_shown(get_page(query)) == names
 
@@ -129,7 +131,7 @@ def test_removed_one_is_not_shown():
 def test_row_tells_target_budget_burn_and_forecast():
     now = db_now()
     slo = factories.slo(kind="latency", target=0.95, threshold_ms=3000)
-    stands(slo, remaining=0.847, exhausts_at=now + timedelta(days=3, hours=4, seconds=50))
+    create_status(slo, remaining=0.847, exhausts_at=now + timedelta(days=3, hours=4, seconds=50))
 
     said = text(get_page())
 
@@ -140,7 +142,7 @@ def test_row_tells_target_budget_burn_and_forecast():
 
 
 def test_overspent_budget_has_a_minus():
-    stands(factories.slo(), remaining=-0.123)
+    create_status(factories.slo(), remaining=-0.123)
 
     assert "−12 %" in text(get_page())
 
@@ -149,7 +151,7 @@ def test_day_is_drawn_by_half_hours_and_unknown_is_not_none():
     slo, last = factories.slo(), last_ended(db_now())
     minutes = range(last - 120, last + 1)
     factories.counted(slo, [(m, 9.0 * (m - last + 120), 10.0 * (m - last + 120)) for m in minutes])
-    stands(slo)
+    create_status(slo)
 
     html = get_page()
 
@@ -168,7 +170,7 @@ def test_excluded_half_hour_is_unknown():
 
 
 def test_judgement_that_is_late_is_said_to_be():
-    stands(factories.slo(), minute=last_ended(db_now()) - 9)
+    create_status(factories.slo(), minute=last_ended(db_now()) - 9)
 
     said = text(get_page())
 
@@ -186,7 +188,7 @@ def test_source_that_cannot_be_read_is_marked():
 def test_pages_go_on(monkeypatch):
     monkeypatch.setattr("slo.dashboard.board.PAGE_SIZE", 2)
     for name in ("a", "b", "c"):
-        stands(factories.slo(name))
+        create_status(factories.slo(name))
 
     browser = browser_as("viewer")
 
@@ -202,7 +204,7 @@ def test_costs_as_many_queries_for_many_as_for_one(django_assert_max_num_queries
         sli = Sli.objects.get(slo=slo)
         CounterMinute.objects.create(sli=sli, minute=last - 5, good=1, total=1, covered=0)
         Sli.objects.filter(pk=sli.pk).update(first=last - 5, last=last - 5)
-        stands(slo)
+        create_status(slo)
     browser.get("/slos/")
 
     with django_assert_max_num_queries(24):

@@ -11,7 +11,7 @@ from slo.objectives import services
 from switches.tests.browsers import PART, browser_as, engaged, page, text
 
 from . import factories
-from .month_of_events import Incident, alert, excluded, judged, month
+from .month_of_events import Incident, alert, excluded, month, store_statuses
 
 pytestmark = pytest.mark.django_db
 ONE = "/slos/core-availability/"
@@ -29,7 +29,7 @@ def test_firing_one_says_which_rule_how_fast_and_what_is_left():
     now = db_now()
     slo = factories.slo()
     month(slo, now, [Incident(30, 31, 0.05)], days=2)
-    judged([slo], now)
+    store_statuses([slo], now)
     alert(slo, now - timedelta(minutes=20), None, said="burns × 25 over 1 h")
 
     said = text(get_page(role="operator"))
@@ -47,7 +47,7 @@ def test_window_that_is_covered_and_not_known_says_why():
     now = db_now()
     slo = factories.slo()
     month(slo, now, days=2)
-    judged([slo], now)
+    store_statuses([slo], now)
     SloStatus.objects.update(burn_rates={"1h": 0.2, "5m": None}, coverage={"1h": 1, "5m": 1})
 
     said = text(get_page())
@@ -75,7 +75,7 @@ def test_window_that_is_not_covered_says_how_much_is_missing():
     now = db_now()
     slo = factories.slo()
     month(slo, now, [Incident(58, 59, None)], days=1)
-    judged([slo], now)
+    store_statuses([slo], now)
 
     said = text(get_page())
 
@@ -88,7 +88,7 @@ def test_silence_is_told_also_while_a_long_window_is_still_known():
     now = db_now()
     slo = factories.slo()
     month(slo, now, [Incident(20, 21, None)], days=1)
-    judged([slo], now)
+    store_statuses([slo], now)
 
     said = text(get_page())
 
@@ -100,7 +100,7 @@ def test_too_few_events_are_said_to_be():
     now = db_now()
     slo = factories.slo(min_events=10_000_000)
     month(slo, now, days=1)
-    judged([slo], now)
+    store_statuses([slo], now)
 
     assert "In the last 1 h fewer than 10,000,000 events were counted." in text(get_page())
 
@@ -109,7 +109,7 @@ def test_silence_is_told_in_hours():
     now = db_now()
     slo = factories.slo()
     month(slo, now - timedelta(hours=3), days=1)
-    judged([slo], now)
+    store_statuses([slo], now)
 
     assert "Nothing has been counted for 3 h" in text(get_page())
 
@@ -129,7 +129,7 @@ def test_source_error_stands_above_all():
 def test_budget_that_will_be_spent_says_when():
     now = db_now()
     slo = factories.slo()
-    judged([slo], now)
+    store_statuses([slo], now)
     SloStatus.objects.update(
         remaining_ratio=0.5, exhausts_at=now + timedelta(days=3, hours=4, seconds=30)
     )
@@ -225,7 +225,7 @@ def test_live_part_has_no_plots_and_renews_what_is_below_them():
 
 def test_late_judgement_is_said_to_be():
     slo, now = factories.slo(), db_now()
-    judged([slo], now - timedelta(minutes=30))
+    store_statuses([slo], now - timedelta(minutes=30))
 
     said = text(get_page())
 
@@ -236,7 +236,7 @@ def test_late_judgement_is_said_to_be():
 def test_rule_that_was_changed_is_unknown_until_it_is_judged():
     slo, now = factories.slo(), db_now()
     month(slo, now, days=1)
-    judged([slo], now)
+    store_statuses([slo], now)
     Slo.objects.update(rules=[{"long": "1h", "short": "5m", "burn_rate": 10, "severity": "page"}])
 
     html = get_page()

@@ -19,7 +19,7 @@ def part(name):
     return {"HX-Request": "true", "HX-Target": name}
 
 
-def typed(**fields):
+def form_data(**fields):
     """Return the form of a new SLO with the usual rules, as a browser sends it."""
     rules = {
         "rule-0-long": "1h", "rule-0-short": "5m", "rule-0-burn_rate": "14",
@@ -35,7 +35,7 @@ def as_it_stands(slo, **fields):
 
 
 def test_new_one_is_made_and_its_page_opens():
-    sent = typed(name="core-availability", service="core", do="save", reason=WHY)
+    sent = form_data(name="core-availability", service="core", do="save", reason=WHY)
 
     answer = browser_as("admin").post("/slos/new/", sent)
 
@@ -48,7 +48,7 @@ def test_new_one_is_made_and_its_page_opens():
 def test_name_that_is_taken_is_refused_and_changes_nothing():
     factories.slo(target=0.99)
 
-    answer = browser_as("admin").post("/slos/new/", typed(name="core-availability", do="save"))
+    answer = browser_as("admin").post("/slos/new/", form_data(name="core-availability", do="save"))
 
     assert answer.status_code == 409
     assert float(Slo.objects.get().target) == 0.99
@@ -66,7 +66,9 @@ def test_name_that_is_taken_is_refused_and_changes_nothing():
     ],
 )
 def test_what_is_wrong_is_said_beside_it_and_nothing_is_lost(fields, said):
-    sent = typed(**{"name": "core-availability", "do": "save", "description": "Kept.", **fields})
+    sent = form_data(
+        **{"name": "core-availability", "do": "save", "description": "Kept.", **fields}
+    )
 
     answer = browser_as("admin").post("/slos/new/", sent)
 

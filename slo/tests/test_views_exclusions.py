@@ -23,7 +23,7 @@ def span(now, ago, minutes):
     return {"starts_at": f"{since:{TYPED}}", "ends_at": f"{until:{TYPED}}", "reason": REASON}
 
 
-def with_an_outage(now):
+def create_outage(now):
     slo = factories.slo(target=0.99)
     month(slo, now, [Incident(200, 60, 0.5)], days=6)
     return slo
@@ -31,7 +31,7 @@ def with_an_outage(now):
 
 def test_before_and_after_are_shown_while_one_types():
     now = timezone.now()
-    with_an_outage(now)
+    create_outage(now)
 
     shown = text(
         page(
@@ -48,7 +48,7 @@ def test_before_and_after_are_shown_while_one_types():
 
 def test_span_is_left_out_and_the_answer_says_what_it_did():
     now = timezone.now()
-    with_an_outage(now)
+    create_outage(now)
     browser = browser_as("operator")
 
     answer = browser.post(NEW, span(now, 210, 80), follow=True)
@@ -60,7 +60,7 @@ def test_span_is_left_out_and_the_answer_says_what_it_did():
 @pytest.mark.parametrize("fields", [{"ends_at": ""}, {"starts_at": "soon"}, {"reason": ""}])
 def test_what_is_missing_is_asked_for(fields):
     now = timezone.now()
-    with_an_outage(now)
+    create_outage(now)
 
     answer = browser_as("operator").post(NEW, {**span(now, 210, 80), **fields})
 
@@ -70,7 +70,7 @@ def test_what_is_missing_is_asked_for(fields):
 
 def test_end_before_the_start_is_refused():
     now = timezone.now()
-    with_an_outage(now)
+    create_outage(now)
 
     answer = browser_as("operator").post(NEW, span(now, 210, -10))
 
@@ -80,7 +80,7 @@ def test_end_before_the_start_is_refused():
 
 def test_span_counts_again():
     now = timezone.now()
-    slo = with_an_outage(now)
+    slo = create_outage(now)
     one = excluded(slo, 29_000_000, 29_000_060)
     path = f"/slos/core-availability/exclusions/{one.pk}/remove/"
     browser = browser_as("operator")
@@ -95,7 +95,7 @@ def test_span_counts_again():
 
 def test_viewer_may_not():
     now = timezone.now()
-    with_an_outage(now)
+    create_outage(now)
     browser = browser_as("viewer")
 
     assert browser.get(NEW).status_code == 403

@@ -8,7 +8,7 @@ from controlplane.core.clock import db_now
 from switches.tests.browsers import browser_as, page
 
 from . import factories
-from .month_of_events import Incident, judged, month
+from .month_of_events import Incident, month, store_statuses
 
 pytestmark = pytest.mark.django_db
 
@@ -17,7 +17,7 @@ def test_up_to_when_it_was_judged_is_told_in_utc_too():
     now = db_now()
     slo = factories.slo()
     month(slo, now, [Incident(30, 31, 0.05)], days=2)
-    judged([slo], now)
+    store_statuses([slo], now)
 
     html = page(browser_as("viewer").get("/slos/core-availability/"))
 

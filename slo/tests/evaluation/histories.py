@@ -46,12 +46,12 @@ class Past:
         return self.begin + len(self.minutes) - 1
 
 
-def steady(minutes: int, share: str = "0.0002", traffic: int = 10_000) -> list[Happened]:
+def steady_traffic(minutes: int, share: str = "0.0002", traffic: int = 10_000) -> list[Happened]:
     """Return minutes of even traffic with this share of bad events."""
     return [Happened(float(Decimal(share) * traffic), traffic)] * minutes
 
 
-def wanted(
+def make_objective(
     *rules: BurnRateRule,
     target: str = "0.999",
     days: int = 30,

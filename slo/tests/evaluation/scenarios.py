@@ -11,7 +11,7 @@ from slo.evaluation import tick
 from slo.models import Alert, CounterMinute, Slo
 from slo.tests import factories
 
-from .histories import Happened, Past, steady
+from .histories import Happened, Past, steady_traffic
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 NOON = 29_700_000
@@ -24,7 +24,9 @@ GOOD = Happened(0, 10_000)
 NONE = Happened(is_covered=False)
 
 
-def burning(name: str = "core-availability", after: Sequence[Happened] = (), **fields: Any) -> Slo:
+def create_burning_slo(
+    name: str = "core-availability", after: Sequence[Happened] = (), **fields: Any
+) -> Slo:
     """Return an SLO with a page rule, fine for hours until noon, followed by these minutes."""
     slo = factories.slo(name, **{"rules": [PAGE], **fields})
     count(slo, after)
@@ -33,7 +35,7 @@ def burning(name: str = "core-availability", after: Sequence[Happened] = (), **f
 
 def count(slo: Slo, after: Sequence[Happened]) -> None:
     """Add these minutes to an SLO, after the hours in which it was fine."""
-    past = Past([*steady(HOURS * 60), *after], begin=NOON - HOURS * 60 + 1)
+    past = Past([*steady_traffic(HOURS * 60), *after], begin=NOON - HOURS * 60 + 1)
     rows = [(minute, past.at(minute)) for minute in range(past.begin - 1, past.last + 1)]
     sli = factories.counted(slo, [(minute, one.good, one.total) for minute, one in rows])
     for minute, one in rows[HOURS * 60 :]:
@@ -55,7 +57,7 @@ def alert() -> Alert:
     return Alert.objects.get()
 
 
-def reachable(settings: Any) -> None:
+def configure_targets(settings: Any) -> None:
     """Return a target that the routes lead to."""
     settings.SLACK = replace(settings.SLACK, webhook_url="http://127.0.0.1:9/x")
 

@@ -9,7 +9,17 @@ from slo.models import Alert, Slo
 from slo.tests import factories
 from switches.trips import services
 
-from .scenarios import BAD, GOOD, NONE, NOON, TICKET, alert, burning, due_at, evaluate_minutes
+from .scenarios import (
+    BAD,
+    GOOD,
+    NONE,
+    NOON,
+    TICKET,
+    alert,
+    create_burning_slo,
+    due_at,
+    evaluate_minutes,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +39,7 @@ def list_requests():
 
 
 def test_a_page_asks_once_that_a_switch_be_stopped_with_the_evidence():
-    burning(after=[BAD] * 10, actions=[STOP])
+    create_burning_slo(after=[BAD] * 10, actions=[STOP])
 
     evaluate_minutes(NOON, NOON + 6)
 
@@ -44,7 +54,7 @@ def test_a_page_asks_once_that_a_switch_be_stopped_with_the_evidence():
 
 
 def test_once_it_is_over_that_is_said_and_the_next_alert_asks_anew():
-    burning(after=[*BRIEFLY, *BRIEFLY], actions=[STOP])
+    create_burning_slo(after=[*BRIEFLY, *BRIEFLY], actions=[STOP])
 
     evaluate_minutes(NOON, NOON + 16)
 
@@ -68,7 +78,7 @@ def test_once_it_is_over_that_is_said_and_the_next_alert_asks_anew():
 )
 def test_actions_are_for_the_severity_that_they_name(on, rules, acts):
     more = {"rules": rules} if rules else {}
-    burning(after=[BAD] * 10, actions=[{**STOP, "on": on}], **more)
+    create_burning_slo(after=[BAD] * 10, actions=[{**STOP, "on": on}], **more)
 
     evaluate_minutes(NOON, NOON + 8)
 
@@ -78,7 +88,7 @@ def test_actions_are_for_the_severity_that_they_name(on, rules, acts):
 def test_ramps_of_the_service_are_held_while_the_alert_is_open():
     factories.slo("core-latency")
     factories.slo("elsewhere", service="billing")
-    burning(after=BRIEFLY, actions=[HOLD])
+    create_burning_slo(after=BRIEFLY, actions=[HOLD])
 
     evaluate_minutes(NOON, NOON + 2)
 
@@ -92,7 +102,7 @@ def test_ramps_of_the_service_are_held_while_the_alert_is_open():
 
 
 def test_what_came_and_went_while_nobody_judged_acts_upon_nothing():
-    burning(after=[*BRIEFLY, *[GOOD] * 10], actions=[STOP, HOLD])
+    create_burning_slo(after=[*BRIEFLY, *[GOOD] * 10], actions=[STOP, HOLD])
     evaluate_minutes(NOON)
 
     tick.evaluate_due_minutes(due_at(NOON + 20))
@@ -103,7 +113,7 @@ def test_what_came_and_went_while_nobody_judged_acts_upon_nothing():
 
 
 def test_an_action_that_fails_open_does_nothing_while_nothing_is_known():
-    burning(after=[NONE] * 40, actions=[STOP, HOLD])
+    create_burning_slo(after=[NONE] * 40, actions=[STOP, HOLD])
 
     evaluate_minutes(NOON, NOON + 30)
 
@@ -112,7 +122,7 @@ def test_an_action_that_fails_open_does_nothing_while_nothing_is_known():
 
 
 def test_an_action_that_fails_closed_acts_after_five_minutes_of_unknown():
-    burning(after=[NONE] * 40, actions=[CLOSED, {**HOLD, "on_unknown": "act"}])
+    create_burning_slo(after=[NONE] * 40, actions=[CLOSED, {**HOLD, "on_unknown": "act"}])
     # 1 h stays known until 6 of its minutes are left; 5 m is unknown from the first on. It is ok
     # while one of both is known and does not burn.
     evaluate_minutes(NOON, NOON + 58)
@@ -127,7 +137,7 @@ def test_an_action_that_fails_closed_acts_after_five_minutes_of_unknown():
 
 
 def test_what_failed_closed_is_over_once_something_is_known_and_may_happen_again():
-    slo = burning(actions=[CLOSED, {**HOLD, "on_unknown": "act"}])
+    slo = create_burning_slo(actions=[CLOSED, {**HOLD, "on_unknown": "act"}])
     Slo.objects.filter(pk=slo.pk).update(min_events=10**9)
     evaluate_minutes(NOON, NOON + 4)
     assert not list_requests()

@@ -20,11 +20,11 @@ from .scenarios import (
     SECOND,
     TICKET,
     alert,
-    burning,
+    configure_targets,
+    create_burning_slo,
     due_at,
     evaluate_minutes,
     list_messages,
-    reachable,
 )
 
 pytestmark = pytest.mark.django_db
@@ -33,11 +33,11 @@ AT = end_of(NOON)
 
 
 @pytest.fixture(autouse=True)
-def _somewhere(settings):
-    reachable(settings)
+def _configured_targets(settings):
+    configure_targets(settings)
 
 
-def firing(subject="core->oracle", **more):
+def firing_rule(subject="core->oracle", **more):
     fields = {
         "rule": "timeout_rate", "service": "core", "severity": "warning", "label": "",
         "said": f"Calls of {subject} time out", "path": "/breakers/core/oracle/", **more,
@@ -45,14 +45,16 @@ def firing(subject="core->oracle", **more):
     return FiringRule(subject=subject, **fields)
 
 
-def settle(*firing_now, now=AT, **more):
+def update_alerts(*firing_now, now=AT, **more):
     return lifecycle.update_and_notify(
         kind="threshold", firing=firing_now, before=now - 10 * SECOND, now=now, **more
     )
 
 
 def test_a_page_is_told_as_critical_with_what_was_counted_and_what_is_left():
-    burning(after=[BAD] * 5, owner="search team", runbook_url="https://runbooks.example/core")
+    create_burning_slo(
+        after=[BAD] * 5, owner="search team", runbook_url="https://runbooks.example/core"
+    )
 
     evaluate_minutes(NOON + 2)
 
@@ -72,7 +74,7 @@ def test_a_page_is_told_as_critical_with_what_was_counted_and_what_is_left():
 
 
 def test_a_ticket_is_a_warning():
-    burning(after=[BAD] * 10, rules=[TICKET])
+    create_burning_slo(after=[BAD] * 10, rules=[TICKET])
 
     evaluate_minutes(NOON + 6)
 
@@ -81,7 +83,7 @@ def test_a_ticket_is_a_warning():
 
 
 def test_whoever_is_on_call_is_called_until_it_is_over():
-    burning(after=[*[BAD] * 2, *[GOOD] * 10])
+    create_burning_slo(after=[*[BAD] * 2, *[GOOD] * 10])
     evaluate_minutes(NOON, NOON + 2)
     called = Escalation.objects.get()
     assert (called.subject, called.severity) == (f"alert:{alert().pk}", "critical")
@@ -98,29 +100,29 @@ def test_whoever_is_on_call_is_called_until_it_is_over():
 
 
 def test_an_alert_that_is_only_information_calls_nobody():
-    settle(firing(severity="info"))
+    update_alerts(firing_rule(severity="info"))
 
     assert alert().told_at == AT
     assert not Escalation.objects.exists()
 
 
 def test_what_a_person_brought_about_begins_acknowledged():
-    settle(firing(severity="critical", acknowledged_by="user:kim"))
+    update_alerts(firing_rule(severity="critical", acknowledged_by="user:kim"))
 
     assert alert().state == "acknowledged"
     assert not Escalation.objects.exists()
 
 
 def test_many_at_once_are_told_together_and_what_follows_a_minute_later():
-    settle(*(firing(f"core->{n}") for n in range(5)))
+    update_alerts(*(firing_rule(f"core->{n}") for n in range(5)))
     many = list_messages("slo.alerts")
     assert [one.payload["count"] for one in many] == [5]
     assert not list_messages("slo.alert")
 
-    fires = [firing(f"core->{n}") for n in range(7)]
-    settle(*fires, now=AT + 10 * SECOND)
+    fires = [firing_rule(f"core->{n}") for n in range(7)]
+    update_alerts(*fires, now=AT + 10 * SECOND)
     assert len(list_messages("slo.alerts")) == 1
-    settle(*fires, now=AT + MINUTE + SECOND)
+    update_alerts(*fires, now=AT + MINUTE + SECOND)
 
     assert Escalation.objects.count() == 7
     assert len(list_messages("slo.alerts")) + len(list_messages("slo.alert")) == 2 + 1
@@ -128,16 +130,16 @@ def test_many_at_once_are_told_together_and_what_follows_a_minute_later():
 
 
 def test_many_that_are_over_at_once_are_told_together():
-    settle(*(firing(f"core->{n}") for n in range(5)))
+    update_alerts(*(firing_rule(f"core->{n}") for n in range(5)))
 
-    settle(now=AT + 2 * MINUTE)
+    update_alerts(now=AT + 2 * MINUTE)
 
     assert [one.payload["count"] for one in list_messages("slo.alerts_over")] == [5]
     assert not list_messages("slo.alert_over")
 
 
 def test_messages_go_to_the_thread_that_a_rule_names_with_its_facts():
-    settle(firing(thread="dependency:core->oracle", facts={"owner": "core team"}))
+    update_alerts(firing_rule(thread="dependency:core->oracle", facts={"owner": "core team"}))
 
     (message,) = list_messages("slo.alert")
     assert message.subject == "dependency:core->oracle"
@@ -145,24 +147,24 @@ def test_messages_go_to_the_thread_that_a_rule_names_with_its_facts():
 
 
 def test_an_alert_keeps_what_was_seen_last():
-    settle(firing(evidence={"value": 1}))
-    settle(firing(evidence={"value": 2}), now=AT + 10 * SECOND)
+    update_alerts(firing_rule(evidence={"value": 1}))
+    update_alerts(firing_rule(evidence={"value": 2}), now=AT + 10 * SECOND)
 
     assert (alert().evidence, alert().latest) == ({"value": 1}, {"value": 2})
     assert alert().firing_at == AT + 10 * SECOND
 
 
 def test_alerts_of_one_kind_are_not_touched_by_a_look_at_the_other():
-    burning(after=[BAD] * 5)
+    create_burning_slo(after=[BAD] * 5)
     evaluate_minutes(NOON + 2)
 
-    settle(now=AT + 60 * MINUTE)
+    update_alerts(now=AT + 60 * MINUTE)
 
     assert alert().resolved_at is None
 
 
 def test_acknowledging_silences_the_escalation_and_is_audited():
-    settle(firing())
+    update_alerts(firing_rule())
 
     lifecycle.acknowledge_alert(
         alert_id=alert().pk, actor=OPERATOR, now=AT + MINUTE, comment=" on it "
@@ -178,20 +180,20 @@ def test_acknowledging_silences_the_escalation_and_is_audited():
 
 
 def test_what_has_resolved_or_never_was_can_not_be_acknowledged_nor_by_anybody():
-    settle(firing())
+    update_alerts(firing_rule())
     pk = alert().pk
     with pytest.raises(Forbidden):
         lifecycle.acknowledge_alert(alert_id=pk, actor=VIEWER, now=AT)
     with pytest.raises(NotFound):
         lifecycle.acknowledge_alert(alert_id=pk + 1, actor=OPERATOR, now=AT)
-    settle(now=AT + 2 * MINUTE)
+    update_alerts(now=AT + 2 * MINUTE)
 
     with pytest.raises(Conflict):
         lifecycle.acknowledge_alert(alert_id=pk, actor=OPERATOR, now=AT + 3 * MINUTE)
 
 
 def test_a_comment_that_can_not_be_read_is_refused_and_nothing_is_acknowledged():
-    settle(firing())
+    update_alerts(firing_rule())
 
     with pytest.raises(InvalidInput, match="comment"):
         lifecycle.acknowledge_alert(
@@ -202,7 +204,7 @@ def test_a_comment_that_can_not_be_read_is_refused_and_nothing_is_acknowledged()
 
 
 def test_an_alert_has_a_runbook_of_ours_if_its_slo_names_none():
-    burning(after=[BAD] * 5)
+    create_burning_slo(after=[BAD] * 5)
 
     evaluate_minutes(NOON + 2)
 

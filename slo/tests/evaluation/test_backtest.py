@@ -14,8 +14,19 @@ from slo.backtests import replay
 from slo.models import Alert, Exclusion, SloStatus
 from slo.tests import factories
 
-from .histories import rule, wanted
-from .scenarios import BAD, GOOD, MINUTE, NONE, NOON, PAGE, TICKET, alert, burning, evaluate_minutes
+from .histories import make_objective, rule
+from .scenarios import (
+    BAD,
+    GOOD,
+    MINUTE,
+    NONE,
+    NOON,
+    PAGE,
+    TICKET,
+    alert,
+    create_burning_slo,
+    evaluate_minutes,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +40,7 @@ def ticks(slo, first=NOON, last=AFTER, **more):
 
 @pytest.mark.slow
 def test_each_tick_is_what_the_beat_kept_of_its_minute():
-    slo = burning(after=STORY, rules=[PAGE, TICKET])
+    slo = create_burning_slo(after=STORY, rules=[PAGE, TICKET])
 
     for at, found in ticks(slo):
         evaluate_minutes(int(at.timestamp()) // 60)
@@ -39,7 +50,7 @@ def test_each_tick_is_what_the_beat_kept_of_its_minute():
 
 
 def test_the_alerts_it_tells_of_are_those_that_the_beat_opened():
-    slo = burning(after=STORY, rules=[PAGE, TICKET])
+    slo = create_burning_slo(after=STORY, rules=[PAGE, TICKET])
     evaluate_minutes(NOON, NOON + len(STORY))
 
     found = replay.collect_alerts(ticks(slo))
@@ -52,7 +63,7 @@ def test_the_alerts_it_tells_of_are_those_that_the_beat_opened():
 
 
 def test_an_alert_has_the_worst_rates_and_is_open_at_the_end_if_it_still_fires():
-    slo = burning(after=[BAD] * 10)
+    slo = create_burning_slo(after=[BAD] * 10)
 
     (one,) = replay.collect_alerts(ticks(slo, NOON, NOON + 8))
 
@@ -61,8 +72,8 @@ def test_an_alert_has_the_worst_rates_and_is_open_at_the_end_if_it_still_fires()
 
 
 def test_other_rules_are_judged_without_being_kept():
-    slo = burning(after=[BAD] * 10)
-    other = wanted(rule("30m", "3m", "100"), rule("1h", "5m", "500"))
+    slo = create_burning_slo(after=[BAD] * 10)
+    other = make_objective(rule("30m", "3m", "100"), rule("1h", "5m", "500"))
 
     found = replay.collect_alerts(ticks(slo, objective=other))
 
@@ -71,7 +82,7 @@ def test_other_rules_are_judged_without_being_kept():
 
 
 def test_what_is_excluded_does_not_count():
-    slo = burning(after=[*[BAD] * 3, *[GOOD] * 20])
+    slo = create_burning_slo(after=[*[BAD] * 3, *[GOOD] * 20])
     Exclusion.objects.create(
         slo=slo, starts_at=end_of(NOON), ends_at=end_of(NOON + 3), reason="upgrade",
         created_by="user:ada", created_at=end_of(NOON),
@@ -80,16 +91,16 @@ def test_what_is_excluded_does_not_count():
     assert not replay.collect_alerts(ticks(slo, NOON, NOON + 20))
 
 
-def run(*arguments):
+def run_command(*arguments):
     out = StringIO()
     call_command("slo", "backtest", "core-availability", *arguments, stdout=out)
     return out.getvalue().splitlines()
 
 
 def test_the_command_prints_a_line_of_json_for_each_tick_ends_included():
-    burning(after=STORY)
+    create_burning_slo(after=STORY)
 
-    lines = run("--start", str(NOON * 60), "--end", timestamp(end_of(NOON + 5)), "--json")
+    lines = run_command("--start", str(NOON * 60), "--end", timestamp(end_of(NOON + 5)), "--json")
 
     shown = [json.loads(one) for one in lines]
     assert [one["at"] for one in shown] == [timestamp(end_of(NOON + n)) for n in range(6)]
@@ -102,9 +113,11 @@ def test_the_command_prints_a_line_of_json_for_each_tick_ends_included():
 
 
 def test_a_step_of_another_length_judges_the_last_minute_that_had_ended():
-    burning(after=STORY)
+    create_burning_slo(after=STORY)
 
-    lines = run("--start", str(NOON * 60), "--end", str(NOON * 60 + 130), "--step", "45", "--json")
+    lines = run_command(
+        "--start", str(NOON * 60), "--end", str(NOON * 60 + 130), "--step", "45", "--json"
+    )
 
     assert [json.loads(one)["state"] for one in lines] == ["ok", "ok", "ok"]
 
@@ -112,7 +125,7 @@ def test_a_step_of_another_length_judges_the_last_minute_that_had_ended():
 def test_without_times_it_is_all_that_is_known():
     factories.counted(factories.slo(), [(NOON + n, n, n) for n in range(10)])
 
-    assert len(run()) == 10
+    assert len(run_command()) == 10
 
 
 @pytest.mark.parametrize(
@@ -128,12 +141,12 @@ def test_what_can_not_be_done_is_said_in_a_line(arguments, said):
     factories.slo()
 
     with pytest.raises(CommandError, match=said):
-        run(*arguments)
+        run_command(*arguments)
 
 
 def test_an_slo_that_is_not_there_is_said():
     with pytest.raises(CommandError, match="There is no SLO"):
-        run()
+        run_command()
 
 
 def test_an_slo_that_is_not_made_yet_is_unknown_throughout():
@@ -142,7 +155,7 @@ def test_an_slo_that_is_not_made_yet_is_unknown_throughout():
     found = list(
         replay.evaluate_ticks(
             draft, start=end_of(NOON), end=end_of(NOON) + 3 * MINUTE, step=timedelta(minutes=1),
-            objective=wanted(rule("1h", "5m", "14")),
+            objective=make_objective(rule("1h", "5m", "14")),
         )
     )  # fmt: skip
 

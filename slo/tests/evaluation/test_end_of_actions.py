@@ -18,11 +18,11 @@ from .scenarios import (
     MINUTE,
     NOON,
     alert,
-    burning,
+    configure_targets,
+    create_burning_slo,
     due_at,
     evaluate_minutes,
     list_messages,
-    reachable,
 )
 
 pytestmark = pytest.mark.django_db
@@ -35,10 +35,10 @@ CLOSED = [{**HOLD, "on_unknown": "act"}, {**STOP, "on_unknown": "act"}]
 @pytest.fixture
 def blind():
     """Return an SLO without data, and the actions that this has started."""
-    slo = burning(actions=CLOSED)
+    slo = create_burning_slo(actions=CLOSED)
     Slo.objects.filter(pk=slo.pk).update(min_events=10**9)
     evaluate_minutes(NOON, NOON + 6)
-    assert (Hold.objects.count(), over()) == (1, [False])
+    assert (Hold.objects.count(), trip_requests_over()) == (1, [False])
     return slo
 
 
@@ -46,7 +46,7 @@ def change(slo, **fields):
     Slo.objects.filter(pk=slo.pk).update(**fields)
 
 
-def over():
+def trip_requests_over():
     return list(TripRequest.objects.order_by("pk").values_list("is_over", flat=True))
 
 
@@ -64,7 +64,7 @@ def test_what_failed_closed_is_over_once_nobody_wants_that_any_more(blind, chang
     evaluate_minutes(NOON + 7, NOON + 8)
 
     assert not Hold.objects.exists()
-    assert over() == [False, True]
+    assert trip_requests_over() == [False, True]
 
 
 def test_a_hold_that_stands_in_another_place_now_goes_on_as_that_one(blind):
@@ -81,11 +81,11 @@ def test_what_failed_closed_stays_while_its_slo_can_not_be_judged(blind):
     evaluate_minutes(NOON + 7, NOON + 8)
 
     assert Hold.objects.count() == 1
-    assert over() == [False]
+    assert trip_requests_over() == [False]
 
 
 def test_holds_of_alerts_that_are_gone_or_of_actions_taken_out_are_released():
-    slo = burning(after=[BAD] * 10, actions=[HOLD, STOP])
+    slo = create_burning_slo(after=[BAD] * 10, actions=[HOLD, STOP])
     evaluate_minutes(NOON, NOON + 3)
     Hold.objects.create(key="alert:0", service="core", why="x", since=due_at(NOON))
     Hold.objects.create(key="outage:0", service="core", why="x", since=due_at(NOON))
@@ -97,11 +97,11 @@ def test_holds_of_alerts_that_are_gone_or_of_actions_taken_out_are_released():
     evaluate_minutes(NOON + 5)
 
     assert list(keys.all()) == ["outage:0"]
-    assert over() == [False]
+    assert trip_requests_over() == [False]
 
 
 def test_a_clock_that_was_set_back_does_not_put_off_what_fails_closed():
-    slo = burning(actions=CLOSED)
+    slo = create_burning_slo(actions=CLOSED)
     change(slo, min_events=10**9)
     evaluate_minutes(NOON)
     row = SloStatus.objects.get()
@@ -116,8 +116,8 @@ def test_a_clock_that_was_set_back_does_not_put_off_what_fails_closed():
 
 
 def test_a_look_at_thresholds_between_two_missed_minutes_acts_upon_no_slo(monkeypatch, settings):
-    reachable(settings)
-    burning(after=[*[BAD] * 2, *[GOOD] * 20], actions=[STOP])
+    configure_targets(settings)
+    create_burning_slo(after=[*[BAD] * 2, *[GOOD] * 20], actions=[STOP])
     evaluate_minutes(NOON)
     judged = tick._evaluate_minute
 
@@ -137,7 +137,7 @@ def test_a_look_at_thresholds_between_two_missed_minutes_acts_upon_no_slo(monkey
 
 
 def test_after_a_gap_an_alert_ends_after_two_known_quiet_minutes_as_ever():
-    burning(after=[*[BAD] * 3, *[GOOD] * 200])
+    create_burning_slo(after=[*[BAD] * 3, *[GOOD] * 200])
     evaluate_minutes(NOON, NOON + 3)
 
     tick.evaluate_due_minutes(due_at(NOON + 100 + tick.MAX_MISSED_MINUTES))
@@ -146,10 +146,10 @@ def test_after_a_gap_an_alert_ends_after_two_known_quiet_minutes_as_ever():
 
 
 def test_the_alert_of_an_slo_that_was_made_anew_does_not_go_on_as_that_of_the_old_one():
-    old = burning(after=[BAD] * 10)
+    old = create_burning_slo(after=[BAD] * 10)
     evaluate_minutes(NOON, NOON + 3)
     change(old, removed_at=due_at(NOON + 3))
-    new = burning(after=[BAD] * 10)
+    new = create_burning_slo(after=[BAD] * 10)
 
     evaluate_minutes(NOON + 4, NOON + 5)
 

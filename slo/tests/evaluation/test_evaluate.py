@@ -14,17 +14,17 @@ from slo.arithmetic.evaluate import FIRING, OK, UNKNOWN, Evaluation, evaluate
 from slo.arithmetic.objective import Objective
 from slo.arithmetic.windows import needed_minutes, window_minutes
 
-from .histories import NOTHING_KNOWN, Happened, Past, rule, steady, wanted
+from .histories import NOTHING_KNOWN, Happened, Past, make_objective, rule, steady_traffic
 
 PAGE = rule("1h", "5m", "14")
 
 
-def judged(past: Past, objective: Objective, at: int | None = None) -> Evaluation:
+def evaluate_past(past: Past, objective: Objective, at: int | None = None) -> Evaluation:
     return evaluate(objective, past.last if at is None else at, past.at, past.begin)
 
 
 def test_nothing_is_known_without_a_first_row() -> None:
-    found = evaluate(wanted(PAGE), 100, Past([]).at, None)
+    found = evaluate(make_objective(PAGE), 100, Past([]).at, None)
 
     assert found.state == UNKNOWN
     assert set(found.burn_rates.values()) == {None}
@@ -33,13 +33,13 @@ def test_nothing_is_known_without_a_first_row() -> None:
 
 
 def test_nothing_is_known_before_the_first_row() -> None:
-    past = Past(steady(600, "0.5"), begin=1000)
+    past = Past(steady_traffic(600, "0.5"), begin=1000)
 
-    assert judged(past, wanted(PAGE), at=999).state == UNKNOWN
+    assert evaluate_past(past, make_objective(PAGE), at=999).state == UNKNOWN
 
 
 def test_zero_traffic_is_unknown_and_never_a_division_by_zero() -> None:
-    found = judged(Past([Happened(0, 0)] * 600), wanted(PAGE))
+    found = evaluate_past(Past([Happened(0, 0)] * 600), make_objective(PAGE))
 
     assert found.state == UNKNOWN
     assert found.burn_rates["5m"] is None
@@ -48,19 +48,19 @@ def test_zero_traffic_is_unknown_and_never_a_division_by_zero() -> None:
 
 @pytest.mark.parametrize(("covered", "state"), [(4, UNKNOWN), (5, FIRING)])
 def test_a_short_window_is_known_once_five_minutes_are_covered(covered: int, state: str) -> None:
-    hour = [*steady(60, "0.5"), *[Happened(5000, 10_000, is_covered=False)] * 6]
-    minutes = [*hour, *steady(covered, "0.5")]
+    hour = [*steady_traffic(60, "0.5"), *[Happened(5000, 10_000, is_covered=False)] * 6]
+    minutes = [*hour, *steady_traffic(covered, "0.5")]
 
-    found = judged(Past(minutes), wanted(rule("1h", "10m", "14")))
+    found = evaluate_past(Past(minutes), make_objective(rule("1h", "10m", "14")))
 
     assert found.rules[0].state == state
 
 
 @pytest.mark.parametrize(("covered", "is_known"), [(35, False), (36, True)])
 def test_a_long_window_is_known_once_a_tenth_of_it_is_covered(covered: int, is_known: bool) -> None:
-    minutes = [*steady(covered), *[NOTHING_KNOWN] * 300]
+    minutes = [*steady_traffic(covered), *[NOTHING_KNOWN] * 300]
 
-    found = judged(Past(minutes), wanted(PAGE))
+    found = evaluate_past(Past(minutes), make_objective(PAGE))
 
     assert (found.burn_rates["6h"] is not None) is is_known
     assert found.coverage["6h"] == round(covered / 360, 6)
@@ -70,33 +70,36 @@ def test_a_long_window_is_known_once_a_tenth_of_it_is_covered(covered: int, is_k
 def test_fewer_events_than_the_guard_asks_for_are_unknown(min_events: int, state: str) -> None:
     past = Past([Happened(5, 10)] * 60)
 
-    assert judged(past, wanted(PAGE, min_events=min_events)).state == state
+    assert evaluate_past(past, make_objective(PAGE, min_events=min_events)).state == state
 
 
 def test_one_known_window_that_does_not_burn_makes_a_rule_ok_though_the_other_is_unknown() -> None:
-    past = Past([*steady(40), *[NOTHING_KNOWN] * 20])
+    past = Past([*steady_traffic(40), *[NOTHING_KNOWN] * 20])
 
-    assert judged(past, wanted(PAGE)).rules[0].state == OK
+    assert evaluate_past(past, make_objective(PAGE)).rules[0].state == OK
 
 
 def test_one_known_window_that_burns_says_nothing_while_the_other_is_unknown() -> None:
-    past = Past([*steady(40, "0.5"), *[NOTHING_KNOWN] * 20])
+    past = Past([*steady_traffic(40, "0.5"), *[NOTHING_KNOWN] * 20])
 
-    assert judged(past, wanted(PAGE)).rules[0].state == UNKNOWN
+    assert evaluate_past(past, make_objective(PAGE)).rules[0].state == UNKNOWN
 
 
 def test_an_slo_fires_if_any_rule_does_and_is_unknown_if_any_is_and_none_fires() -> None:
-    new = Past(steady(60, "0.5"))
-    both = wanted(PAGE, rule("30d", "3d", "1"))
+    new = Past(steady_traffic(60, "0.5"))
+    both = make_objective(PAGE, rule("30d", "3d", "1"))
 
-    assert judged(new, both).state == FIRING
-    assert judged(Past(steady(60)), wanted(rule("6h", "30m", "6"), PAGE)).state == OK
-    assert judged(new, wanted(rule("30d", "3d", "1"))).state == UNKNOWN
+    assert evaluate_past(new, both).state == FIRING
+    assert (
+        evaluate_past(Past(steady_traffic(60)), make_objective(rule("6h", "30m", "6"), PAGE)).state
+        == OK
+    )
+    assert evaluate_past(new, make_objective(rule("30d", "3d", "1"))).state == UNKNOWN
 
 
 def test_an_slo_without_rules_is_known_once_any_window_is() -> None:
-    assert judged(Past(steady(60)), wanted()).state == OK
-    assert judged(Past([NOTHING_KNOWN]), wanted()).state == UNKNOWN
+    assert evaluate_past(Past(steady_traffic(60)), make_objective()).state == OK
+    assert evaluate_past(Past([NOTHING_KNOWN]), make_objective()).state == UNKNOWN
 
 
 @pytest.mark.parametrize(("bad", "state"), [(14, OK), (14.0000001, FIRING), (15, FIRING)])
@@ -107,7 +110,7 @@ def test_a_burn_rate_just_at_the_threshold_does_not_fire(bad: float, state: str)
     """
     past = Past([Happened(bad, 1000)] * 60)
 
-    assert judged(past, wanted(PAGE)).rules[0].state == state
+    assert evaluate_past(past, make_objective(PAGE)).rules[0].state == state
 
 
 @pytest.mark.parametrize("threshold", ["14.4", "0.1", "2.3", "7.7"])
@@ -115,36 +118,36 @@ def test_no_threshold_fires_at_exactly_its_rate(threshold: str) -> None:
     bad = float(Decimal(threshold) * 100)
     past = Past([Happened(bad, 1_000_000)] * 60)
 
-    one = wanted(rule("1h", "5m", threshold), target="0.9999")
+    one = make_objective(rule("1h", "5m", threshold), target="0.9999")
     more = Past([Happened(bad + 1, 1_000_000)] * 60)
 
-    assert judged(past, one).rules[0].state == OK
-    assert judged(more, one).rules[0].state == FIRING
+    assert evaluate_past(past, one).rules[0].state == OK
+    assert evaluate_past(more, one).rules[0].state == FIRING
 
 
 def test_what_is_excluded_does_not_count_and_is_not_covered() -> None:
-    past = Past([*steady(90), *steady(10, "0.5"), *steady(20)])
-    all_of_it = wanted(PAGE, rule("6h", "30m", "6"))
-    without = wanted(*all_of_it.rules, excluded=[(89, 99)])
+    past = Past([*steady_traffic(90), *steady_traffic(10, "0.5"), *steady_traffic(20)])
+    all_of_it = make_objective(PAGE, rule("6h", "30m", "6"))
+    without = make_objective(*all_of_it.rules, excluded=[(89, 99)])
 
-    assert judged(past, all_of_it, at=100).burn_rates["1h"] == pytest.approx(83.5, abs=0.05)
-    found = judged(past, without, at=100)
+    assert evaluate_past(past, all_of_it, at=100).burn_rates["1h"] == pytest.approx(83.5, abs=0.05)
+    found = evaluate_past(past, without, at=100)
     assert found.burn_rates["1h"] == 0.2
     assert found.coverage["1h"] == round(50 / 60, 6)
     assert found.burn_rates["5m"] is None
 
 
 def test_spans_that_overlap_or_touch_are_excluded_once() -> None:
-    past = Past([*steady(50), *steady(10, "0.5")])
+    past = Past([*steady_traffic(50), *steady_traffic(10, "0.5")])
     spans = [(52, 55), (49, 53), (55, 59), (57, 58), (40, 40)]
 
-    assert judged(past, wanted(PAGE, excluded=spans)) == judged(
-        past, wanted(PAGE, excluded=[(49, 59)])
+    assert evaluate_past(past, make_objective(PAGE, excluded=spans)) == evaluate_past(
+        past, make_objective(PAGE, excluded=[(49, 59)])
     )
 
 
 def test_nothing_but_numbers_and_null_is_told() -> None:
-    found = judged(Past([Happened(1e300, 1e300)] * 60), wanted(PAGE)).document()
+    found = evaluate_past(Past([Happened(1e300, 1e300)] * 60), make_objective(PAGE)).document()
 
     assert orjson.loads(orjson.dumps(found)) == found
     assert found["rules"] == [
@@ -153,10 +156,12 @@ def test_nothing_but_numbers_and_null_is_told() -> None:
 
 
 def test_only_the_minutes_that_are_said_to_be_needed_are_looked_up() -> None:
-    past = Past(steady(4000, "0.01"))
-    objective = wanted(PAGE, rule("3d", "6h", "1"), days=3, excluded=[(100, 300), (3980, 4100)])
+    past = Past(steady_traffic(4000, "0.01"))
+    objective = make_objective(
+        PAGE, rule("3d", "6h", "1"), days=3, excluded=[(100, 300), (3980, 4100)]
+    )
 
-    judged(past, objective)
+    evaluate_past(past, objective)
 
     assert past.looked_up <= needed_minutes(objective, past.last)
 
@@ -182,25 +187,27 @@ def test_every_window_is_the_sum_of_its_minutes(
     minutes: list[Happened], excluded: list[tuple[int, int]], min_events: int, threshold: str
 ) -> None:
     """Compare with the sum of the window's minutes that are not excluded."""
-    objective = wanted(
+    objective = make_objective(
         rule("2h", "7m", threshold), days=1, min_events=min_events, excluded=excluded
     )
     past = Past(minutes)
 
-    found = judged(past, objective)
+    found = evaluate_past(past, objective)
 
     for name in objective.windows:
-        one = by_hand(past, window_minutes(name), excluded, min_events)
+        one = expected_document(past, window_minutes(name), excluded, min_events)
         assert found.coverage[name] == round(one["covered"] / window_minutes(name), 6)
         assert found.burn_rates[name] == rounded(one, objective)
-    states = [by_hand(past, window_minutes(name), excluded, min_events) for name in ("2h", "7m")]
+    states = [
+        expected_document(past, window_minutes(name), excluded, min_events) for name in ("2h", "7m")
+    ]
     assert found.rules[0].state == three_valued(states, Fraction(threshold), objective)
-    whole = by_hand(past, 1440, excluded, min_events)
+    whole = expected_document(past, 1440, excluded, min_events)
     rate = rounded(whole, objective)
     assert found.remaining_ratio == (None if rate is None else pytest.approx(1 - rate, abs=1e-6))
 
 
-def by_hand(
+def expected_document(
     past: Past, minutes: int, excluded: list[tuple[int, int]], min_events: int
 ) -> dict[str, Any]:
     good = total = Fraction(0)

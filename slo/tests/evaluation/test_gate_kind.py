@@ -14,7 +14,7 @@ SPEC = {"type": "slo", "slo": "core", "window": "5m", "max_burn_rate": 1, "min_e
 SLO = GateQuestion("ramp:12:1:0", {**SPEC, "min_bad": 3}, NOW - timedelta(minutes=5))
 
 
-def said(verdict: str, seconds_ago: float = 0, **evidence: Any) -> Observation:
+def observe(verdict: str, seconds_ago: float = 0, **evidence: Any) -> Observation:
     return Observation(verdict, NOW - timedelta(seconds=seconds_ago), evidence)
 
 
@@ -37,7 +37,7 @@ def test_slo_that_was_never_evaluated_is_no_data() -> None:
     ],
 )
 def test_verdict_counts_for_sixty_seconds(verdict: str, seconds_ago: int, expected: str) -> None:
-    answer = gate_kinds.evaluate(SLO, said(verdict, seconds_ago, good=900, total=1000), NOW)
+    answer = gate_kinds.evaluate(SLO, observe(verdict, seconds_ago, good=900, total=1000), NOW)
 
     assert answer.verdict == expected
 
@@ -58,7 +58,7 @@ def test_verdict_counts_for_sixty_seconds(verdict: str, seconds_ago: int, expect
 def test_an_slo_stands_on_enough_events_and_fails_on_enough_bad_ones(
     verdict: str, good: float, total: float, expected: str
 ) -> None:
-    answer = gate_kinds.evaluate(SLO, said(verdict, good=good, total=total, burn_rate=1.4), NOW)
+    answer = gate_kinds.evaluate(SLO, observe(verdict, good=good, total=total, burn_rate=1.4), NOW)
 
     assert answer.verdict == expected
     assert answer.evidence["burn_rate"] == 1.4
@@ -66,7 +66,7 @@ def test_an_slo_stands_on_enough_events_and_fails_on_enough_bad_ones(
 
 
 def test_an_slo_that_passes_for_want_of_bad_events_says_so() -> None:
-    answer = gate_kinds.evaluate(SLO, said("fail", good=998, total=1000), NOW)
+    answer = gate_kinds.evaluate(SLO, observe("fail", good=998, total=1000), NOW)
 
     assert answer.evidence["why"] == "2 bad events are too few to fail on; it takes 3"
 
@@ -89,7 +89,7 @@ def test_an_slo_that_passes_for_want_of_bad_events_says_so() -> None:
 def test_an_slo_that_does_not_say_how_many_events_is_no_data(
     verdict: str, counts: dict[str, Any]
 ) -> None:
-    answer = gate_kinds.evaluate(SLO, said(verdict, **counts), NOW)
+    answer = gate_kinds.evaluate(SLO, observe(verdict, **counts), NOW)
 
     assert answer.verdict == NO_DATA
     assert "how many events" in answer.evidence["why"]

@@ -43,7 +43,7 @@ def events(at, good, total, seconds=10):
     report(at - seconds * SECOND, at, good, total)
 
 
-def counted(rows):
+def write_minutes(rows):
     """Store the counters of minutes: (minute, good, total) of each."""
     sli = Sli.objects.get(slo__name="core")
     sum_ = CounterValues(0, 0, 0)
@@ -87,7 +87,7 @@ def test_without_events_there_is_no_data():
 @pytest.mark.parametrize(("bad", "verdict"), [(5, PASS), (6, FAIL)])
 def test_it_passes_while_the_burn_rate_is_at_most_that_of_the_gate(bad, verdict):
     factories.slo("core")
-    counted([(NOON - 20, 0, 0), (NOON - 1, 5000 - bad, 5000)])
+    write_minutes([(NOON - 20, 0, 0), (NOON - 1, 5000 - bad, 5000)])
 
     found = read_answer(create_gate())
 
@@ -99,7 +99,7 @@ def test_it_passes_while_the_burn_rate_is_at_most_that_of_the_gate(bad, verdict)
 
 def test_a_window_never_begins_before_its_step_did():
     factories.slo("core")
-    counted([(NOON - 20, 0, 0), (NOON - 2, 0, 9000), (NOON, 1000, 1000)])
+    write_minutes([(NOON - 20, 0, 0), (NOON - 2, 0, 9000), (NOON, 1000, 1000)])
 
     found = read_answer(create_gate(since=end_of(NOON - 1) - 10 * SECOND))
 
@@ -109,7 +109,7 @@ def test_a_window_never_begins_before_its_step_did():
 
 def test_what_was_reported_across_the_beginning_of_a_step_does_not_count():
     factories.slo("core")
-    counted([(NOON - 20, 0, 0), (NOON, 900, 1000)])
+    write_minutes([(NOON - 20, 0, 0), (NOON, 900, 1000)])
     since = end_of(NOON - 1) - 10 * SECOND
     report(since - 5 * SECOND, since + 15 * SECOND, 100, 200)
 
@@ -118,7 +118,7 @@ def test_what_was_reported_across_the_beginning_of_a_step_does_not_count():
 
 def test_the_ends_of_a_window_are_counted_from_reports():
     factories.slo("core")
-    counted([(NOON - 20, 0, 0), (NOON, 100, 100)])
+    write_minutes([(NOON - 20, 0, 0), (NOON, 100, 100)])
     since = end_of(NOON - 3) + 20 * SECOND
     events(since + 15 * SECOND, 20, 21)
     events(since - 15 * SECOND, 500, 500)
@@ -146,7 +146,7 @@ def test_a_step_of_less_than_a_minute_is_judged_by_reports_alone():
 def test_a_minute_that_ends_within_a_short_step_is_not_counted_twice():
     factories.slo("core")
     since = end_of(NOON) - 20 * SECOND
-    counted([(NOON - 20, 0, 0), (NOON, 500, 500)])
+    write_minutes([(NOON - 20, 0, 0), (NOON, 500, 500)])
     events(end_of(NOON) - 5 * SECOND, 100, 100)
     events(end_of(NOON) + 15 * SECOND, 60, 60)
 
@@ -155,7 +155,7 @@ def test_a_minute_that_ends_within_a_short_step_is_not_counted_twice():
 
 def test_what_was_reported_and_not_added_to_the_minutes_yet_counts():
     factories.slo("core")
-    counted([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
+    write_minutes([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
     span = (end_of(NOON) - 15 * SECOND, end_of(NOON) - 5 * SECOND)
     report(*span, 0, 900)
     for slo in ("core", "other"):
@@ -170,7 +170,7 @@ def test_what_was_reported_and_not_added_to_the_minutes_yet_counts():
 
 def test_a_minute_is_not_taken_as_whole_before_it_is_judged():
     factories.slo("core")
-    counted([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
+    write_minutes([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
     report(end_of(NOON) - 15 * SECOND, end_of(NOON) - 5 * SECOND, 0, 900)
 
     assert read_answer(create_gate(), end_of(NOON) + 10 * SECOND).evidence["total"] == 5900
@@ -178,7 +178,7 @@ def test_a_minute_is_not_taken_as_whole_before_it_is_judged():
 
 def test_the_same_answer_is_not_written_every_second():
     factories.slo("core")
-    counted([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
+    write_minutes([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
     create_gate()
 
     assert judging.answer_open_gates(NOW) == 1
@@ -188,14 +188,14 @@ def test_the_same_answer_is_not_written_every_second():
 
 def test_a_window_that_can_not_be_read_is_five_minutes_long():
     factories.slo("core")
-    counted([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
+    write_minutes([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
 
     assert read_answer(create_gate(window="soon")).evidence["window"] == "5 min"
 
 
 def test_however_many_gates_ask_the_database_is_asked_a_few_times(django_assert_max_num_queries):
     factories.slo("core")
-    counted([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
+    write_minutes([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
     gates.store_questions(
         [GateQuestion(f"ramp:{n}:0:0", SPEC, NOW - 10 * MINUTE) for n in range(50)]
     )
@@ -221,7 +221,7 @@ def test_every_window_has_exactly_the_reports_that_lie_in_it(seed):
         was = minutes.get(minute, (0, 0))
         minutes[minute] = (was[0] + good, was[1] + total)
         began = ended
-    counted([(minute, *minutes.get(minute, (0, 0))) for minute in range(NOON - 20, NOON + 1)])
+    write_minutes([(minute, *minutes.get(minute, (0, 0))) for minute in range(NOON - 20, NOON + 1)])
     for one in spans:
         report(*one)
     since = NOW - timedelta(seconds=chance.randint(1, 800))

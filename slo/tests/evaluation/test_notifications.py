@@ -15,10 +15,10 @@ from .scenarios import (
     MINUTE,
     NOON,
     SECOND,
-    burning,
+    configure_targets,
+    create_burning_slo,
     evaluate_minutes,
     list_messages,
-    reachable,
 )
 
 pytestmark = pytest.mark.django_db
@@ -27,8 +27,8 @@ AT = end_of(NOON)
 
 
 @pytest.fixture(autouse=True)
-def _somewhere(settings):
-    reachable(settings)
+def _configured_targets(settings):
+    configure_targets(settings)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def noted(monkeypatch):
     return found
 
 
-def firing(subject, **more):
+def firing_rule(subject, **more):
     fields = {
         "rule": "timeout_rate", "service": "core", "severity": "critical", "label": "",
         "said": f"Calls of {subject} time out", "path": "/", **more,
@@ -46,67 +46,67 @@ def firing(subject, **more):
     return FiringRule(subject=subject, **fields)
 
 
-def many(count, **more):
-    return [firing(f"s{number}", **more) for number in range(count)]
+def firing_rules(count, **more):
+    return [firing_rule(f"s{number}", **more) for number in range(count)]
 
 
-def settle(firing_now, now=AT):
+def update_alerts(firing_now, now=AT):
     return lifecycle.update_and_notify(
         kind="threshold", firing=firing_now, before=now - 10 * SECOND, now=now
     )
 
 
-def subjects():
+def announced_subjects():
     return [one.payload["about"] for one in list_messages("slo.alert")]
 
 
 def test_critical_ones_are_told_while_somebody_engages_one_switch_after_another():
-    known = [firing("switch0", acknowledged_by="user:ann")]
-    settle(known)
+    known = [firing_rule("switch0", acknowledged_by="user:ann")]
+    update_alerts(known)
 
-    known.append(firing("switch1", acknowledged_by="user:ann"))
-    settle([*known, *many(4)], now=AT + 40 * SECOND)
+    known.append(firing_rule("switch1", acknowledged_by="user:ann"))
+    update_alerts([*known, *firing_rules(4)], now=AT + 40 * SECOND)
 
-    assert subjects() == ["s0", "s1", "s2", "s3"]
+    assert announced_subjects() == ["s0", "s1", "s2", "s3"]
 
 
 def test_what_is_over_is_told_together_while_somebody_engages_a_switch():
-    settle(many(5, severity="warning"))
-    settle([firing("switch0", acknowledged_by="user:ann")], now=AT + 2 * MINUTE)
+    update_alerts(firing_rules(5, severity="warning"))
+    update_alerts([firing_rule("switch0", acknowledged_by="user:ann")], now=AT + 2 * MINUTE)
 
     assert len(list_messages("slo.alerts_over")) == 1
 
 
 def test_a_critical_one_is_told_alone_just_after_many_others():
-    infos = many(20, severity="info")
-    settle(infos)
+    infos = firing_rules(20, severity="info")
+    update_alerts(infos)
     assert len(list_messages("slo.alerts")) == 1
 
-    settle([*infos, firing("database")], now=AT + 10 * SECOND)
+    update_alerts([*infos, firing_rule("database")], now=AT + 10 * SECOND)
 
-    assert subjects() == ["database"]
+    assert announced_subjects() == ["database"]
 
 
 def test_of_many_critical_ones_the_first_are_told_alone_and_the_rest_together():
-    settle(many(9))
+    update_alerts(firing_rules(9))
 
-    assert subjects() == ["s0", "s1", "s2", "s3", "s4"]
+    assert announced_subjects() == ["s0", "s1", "s2", "s3", "s4"]
     assert [one.payload["count"] for one in list_messages("slo.alerts")] == [4]
 
 
 def test_what_was_told_in_the_future_does_not_keep_back_what_opens_now():
     ahead = AT + 3 * 24 * 60 * MINUTE
-    settle(many(9, rule="before"), now=ahead)
-    settle([], now=ahead + 3 * MINUTE)
+    update_alerts(firing_rules(9, rule="before"), now=ahead)
+    update_alerts([], now=ahead + 3 * MINUTE)
     Alert.objects.update(resolved_at=None, over_told_at=None, rule="old")
 
-    lifecycle.update_and_notify(kind="threshold", firing=many(9), before=AT, now=AT)
+    lifecycle.update_and_notify(kind="threshold", firing=firing_rules(9), before=AT, now=AT)
 
     assert not Alert.objects.filter(rule="timeout_rate", told_at=None).exists()
 
 
 def test_open_alerts_that_were_told_of_are_not_read_again(monkeypatch):
-    settle(many(2))
+    update_alerts(firing_rules(2))
     seen = []
     monkeypatch.setattr(notifications, "_notify_resolved", lambda rows, now: seen.extend(rows))
     before = Alert.from_db.__func__
@@ -124,8 +124,8 @@ def test_open_alerts_that_were_told_of_are_not_read_again(monkeypatch):
 
 def test_runbooks_of_ours_are_told_by_their_whole_address(settings, monkeypatch):
     settings.PUBLIC_URL = "https://console.example"
-    settle([firing("core->oracle")])
-    monkeypatch.setattr("controlplane.core.runbooks.about", lambda **_: "core-api-down")
+    update_alerts([firing_rule("core->oracle")])
+    monkeypatch.setattr("controlplane.core.runbooks.find_slug", lambda **_: "core-api-down")
 
     said = notifications.alert_facts(Alert.objects.get())
 
@@ -135,21 +135,21 @@ def test_runbooks_of_ours_are_told_by_their_whole_address(settings, monkeypatch)
 
 
 def test_a_runbook_elsewhere_is_told_as_it_was_written():
-    fires = firing("x", facts={"runbook": "https://wiki.example/x"})
-    settle([replace(fires, severity="info")])
+    fires = firing_rule("x", facts={"runbook": "https://wiki.example/x"})
+    update_alerts([replace(fires, severity="info")])
 
     assert list_messages("slo.alert")[0].payload["runbook"] == "https://wiki.example/x"
 
 
 def test_pages_are_told_of_slos_only_and_of_those_that_moved(noted):
-    settle([firing("core->oracle")])
+    update_alerts([firing_rule("core->oracle")])
     lifecycle.acknowledge_alert(alert_id=Alert.objects.get().pk, actor=OPERATOR, now=AT)
     assert noted == []
 
-    burning("burns", after=[BAD] * 10)
+    create_burning_slo("burns", after=[BAD] * 10)
     evaluate_minutes(NOON + 2)
     assert noted == ["burns"]
-    burning("later", after=[*[BAD] * 3])
+    create_burning_slo("later", after=[*[BAD] * 3])
     evaluate_minutes(NOON + 3)
 
     assert noted == ["burns", "later"]

@@ -17,7 +17,7 @@ from slo.arithmetic.increments import (
 from slo.arithmetic.objective import Objective
 
 from . import promtool
-from .histories import NOTHING_KNOWN, Happened, Past, rule, steady, wanted
+from .histories import NOTHING_KNOWN, Happened, Past, make_objective, rule, steady_traffic
 from .promtool import STATES, Expected, disagreements, events_by_minute, of_counters, values
 
 pytestmark = [
@@ -66,8 +66,14 @@ def test_a_thousand_ticks_of_a_random_history_are_as_prometheus_says(
 
 
 def test_every_tick_of_an_incident_is_as_prometheus_says(tmp_path: Path) -> None:
-    minutes = [*steady(400), *steady(10, "0.15"), *steady(80), *steady(90, "0.02"), *steady(60)]
-    objective = wanted(*RULES)
+    minutes = [
+        *steady_traffic(400),
+        *steady_traffic(10, "0.15"),
+        *steady_traffic(80),
+        *steady_traffic(90, "0.02"),
+        *steady_traffic(60),
+    ]
+    objective = make_objective(*RULES)
 
     said = expected(minutes, objective, range(395, len(minutes), 3))
 
@@ -87,10 +93,10 @@ def test_the_scenarios_show_every_state_of_every_rule() -> None:
 
 
 def test_prometheus_disagrees_with_what_is_wrong(tmp_path: Path) -> None:
-    minutes = steady(100, "0.5")
+    minutes = steady_traffic(100, "0.5")
     wrong = [Expected(90, RULES[0], "ok")]
 
-    objective = wanted(*RULES)
+    objective = make_objective(*RULES)
     assert "got" in disagreements(tmp_path, events_by_minute(minutes, objective), objective, wrong)
 
 
@@ -100,7 +106,7 @@ def test_counters_with_resets_and_lost_samples_are_as_prometheus_says(
 ) -> None:
     chance = random.Random(seed)
     samples = counters(chance)
-    objective = wanted(*RULES, target="0.99", days=1)
+    objective = make_objective(*RULES, target="0.99", days=1)
     minutes = stepped(samples)
     ticks = [tick for tick in range(len(samples)) if samples[tick]]
     said = expected(minutes, objective, sorted(chance.sample(ticks, SAMPLED_TICKS)))
@@ -175,7 +181,7 @@ def objective_of(chance: random.Random) -> Objective:
     for _ in range(chance.choice([0, 0, 1, 3])):
         begins = chance.randint(0, MINUTES)
         excluded.append((begins, begins + chance.randint(1, 60)))
-    return wanted(
+    return make_objective(
         *RULES,
         target=chance.choice(["0.9", "0.99", "0.999", "0.999"]),
         days=1,

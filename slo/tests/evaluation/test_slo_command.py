@@ -23,7 +23,7 @@ BEGAN = NOON
 """The incident begins at the end of this minute, after days with 2 of 10,000 bad."""
 
 
-def written(path, share, minutes):
+def write_csv(path, share, minutes):
     good = total = 0
     lines = ["ts,good,total"]
     for minute in range(BEGAN - DAYS * 1440, BEGAN + minutes + 61):
@@ -34,7 +34,7 @@ def written(path, share, minutes):
     return str(path)
 
 
-def run(*arguments):
+def run_command(*arguments):
     out = StringIO()
     call_command("slo", *arguments, stdout=out)
     return out.getvalue().splitlines()
@@ -42,10 +42,10 @@ def run(*arguments):
 
 def backtested(name, minutes):
     span = ("--start", str(BEGAN * 60), "--end", str((BEGAN + minutes + 30) * 60), "--step", "60")
-    return [json.loads(line) for line in run("backtest", name, *span, "--json")]
+    return [json.loads(line) for line in run_command("backtest", name, *span, "--json")]
 
 
-def firing(ticks, *rules):
+def firing_ticks(ticks, *rules):
     """Return the minutes into the incident at which any of these rules fires."""
     return [
         minute
@@ -57,39 +57,39 @@ def firing(ticks, *rules):
 def test_fifteen_per_cent_for_ten_minutes(tmp_path):
     factories.slo("core", rules=RULES)
 
-    (told,) = run("import-points", "core", written(tmp_path / "p.csv", 0.15, 10))
+    (told,) = run_command("import-points", "core", write_csv(tmp_path / "p.csv", 0.15, 10))
     ticks = backtested("core", 10)
 
     assert told == f"core: {DAYS * 1440 + 71} points taken in"
-    assert firing(ticks, 0, 1) == list(range(6, 15))
-    assert firing(ticks, 2) == []
+    assert firing_ticks(ticks, 0, 1) == list(range(6, 15))
+    assert firing_ticks(ticks, 2) == []
 
 
 def test_two_per_cent_for_three_hours(tmp_path):
     factories.slo("core", rules=RULES)
 
-    run("import-points", "core", written(tmp_path / "p.csv", 0.02, 180))
+    run_command("import-points", "core", write_csv(tmp_path / "p.csv", 0.02, 180))
     ticks = backtested("core", 180)
 
-    assert firing(ticks, 0, 1)[0] == 44
-    assert firing(ticks, 2)[0] == 175
+    assert firing_ticks(ticks, 0, 1)[0] == 44
+    assert firing_ticks(ticks, 2)[0] == 175
 
 
 def test_a_third_of_a_per_cent_for_a_quarter_of_an_hour(tmp_path):
     factories.slo("core", rules=RULES)
 
-    run("import-points", "core", written(tmp_path / "p.csv", 0.003, 15))
+    run_command("import-points", "core", write_csv(tmp_path / "p.csv", 0.003, 15))
 
-    assert firing(backtested("core", 15), 0, 1, 2) == []
+    assert firing_ticks(backtested("core", 15), 0, 1, 2) == []
 
 
 def test_the_same_file_again_changes_nothing(tmp_path):
     factories.slo("core", rules=RULES)
-    path = written(tmp_path / "p.csv", 0.15, 10)
-    run("import-points", "core", path)
+    path = write_csv(tmp_path / "p.csv", 0.15, 10)
+    run_command("import-points", "core", path)
     before = list(CounterMinute.objects.order_by("minute").values_list())
 
-    (told,) = run("import-points", "core", path)
+    (told,) = run_command("import-points", "core", path)
 
     assert "0 points taken in" in told
     assert list(CounterMinute.objects.order_by("minute").values_list()) == before
@@ -99,7 +99,7 @@ def test_points_may_come_by_standard_input(monkeypatch):
     factories.slo("core", rules=RULES)
     monkeypatch.setattr("sys.stdin", StringIO(f"{NOON * 60},1,1\n{NOON * 60 + 60},2,2\n"))
 
-    assert run("import-points", "core", "-") == ["core: 2 points taken in"]
+    assert run_command("import-points", "core", "-") == ["core: 2 points taken in"]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -109,7 +109,7 @@ def test_a_file_with_a_wrong_line_is_refused_by_line_and_nothing_is_taken_in(tmp
     path.write_text(f"ts,good,total\n{NOON * 60},1,1\nsoon,2,2\n")
 
     with pytest.raises(CommandError, match="line 3: ts must be a time"):
-        run("import-points", "core", str(path))
+        run_command("import-points", "core", str(path))
 
     assert not CounterMinute.objects.exists()
 
@@ -118,4 +118,4 @@ def test_a_file_that_is_not_there_is_said():
     factories.slo("core", rules=RULES)
 
     with pytest.raises(CommandError, match="can't be read"):
-        run("import-points", "core", "/nowhere.csv")
+        run_command("import-points", "core", "/nowhere.csv")

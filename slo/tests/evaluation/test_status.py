@@ -9,13 +9,23 @@ from slo.evaluation.evaluator import load_status
 from slo.models import SloStatus
 from slo.tests import factories
 
-from .scenarios import BAD, MINUTE, NOON, PAGE, SECOND, TICKET, burning, due_at, evaluate_minutes
+from .scenarios import (
+    BAD,
+    MINUTE,
+    NOON,
+    PAGE,
+    SECOND,
+    TICKET,
+    create_burning_slo,
+    due_at,
+    evaluate_minutes,
+)
 
 pytestmark = pytest.mark.django_db
 
 
 def test_it_is_shown_as_it_stood_at_the_end_of_the_last_minute_before_a_time():
-    slo = burning(after=[BAD] * 3, rules=[PAGE, TICKET])
+    slo = create_burning_slo(after=[BAD] * 3, rules=[PAGE, TICKET])
 
     found = load_status(slo, end_of(NOON + 2) + 30 * SECOND)
 
@@ -37,7 +47,7 @@ def test_without_a_time_it_is_the_minute_that_is_judged_by_now():
 
 
 def test_long_before_anything_was_counted_nothing_is_known():
-    slo = burning()
+    slo = create_burning_slo()
 
     found = load_status(slo, end_of(NOON - 100_000))
 
@@ -46,7 +56,7 @@ def test_long_before_anything_was_counted_nothing_is_known():
 
 
 def test_what_is_kept_by_the_beat_is_what_is_shown_of_that_minute():
-    slo = burning(after=[BAD] * 5)
+    slo = create_burning_slo(after=[BAD] * 5)
 
     evaluate_minutes(NOON + 3)
 
@@ -66,7 +76,7 @@ def samples(now):
 
 
 def test_prometheus_is_told_of_burn_rates_budgets_states_and_open_alerts():
-    burning(after=[BAD] * 5)
+    create_burning_slo(after=[BAD] * 5)
     factories.slo("silent")
     evaluate_minutes(NOON + 2)
 
@@ -91,7 +101,7 @@ def test_prometheus_is_told_the_budget_that_is_left():
 
 
 def test_what_was_judged_long_ago_is_no_figure_of_now():
-    burning(after=[BAD] * 5)
+    create_burning_slo(after=[BAD] * 5)
     evaluate_minutes(NOON + 2)
 
     found = samples(due_at(NOON + 2) + 11 * MINUTE)

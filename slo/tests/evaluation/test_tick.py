@@ -19,23 +19,23 @@ from .scenarios import (
     NOON,
     SECOND,
     alert,
-    burning,
+    configure_targets,
+    create_burning_slo,
     due_at,
     evaluate_minutes,
     list_messages,
-    reachable,
 )
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def _somewhere(settings):
-    reachable(settings)
+def _configured_targets(settings):
+    configure_targets(settings)
 
 
 def test_a_minute_is_judged_twenty_seconds_after_its_end_and_only_once():
-    burning()
+    create_burning_slo()
 
     assert tick.evaluate_due_minutes(due_at(NOON)) == 1
     assert tick.evaluate_due_minutes(due_at(NOON) + 5 * SECOND) == 0
@@ -49,7 +49,7 @@ def test_a_minute_is_judged_twenty_seconds_after_its_end_and_only_once():
 
 
 def test_how_an_slo_stands_is_kept_with_since_when():
-    burning(after=[BAD] * 3)
+    create_burning_slo(after=[BAD] * 3)
 
     evaluate_minutes(NOON, NOON + 3)
 
@@ -71,7 +71,7 @@ def test_an_slo_without_any_events_is_unknown():
 
 
 def test_an_alert_opens_at_once_and_resolves_two_minutes_after_its_rule_fired_last():
-    burning(after=[*[BAD] * 2, *[GOOD] * 10])
+    create_burning_slo(after=[*[BAD] * 2, *[GOOD] * 10])
 
     evaluate_minutes(NOON, NOON + 1)
     assert not Alert.objects.exists()
@@ -85,7 +85,7 @@ def test_an_alert_opens_at_once_and_resolves_two_minutes_after_its_rule_fired_la
 
 
 def test_unknown_neither_opens_nor_resolves():
-    burning(after=[*[BAD] * 2, *[NONE] * 30])
+    create_burning_slo(after=[*[BAD] * 2, *[NONE] * 30])
 
     evaluate_minutes(NOON, NOON + 30)
 
@@ -95,7 +95,7 @@ def test_unknown_neither_opens_nor_resolves():
 
 
 def test_minutes_that_nobody_judged_are_judged_in_order_and_what_still_fires_is_told():
-    burning(after=[BAD] * 10)
+    create_burning_slo(after=[BAD] * 10)
     evaluate_minutes(NOON)
 
     assert tick.evaluate_due_minutes(due_at(NOON + 10)) == 10
@@ -106,7 +106,7 @@ def test_minutes_that_nobody_judged_are_judged_in_order_and_what_still_fires_is_
 
 
 def test_what_came_and_went_while_nobody_judged_is_told_once_and_calls_nobody():
-    burning(after=[*[BAD] * 3, *[GOOD] * 30])
+    create_burning_slo(after=[*[BAD] * 3, *[GOOD] * 30])
     evaluate_minutes(NOON)
 
     tick.evaluate_due_minutes(due_at(NOON + 33))
@@ -120,7 +120,7 @@ def test_what_came_and_went_while_nobody_judged_is_told_once_and_calls_nobody():
 
 
 def test_no_more_than_an_hour_of_missed_minutes_is_judged():
-    burning()
+    create_burning_slo()
     evaluate_minutes(NOON - 200)
 
     assert tick.evaluate_due_minutes(due_at(NOON)) == 61
@@ -129,7 +129,7 @@ def test_no_more_than_an_hour_of_missed_minutes_is_judged():
 
 
 def test_a_clock_that_was_set_back_does_not_stop_judging():
-    burning(after=[BAD] * 10)
+    create_burning_slo(after=[BAD] * 10)
     evaluate_minutes(NOON + 9)
     EvaluatedMinute.objects.create(minute=NOON + 500, judged_at=due_at(NOON + 500))
     Alert.objects.update(firing_at=end_of(NOON + 500))
@@ -144,7 +144,7 @@ def test_a_clock_that_was_set_back_does_not_stop_judging():
 
 
 def test_a_call_that_was_late_by_a_little_judges_nothing_anew():
-    burning()
+    create_burning_slo()
     evaluate_minutes(NOON, NOON + 2)
 
     assert tick.evaluate_due_minutes(due_at(NOON + 1)) == 0
@@ -153,10 +153,10 @@ def test_a_call_that_was_late_by_a_little_judges_nothing_anew():
 
 @pytest.mark.parametrize("wrong", [{"rules": [{"long": "1h"}]}, {"rules": [{"long": "x"}]}])
 def test_an_slo_that_cannot_be_judged_is_unknown_logged_and_in_no_others_way(wrong, caplog):
-    burning("broken", after=[BAD] * 5)
+    create_burning_slo("broken", after=[BAD] * 5)
     evaluate_minutes(NOON + 3)
     Slo.objects.filter(name="broken").update(**wrong)
-    burning("sound", after=[BAD] * 5)
+    create_burning_slo("sound", after=[BAD] * 5)
 
     with caplog.at_level(logging.ERROR):
         evaluate_minutes(NOON + 4)
@@ -171,8 +171,8 @@ def test_an_slo_that_cannot_be_judged_is_unknown_logged_and_in_no_others_way(wro
 
 
 def test_alerts_of_an_slo_that_was_removed_or_a_rule_taken_out_resolve_with_the_reason():
-    removed = burning("removed", after=[BAD] * 5)
-    other = burning("other", after=[BAD] * 5)
+    removed = create_burning_slo("removed", after=[BAD] * 5)
+    other = create_burning_slo("other", after=[BAD] * 5)
     evaluate_minutes(NOON + 3)
     assert Alert.objects.filter(resolved_at=None).count() == 2
 
@@ -185,7 +185,7 @@ def test_alerts_of_an_slo_that_was_removed_or_a_rule_taken_out_resolve_with_the_
 
 
 def test_what_is_excluded_does_not_page():
-    slo = burning(after=[*[BAD] * 3, *[GOOD] * 10])
+    slo = create_burning_slo(after=[*[BAD] * 3, *[GOOD] * 10])
     Exclusion.objects.create(
         slo=slo,
         starts_at=end_of(NOON),
@@ -202,7 +202,7 @@ def test_what_is_excluded_does_not_page():
 
 @pytest.mark.django_db(transaction=True)
 def test_beats_at_the_same_moment_judge_each_minute_once_and_leave_none_out():
-    burning(after=[BAD] * 5)
+    create_burning_slo(after=[BAD] * 5)
     evaluate_minutes(NOON - 25)
     together = Barrier(4)
     done = []
@@ -226,7 +226,7 @@ def test_beats_at_the_same_moment_judge_each_minute_once_and_leave_none_out():
 
 
 def test_a_turn_that_fails_is_taken_again():
-    burning(after=[BAD] * 5)
+    create_burning_slo(after=[BAD] * 5)
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE slo_standing ADD CONSTRAINT no CHECK (minute = 0)")
     with pytest.raises(IntegrityError, match="violates check"), transaction.atomic():
@@ -239,7 +239,7 @@ def test_a_turn_that_fails_is_taken_again():
 
 
 def test_turns_of_long_ago_are_forgotten():
-    burning()
+    create_burning_slo()
     EvaluatedMinute.objects.create(
         minute=NOON - 40 * 24 * 60, judged_at=end_of(NOON) - 40 * 24 * 60 * MINUTE
     )

@@ -6,11 +6,11 @@ import pytest
 
 from slo.arithmetic.evaluate import FIRING, Evaluation, evaluate
 
-from .histories import Happened, Past, rule, steady, wanted
+from .histories import Happened, Past, make_objective, rule, steady_traffic
 
 PAGES = (rule("1h", "5m", "14.4"), rule("6h", "30m", "6"))
 TICKETS = (rule("3d", "6h", "1", "ticket"),)
-OBJECTIVE = wanted(*PAGES, *TICKETS)
+OBJECTIVE = make_objective(*PAGES, *TICKETS)
 BEFORE = 30 * 24 * 60
 AFTER = 12 * 60
 
@@ -35,7 +35,7 @@ class Incident:
 
 
 def incident(share: str, minutes: int) -> Incident:
-    past = Past([*steady(BEFORE), *steady(minutes, share), *steady(AFTER)])
+    past = Past([*steady_traffic(BEFORE), *steady_traffic(minutes, share), *steady_traffic(AFTER)])
     ticks = range(minutes + AFTER)
     return Incident(
         {tick: evaluate(OBJECTIVE, BEFORE - 1 + tick, past.at, past.begin) for tick in ticks}
@@ -80,7 +80,7 @@ def test_even_traffic_within_the_budget_leaves_what_it_leaves() -> None:
 
 
 def test_a_budget_that_burns_faster_than_it_may_is_spent_at_a_time_that_can_be_told() -> None:
-    past = Past(steady(BEFORE - 6 * 60) + steady(6 * 60, "0.01"))
+    past = Past(steady_traffic(BEFORE - 6 * 60) + steady_traffic(6 * 60, "0.01"))
 
     found = evaluate(OBJECTIVE, past.last, past.at, past.begin)
 

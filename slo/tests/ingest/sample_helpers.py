@@ -80,7 +80,7 @@ def push(sli: Sli, told: Iterable[Told], now: datetime = NOW, **options: Any) ->
     return record(samples, now=now, **options)[sli.pk]
 
 
-def counted(sli: Sli, first: int, last: int) -> list[tuple[float, float, int]]:
+def load_counters(sli: Sli, first: int, last: int) -> list[tuple[float, float, int]]:
     """Return good, total and covered minutes at the end of each minute, as looked up."""
     found = reader.load_counts({sli.pk: range(first, last + 1)})
     return [tuple(found[sli.pk, minute]) for minute in range(first, last + 1)]

@@ -15,7 +15,7 @@ from slo.ingest import client_reports, points
 from slo.ingest.push_body import Delta
 from slo.models import ReportedEvents, Sli
 
-from .sample_helpers import MINUTE, NOW, counted, moment_at, objective
+from .sample_helpers import MINUTE, NOW, load_counters, moment_at, objective
 
 pytestmark = pytest.mark.django_db
 
@@ -42,7 +42,7 @@ def accept(batch_id: str, *told: Delta) -> dict[str, Any]:
     return points.accept_batch(batch_id=batch_id, deltas=told, actor=system_actor("test"), now=NOW)
 
 
-def token_limited_to(*services: str) -> int:
+def create_limited_token(*services: str) -> int:
     token, _ = create_token(
         name="core",
         owner=person("operator", "olga"),
@@ -72,7 +72,7 @@ def test_reported_growth_is_added_and_covers_its_span(sli: Sli) -> None:
 
     assert client_reports.add_reported(NOW, most=100) == 2
 
-    assert counted(sli, MINUTE - 1, MINUTE) == [(8, 10, 1), (17, 20, 2)]
+    assert load_counters(sli, MINUTE - 1, MINUTE) == [(8, 10, 1), (17, 20, 2)]
     assert not ReportedEvents.objects.exists()
     assert not EventCount.objects.exists()  # The data plane has noted it already.
 
@@ -82,8 +82,8 @@ def test_instance_that_was_silent_for_long_spreads_what_it_counted(sli: Sli) -> 
 
     client_reports.add_reported(NOW, most=100)
 
-    assert counted(sli, MINUTE - 5, MINUTE - 5) == [(25, 50, 0)]
-    assert counted(sli, MINUTE, MINUTE) == [(50, 100, 0)]
+    assert load_counters(sli, MINUTE - 5, MINUTE - 5) == [(25, 50, 0)]
+    assert load_counters(sli, MINUTE, MINUTE) == [(50, 100, 0)]
 
 
 def test_what_is_of_no_slo_here_is_left_out(sli: Sli) -> None:
@@ -93,7 +93,7 @@ def test_what_is_of_no_slo_here_is_left_out(sli: Sli) -> None:
 
     assert client_reports.add_reported(NOW, most=100) == 3
 
-    assert counted(sli, MINUTE, MINUTE) == [(1, 1, 1)]
+    assert load_counters(sli, MINUTE, MINUTE) == [(1, 1, 1)]
     assert Sli.objects.get(slo__name="read").first is None
 
 
@@ -105,7 +105,7 @@ def test_minutes_without_events_are_covered_while_somebody_would_count_them(sli:
         instance("c1", moment_at(seconds))
         assert client_reports.record_presence(moment_at(seconds)) == 1
 
-    assert counted(sli, MINUTE, MINUTE)[0] == (0, 0, 6)
+    assert load_counters(sli, MINUTE, MINUTE)[0] == (0, 0, 6)
 
 
 def test_nobody_who_counts_covers_nothing(sli: Sli) -> None:
@@ -113,7 +113,7 @@ def test_nobody_who_counts_covers_nothing(sli: Sli) -> None:
     instance("b1", moment_at(0), other=[5, 5])
 
     assert client_reports.record_presence(NOW) == 0
-    assert counted(sli, MINUTE, MINUTE)[0][2] == 0
+    assert load_counters(sli, MINUTE, MINUTE)[0][2] == 0
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_instance_of_a_limited_token_covers_only_slos_of_its_services(
     limit: list[str] | None, owner: str, slos: int
 ) -> None:
     objective(service=owner)
-    token_id = 10**9 if limit is None else token_limited_to(*limit)
+    token_id = 10**9 if limit is None else create_limited_token(*limit)
     instance("a1", NOW, **{"core-availability": [0, 0]})
     tokens = [[10**9 + 1, NOW.isoformat()], [token_id, NOW.isoformat()]]
     row = Instance.objects.get()
@@ -146,21 +146,21 @@ def test_deltas_are_of_their_moment_and_their_sender_is_there_in_between(sli: Sl
     accept("2", Delta("core-availability", 5, 5, "cron", moment_at(-60)))
     accept("3", Delta("core-availability", 0, 1, "cron"))
 
-    assert counted(sli, MINUTE - 2, MINUTE) == [(3, 4, 0), (8, 9, 1), (8, 10, 2)]
+    assert load_counters(sli, MINUTE - 2, MINUTE) == [(3, 4, 0), (8, 9, 1), (8, 10, 2)]
 
 
 def test_deltas_of_one_moment_all_count(sli: Sli) -> None:
     accept("1", *[Delta("core-availability", 3, 4, "cron", moment_at(-60))] * 3)
     accept("2", Delta("core-availability", 3, 4, "cron", moment_at(-60)))
 
-    assert counted(sli, MINUTE, MINUTE)[0][:2] == (12, 16)
+    assert load_counters(sli, MINUTE, MINUTE)[0][:2] == (12, 16)
 
 
 def test_late_deltas_are_put_where_they_belong(sli: Sli) -> None:
     accept("2", Delta("core-availability", 5, 5, "cron", moment_at(0)))
     accept("1", Delta("core-availability", 1, 2, "cron", moment_at(-90)))
 
-    assert counted(sli, MINUTE - 1, MINUTE) == [(1, 2, 1), (6, 7, 2)]
+    assert load_counters(sli, MINUTE - 1, MINUTE) == [(1, 2, 1), (6, 7, 2)]
 
 
 def test_gates_count_a_delta_since_the_one_before(sli: Sli) -> None:

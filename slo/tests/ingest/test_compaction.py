@@ -8,7 +8,16 @@ from slo.counters import compaction, reader, retention
 from slo.models import CounterHour, CounterMinute, DeltaBatch, Series, Sli, StoredSample
 from slo.models.counters import IMPORTED
 
-from .sample_helpers import MINUTE, NOW, SentSample, counted, moment_at, objective, record, sample
+from .sample_helpers import (
+    MINUTE,
+    NOW,
+    SentSample,
+    load_counters,
+    moment_at,
+    objective,
+    record,
+    sample,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +45,7 @@ def push_pairs(sli: Sli, *minutes_ago: float) -> None:
 
 def test_whole_hours_older_than_three_days_are_packed(sli: Sli) -> None:
     push(sli, *range(150, -1, -1))
-    before = counted(sli, MINUTE - 200, MINUTE)
+    before = load_counters(sli, MINUTE - 200, MINUTE)
 
     assert compaction.compact_minutes(NOW + 3 * DAY - timedelta(minutes=30), most=1000) == 90
 
@@ -45,19 +54,19 @@ def test_whole_hours_older_than_three_days_are_packed(sli: Sli) -> None:
         HOUR - 2,
     ]
     assert CounterMinute.objects.order_by("minute").first().minute == (HOUR - 1) * 60  # type: ignore[union-attr]
-    assert counted(sli, MINUTE - 200, MINUTE) == before
+    assert load_counters(sli, MINUTE - 200, MINUTE) == before
     assert compaction.compact_minutes(NOW + 3 * DAY - timedelta(minutes=30), most=1000) == 0
 
 
 def test_long_history_is_packed_some_hours_at_a_time(sli: Sli) -> None:
     push(sli, *range(70 * 60, -1, -1))
-    before = counted(sli, MINUTE - 80 * 60, MINUTE)
+    before = load_counters(sli, MINUTE - 80 * 60, MINUTE)
 
     compaction.compact_minutes(NOW + 4 * DAY, most=100_000)
 
     assert CounterMinute.objects.count() == 0
     assert CounterHour.objects.count() == 71
-    assert counted(sli, MINUTE - 80 * 60, MINUTE) == before
+    assert load_counters(sli, MINUTE - 80 * 60, MINUTE) == before
 
 
 def test_outage_of_days_costs_no_rows(sli: Sli) -> None:
@@ -66,18 +75,18 @@ def test_outage_of_days_costs_no_rows(sli: Sli) -> None:
     push(sli, 0, source="b")
 
     assert CounterMinute.objects.count() == 1
-    assert [row[:2] for row in counted(sli, MINUTE - 4000, MINUTE)] == [(1, 1)] * 4001
+    assert [row[:2] for row in load_counters(sli, MINUTE - 4000, MINUTE)] == [(1, 1)] * 4001
 
 
 def test_what_comes_into_packed_hours_is_put_there(sli: Sli) -> None:
     push(sli, *range(300, -1, -1))
     compaction.compact_minutes(NOW + 3 * DAY - timedelta(hours=2), most=1000)
-    before = counted(sli, MINUTE - 400, MINUTE)
+    before = load_counters(sli, MINUTE - 400, MINUTE)
     hours = CounterHour.objects.count()
 
     push(sli, 350, 340, 250, 5, source="late")
 
-    after = counted(sli, MINUTE - 400, MINUTE)
+    after = load_counters(sli, MINUTE - 400, MINUTE)
     grown = [b[1] - a[1] for a, b in zip(before, after, strict=True)]
     assert grown[400 - 350] == 0
     assert grown[400 - 345] == 5
@@ -94,7 +103,7 @@ def test_first_minute_after_what_is_packed_can_still_be_covered(sli: Sli) -> Non
 
     record([sample(sli, -630, 5, 5, source="b")], now=NOW)
 
-    assert [row[2] for row in counted(sli, MINUTE - 11, MINUTE - 9)] == [99, 100, 100]
+    assert [row[2] for row in load_counters(sli, MINUTE - 11, MINUTE - 9)] == [99, 100, 100]
 
 
 def test_history_before_what_is_packed_goes_before_it(sli: Sli) -> None:
@@ -103,8 +112,8 @@ def test_history_before_what_is_packed_goes_before_it(sli: Sli) -> None:
 
     push(sli, 10_000, 9_999, 9_998, source=IMPORTED)
 
-    assert counted(sli, MINUTE - 10_000, MINUTE - 9_998) == [(0, 0, 0), (1, 1, 1), (2, 2, 2)]
-    assert counted(sli, MINUTE, MINUTE) == [(122, 122, 122)]
+    assert load_counters(sli, MINUTE - 10_000, MINUTE - 9_998) == [(0, 0, 0), (1, 1, 1), (2, 2, 2)]
+    assert load_counters(sli, MINUTE, MINUTE) == [(122, 122, 122)]
     sli.refresh_from_db()
     assert sli.first == MINUTE - 10_000
 
@@ -112,16 +121,16 @@ def test_history_before_what_is_packed_goes_before_it(sli: Sli) -> None:
 def test_what_is_beyond_the_period_is_forgotten_and_nothing_seems_new(sli: Sli) -> None:
     push_pairs(sli, 60 * 24 * 36, 100)
     compaction.compact_minutes(NOW + 30 * DAY, most=10**6)
-    before = counted(sli, MINUTE - 200, MINUTE)
+    before = load_counters(sli, MINUTE - 200, MINUTE)
 
     retention.purge_old(NOW + 30 * DAY, at_once=100, most=100_000)
 
     sli.refresh_from_db()
     kept = (MINUTE - 99) // 60 - 35 * 24
     assert sli.first == kept * 60
-    assert counted(sli, MINUTE - 200, MINUTE) == before
+    assert load_counters(sli, MINUTE - 200, MINUTE) == before
     assert reader.load_counts({sli.pk: [5, sli.first - 1]})[sli.pk, 5][1] > 0
-    beyond = counted(sli, sli.first - 50, sli.first - 1)
+    beyond = load_counters(sli, sli.first - 50, sli.first - 1)
     assert len({row[:2] for row in beyond}) == 1
     history = reader.load_history(sli.pk, sli.first - 2, MINUTE)
     assert history.counts_at(MINUTE) - history.counts_at(sli.first - 1) == (
@@ -162,8 +171,8 @@ def test_late_sample_after_a_long_gap_finds_what_was_before_it(sli: Sli) -> None
 
     record([sample(sli, -20 * 3600, 1e6 - 40 * 60, 1e6 - 40 * 60)], now=NOW)
 
-    assert counted(sli, MINUTE - 20 * 60, MINUTE - 20 * 60)[0][:2] == (0, 0)
-    assert counted(sli, MINUTE, MINUTE)[0][:2] == (2400, 2400)
+    assert load_counters(sli, MINUTE - 20 * 60, MINUTE - 20 * 60)[0][:2] == (0, 0)
+    assert load_counters(sli, MINUTE, MINUTE)[0][:2] == (2400, 2400)
 
 
 def test_boots_that_are_gone_are_forgotten_but_their_source_is_known(
@@ -178,7 +187,7 @@ def test_boots_that_are_gone_are_forgotten_but_their_source_is_known(
 
     assert [one.boot for one in Series.objects.all()] == ["3"]
     record([SentSample(sli.pk, "a", "4", NOW, 7, 7)], now=NOW)
-    assert counted(sli, MINUTE, MINUTE)[0][:2] == (17, 17)
+    assert load_counters(sli, MINUTE, MINUTE)[0][:2] == (17, 17)
 
 
 def test_batches_are_forgotten_when_nobody_repeats_them() -> None:

@@ -18,7 +18,7 @@ from slo.ingest import client_reports, points
 from slo.ingest.push_body import Delta, Point
 from slo.models import DeltaBatch, ReportedEvents, Sli
 
-from .sample_helpers import MINUTE, NOW, SentSample, counted, moment_at, objective, record
+from .sample_helpers import MINUTE, NOW, SentSample, load_counters, moment_at, objective, record
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -44,16 +44,16 @@ def samples(slis: list[Sli], source: str, seed: int) -> list[list[SentSample]]:
     return told
 
 
-def pushed(batches: list[list[SentSample]]) -> int:
+def push_batches(batches: list[list[SentSample]]) -> int:
     return sum(sum(record(batch, now=NOW).values()) for batch in batches)
 
 
 def totals(slis: list[Sli]) -> set[tuple[float, float]]:
-    return {counted(sli, MINUTE, MINUTE)[0][:2] for sli in slis}
+    return {load_counters(sli, MINUTE, MINUTE)[0][:2] for sli in slis}
 
 
 def test_batches_of_several_sources_lose_nothing(slis: list[Sli]) -> None:
-    calls = [partial(pushed, samples(slis, f"host-{n}", n)) for n in range(4)]
+    calls = [partial(push_batches, samples(slis, f"host-{n}", n)) for n in range(4)]
 
     taken = at_once(*calls)
 
@@ -66,7 +66,7 @@ def test_batches_out_of_order_and_minutes_that_are_packed_lose_nothing(slis: lis
 
     def backwards(number: int) -> int:
         try:
-            return pushed(samples(slis, f"host-{number}", number)[::-1])
+            return push_batches(samples(slis, f"host-{number}", number)[::-1])
         finally:
             at_work[number] = False
 
@@ -85,14 +85,14 @@ def test_batches_out_of_order_and_minutes_that_are_packed_lose_nothing(slis: lis
 
 
 def test_packing_waits_for_whoever_adds(slis: list[Sli]) -> None:
-    pushed(samples(slis, "host", 1))
+    push_batches(samples(slis, "host", 1))
     late = [
         SentSample(slis[0].pk, "late", "", moment_at(20 * n - 3590), 7 * n, 7 * n) for n in range(2)
     ]
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
             record(late, now=NOW)
-            packing_done = pool.submit(packed_by_another)
+            packing_done = pool.submit(compact_meanwhile)
             with pytest.raises(TimeoutError):
                 packing_done.result(timeout=0.5)
         assert packing_done.result(timeout=10) > 0
@@ -101,7 +101,7 @@ def test_packing_waits_for_whoever_adds(slis: list[Sli]) -> None:
     assert totals(slis[1:]) == {(10 * (ROUNDS - 1),) * 2}
 
 
-def packed_by_another() -> int:
+def compact_meanwhile() -> int:
     try:
         return compaction.compact_minutes(FAR_AHEAD, most=10_000)
     finally:
@@ -109,7 +109,7 @@ def packed_by_another() -> int:
 
 
 def test_same_samples_at_once_count_once(slis: list[Sli]) -> None:
-    calls = [partial(pushed, samples(slis, "host", n)) for n in range(4)]
+    calls = [partial(push_batches, samples(slis, "host", n)) for n in range(4)]
 
     taken = at_once(*calls)
 

@@ -5,7 +5,7 @@ import pytest
 from slo.ingest import deferred_updates
 from slo.models import CounterMinute, DeferredUpdate, Sli
 
-from .sample_helpers import MINUTE, NOW, counted, moment_at, objective, record, sample
+from .sample_helpers import MINUTE, NOW, load_counters, moment_at, objective, record, sample
 
 pytestmark = pytest.mark.django_db
 
@@ -31,7 +31,7 @@ def test_few_that_began_long_ago_are_there_at_once(slis: list[Sli]) -> None:
     long_running(slis)
 
     assert not DeferredUpdate.objects.exists()
-    assert {counted(sli, MINUTE, MINUTE)[0] for sli in slis} == {(1440, 1440, 0)}
+    assert {load_counters(sli, MINUTE, MINUTE)[0] for sli in slis} == {(1440, 1440, 0)}
 
 
 def test_many_that_began_long_ago_follow(few_rows: None, slis: list[Sli]) -> None:
@@ -43,7 +43,7 @@ def test_many_that_began_long_ago_follow(few_rows: None, slis: list[Sli]) -> Non
 
     for sli in slis:
         expected = [(float(n), float(n), 0) for n in range(1441)]
-        assert counted(sli, MINUTE - 1440, MINUTE) == expected
+        assert load_counters(sli, MINUTE - 1440, MINUTE) == expected
     assert deferred_updates.apply_deferred(most=10) == 0
 
 
@@ -54,9 +54,9 @@ def test_what_goes_on_meanwhile_is_there_at_once(few_rows: None, slis: list[Sli]
     record([sample(sli, 0, 5, 5, source="b") for sli in slis], now=NOW)
     record([sample(sli, 30, 1441, 1441) for sli in slis], now=NOW)
 
-    assert {counted(sli, MINUTE + 1, MINUTE + 1)[0] for sli in slis} == {(6, 6, 2)}
+    assert {load_counters(sli, MINUTE + 1, MINUTE + 1)[0] for sli in slis} == {(6, 6, 2)}
     deferred_updates.apply_deferred(most=10**6)
-    assert {counted(sli, MINUTE + 1, MINUTE + 1)[0] for sli in slis} == {(1446, 1446, 2)}
+    assert {load_counters(sli, MINUTE + 1, MINUTE + 1)[0] for sli in slis} == {(1446, 1446, 2)}
 
 
 def test_day_that_comes_late_is_taken_away_again_where_it_was_spread(
@@ -70,6 +70,6 @@ def test_day_that_comes_late_is_taken_away_again_where_it_was_spread(
     deferred_updates.apply_deferred(most=10**6)
 
     for sli in slis:
-        assert counted(sli, MINUTE - 720, MINUTE - 720)[0][:2] == (0, 0)
-        assert counted(sli, MINUTE - 360, MINUTE - 360)[0][:2] == (720, 720)
-        assert counted(sli, MINUTE, MINUTE)[0][:2] == (1440, 1440)
+        assert load_counters(sli, MINUTE - 720, MINUTE - 720)[0][:2] == (0, 0)
+        assert load_counters(sli, MINUTE - 360, MINUTE - 360)[0][:2] == (720, 720)
+        assert load_counters(sli, MINUTE, MINUTE)[0][:2] == (1440, 1440)

@@ -8,7 +8,7 @@ from controlplane.core.errors import InvalidInput
 from slo.ingest import histograms, points, push_body
 from slo.models import Sli
 
-from .sample_helpers import MINUTE, NOW, counted, moment_at, objective
+from .sample_helpers import MINUTE, NOW, load_counters, moment_at, objective
 
 pytestmark = pytest.mark.django_db
 
@@ -33,7 +33,7 @@ def test_latency_slo_counts_what_took_at_most_its_threshold(slow: Sli) -> None:
     push({"1000": 90, "3000": 99, "+Inf": 100}, slo="slow", seconds=-60)
     push({"1000": 91, "3000": 104, "+Inf": 110}, slo="slow")
 
-    assert counted(slow, MINUTE, MINUTE) == [(5, 10, 1)]
+    assert load_counters(slow, MINUTE, MINUTE) == [(5, 10, 1)]
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_metric_has_counters_for_each_edge() -> None:
     rows = {sli.edge_ms: sli for sli in Sli.objects.filter(metric="latency_ms", service="core")}
 
     assert set(rows) == {100.0, None}
-    assert counted(rows[100.0], MINUTE, MINUTE) == [(2, 10, 1)]
-    assert counted(rows[None], MINUTE, MINUTE) == [(10, 10, 1)]
+    assert load_counters(rows[100.0], MINUTE, MINUTE) == [(2, 10, 1)]
+    assert load_counters(rows[None], MINUTE, MINUTE) == [(10, 10, 1)]
 
 
 def test_restart_is_seen_at_every_edge() -> None:
@@ -81,7 +81,7 @@ def test_restart_is_seen_at_every_edge() -> None:
     push({"100": 5, "200": 90, "+Inf": 100}, seconds=-60, **said)
     push({"100": 6, "200": 95, "+Inf": 99}, **said)
 
-    found = {sli.edge_ms: counted(sli, MINUTE, MINUTE)[0][:2] for sli in Sli.objects.all()}
+    found = {sli.edge_ms: load_counters(sli, MINUTE, MINUTE)[0][:2] for sli in Sli.objects.all()}
 
     assert found == {100.0: (6, 99), 200.0: (95, 99), None: (99, 99)}
 

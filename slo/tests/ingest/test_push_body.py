@@ -15,7 +15,7 @@ POINT = {"slo": "core", "good": 1, "total": 2}
 HISTOGRAM = {"metric": "latency_ms", "service": "core", "buckets": {"100": 1, "+Inf": 2}}
 
 
-def wrong(document: dict[str, Any]) -> dict[str, list[str]]:
+def parse_errors(document: dict[str, Any]) -> dict[str, list[str]]:
     with pytest.raises(InvalidInput) as caught:
         parse_body(document)
     return dict(caught.value.errors)
@@ -65,7 +65,7 @@ def test_everything_a_point_may_say() -> None:
     ],
 )
 def test_wrong_field_of_a_point_is_named(change: dict[str, Any], named: str) -> None:
-    assert f"points[1].{named}" in wrong({"points": [POINT, {**POINT, **change}]})
+    assert f"points[1].{named}" in parse_errors({"points": [POINT, {**POINT, **change}]})
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_wrong_field_of_a_point_is_named(change: dict[str, Any], named: str) -> 
     ],
 )
 def test_wrong_buckets_say_what_they_must_be(buckets: Any, word: str) -> None:
-    found = wrong({"points": [{**HISTOGRAM, "buckets": buckets}]})
+    found = parse_errors({"points": [{**HISTOGRAM, "buckets": buckets}]})
 
     assert word in found["points[0].buckets"][0]
 
@@ -95,7 +95,7 @@ def test_histogram_is_of_a_service_or_of_an_slo() -> None:
     assert isinstance(found, Points)
     assert found.points[0].metric == "latency_ms"
     assert found.points[1].buckets == ((1000, 90), (3000.5, 99), (float("inf"), 100))
-    assert "points[0].slo" in wrong({"points": [{**HISTOGRAM, "slo": "core"}]})
+    assert "points[0].slo" in parse_errors({"points": [{**HISTOGRAM, "slo": "core"}]})
 
 
 def test_deltas_need_the_name_of_their_batch() -> None:
@@ -105,11 +105,11 @@ def test_deltas_need_the_name_of_their_batch() -> None:
 
     assert isinstance(found, Deltas)
     assert (found.batch_id, found.deltas[0].total) == ("7", 2)
-    assert list(wrong({"deltas": [delta]})) == ["batch_id"]
-    assert list(wrong({"deltas": [delta], "batch_id": ""})) == ["batch_id"]
-    assert list(wrong({"batch_id": "7", "deltas": [{"slo": "a", "good": 2, "total": 1}]})) == [
-        "deltas[0].good"
-    ]
+    assert list(parse_errors({"deltas": [delta]})) == ["batch_id"]
+    assert list(parse_errors({"deltas": [delta], "batch_id": ""})) == ["batch_id"]
+    assert list(
+        parse_errors({"batch_id": "7", "deltas": [{"slo": "a", "good": 2, "total": 1}]})
+    ) == ["deltas[0].good"]
 
 
 @pytest.mark.parametrize(
@@ -124,11 +124,11 @@ def test_deltas_need_the_name_of_their_batch() -> None:
     ],
 )
 def test_it_is_either_points_or_deltas_and_not_too_many(document: dict[str, Any]) -> None:
-    assert "points" in wrong(document)
+    assert "points" in parse_errors(document)
 
 
 def test_of_very_many_mistakes_some_are_named() -> None:
-    assert len(wrong({"points": [{}] * 5000})) == push_body.MAX_ERRORS
+    assert len(parse_errors({"points": [{}] * 5000})) == push_body.MAX_ERRORS
 
 
 texts = st.sampled_from(["core", "", "a\0", "x" * 1001, "(times)", "host", None, 5])

@@ -8,7 +8,16 @@ from controlplane.core.gates.models import EventCount
 from slo.ingest.series_store import THIN_ABOVE
 from slo.models import CounterMinute, Series, Sli
 
-from .sample_helpers import MINUTE, NOW, SentSample, counted, moment_at, objective, record, sample
+from .sample_helpers import (
+    MINUTE,
+    NOW,
+    SentSample,
+    load_counters,
+    moment_at,
+    objective,
+    record,
+    sample,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -23,7 +32,7 @@ def add(*samples: SentSample) -> int:
 
 
 def total(sli: Sli, minute: int = MINUTE) -> tuple[float, float, int]:
-    return counted(sli, minute, minute)[0]
+    return load_counters(sli, minute, minute)[0]
 
 
 def test_first_sample_of_a_source_is_what_is_counted_from(sli: Sli) -> None:
@@ -40,20 +49,20 @@ def test_first_sample_of_a_source_is_what_is_counted_from(sli: Sli) -> None:
 def test_first_sample_counts_from_zero_if_it_says_when_that_was(sli: Sli) -> None:
     add(sample(sli, 0, 90, 100, started_at=moment_at(-90)))
 
-    assert counted(sli, MINUTE - 2, MINUTE) == [(0, 0, 0), (0, 0, 1), (90, 100, 2)]
+    assert load_counters(sli, MINUTE - 2, MINUTE) == [(0, 0, 0), (0, 0, 1), (90, 100, 2)]
 
 
 def test_start_long_ago_spreads_what_came_since(sli: Sli) -> None:
     add(sample(sli, 0, 90, 100, started_at=moment_at(-600)))
 
-    assert counted(sli, MINUTE - 2, MINUTE) == [(72, 80, 0), (81, 90, 0), (90, 100, 0)]
+    assert load_counters(sli, MINUTE - 2, MINUTE) == [(72, 80, 0), (81, 90, 0), (90, 100, 0)]
 
 
 def test_start_that_is_told_later_is_made_up_for(sli: Sli) -> None:
     add(sample(sli, -60, 90, 100))
     add(sample(sli, 0, 95, 110, started_at=moment_at(-120)))
 
-    assert counted(sli, MINUTE - 1, MINUTE) == [(90, 100, 1), (95, 110, 2)]
+    assert load_counters(sli, MINUTE - 1, MINUTE) == [(90, 100, 1), (95, 110, 2)]
 
 
 def test_start_after_the_first_sample_is_as_early_as_that(sli: Sli) -> None:
@@ -143,7 +152,7 @@ def test_gap_is_not_covered_but_counts(sli: Sli) -> None:
     add(sample(sli, -600, 0, 0), sample(sli, -540, 0, 0), sample(sli, -60, 80, 80))
     add(sample(sli, 0, 90, 90))
 
-    assert counted(sli, MINUTE - 10, MINUTE) == [
+    assert load_counters(sli, MINUTE - 10, MINUTE) == [
         (0, 0, 0),
         *((max(0, ago * 10), max(0, ago * 10), 1) for ago in range(9)),
         (90, 90, 2),
@@ -154,7 +163,7 @@ def test_source_that_was_silent_for_long_spreads_what_it_says_then(sli: Sli) -> 
     add(sample(sli, -300, 0, 0))
     add(sample(sli, 0, 5, 10))
 
-    assert counted(sli, MINUTE - 4, MINUTE) == [(n, 2 * n, 0) for n in range(1, 6)]
+    assert load_counters(sli, MINUTE - 4, MINUTE) == [(n, 2 * n, 0) for n in range(1, 6)]
 
 
 def test_two_sources_cover_a_minute_once(sli: Sli) -> None:

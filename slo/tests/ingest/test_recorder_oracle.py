@@ -13,7 +13,7 @@ from slo.ingest import deferred_updates
 from slo.models import CounterHour, CounterMinute
 
 from .oracle import US, Oracle, Told
-from .sample_helpers import MINUTE, NOW, counted, objective, push
+from .sample_helpers import MINUTE, NOW, load_counters, objective, push
 
 START = (MINUTE - 90) * 60 * US
 FIRST, LAST = MINUTE - 100, MINUTE + 1
@@ -87,7 +87,7 @@ def test_any_order_of_arrival_counts_as_if_all_had_been_known_at_once(
         deferred_updates.apply_deferred(most=10_000)
 
         expected = Oracle(told).counts(FIRST, LAST)
-        assert counted(sli, FIRST, LAST) == expected
+        assert load_counters(sli, FIRST, LAST) == expected
         history = reader.load_history(sli.pk, FIRST, LAST)
         assert [tuple(history.counts_at(minute)) for minute in range(FIRST, LAST + 1)] == expected
 
@@ -95,5 +95,5 @@ def test_any_order_of_arrival_counts_as_if_all_had_been_known_at_once(
         compaction.compact_minutes(FAR_AHEAD + timedelta(days=1), most=10_000)
         assert CounterHour.objects.exists()
         assert not CounterMinute.objects.exists()
-        assert counted(sli, FIRST, LAST) == expected
+        assert load_counters(sli, FIRST, LAST) == expected
         transaction.set_rollback(True)

@@ -24,7 +24,7 @@ from slo.models import (
 )
 from slo.models.counters import IMPORTED
 
-from .sample_helpers import MINUTE, NOW, SentSample, counted, objective, record
+from .sample_helpers import MINUTE, NOW, SentSample, load_counters, objective, record
 
 pytestmark = pytest.mark.django_db
 
@@ -43,7 +43,7 @@ def record_one(
     record(told, now=NOW, at_once=True, is_noted=True)
 
 
-def forget() -> None:
+def purge_all() -> None:
     retention.purge_samples(NOW, at_once=10, most=1000)
     retention.purge_old(NOW, at_once=10, most=1000)
 
@@ -51,23 +51,23 @@ def forget() -> None:
 def test_boot_that_comes_back_after_weeks_does_not_count_all_it_ever_did(sli: Sli) -> None:
     for boot in ("1", "2"):
         record_one(sli, 20, 1000, boot=boot)
-    before = counted(sli, MINUTE, MINUTE)[0][1]
-    forget()
+    before = load_counters(sli, MINUTE, MINUTE)[0][1]
+    purge_all()
 
     for boot in ("1", "2"):
         record_one(sli, 0, 1005, boot=boot)
 
-    assert counted(sli, MINUTE, MINUTE)[0][1] - before == 10
+    assert load_counters(sli, MINUTE, MINUTE)[0][1] - before == 10
 
 
 def test_source_that_is_silent_for_long_is_forgotten_as_a_whole(sli: Sli) -> None:
     record_one(sli, 36, 1000, source="dead")
     record_one(sli, 34, 1000, source="away")
-    forget()
+    purge_all()
 
     assert [one.source for one in Series.objects.all()] == ["away"]
     record_one(sli, 0, 1007, source="dead")
-    assert counted(sli, MINUTE, MINUTE)[0][1] == 0
+    assert load_counters(sli, MINUTE, MINUTE)[0][1] == 0
 
 
 def test_of_very_many_boots_the_newest_are_kept(sli: Sli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def test_of_very_many_boots_the_newest_are_kept(sli: Sli, monkeypatch: pytest.Mo
     for ago in range(6, 0, -1):
         record_one(sli, ago, 5, boot=str(ago))
     record_one(sli, 6, 5, source="b")
-    forget()
+    purge_all()
 
     assert sorted((one.source, one.boot) for one in Series.objects.all()) == [
         ("a", "1"),
@@ -93,7 +93,7 @@ def test_sample_of_the_future_does_not_make_history_old(sli: Sli) -> None:
     hours = CounterHour.objects.filter(hour__gte=0)
     known = set(hours.values_list("hour", flat=True))
 
-    forget()
+    purge_all()
 
     assert set(hours.values_list("hour", flat=True)) == known != set()
 

@@ -86,14 +86,14 @@ def prometheus(folder, scraped=None):
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        until(lambda: _is_ready(address))
+        wait_until(lambda: _is_ready(address))
         yield f"http://{address}"
     finally:
         process.kill()
         process.wait(10)
 
 
-def until(condition, seconds=20):
+def wait_until(condition, seconds=20):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it took too long"
@@ -107,10 +107,10 @@ def _is_ready(address):
         return False
 
 
-def scraped_again(exporter):
+def wait_for_scrape(exporter):
     """Wait for two whole scrapes after now: the first may have been under way."""
     seen = exporter.scrapes
-    until(lambda: exporter.scrapes >= seen + 3)
+    wait_until(lambda: exporter.scrapes >= seen + 3)
 
 
 def counts(sli, minute):
@@ -122,12 +122,12 @@ def test_what_was_scraped_is_counted(tmp_path):
     with exporting(exporter) as port, prometheus(tmp_path, port) as url:
         source = {"type": "prometheus", "url": url, "good": GOOD, "total": TOTAL}
         sli = Sli.objects.get(slo=slo("app", source=source))
-        scraped_again(exporter)
+        wait_for_scrape(exporter)
         now = db_now().replace(second=10) + MINUTE
         assert poller.poll_due(now) == 1
 
         exporter.ok, exporter.failed = exporter.ok + 90, exporter.failed + 10
-        scraped_again(exporter)
+        wait_for_scrape(exporter)
         # A server answers for a moment to come with what it scraped last.
         assert poller.poll_due(now + 2 * MINUTE) == 2
 
