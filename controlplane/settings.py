@@ -279,6 +279,7 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "GET_LIB_DOC_EXCLUDES": "controlplane.core.http.openapi.undocumented_bases",
     "POSTPROCESSING_HOOKS": [
         "controlplane.dataplane.openapi.described",
         "controlplane.openapi.finish",

@@ -4,12 +4,20 @@ from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import get_lib_doc_excludes
 from drf_spectacular.utils import OpenApiParameter
 
+from controlplane.core.http.fields import Body, Filters, MutationBody
+from controlplane.core.http.resources import Resource
 from controlplane.core.idempotency.services import HEADER
 
 # For operations that tokens can't use.
 BY_SESSION: list[Any] = [{"session": []}]
+
+
+def undocumented_bases() -> list[type]:
+    """Return the base classes whose docstrings must not become the description of a component."""
+    return [*get_lib_doc_excludes(), Body, Filters, MutationBody, Resource]
 
 
 class ApiSchema(AutoSchema):

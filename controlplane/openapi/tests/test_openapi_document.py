@@ -1,11 +1,14 @@
 """The document is complete: names, errors and examples of every operation."""
 
+import inspect
 import re
 
 import orjson
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
+from controlplane.core.http.fields import Body, Filters, MutationBody
+from controlplane.core.http.resources import Resource
 from controlplane.core.http.tests.documents import api_document
 from controlplane.openapi.components import PREFIX, name_of
 from controlplane.openapi.operations import OPERATIONS
@@ -110,6 +113,13 @@ def test_no_component_is_named_after_our_classes(document):
 
     assert [name for name in names if ours.search(name)] == []
     assert b'Shape"' not in orjson.dumps(document)
+
+
+def test_no_component_is_described_by_a_docstring_of_its_base_class(document):
+    bases = {inspect.getdoc(base) for base in (Body, Filters, MutationBody, Resource)}
+    schemas = document["components"]["schemas"]
+
+    assert [name for name, schema in schemas.items() if schema.get("description") in bases] == []
 
 
 @pytest.mark.parametrize(
