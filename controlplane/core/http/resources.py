@@ -46,10 +46,13 @@ class NullableTextField(serializers.CharField):
 T = TypeVar("T")
 
 
-# A comment instead of a docstring: OpenAPI would show it as the description of each subclass.
-# The serializer of a response's JSON object. A field renders the attribute of its name, or the path
-# in its `source`; with `allow_null` it renders null if a part of that path is None.
 class Resource(serializers.Serializer[T]):
+    """The serializer of a response's JSON object.
+
+    A field renders the attribute of its name, or the path in its `source`; with `allow_null` it
+    renders null if a part of that path is None.
+    """
+
     @classmethod
     def render(cls, instance: T) -> dict[str, Any]:
         """Return `instance` as a JSON-ready dict.
