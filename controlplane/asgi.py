@@ -36,7 +36,7 @@ from .accounts.tokens import lookup  # noqa: E402
 from .accounts.tokens.lookup import KnownToken  # noqa: E402
 from .core.roles import Role  # noqa: E402
 from .dataplane.memory.credentials import authenticate, identify  # noqa: E402
-from .dataplane.serving import answers  # noqa: E402
+from .dataplane.serving import responses  # noqa: E402
 from .dataplane.serving.call import ASGIApplication, Call  # noqa: E402
 from .dataplane.storage import handover  # noqa: E402
 from .web_hub import WebPlane  # noqa: E402
@@ -96,16 +96,16 @@ async def _send_refusal(call: Call, error: DomainError) -> None:
     path: str = call.scope["path"]
     wants_page = b"text/html" in call.headers.get(b"accept", b"") and not path.startswith("/api/")
     if isinstance(error, Busy):
-        token = answers.refusal(error)
+        found = responses.answer_error(error)
         if wants_page:
-            token = answers.page(503, _busy_page(), retry_after=error.retry_after)
-        await call.answer(token)
+            found = responses.answer_page(503, _busy_page(), retry_after=error.retry_after)
+        await call.respond(found)
     elif isinstance(error, Unavailable) and (wants_page or path == "/"):
         status = 200 if path == "/" else 503
         page = render_to_string("503.html", {"disk": _state.disk})
-        await call.answer(answers.page(status, page, retry_after=error.retry_after))
+        await call.respond(responses.answer_page(status, page, retry_after=error.retry_after))
     else:
-        await call.answer(answers.refusal(error))
+        await call.respond(responses.answer_error(error))
 
 
 _gate = RequestGate(

@@ -82,4 +82,4 @@ def _is_slack(headers: Headers, body: bytes) -> bool:
     timestamp = headers.get(b"x-slack-request-timestamp", b"").decode("latin-1")
     signature = headers.get(b"x-slack-signature", b"").decode("latin-1")
     secret = settings.SLACK.signing_secret
-    return signatures.genuine(secret, timestamp, signature, body, time.time())
+    return signatures.is_genuine(secret, timestamp, signature, body, time.time())

@@ -40,7 +40,7 @@ from controlplane.core.schedule import Batch, IdleTicks, Schedule
 from controlplane.core.tasks import run_ticks
 
 from .core.liveness import Crew, Loop
-from .notify.delivery import delivery, wakeups
+from .notify.delivery import sender, wakeups
 
 THREADS = 4
 CHECK_CERTIFICATE = {"ssl_cert_reqs": "required"}
@@ -244,14 +244,14 @@ def _record_task_end(task_id: str, **_: Any) -> None:
 
 
 @signals.worker_ready.connect
-def _listen_for_wakeups(**_: Any) -> None:
-    wakeups.listen()
+def _listen(**_: Any) -> None:
+    wakeups.start_listening()
 
 
 @signals.worker_shutting_down.connect
-def _force_exit(**_: Any) -> None:
-    """Send pending messages, then exit even if tasks hang; other processes take over."""
-    timer = threading.Timer(MUST_END_SECONDS, os._exit, [0])
-    timer.daemon = True
-    timer.start()
-    delivery.finish(LAST_SENDS_SECONDS)
+def _end_soon(**_: Any) -> None:
+    """Let pending messages go out, then exit despite hanging tasks: others take over."""
+    forced = threading.Timer(MUST_END_SECONDS, os._exit, [0])
+    forced.daemon = True
+    forced.start()
+    sender.stop_sending(LAST_SENDS_SECONDS)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from controlplane.core.errors import Busy, TooSlow
 
 from .core.protocol import MAX_BODY_BYTES, too_large
-from .dataplane.serving.call import READ_SECONDS, Receive, broken_off, drain
+from .dataplane.serving.call import READ_SECONDS, Receive, drain_body, incomplete_body
 
 MAX_BYTES = 128 * 1024 * 1024
 """Limit for all bodies together, without the first 64 KiB of each, so that a kill always fits."""
@@ -60,11 +60,11 @@ class Budget:
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                raise broken_off()
+                raise incomplete_body()
             body += message.get("body", b"")
             if len(body) > limit:
                 if message.get("more_body"):
-                    await drain(receive)
+                    await drain_body(receive)
                 raise too_large(limit)
             counted = max(0, len(body) - MAX_BODY_BYTES)
             self._bodies.take(counted - self.counted)

@@ -153,7 +153,11 @@ REDIS_URL = ENV.redis_url
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
 
 DEAD_LETTERS = ENV.dead_letters
-globals().update(ENV.transport_settings)  # SLACK, EMAIL, …: each declared by its transport.
+SLACK = ENV.transport_settings["SLACK"]
+EMAIL = ENV.transport_settings["EMAIL"]
+WEBHOOK_ALLOW = ENV.transport_settings["WEBHOOK_ALLOW"]
+PAGERDUTY_API_URL = ENV.transport_settings["PAGERDUTY_API_URL"]
+OPSGENIE_API_URL = ENV.transport_settings["OPSGENIE_API_URL"]
 PROBE_ALLOW = ENV.probe_allow
 PROMETHEUS_ALLOW = ENV.prometheus_allow
 PUBLIC_URL = ENV.public_url
@@ -281,7 +285,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "GET_LIB_DOC_EXCLUDES": "controlplane.core.http.openapi.undocumented_bases",
     "POSTPROCESSING_HOOKS": [
-        "controlplane.dataplane.openapi.described",
+        "controlplane.dataplane.openapi.add_paths",
         "controlplane.openapi.finish",
     ],
     "SWAGGER_UI_DIST": "SIDECAR",

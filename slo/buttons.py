@@ -7,7 +7,7 @@ from typing import Any
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Conflict
 from controlplane.core.outbox.escalation import Escalation
-from controlplane.notify.buttons import JUST_NOW, number
+from controlplane.notify.buttons import JUST_NOW, read_id
 from controlplane.notify.interactions.actions import button
 from slo.alerts import lifecycle, notifications
 from slo.models import Alert
@@ -39,10 +39,10 @@ def acknowledge_from_button(value: Mapping[str, Any], actor: Actor, now: datetim
 def _find_alert(value: Mapping[str, Any]) -> Alert | None:
     """Return the alert by its id, or by the subject of the escalation."""
     if "alert" in value:
-        return Alert.objects.filter(pk=number(value, "alert")).first()
+        return Alert.objects.filter(pk=read_id(value, "alert")).first()
     if "escalation" not in value:
         return None
-    escalation = Escalation.objects.filter(pk=number(value, "escalation")).first()
+    escalation = Escalation.objects.filter(pk=read_id(value, "escalation")).first()
     if escalation is None or not escalation.subject.startswith(PREFIX):
         return None
     alert = Alert.objects.filter(pk=int(escalation.subject.removeprefix(PREFIX))).first()

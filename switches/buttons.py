@@ -30,7 +30,7 @@ def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
     Overrides the core button `acknowledge`, which still handles messages without an episode.
     """
     if "switch" not in value or "episode" not in value:
-        return buttons.acknowledge(value, actor, now)
+        return buttons.acknowledge_escalation(value, actor, now)
     actor.require("switches:write")
     with transaction.atomic():
         switch, episode = _lock_episode_of(value)
@@ -68,7 +68,7 @@ def extend(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
 @button("abort_ramp")
 def abort_ramp(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
     """Abort the ramp without confirmation, because aborting only blocks traffic."""
-    ramp_id = buttons.number(value, "ramp")
+    ramp_id = buttons.read_id(value, "ramp")
     with transaction.atomic():
         publication.lock()
         share = Episode.objects.filter(ramps=ramp_id).values_list("allow_percent", flat=True)
@@ -95,7 +95,7 @@ def _lock_episode_of(value: Mapping[str, Any]) -> tuple[Switch, Episode]:
     switch = lock_switch(scope, key)
     if switch is None:
         raise NotFound("This button names no switch. Open the console instead.")
-    episode_id = buttons.number(value, "episode")
+    episode_id = buttons.read_id(value, "episode")
     present = changes.lock_open_episode(switch)
     if present is not None and present.pk == episode_id:
         return switch, present

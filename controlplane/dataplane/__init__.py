@@ -1,7 +1,7 @@
-"""The data plane: what services poll, answered from memory by a thin ASGI application.
+"""The data plane: a thin ASGI application that serves services from memory.
 
-`app` runs alone (`manage.py dataplane`); the web process puts an
-application of the same kind in front of Django. Either way it follows the database by itself.
+`app` is the standalone application of `manage.py dataplane`. The web process runs another instance
+in front of Django. Each instance follows the database by itself.
 """
 
 from controlplane.dataplane.application import Application

@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class DataplaneConfig(AppConfig):
-    """Registers the `dataplane` command; the data plane itself runs without Django."""
+    """App that provides the `dataplane` command; the data plane itself runs without Django."""
 
     name = "controlplane.dataplane"
     label = "dataplane"

@@ -11,13 +11,13 @@ from .storage.snapshot_file import signing_key
 
 @dataclass(frozen=True)
 class Config:
-    """Addresses, intervals, limits and the signed folder of one data plane.
+    """Addresses, intervals, limits and the snapshot folder of one data plane.
 
-    Polls start every `poll_seconds`. The default is a little under one second, so that a change,
-    including the round trip, is seen within a second even if every wake-up is lost. The database
-    counts as unreachable when a poll takes longer than `deadline_seconds`. Files in `folder` are
-    signed with `signing_key`, which is stored elsewhere; signatures of `older_keys` are accepted
-    too. At most `most_held` polls and streams are held.
+    `poll_seconds` is the interval between polls of the database. The default is below one second,
+    so that a change is served within a second even without a wake-up. The database counts as
+    unreachable if a poll takes longer than `deadline_seconds`. Files in `folder` are signed with
+    `signing_key`; signatures by `older_keys` are accepted too. At most `most_held` polls and
+    streams are held at once.
     """
 
     database_url: str
@@ -33,14 +33,14 @@ class Config:
 
 
 def from_environment() -> Config:
-    """Return the configuration from the environment; raise :class:`WrongVariable` if invalid."""
-    found = environment.read_environment()
+    """Return the configuration in the environment; raise :class:`WrongVariable` if invalid."""
+    variables = environment.read_environment()
     return Config(
-        database_url=found.database.url,
-        assume_role=found.database.assume_role,
-        redis_url=found.redis_url,
-        folder=found.data_dir / "snapshot",
-        signing_key=signing_key(found.secret_key),
-        older_keys=tuple(signing_key(secret) for secret in found.secret_key_fallbacks),
-        most_held=found.most_held,
+        database_url=variables.database.url,
+        assume_role=variables.database.assume_role,
+        redis_url=variables.redis_url,
+        folder=variables.data_dir / "snapshot",
+        signing_key=signing_key(variables.secret_key),
+        older_keys=tuple(signing_key(secret) for secret in variables.secret_key_fallbacks),
+        most_held=variables.most_held,
     )

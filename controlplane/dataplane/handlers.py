@@ -1,4 +1,7 @@
-"""Request handlers, one per path: they wait, stream, record and return answers."""
+"""Request handlers of the data plane, one per path.
+
+Latency metrics are labeled with the handlers' names.
+"""
 
 import re
 from urllib.parse import parse_qs
@@ -14,10 +17,10 @@ from .memory import version_marks
 from .memory.compression import encode_gzip, wants_gzip
 from .memory.instance_names import is_part, service_of
 from .memory.listeners import CONFIG
-from .serving import answers, held_requests, ofrep
-from .serving.answers import Answer
+from .serving import held_requests, ofrep, responses
 from .serving.call import Call
-from .serving.connection_watch import HeldCaller
+from .serving.held_requests import HeldCaller
+from .serving.responses import Response
 
 FLAG_PREFIX = "/ofrep/v1/evaluate/flags/"
 CONFIG_SCOPES = ("breakers:read", "report:write", "switches:read")
@@ -27,27 +30,31 @@ _PLAIN_WAIT = re.compile(rb"wait=([0-9]{1,2})")
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
 
 
-async def snapshot(state: State, call: Call) -> Answer | None:
-    """Return the snapshot, with `?wait=` only once it differs from the caller's copy."""
+async def snapshot(state: State, call: Call) -> Response | None:
+    """Return the snapshot; with `?wait=`, hold the request while the caller has that version."""
     query = call.scope["query_string"]
     if query or b"switchgear-instance" in call.headers:
         caller = HeldCaller(state, call)
         caller.record_presence()
-        if (seconds := _wait(query)) and not await _wait_for_change(state, call, caller, seconds):
+        if (seconds := _parse_wait(query)) and not await _wait_for_change(
+            state, call, caller, seconds
+        ):
             return None
-    copy = answers.served_to(state, call.headers)
-    answer = answers.snapshot(state, call.headers, copy)
-    return await encode_gzip(answer, copy.gzip) if wants_gzip(answer, call.headers) else answer
+    copy = responses.copy_for_caller(state, call.headers)
+    response = responses.answer_snapshot(state, call.headers, copy)
+    return (
+        await encode_gzip(response, copy.gzip) if wants_gzip(response, call.headers) else response
+    )
 
 
 async def _wait_for_change(state: State, call: Call, caller: HeldCaller, seconds: float) -> bool:
-    """Wait while the caller's copy is current; return False if the caller has disconnected."""
+    """Hold the request while the caller's copy is current; return False after a disconnect."""
     known = version_marks.parse_tags(call.headers.get(b"if-none-match", b""))
 
     def is_current() -> bool:
         if state.copy is None:
             return False
-        return version_marks.name(known, answers.served_to(state, call.headers))
+        return version_marks.match_copy(known, responses.copy_for_caller(state, call.headers))
 
     return not is_current() or await held_requests.hold_until_changed(
         state, call, caller, seconds, is_current
@@ -55,45 +62,46 @@ async def _wait_for_change(state: State, call: Call, caller: HeldCaller, seconds
 
 
 async def stream(state: State, call: Call) -> None:
-    """Stream every new version, starting with the current one unless the caller has it."""
+    """Stream each new snapshot, starting with the current one unless the caller has it."""
     caller = HeldCaller(state, call)
     caller.record_presence()
-    answers.served(state)
+    responses.current_copy(state)
     known = version_marks.parse_event_id(call.headers.get(b"last-event-id", b""))
     sent: tuple[bytes, ...] | None = None
 
     def next_event() -> tuple[bytes, ...]:
         nonlocal sent
-        copy = answers.served_to(state, call.headers)
-        if copy.event == sent or (sent is None and version_marks.name(known, copy)):
+        copy = responses.copy_for_caller(state, call.headers)
+        if copy.event == sent or (sent is None and version_marks.match_copy(known, copy)):
             return ()
         sent = copy.event
         return sent
 
-    await held_requests.stream(state, call, caller, next_event)
+    await held_requests.stream_events(state, call, caller, next_event)
 
 
-async def report(state: State, call: Call) -> Answer:
-    """Store the report of an instance."""
-    used = call.credential
-    token_id, services = (used.token_id, used.services) if used else (0, ())
+async def report(state: State, call: Call) -> Response:
+    credential = call.credential
+    token_id, services = (credential.token_id, credential.services) if credential else (0, ())
     state.throttle.check(token_id)
     try:
-        document = answers.object_in(call.body)
+        document = responses.parse_object(call.body)
     except DomainError:
         state.throttle.admit(token_id, {})
         raise
     state.throttle.admit(token_id, document)
-    told = await state.ledger.read(document)
-    _check_services(call, told)
-    duplicate = await state.ledger.report(told, state.copy, token_id, services)
-    return answers.report(state, told.service, duplicate=duplicate, dropped=told.dropped)
+    parsed = await state.ledger.parser.parse(document)
+    _check_services(call, parsed)
+    duplicate = await state.ledger.report(parsed, state.copy, token_id, services)
+    return responses.answer_report(
+        state, parsed.service, duplicate=duplicate, dropped=parsed.dropped
+    )
 
 
-async def config(state: State, call: Call) -> Answer | None:
-    """Return a service's policies and overrides, with `?wait=` only once they have changed."""
+async def config(state: State, call: Call) -> Response | None:
+    """Return a service's policies and overrides; with `?wait=`, hold the request until a change."""
     query = call.scope["query_string"]
-    service, seconds = _service(query), _wait(query)
+    service, seconds = _parse_service(query), _parse_wait(query)
     if call.credential:
         call.credential.require_service(service)
     caller = HeldCaller(state, call, *CONFIG_SCOPES)
@@ -101,41 +109,42 @@ async def config(state: State, call: Call) -> Answer | None:
     known = call.headers.get(b"if-none-match")
 
     def is_current() -> bool:
-        return known is not None and answers.policies(state, service).is_known(known)
+        return known is not None and responses.service_policies(state, service).is_known(known)
 
     waits = seconds and is_current()
     if waits and not await held_requests.hold_until_changed(
         state, call, caller, seconds, is_current, CONFIG
     ):
         return None
-    told = answers.policies(state, service)
-    answer = answers.config(state, call.headers, told)
-    return await encode_gzip(answer, told.gzip) if wants_gzip(answer, call.headers) else answer
+    policies = responses.service_policies(state, service)
+    response = responses.answer_config(state, call.headers, policies)
+    return (
+        await encode_gzip(response, policies.gzip)
+        if wants_gzip(response, call.headers)
+        else response
+    )
 
 
-async def check(state: State, call: Call) -> Answer:
-    """Return the decision for the question in the body."""
-    question = read_question(answers.object_in(call.body))
-    decision, answer = answers.decision(state, call.headers, question)
-    state.ledger.record_check(_caller(call), question.switch_ids, decision.switch)
-    return answer
+async def check(state: State, call: Call) -> Response:
+    question = read_question(responses.parse_object(call.body))
+    decision, response = responses.decide(state, call.headers, question)
+    state.ledger.check_counter.record_check(
+        _name_caller(call), question.switch_ids, decision.switch
+    )
+    return response
 
 
-async def flag(state: State, call: Call) -> Answer:
-    """Evaluate one OpenFeature flag, named by the last part of the path."""
+async def flag(state: State, call: Call) -> Response:
     key = call.scope["path"].removesuffix("/").removeprefix(FLAG_PREFIX)
 
     def record_check(blocked_by: str | None) -> None:
-        state.ledger.record_check(_caller(call), {key, GLOBAL_ID}, blocked_by)
+        state.ledger.check_counter.record_check(_name_caller(call), {key, GLOBAL_ID}, blocked_by)
 
-    return ofrep.one(state, call.headers, call.body, key, record_check)
+    return ofrep.answer_flag(state, call.headers, call.body, key, record_check)
 
 
-async def flags(state: State, call: Call) -> Answer | None:
-    """Evaluate every OpenFeature flag.
-
-    A caller that learned of a change from another process waits here until this one has it.
-    """
+async def flags(state: State, call: Call) -> Response | None:
+    """Evaluate every OpenFeature flag, not at an older version than `flagConfigEtag` names."""
     query = call.scope["query_string"]
 
     def is_behind() -> bool:
@@ -147,84 +156,86 @@ async def flags(state: State, call: Call) -> Answer | None:
             state, call, caller, CATCH_UP_SECONDS, is_behind
         ):
             return None
-    answer = ofrep.bulk(state, call.headers, call.body, query)
-    if not wants_gzip(answer, call.headers):
-        return answer
-    form = ofrep.gzip_form(state, call.body, answer[2])
-    return answer if form is None else await encode_gzip(answer, form)
+    response = ofrep.answer_flags(state, call.headers, call.body, query)
+    if not wants_gzip(response, call.headers):
+        return response
+    form = ofrep.gzip_form(state, call.body, response[2])
+    return response if form is None else await encode_gzip(response, form)
 
 
 async def flag_events(state: State, call: Call) -> None:
-    """Notify OpenFeature clients whenever their flags may have changed."""
-    answers.served(state)
+    responses.current_copy(state)
     sent = call.headers.get(b"last-event-id", b"").decode("latin-1")
 
     def next_event() -> tuple[bytes, ...]:
         nonlocal sent
-        present = str(ofrep.mark(state))
+        present = str(ofrep.current_mark(state))
         if present == sent:
             return ()
         sent = present
-        return (ofrep.frame(state),)
+        return (ofrep.refetch_event(state),)
 
-    await held_requests.stream(state, call, HeldCaller(state, call), next_event)
-
-
-async def moved(_state: State, call: Call) -> Answer:
-    """Redirect to the canonical form of the path, keeping method and query."""
-    return answers.moved(call.scope["path"].removesuffix("/"), call.scope["query_string"])
+    await held_requests.stream_events(state, call, HeldCaller(state, call), next_event)
 
 
-async def live(_state: State, _call: Call) -> Answer:
-    return answers.live()
+async def redirect(_state: State, call: Call) -> Response:
+    return responses.answer_redirect(
+        call.scope["path"].removesuffix("/"), call.scope["query_string"]
+    )
 
 
-async def ready(state: State, _call: Call) -> Answer:
-    return answers.ready(state)
+async def live(_state: State, _call: Call) -> Response:
+    return responses.answer_json(200, {"status": "live"}, responses.NO_STORE)
 
 
-async def metrics(state: State, call: Call) -> Answer:
+async def ready(state: State, _call: Call) -> Response:
+    return responses.answer_ready(state)
+
+
+async def metrics(state: State, call: Call) -> Response:
     accept, accept_encoding = (
         call.headers.get(name, b"").decode("latin-1") for name in (b"accept", b"accept-encoding")
     )
-    return dataplane_metrics.page(state, accept, accept_encoding)
+    return dataplane_metrics.render_metrics(state, accept, accept_encoding)
 
 
-async def degradation(state: State, _call: Call) -> Answer:
-    return answers.degradation(state)
+async def degradation(state: State, _call: Call) -> Response:
+    return responses.answer_json(200, responses.degradation_status(state), responses.NO_STORE)
 
 
-def _wait(query: bytes) -> float:
-    """Return the seconds in `?wait=`, at most 60; 0 without it."""
+def _parse_wait(query: bytes) -> float:
+    """Return the seconds in `?wait=`, at most 60; 0 without the parameter."""
     plain = _PLAIN_WAIT.fullmatch(query)
     if plain:
         return min(float(plain[1]), MAX_WAIT_SECONDS)
-    given = parse_qs(query.decode("latin-1"), keep_blank_values=True).get("wait")
-    if given is None:
+    values = parse_qs(query.decode("latin-1"), keep_blank_values=True).get("wait")
+    if values is None:
         return 0.0
-    if not _SECONDS.fullmatch(given[-1]):
+    if not _SECONDS.fullmatch(values[-1]):
         raise InvalidInput({"wait": ["Must be a number of seconds, 0 to 60."]})
-    return min(float(given[-1]), MAX_WAIT_SECONDS)
+    return min(float(values[-1]), MAX_WAIT_SECONDS)
 
 
-def _service(query: bytes) -> str:
-    """Return the service named in `?service=`."""
-    given = parse_qs(query.decode("latin-1")).get("service", [""])[-1]
-    if not is_part(given):
+def _parse_service(query: bytes) -> str:
+    service = parse_qs(query.decode("latin-1")).get("service", [""])[-1]
+    if not is_part(service):
         raise InvalidInput({"service": ["Name the service that asks: ?service=core."]})
-    return given
+    return service
 
 
-def _check_services(call: Call, told: InstanceReport) -> None:
-    """Raise :class:`Forbidden` if the token may not report for these services."""
-    used = call.credential
-    if used and used.services:
-        for service in {told.service, *(one.partition("->")[0] for one in told.breakers or ())}:
-            used.require_service(service)
+def _check_services(call: Call, report: InstanceReport) -> None:
+    """Raise :class:`Forbidden` if the token may not report for the services in `report`."""
+    credential = call.credential
+    if credential and credential.services:
+        for service in {
+            report.service,
+            *(name.partition("->")[0] for name in report.breakers or ()),
+        }:
+            credential.require_service(service)
 
 
-def _caller(call: Call) -> str:
-    """Return the instance's name if valid, else `token:<name>`."""
+def _name_caller(call: Call) -> str:
+    """Return the instance named in the request if valid, else `token:<name of the token>`."""
     name = call.headers.get(b"switchgear-instance", b"").decode("utf-8", "replace")
     if service_of(name) is not None:
         return name

@@ -1,7 +1,7 @@
-"""Prometheus metrics of a standalone data plane, from memory only.
+"""Prometheus metrics of the data plane, from memory only.
 
-Availability metrics have other names than the web process's, so that they don't suggest whether the
-console is up.
+A standalone data plane's availability metrics have names of their own, because they don't describe
+the console.
 """
 
 import os
@@ -12,22 +12,22 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from controlplane.core import exposition, histograms
 from controlplane.core.exposition import make_gauge
 
-from .serving.answers import Answer
+from .serving.responses import Response
 from .state import State
 
 
-def page(state: State, accept: str, accept_encoding: str = "") -> Answer:
-    """Return the metrics as text. They are few, so each scrape builds them."""
-    found = exposition.Exposition(
-        *exposition.encode_metrics(exposition.make_registry(_Figures(state)), accept)
+def render_metrics(state: State, accept: str, accept_encoding: str = "") -> Response:
+    """Return a response with the metrics in the format that `accept` asks for."""
+    page = exposition.Exposition(
+        *exposition.encode_metrics(exposition.make_registry(StateCollector(state)), accept)
     )
-    content, said = found.headers(accept_encoding)
-    headers = [(name.lower().encode(), value.encode()) for name, value in said.items()]
+    content, headers_by_name = page.headers(accept_encoding)
+    headers = [(name.lower().encode(), value.encode()) for name, value in headers_by_name.items()]
     return 200, headers, content
 
 
 def process_metrics(state: State) -> Iterator[Metric]:
-    """Yield what this process has measured, a data plane alone or part of a console."""
+    """Yield the metrics of this process, for a standalone data plane and for the web process."""
     worker = str(os.getpid())  # A scrape reaches one of several workers: one series each.
     yield histograms.build_family(
         "switchgear_dataplane_answer_seconds",
@@ -41,7 +41,7 @@ def process_metrics(state: State) -> Iterator[Metric]:
         ("stage", "worker"),
         [
             (("served", worker), state.served_seconds),
-            (("acknowledged", worker), state.ledger.acknowledged_seconds),
+            (("acknowledged", worker), state.ledger.presence_buffer.acknowledged_seconds),
         ],
     )
     refused = CounterMetricFamily(
@@ -53,7 +53,7 @@ def process_metrics(state: State) -> Iterator[Metric]:
     yield refused
 
 
-class _Figures:
+class StateCollector:
     def __init__(self, state: State) -> None:
         self._state = state
 

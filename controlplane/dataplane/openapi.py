@@ -1,16 +1,20 @@
-"""The data plane's own paths in the OpenAPI document: Django does not see them."""
+"""OpenAPI description of the data plane's paths, which drf-spectacular doesn't find."""
 
+from collections.abc import Mapping
 from typing import Any
 
+from .ingest import report_fields
 from .ingest.report_fields import (
-    COUNTERS,
-    MAX_BREAKERS,
-    MAX_BULKHEADS,
+    MAX_ELEMENTS,
     MAX_REPORTED_NAME_LENGTH,
     MODES,
+    REPORT,
     STATES,
+    CountsField,
+    Field,
+    ListField,
 )
-from .ingest.transition_limits import MAX_PER_SOURCE, MAX_TOTAL
+from .ingest.report_merge import MAX_PER_BREAKER, MAX_TRANSITIONS
 
 _TEXT = {"type": "string"}
 _COUNT = {"type": "integer", "minimum": 0}
@@ -18,15 +22,15 @@ _TIME = {"type": "string", "format": "date-time"}
 _SECURITY: list[Any] = [{"token": []}, {"apiKey": []}]
 
 
-def _object(required: str, **properties: Any) -> dict[str, Any]:
+def _object_schema(required: str, **properties: Any) -> dict[str, Any]:
     return {"type": "object", "required": required.split(), "properties": properties}
 
 
-def _list(items: dict[str, Any]) -> dict[str, Any]:
+def _array_schema(items: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": items}
 
 
-def _header(name: str, description: str) -> dict[str, Any]:
+def _header_parameter(name: str, description: str) -> dict[str, Any]:
     return {"name": name, "in": "header", "schema": _TEXT, "description": description}
 
 
@@ -34,82 +38,79 @@ _WAIT = {
     "name": "wait",
     "in": "query",
     "schema": {"type": "string", "pattern": "^[0-9]{1,9}([.][0-9]{1,6})?$"},
-    "description": "Hold the answer while If-None-Match names this version, or a newer one of its "
-    "epoch, for at most this many seconds; more than 60 are 60. 503 with Retry-After when too many "
-    "are held. For tokens; a signed-in browser is answered at once.",
+    "description": "Long poll: hold the request for at most this many seconds (60 at most) while "
+    "If-None-Match names the current version, or a newer one of its epoch. 503 with Retry-After "
+    "if too many requests are held. For tokens only; a signed-in browser is never held.",
 }
-_INSTANCE = _header(
+_INSTANCE = _header_parameter(
     "Switchgear-Instance",
-    "`service/instance`: who asks. One that is marked for drills is told of a drilled switch as "
-    "engaged while the drill lasts, here and by `/check`; the version is the same for all, the "
-    "ETag of the snapshot is not, and `Vary` says so.",
+    "The calling instance, as `service/instance`. An instance marked for drills gets the drilled "
+    "switches as engaged during a drill, here and from `/check`. The version is the same for all "
+    "instances, but the ETag of the snapshot differs, as `Vary` indicates.",
 )
-_APPLIED = _header(
+_APPLIED = _header_parameter(
     "Switchgear-Applied",
-    "`<epoch>.<version>` that this instance applies now; a bare version is of the present epoch.",
+    "The version that this instance applies, as `<epoch>.<version>`. A bare version belongs to the "
+    "current epoch.",
 )
-_LAST_EVENT = _header("Last-Event-ID", "The last event's id; the present one is not repeated.")
+_LAST_EVENT = _header_parameter(
+    "Last-Event-ID", "The id of the last event received; the current version is not sent again."
+)
 
-_CHECKED = _object("switch allowed blocked", switch=_TEXT, allowed=_COUNT, blocked=_COUNT)
-_COUNTED = _object(
-    "slo good total",
-    slo={"type": "string", "minLength": 1, "maxLength": 200},
-    good={**_COUNT, "description": "At most total."},
-    total=_COUNT,
-)
-_RATE = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
-_STATE = {"enum": list(STATES)}
-_STEP = _object("n from to at", n=_COUNT, **{"from": _STATE}, to=_STATE, at=_TIME, cause=_TEXT)
-_BREAKER = _object(
-    "dependency state",
-    dependency={**_TEXT, "pattern": "^[a-z0-9-]{1,60}->[a-z0-9-]{1,60}$"},
-    state=_STATE,
-    mode={"enum": list(MODES)},
-    since={**_TIME, "description": "When it came to this state."},
-    failure_rate=_RATE,
-    slow_rate=_RATE,
-    calls=_COUNT,
-    counters={
-        **_object("", **dict.fromkeys(COUNTERS, _COUNT)),
-        "description": "Cumulative per boot.",
-    },
-    transitions={
-        **_list(_STEP),
-        "description": "Kept once for each boot, dependency and `n`, also from late reports. Of "
-        f"more than {MAX_PER_SOURCE} of one breaker, or {MAX_TOTAL:,} of all, the last are kept.",
-    },
-)
-_BULKHEAD = _object(
-    "name in_flight limit",
-    name={**_TEXT, "minLength": 1, "maxLength": MAX_REPORTED_NAME_LENGTH},
-    **dict.fromkeys(("in_flight", "limit", "queued", "queue_limit", "rejected"), _COUNT),
-)
-_REPORT = _object(
-    "service instance boot seq",
-    service=_TEXT,
-    instance=_TEXT,
-    boot={"type": "string", "format": "uuid", "description": "Of this process; made at its start."},
-    started_at=_TIME,
-    seq={**_COUNT, "description": "Grows with each report of a boot; a repeat is a duplicate."},
-    sent_at=_TIME,
-    applied_version=_COUNT,
-    config_version=_COUNT,
-    checks={**_list(_CHECKED), "description": "Cumulative per boot."},
-    breakers={
-        **_list(_BREAKER),
-        "maxItems": MAX_BREAKERS,
-        "description": "All that there are, each dependency named once: a breaker that is left out "
-        "is gone. Without this list all is as it was. A dependency that nobody has registered "
-        "becomes known by this.",
-    },
-    bulkheads={**_list(_BULKHEAD), "maxItems": MAX_BULKHEADS, "description": "As breakers: all."},
-    sli={
-        **_list(_COUNTED),
-        "description": "Events of SLOs, each named once; cumulative per boot. Those of the first "
-        "200 SLOs are counted. Calls that a switch blocked are no events.",
-    },
-)
-_REPORTED = _object(
+_REPORT_SCHEMAS: Mapping[Any, dict[str, Any]] = {
+    report_fields.check_service: _TEXT,
+    report_fields.check_part: _TEXT,
+    report_fields.check_switch: _TEXT,
+    report_fields.parse_cause: _TEXT,
+    report_fields.parse_uuid: {"type": "string", "format": "uuid"},
+    report_fields.parse_time: _TIME,
+    report_fields.check_integer: _COUNT,
+    report_fields.check_count: _COUNT,
+    report_fields.parse_rate: {"type": ["number", "null"], "minimum": 0, "maximum": 1},
+    report_fields.check_name: {**_TEXT, "minLength": 1, "maxLength": MAX_REPORTED_NAME_LENGTH},
+    report_fields.check_dependency: {**_TEXT, "pattern": "^[a-z0-9-]{1,60}->[a-z0-9-]{1,60}$"},
+    report_fields.check_state: {"enum": list(STATES)},
+    report_fields.check_mode: {"enum": list(MODES)},
+}
+_REPORT_DESCRIPTIONS = {
+    "boot": "Id of this process, generated at its start.",
+    "seq": "Increases with each report of a boot. A report with the same number is a duplicate.",
+    "checks": "Cumulative since the boot.",
+    "breakers": "All breakers of the instance, each dependency once: a breaker that is left out is "
+    "removed. Without this list, the stored breakers stay unchanged. A dependency that is not "
+    "registered is created.",
+    "breakers.since": "When the breaker entered this state.",
+    "breakers.counters": "Cumulative since the boot.",
+    "breakers.transitions": "Stored once per boot, dependency and `n`, also from late reports. If "
+    f"there are more than {MAX_PER_BREAKER} of one breaker, or {MAX_TRANSITIONS:,} in total, the "
+    "last ones are kept.",
+    "bulkheads": "All bulkheads of the instance, like `breakers`.",
+    "sli": "Events of SLOs, each SLO once; cumulative since the boot. Only the first 200 SLOs are "
+    "counted. Calls blocked by a switch are not events.",
+    "sli.good": "At most total.",
+}
+
+
+def _fields_schema(fields: Mapping[str, Field], path: str = "") -> dict[str, Any]:
+    """Return the schema of an object in a report; `path` is its place in the report."""
+    properties: dict[str, Any] = {}
+    for name, field in fields.items():
+        if isinstance(field, ListField):
+            schema = _array_schema(_fields_schema(field.fields, f"{path}{name}."))
+            if field.most != MAX_ELEMENTS:
+                schema["maxItems"] = field.most
+        elif isinstance(field, CountsField):
+            schema = _object_schema("", **dict.fromkeys(field.names, _COUNT))
+        else:
+            schema = _REPORT_SCHEMAS[field.check]
+        if description := _REPORT_DESCRIPTIONS.get(path + name):
+            schema = {**schema, "description": description}
+        properties[name] = schema
+    required = " ".join(name for name, field in fields.items() if field.required)
+    return _object_schema(required, **properties)
+
+
+_REPORTED = _object_schema(
     "accepted duplicate snapshot_version config_version",
     accepted={"type": "boolean"},
     duplicate={"type": "boolean"},
@@ -117,23 +118,26 @@ _REPORTED = _object(
     config_version=_COUNT,
     dropped_transitions={
         **_COUNT,
-        "description": "So many were not kept, because there were too many; left out if none.",
+        "description": "Number of transitions dropped because there were too many; absent if none.",
     },
 )
-_OVERRIDE = _object(
+_OVERRIDE = _object_schema(
     "mode reason expires_at version",
     mode={"enum": ["forced_open", "forced_closed", "disabled", "metrics_only", "reset"]},
     reason=_TEXT,
     expires_at=_TIME,
-    version={**_COUNT, "description": "Who applies this `config_version` or a later one obeys it."},
+    version={
+        **_COUNT,
+        "description": "An instance that applies this `config_version` or a later one obeys it.",
+    },
 )
-_CONFIG = _object(
+_CONFIG = _object_schema(
     "service version dependencies",
     service=_TEXT,
     version=_COUNT,
     dependencies={
         "type": "object",
-        "additionalProperties": _object(
+        "additionalProperties": _object_schema(
             "override", override={"oneOf": [_OVERRIDE, {"type": "null"}]}
         ),
     },
@@ -143,25 +147,25 @@ _SERVICE = {
     "in": "query",
     "required": True,
     "schema": _TEXT,
-    "description": "The service that calls: `core`.",
+    "description": "The calling service, such as `core`.",
 }
-_KNOWN = _header("If-None-Match", "The ETag of the last answer.")
-_CONTEXT = _object("", context={"type": "object", "properties": {"targetingKey": _TEXT}})
-_FLAG = _object(
+_KNOWN = _header_parameter("If-None-Match", "The ETag of the last response.")
+_CONTEXT = _object_schema("", context={"type": "object", "properties": {"targetingKey": _TEXT}})
+_FLAG = _object_schema(
     "key value variant reason metadata",
     key={**_TEXT, "description": "The id of a switch."},
-    value={"type": "boolean", "description": "True while traffic may flow."},
+    value={"type": "boolean", "description": "True while traffic is allowed."},
     variant={"enum": ["on", "off"]},
     reason={"enum": ["STATIC", "DISABLED", "SPLIT"]},
     metadata={"type": "object"},
 )
-_FLAGS = _object(
+_FLAGS = _object_schema(
     "flags eventStreams metadata",
-    flags=_list(_FLAG),
-    eventStreams=_list({"type": "object"}),
+    flags=_array_schema(_FLAG),
+    eventStreams=_array_schema({"type": "object"}),
     metadata={"type": "object"},
 )
-_FAILED = _object(
+_FAILED = _object_schema(
     "errorCode errorDetails metadata",
     key=_TEXT,
     errorCode=_TEXT,
@@ -170,16 +174,16 @@ _FAILED = _object(
 )
 
 
-def described(result: dict[str, Any], **_more: Any) -> dict[str, Any]:
+def add_paths(result: dict[str, Any], **_more: Any) -> dict[str, Any]:
     """Add the data plane's paths to the OpenAPI document `result`, and return it."""
     snapshot = result["paths"]["/api/v1/snapshot"]["get"]
     snapshot["parameters"] += [_WAIT, _INSTANCE, _APPLIED]
     result["paths"]["/api/v1/check"]["post"].setdefault("parameters", []).append(_INSTANCE)
-    result["paths"] |= _paths()
+    result["paths"] |= _build_paths()
     return result
 
 
-def _operation(
+def _make_operation(
     name: str,
     description: str,
     responses: dict[str, Any],
@@ -200,84 +204,84 @@ def _operation(
     return operation
 
 
-def _json(description: str, schema: dict[str, Any]) -> dict[str, Any]:
-    content = {"application/json": {"schema": schema}}
-    return {"200": {"description": description, "content": content}}
+def _response(
+    description: str, schema: dict[str, Any], media_type: str = "application/json"
+) -> dict[str, Any]:
+    return {"200": {"description": description, "content": {media_type: {"schema": schema}}}}
 
 
-def _stream(description: str) -> dict[str, Any]:
-    content = {"text/event-stream": {"schema": _TEXT}}
-    return {"200": {"description": description, "content": content}}
-
-
-def _failures(*statuses: int) -> dict[str, Any]:
+def _error_responses(*statuses: int) -> dict[str, Any]:
     content = {"application/json": {"schema": _FAILED}}
     named = [*map(str, statuses), "default"]
-    return {status: {"description": "A failure.", "content": content} for status in named}
+    return {status: {"description": "An error.", "content": content} for status in named}
 
 
-def _paths() -> dict[str, Any]:
-    """Return new path objects each time, because the caller modifies them in place."""
+def _build_paths() -> dict[str, Any]:
+    """Return new objects each time, because the caller modifies them."""
     return {
         "/api/v1/snapshot/stream": {
-            "get": _operation(
+            "get": _make_operation(
                 "snapshot_stream",
-                "Server-sent events: each version as it is published, beginning with the present "
-                "one; a comment every 15 seconds. Tokens only.",
-                _stream("Events named `snapshot`, whose id is `<epoch>.<version>`."),
+                "Server-sent events: each version of the snapshot as it is published, starting "
+                "with the current one, and a comment every 15 seconds. For tokens only.",
+                _response(
+                    "Events named `snapshot` with the id `<epoch>.<version>`.",
+                    _TEXT,
+                    "text/event-stream",
+                ),
                 parameters=[_LAST_EVENT, _INSTANCE, _APPLIED],
             )
         },
         "/api/v1/report": {
-            "post": _operation(
+            "post": _make_operation(
                 "report",
-                "What an instance tells of itself (scope report:write): what it applies and "
-                "checks, its breakers and bulkheads, and the events of SLOs that it counted. An "
-                "instance may report 5 times a second (20 at once), a token 500 times (2,000 at "
-                "once), at each process.",
-                _json("Taken in, or known already.", _REPORTED),
-                body=_REPORT,
+                "Report the state of an instance (scope report:write): the versions it applies, "
+                "its checks of switches, its breakers and bulkheads, and its SLO events. Rate "
+                "limits per process: 5 reports a second of an instance (bursts of 20), 500 a "
+                "second of a token (bursts of 2,000).",
+                _response("The report was stored, or was a duplicate.", _REPORTED),
+                body=_fields_schema(REPORT),
             )
         },
         "/api/v1/config": {
-            "get": _operation(
+            "get": _make_operation(
                 "config",
                 "Policies and overrides of a service's dependencies (scope breakers:read, "
-                "report:write or switches:read). The version is the highest among them; a service "
-                "without any is told so, at version 0. Tokens only.",
+                "report:write or switches:read). The version is the highest among them; 0 for a "
+                "service without dependencies. For tokens only.",
                 {
-                    **_json("All of them.", _CONFIG),
+                    **_response("All policies and overrides of the service.", _CONFIG),
                     "304": {"description": "The caller has this version, or a newer one."},
                 },
                 parameters=[_SERVICE, _WAIT, _KNOWN, _INSTANCE],
             )
         },
         "/ofrep/v1/evaluate/flags": {
-            "post": _operation(
+            "post": _make_operation(
                 "ofrep_evaluate_flags",
-                "OFREP 0.3: every known switch as a boolean flag.",
+                "OFREP 0.3: evaluate every known switch as a boolean flag.",
                 {
-                    **_json("Every flag.", _FLAGS),
+                    **_response("Every flag.", _FLAGS),
                     "304": {"description": "Nothing has changed for this caller."},
-                    **_failures(400, 401, 403, 503),
+                    **_error_responses(400, 401, 403, 503),
                 },
                 body=_CONTEXT,
                 parameters=[
-                    _header("If-None-Match", "The ETag of the last answer."),
+                    _KNOWN,
                     {
                         "name": "flagConfigEtag",
                         "in": "query",
                         "schema": _TEXT,
-                        "description": "The `etag` of the event that made the caller ask.",
+                        "description": "The `etag` of the event that triggered this request.",
                     },
                 ],
             )
         },
         "/ofrep/v1/evaluate/flags/{key}": {
-            "post": _operation(
+            "post": _make_operation(
                 "ofrep_evaluate_flag",
-                "OFREP 0.3: one switch as a boolean flag.",
-                {**_json("The flag.", _FLAG), **_failures(400, 401, 403, 404, 503)},
+                "OFREP 0.3: evaluate one switch as a boolean flag.",
+                {**_response("The flag.", _FLAG), **_error_responses(400, 401, 403, 404, 503)},
                 body=_CONTEXT,
                 parameters=[
                     {"name": "key", "in": "path", "required": True, "schema": _TEXT},
@@ -286,10 +290,16 @@ def _paths() -> dict[str, Any]:
             )
         },
         "/ofrep/v1/events": {
-            "get": _operation(
+            "get": _make_operation(
                 "ofrep_events",
-                "Server-sent events that tell OpenFeature clients to ask again. Tokens only.",
-                {**_stream('`{"type":"refetchEvaluation","etag":…}`'), **_failures(401, 403, 503)},
+                "Server-sent events after which OpenFeature clients refetch flags. For tokens "
+                "only.",
+                {
+                    **_response(
+                        '`{"type":"refetchEvaluation","etag":…}`', _TEXT, "text/event-stream"
+                    ),
+                    **_error_responses(401, 403, 503),
+                },
                 parameters=[_LAST_EVENT],
             )
         },

@@ -1,4 +1,4 @@
-"""The data plane of one process: its state, and the tasks that keep it fresh."""
+"""The data plane of one process: its state, and the background tasks that update it."""
 
 import asyncio
 import contextlib
@@ -12,29 +12,31 @@ from typing import Any
 import structlog
 
 from controlplane import asgi_server
+from controlplane.core.timeouts import wait_at_most
 from controlplane.dataplane.config import Config
+from controlplane.dataplane.postgres import database
 from controlplane.dataplane.state import State
 
-from .sync import disk_watch, wakeups
+from .sync import disk_watch
 from .sync.config_follower import ConfigFollower
-from .sync.refresher import Refresher
+from .sync.refresher import Refresher, make_subscriber
 from .sync.snapshot_keeper import SnapshotKeeper
-from .token_usage import note_uses
 
 FIRST_LOOK_SECONDS = 2.0
+TOKEN_USE_SECONDS = 10.0
 
 log = structlog.get_logger(__name__)
 
 
 class Plane:
-    """Starts and stops with the server's lifespan; until started it has nothing to serve."""
+    """State and background tasks, started and stopped with the ASGI lifespan."""
 
     def __init__(self) -> None:
         self.state = State()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, config: Config) -> None:
-        """Restore the saved copy, follow the database, and wait up to 2 s for its first answer."""
+        """Restore the saved copy, start the tasks, and wait up to 2 s for the first poll."""
         state = self.state
         # Leave connections for short requests.
         state.listeners.most = min(config.most_held, asgi_server.max_connections() * 3 // 4)
@@ -51,11 +53,11 @@ class Plane:
         work: list[Coroutine[Any, Any, None]] = [
             refresher.run(),
             follower.run(),
-            wakeups.listener(config.redis_url, refresher.wake, state.redis_answers).run(),
-            note_uses(config, state),
+            make_subscriber(config.redis_url, refresher.wake, state.set_redis_reachable).run(),
+            record_token_uses(config, state),
             state.ledger.run(config),
             keeper.run(),
-            disk_watch.watch(config.folder, state),
+            disk_watch.watch_disk(config.folder, state),
         ]
         self._tasks = [asyncio.create_task(each) for each in work]
         with contextlib.suppress(TimeoutError):
@@ -65,34 +67,52 @@ class Plane:
                     await follower.tried.wait()
 
     async def stop(self) -> None:
-        """Cancel the tasks. The served copy stays, so that requests in progress are answered."""
+        """Cancel the tasks; the served copy stays, so that open requests are answered."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
 
     def _release_on_signal(self) -> None:
-        """Release held requests as soon as a termination signal arrives.
+        """End held requests on SIGTERM and SIGINT.
 
-        The server waits for every request, streams included, before it ends its lifespan.
+        The server waits for open requests, including streams, before it ends the lifespan.
         """
         loop, listeners = asyncio.get_running_loop(), self.state.listeners
         for number in (signal.SIGTERM, signal.SIGINT):
             before = signal.getsignal(number)
 
-            def let_go(given: int, frame: FrameType | None, before: Any = before) -> None:
+            def release(received: int, frame: FrameType | None, before: Any = before) -> None:
                 loop.call_soon_threadsafe(listeners.close)
                 if callable(before):
-                    before(given, frame)
+                    before(received, frame)
 
-            signal.signal(number, let_go)
+            signal.signal(number, release)
 
 
 def _reduce_garbage_collection() -> None:
-    """Exclude loaded objects from garbage collection, and collect less often.
-
-    Thousands of held requests would otherwise be scanned again and again without effect.
-    """
+    """Exclude loaded objects from garbage collection, which thousands of requests slow down."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
+
+
+async def record_token_uses(config: Config, state: State) -> None:
+    """Write the used tokens every `usage_seconds`, until canceled."""
+    while True:
+        await asyncio.sleep(config.usage_seconds)
+        used, state.used_tokens = state.used_tokens, set()
+        if not used or not state.database_reachable:
+            continue
+        try:
+            await wait_at_most(TOKEN_USE_SECONDS, _write_token_uses(config, used))
+        except Exception as error:
+            log.info("dataplane.token_use_lost", kind=type(error).__name__, error=str(error))
+
+
+async def _write_token_uses(config: Config, token_ids: set[int]) -> None:
+    connection = await database.connect(config)
+    try:
+        await database.record_token_use(connection, token_ids, every=config.usage_seconds / 2)
+    finally:
+        connection.pgconn.finish()

@@ -1,4 +1,4 @@
-"""The routes of the data plane: handler, methods and required scopes of each path."""
+"""The paths of the data plane, with their handlers, methods and scopes."""
 
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
@@ -7,20 +7,20 @@ from controlplane.core.errors import DomainError
 from controlplane.dataplane.state import State
 
 from . import handlers
-from .serving import answers, connection_watch, ofrep
-from .serving.answers import Answer
+from .serving import held_requests, ofrep, responses
 from .serving.call import Call
+from .serving.responses import Response
 
-Handler = Callable[[State, Call], Awaitable[Answer | None]]
-"""Returns the answer, or None if it has already sent everything."""
+Handler = Callable[[State, Call], Awaitable[Response | None]]
+"""Returns the response, or None if the handler has already sent it."""
 
 
-class Route(NamedTuple):
+class Endpoint(NamedTuple):
     """A path of the data plane.
 
-    `scopes`: one of them is required; without any, no token is needed. `for_browsers`: Django
-    serves this path too, to people who are signed in. `parameters`: known query parameters; None
-    accepts any, on paths that another protocol defines.
+    A token needs one of `scopes`; without scopes, no token is required. `for_browsers` means that
+    Django serves the path to people who are signed in. `parameters` are the known query parameters;
+    None accepts any, for paths that another protocol defines.
     """
 
     methods: tuple[str, ...]
@@ -28,56 +28,58 @@ class Route(NamedTuple):
     scopes: tuple[str, ...] = ()
     reads_body: bool = False
     for_browsers: bool = False
-    refusal: Callable[[DomainError], Answer] = answers.refusal
+    refusal: Callable[[DomainError], Response] = responses.answer_error
     parameters: tuple[str, ...] | None = None
 
 
 _READING = ("GET", "HEAD")
-_SWITCHES = (connection_watch.SCOPE,)
-_FLAG = Route(("POST",), handlers.flag, _SWITCHES, reads_body=True, refusal=ofrep.refusal)
+_SWITCHES = (held_requests.SCOPE,)
+_FLAG = Endpoint(("POST",), handlers.flag, _SWITCHES, reads_body=True, refusal=ofrep.answer_error)
 ROUTES = {
-    "/api/v1/snapshot": Route(
+    "/api/v1/snapshot": Endpoint(
         _READING, handlers.snapshot, _SWITCHES, for_browsers=True, parameters=("wait",)
     ),
-    "/api/v1/snapshot/stream": Route(("GET",), handlers.stream, _SWITCHES, parameters=()),
-    "/api/v1/check": Route(
+    "/api/v1/snapshot/stream": Endpoint(("GET",), handlers.stream, _SWITCHES, parameters=()),
+    "/api/v1/check": Endpoint(
         ("POST",), handlers.check, _SWITCHES, reads_body=True, for_browsers=True, parameters=()
     ),
-    "/api/v1/report": Route(
+    "/api/v1/report": Endpoint(
         ("POST",), handlers.report, ("report:write",), reads_body=True, parameters=()
     ),
-    "/api/v1/config": Route(
+    "/api/v1/config": Endpoint(
         _READING, handlers.config, handlers.CONFIG_SCOPES, parameters=("service", "wait")
     ),
-    "/api/v1/degradation": Route(
+    "/api/v1/degradation": Endpoint(
         _READING,
         handlers.degradation,
         ("switches:read", "breakers:read"),
         for_browsers=True,
         parameters=(),
     ),
-    "/ofrep/v1/evaluate/flags": Route(
-        ("POST",), handlers.flags, _SWITCHES, reads_body=True, refusal=ofrep.refusal
+    "/ofrep/v1/evaluate/flags": Endpoint(
+        ("POST",), handlers.flags, _SWITCHES, reads_body=True, refusal=ofrep.answer_error
     ),
-    ofrep.EVENTS_PATH: Route(("GET",), handlers.flag_events, _SWITCHES, refusal=ofrep.refusal),
-    "/health/live": Route(_READING, handlers.live),
-    "/health/ready/data": Route(_READING, handlers.ready),
+    ofrep.EVENTS_PATH: Endpoint(
+        ("GET",), handlers.flag_events, _SWITCHES, refusal=ofrep.answer_error
+    ),
+    "/health/live": Endpoint(_READING, handlers.live),
+    "/health/ready/data": Endpoint(_READING, handlers.ready),
 }
 
 # Standalone only: in the web process these paths are the console's.
-ALONE = {"/metrics": Route(_READING, handlers.metrics, ("metrics:read",))}
+ALONE = {"/metrics": Endpoint(_READING, handlers.metrics, ("metrics:read",))}
 
 
-def route_of(path: str) -> Route | None:
-    """Return the route of a path, with or without a trailing slash or a flag's key.
+def find_endpoint(path: str) -> Endpoint | None:
+    """Return the endpoint of a path with a trailing slash or a flag's key; None if unknown.
 
-    The non-canonical form is served for POST and redirected for other methods.
+    A path with a trailing slash is served for POST, and redirected for other methods.
     """
     plain = path.removesuffix("/")
     route = ROUTES.get(plain)
     if route is not None:
         is_other_form = plain != path and "POST" not in route.methods
-        return Route(route.methods, handlers.moved) if is_other_form else route
+        return Endpoint(route.methods, handlers.redirect) if is_other_form else route
     if plain.startswith(handlers.FLAG_PREFIX):
         return _FLAG
     return None

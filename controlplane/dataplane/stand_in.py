@@ -1,8 +1,8 @@
-"""The data plane of a starting installation: it answers services before the console is ready.
+"""A data plane that serves the console's port while the web process starts.
 
-It serves the signed copy on the console's port. The supervisor stops it once the web process has
-started. All other requests get 503 and `Retry-After`. Started as `python -m … HOST PORT`, it is one
-process: granian's command would take twice as long to the first answer.
+It serves the saved copy; all other requests get 503 with `Retry-After`. The supervisor stops it
+once the web process is ready. It runs as one process, `python -m … HOST PORT`, because granian's
+command takes twice as long to start.
 """
 
 import asyncio
@@ -20,8 +20,8 @@ from controlplane.dataplane.application import Application
 from controlplane.dataplane.plane import Plane
 from controlplane.supervisor.lifeline import die_with_parent
 
-from .serving import answers, landing_page
-from .serving.call import Call, Receive, Scope, Send, drain
+from .serving import landing_page, responses
+from .serving.call import Call, Receive, Scope, Send, drain_body
 from .storage import handover
 
 RETRY_AFTER_SECONDS = 2
@@ -34,26 +34,27 @@ handover.hold_lock(environment.read_environment().data_dir)
 _plane = Plane()
 
 
-async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
+async def _refuse_request(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "websocket":
         await send({"type": "websocket.close"})
         return
     call, path = Call(scope, receive, send), scope["path"].rstrip("/")
-    await drain(receive)
+    await drain_body(receive)
     if path in _PROBES:
-        await call.answer(answers.json(503, {"status": _PROBES[path]}, answers.NO_STORE))
+        await call.respond(
+            responses.answer_json(503, {"status": _PROBES[path]}, responses.NO_STORE)
+        )
     elif not path:
-        await call.answer(landing_page.page(_plane.state))
+        await call.respond(landing_page.render_page(_plane.state))
     else:
         error = Unavailable(_STARTING, retry_after=RETRY_AFTER_SECONDS)
-        await call.answer(answers.refusal(error))
+        await call.respond(responses.answer_error(error))
 
 
-app = Application(_plane, behind=_refuse)
+app = Application(_plane, behind=_refuse_request)
 
 
-async def serve(host: str, port: int) -> None:
-    """Serve until SIGTERM or SIGINT."""
+async def run_server(host: str, port: int) -> None:
     server = Server(
         app,
         address=host,
@@ -75,4 +76,4 @@ async def serve(host: str, port: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(sys.argv[1], int(sys.argv[2])))
+    asyncio.run(run_server(sys.argv[1], int(sys.argv[2])))

@@ -1,1 +1,1 @@
-"""Notifications: targets, routes, escalation, delivery and transports."""
+"""Notifications: targets, routes, escalations, delivery and transports."""

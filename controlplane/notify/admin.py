@@ -1,8 +1,8 @@
-"""Read-only admin of messages, targets, routes and escalations, which have pages for changes."""
+"""Read-only admin tables of messages, targets, routes and escalations."""
 
 from django.contrib import admin
 
-from controlplane.core.admin.site import ReadOnly
+from controlplane.core.admin.site import ReadOnly, register_read_only
 from controlplane.core.models import Attempt, Escalation, OutboxMessage, Pace, Thread
 
 from .models import AnsweredRequest, EscalationStep, OnCallMember, Route, Target
@@ -10,9 +10,7 @@ from .models import AnsweredRequest, EscalationStep, OnCallMember, Route, Target
 
 @admin.register(OutboxMessage)
 class OutboxMessageAdmin(ReadOnly):
-    """Messages without their payload, which may hold a secret address."""
-
-    exclude = ("payload",)
+    exclude = ("payload",)  # It may hold a secret address.
     list_display = (
         "id", "event", "destination", "state", "attempts", "next_attempt_at", "last_error",
     )  # fmt: skip
@@ -20,31 +18,8 @@ class OutboxMessageAdmin(ReadOnly):
     ordering = ("-id",)
 
 
-@admin.register(Attempt)
-class AttemptAdmin(ReadOnly):
-    list_display = ("id", "message", "number", "started_at", "finished_at", "outcome", "error")
-    list_filter = ("outcome",)
-    list_select_related = ("message",)
-    ordering = ("-id",)
-
-
-@admin.register(Thread)
-class ThreadAdmin(ReadOnly):
-    list_display = ("id", "destination", "subject", "channel", "ts", "created_at")
-    search_fields = ("=subject",)
-    ordering = ("-id",)
-
-
-@admin.register(Pace)
-class PaceAdmin(ReadOnly):
-    list_display = ("destination", "paced_until", "keep_away_until")
-    ordering = ("destination",)
-
-
 @admin.register(Target)
 class TargetAdmin(ReadOnly):
-    """Targets without their secrets; they are edited on the targets page."""
-
     list_display = ("id", "name", "kind", "user", "email", "slack_user_id", "address")
     exclude = ("webhook_secret", "webhook_url", "transport_settings")
     list_filter = ("kind",)
@@ -52,39 +27,35 @@ class TargetAdmin(ReadOnly):
     ordering = ("name",)
 
 
-@admin.register(OnCallMember)
-class OnCallMemberAdmin(ReadOnly):
-    list_display = ("id", "rotation", "position", "person")
-    list_select_related = ("rotation", "person")
-    ordering = ("rotation", "position")
-
-
-@admin.register(EscalationStep)
-class EscalationStepAdmin(ReadOnly):
-    list_display = ("id", "escalation", "position", "after_minutes", "target")
-    list_select_related = ("escalation", "target")
-    ordering = ("escalation", "position")
-
-
-@admin.register(Route)
-class RouteAdmin(ReadOnly):
-    list_display = ("id", "event", "scope", "severity", "target", "created_at")
-    list_select_related = ("target",)
-    ordering = ("id",)
-
-
-@admin.register(Escalation)
-class EscalationAdmin(ReadOnly):
-    list_display = (
-        "id", "subject", "severity", "opened_at", "step", "notices", "next_at", "acknowledged_by",
-        "closed_at",
-    )  # fmt: skip
-    list_filter = ("severity",)
-    search_fields = ("=subject",)
-    ordering = ("-id",)
-
-
-@admin.register(AnsweredRequest)
-class AnsweredRequestAdmin(ReadOnly):
-    list_display = ("digest", "at")
-    ordering = ("-at",)
+register_read_only(
+    Attempt,
+    "id message number started_at finished_at outcome error",
+    order="-id",
+    filters="outcome",
+    related="message",
+)
+register_read_only(
+    Thread, "id destination subject channel ts created_at", order="-id", search="=subject"
+)
+register_read_only(Pace, "destination paced_until keep_away_until", order="destination")
+register_read_only(
+    OnCallMember,
+    "id rotation position person",
+    order="rotation position",
+    related="rotation person",
+)
+register_read_only(
+    EscalationStep,
+    "id escalation position after_minutes target",
+    order="escalation position",
+    related="escalation target",
+)
+register_read_only(Route, "id event scope severity target created_at", order="id", related="target")
+register_read_only(
+    Escalation,
+    "id subject severity opened_at step notices next_at acknowledged_by closed_at",
+    order="-id",
+    filters="severity",
+    search="=subject",
+)
+register_read_only(AnsweredRequest, "digest at", order="-at")

@@ -1,4 +1,4 @@
-"""Buttons of core's messages: approve, deny, sign a review, acknowledge an escalation."""
+"""Actions of buttons in Slack messages: approve, deny, sign, and acknowledge."""
 
 import re
 from collections.abc import Mapping
@@ -15,30 +15,29 @@ from .interactions.actions import button
 
 SUBJECT = re.compile(r"[!-~]{1,120}")
 JUST_NOW = timedelta(minutes=5)
-"""A press this soon after an acknowledgement counts as the same click."""
+"""Time after an acknowledgement in which another press counts as a repeated click."""
 
 
 @button("approve")
-def approve(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
-    """Approve the request of the message, or sign it if it is a review."""
-    pk = number(value, "approval")
+def approve_request(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
+    """Approve the request that the message is about, or sign it if it is a review."""
+    pk = read_id(value, "approval")
     approval = services.approve(approval_id=pk, comment="", actor=actor, now=now)
     word = "You signed" if approval.kind == reviews.REVIEW else "You approved"
     return f"{word}: {approval.summary}"
 
 
 @button("sign")
-def sign(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
-    """Sign a review."""
-    pk = number(value, "approval")
+def sign_review(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
+    pk = read_id(value, "approval")
     review = reviews.sign(review_id=pk, comment="", actor=actor, now=now)
     return f"You signed: {review.summary}"
 
 
 @button("deny")
-def deny(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
-    """Deny the request, or withdraw it if it is the actor's own."""
-    pk = number(value, "approval")
+def deny_approval(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
+    """Deny the request that the message is about, or withdraw the actor's own."""
+    pk = read_id(value, "approval")
     approval = services.deny(approval_id=pk, comment="", actor=actor, now=now)
     word = (
         "You have withdrawn" if announcements.get_outcome(approval) == "withdrawn" else "You denied"
@@ -47,13 +46,13 @@ def deny(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
 
 
 @button("acknowledge")
-def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
-    """Acknowledge the escalation named by the button, by its id or its subject."""
+def acknowledge_escalation(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
+    """Acknowledge the escalation that the button names by id or by subject."""
     actor.require("switches:write")
     about: dict[str, Any] = (
-        {"pk": number(value, "escalation")}
+        {"pk": read_id(value, "escalation")}
         if "escalation" in value
-        else {"subject": subject(value)}
+        else {"subject": read_subject(value)}
     )
     present = Escalation.objects.filter(**about, closed_at=None).first()
     if present is None:
@@ -65,16 +64,14 @@ def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
     return f"{present.acknowledged_by} has just acknowledged it: nobody is told for 24 hours."
 
 
-def subject(value: Mapping[str, Any]) -> str:
-    """Return the subject that a button carries; raises :class:`NotFound` if it carries none."""
+def read_subject(value: Mapping[str, Any]) -> str:
     found = value.get("subject")
     if not isinstance(found, str) or not SUBJECT.fullmatch(found):
         raise NotFound("This button names no subject. Open the console instead.")
     return found
 
 
-def number(value: Mapping[str, Any], name: str) -> int:
-    """Return the id that a button carries as `name`; raises :class:`NotFound` without one."""
+def read_id(value: Mapping[str, Any], name: str) -> int:
     found = value.get(name)
     if not isinstance(found, int) or isinstance(found, bool) or not 0 < found < 2**63:
         raise NotFound(f"This button names no {name}. Open the console instead.")

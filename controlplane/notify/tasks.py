@@ -1,30 +1,32 @@
-"""Periodic tasks of notify."""
+"""Ticks of notify."""
 
 from datetime import datetime
 
 from controlplane.core import retention, ticks
 from controlplane.core.outbox.retention_rules import MESSAGES, PACES, THREADS
 
-from .delivery import backlog, claims, delivery
+from .delivery import backlog, claims, sender
 from .escalation import engine as escalation
-from .escalation.retention_rules import ESCALATIONS
 from .interactions import services as interactions
+from .retention_rules import ESCALATIONS
 from .targets import services as targets
 
 
-@ticks.tick("outbox.sweep", seconds=1, queue="outbox", pending=lambda now: [claims.unsent(now)])
+@ticks.tick(
+    "outbox.sweep", seconds=1, queue="outbox", pending=lambda now: [claims.unsent_messages(now)]
+)
 def sweep_outbox(now: datetime) -> int:
-    return delivery.sweep(now)
+    return sender.start_sending(now)
 
 
 @ticks.tick("outbox.backlog", seconds=60, queue="housekeeping")
 def watch_backlog(now: datetime) -> int:
-    return backlog.look(now)
+    return backlog.watch_backlog(now)
 
 
 @ticks.tick("outbox.purge", seconds=3600, queue="housekeeping")
 def purge_outbox(now: datetime) -> int:
-    """Delete old delivered messages, threads and rate-limiter states; failed messages stay."""
+    """Delete old delivered messages, threads and rate limits; failed messages stay."""
     return retention.purge([MESSAGES, THREADS, PACES], now)
 
 
@@ -34,16 +36,18 @@ def purge_escalations(now: datetime) -> int:
 
 
 @ticks.tick(
-    "escalation.advance", seconds=15, queue="outbox", pending=lambda now: [escalation.pending(now)]
+    "escalation.advance",
+    seconds=15,
+    queue="outbox",
+    pending=lambda now: [escalation.due_escalations(now)],
 )
 def advance_escalations(now: datetime) -> int:
-    """Notify the next step of unacknowledged escalations."""
-    return escalation.advance(now)
+    return escalation.notify_due(now)
 
 
 @ticks.tick("interactions.purge", seconds=600, queue="housekeeping")
 def purge_answered_requests(now: datetime) -> int:
-    return interactions.forget_old(now)
+    return interactions.purge_answered(now)
 
 
 @ticks.tick("targets.seal", seconds=3600, queue="housekeeping")

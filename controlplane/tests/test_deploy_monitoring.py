@@ -45,7 +45,7 @@ def exposed(transactional_db):
     texts = [
         metrics.exposition("")[0],
         metrics.process_exposition("", Loop(may_rest_seconds=1))[0],
-        dataplane_metrics.page(State(), "")[2],
+        dataplane_metrics.render_metrics(State(), "")[2],
     ]
     types = re.findall(r"^# TYPE (\S+) (\S+)$", b"".join(texts).decode(), re.MULTILINE)
     types += [(one.name, one.type) for one in RequestGate(None, State(), None).metrics()]

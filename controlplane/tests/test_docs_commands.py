@@ -11,7 +11,7 @@ from django.core.management import get_commands, load_command_class
 from django.urls import Resolver404, resolve
 
 from controlplane.core.runbooks import library
-from controlplane.dataplane.routes import route_of
+from controlplane.dataplane.routes import find_endpoint
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("docs/runbooks/*.md")])
@@ -110,7 +110,7 @@ def _is_served(path: str) -> bool:
     """
     plain = re.sub(r"\{[^}]*\}|:[a-z_]+", "1", path)
     plain = plain.replace("…", "").replace("*", "")
-    if route_of(plain) is not None:
+    if find_endpoint(plain) is not None:
         return True
     for candidate in (plain, plain.rstrip("/"), f"{plain.rstrip('/')}/"):
         try:

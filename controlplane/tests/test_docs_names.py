@@ -33,7 +33,7 @@ def test_metrics() -> None:
     scraped = (
         metrics.exposition(OPENMETRICS)[0],
         metrics.process_exposition(OPENMETRICS, Loop(may_rest_seconds=30))[0],
-        dataplane_metrics.page(State(), OPENMETRICS)[2],
+        dataplane_metrics.render_metrics(State(), OPENMETRICS)[2],
     )
     told = {found for text in scraped for found in _TYPE.findall(text.decode())}
     told |= {(one.name, one.type) for one in exposition.snapshot_metrics(17, 0.4)}

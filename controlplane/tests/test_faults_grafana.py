@@ -196,7 +196,7 @@ def scraped(tmp_path, monkeypatch):
         state.answered[304] += 5
         state.answer_seconds["snapshot"].observe(0.0001)
         state.served_seconds.observe(0.02)
-        _, headers, body = dataplane_metrics.page(state, "")
+        _, headers, body = dataplane_metrics.render_metrics(state, "")
         return body, dict(headers)[b"content-type"].decode()
 
     pages = {

@@ -16,7 +16,7 @@ SCOPE = {"type": "http", "method": "POST", "path": "/api/v1/switches/", "headers
 
 
 async def refuse(call, error):
-    await call.answer((error.status, [], b""))
+    await call.respond((error.status, [], b""))
 
 
 def ask(inner, *, reachable=True, path="/api/v1/switches/", deadline=0.2, pieces=(b"",)):

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 
 def press(value, actor=OPERATOR, now=None):
-    return actions.find("acknowledge")(value, actor, now or db_now())
+    return actions.find_action("acknowledge")(value, actor, now or db_now())
 
 
 def climbing(of):

@@ -19,7 +19,7 @@ from controlplane.core.gates.models import Hold
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, signed_in
 from controlplane.core.runbooks import markdown
-from controlplane.notify.escalation import hearing
+from controlplane.notify.escalation import forecast
 from slo.alerts import lifecycle, notifications
 from slo.models import Alert, SloStatus
 from slo.models.alerts import SEVERITIES, WORST_FIRST
@@ -81,7 +81,7 @@ def alert_page(request: PersonRequest, alert_id: int) -> HttpResponse:
         "now": now,
         "alert": alert,
         "escalation": latest,
-        "next": hearing.next_of([latest], now).get(latest.pk) if latest else None,
+        "next": forecast.next_notices([latest], now).get(latest.pk) if latest else None,
         "called_names": alert_timeline.last_called(latest) if latest else [],
         "windows": _window_rows(alert),
         "figures": _figure_rows(alert),

@@ -99,7 +99,7 @@ def _route_digest(singles: set[tuple[str, str, str]], now: datetime) -> list[str
     found = (
         destination
         for scope, event, severity in sorted(singles)
-        for destination in routing.routed(event, scope, severity, now)
+        for destination in routing.find_destinations(event, scope, severity, now)
     )
     return list(dict.fromkeys(found))
 

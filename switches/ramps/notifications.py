@@ -15,7 +15,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.jobs.models import Job
 from controlplane.core.message_templates import severity_of
 from controlplane.core.outbox import services as outbox
-from controlplane.notify.delivery import collecting
+from controlplane.notify.delivery import collected_changes
 from controlplane.notify.targets import routing
 from switches.episodes import digests, serialization
 from switches.models import Episode, Ramp
@@ -65,17 +65,17 @@ def route_transition(
     if event not in ALARMS and not ramp.automatic:
         return None
     together = COLLECTED[event]
-    joins = together is not None and collecting.is_open(together.event, now)
+    joins = together is not None and collected_changes.is_open(together.event, now)
     if not joins and not _are_many(ramp, event, now):
         return None
     if together is not None:
         scope = ramp.switch_id.partition(":")[0]
         severity = severity or severity_of(event)
-        collecting.add(
+        collected_changes.add_change(
             ramp.switch_id,
             said,
             event=together.event,
-            to=routing.routed(event, scope, severity, now),
+            to=routing.find_destinations(event, scope, severity, now),
             severity=severity,
             path="/ramps/",
             now=now,

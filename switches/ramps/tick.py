@@ -47,7 +47,7 @@ def advance_ramps(turns: Sequence[LeasedJob], now: datetime, probe: Probe) -> in
     gate_evaluation.store_results(gate_evaluation.select_changed(evaluations, now), now)
     probe("ramp.looked")
     looked_at, moved = clock(), 0
-    with routing.reading_once():
+    with routing.cached_routing():
         for evaluation in sorted(evaluations, key=_get_urgency):
             going_back = evaluation.decision.next == Next.COMPENSATE
             limit = MAX_COMPENSATION_TIME if going_back else MAX_ADVANCE_TIME

@@ -105,7 +105,7 @@ class Month:
                 pass
             tasks.remind_of_expiries(now)
             tasks.call_for_reconfirmation(now)
-            escalation.advance(now)
+            escalation.notify_due(now)
         if now.minute == 0:
             approvals.expire_due_requests(now)
         self._look_at_ramps(now)

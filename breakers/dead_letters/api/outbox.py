@@ -9,9 +9,9 @@ from controlplane.core.actors import Actor
 from controlplane.core.http.fields import MutationBody, Text
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.delivery import discards, retries, selection
-from controlplane.notify.delivery.api import ROWS, ListedShape, resource
-from controlplane.notify.targets import naming
+from controlplane.notify.delivery import failed_messages, selection
+from controlplane.notify.delivery.api import ROWS, ListedShape, delivery_resource
+from controlplane.notify.targets import destination_names
 
 from .bodies import ReasonBody
 from .messages import READ, WRITE
@@ -44,7 +44,7 @@ class RetryMessageView(ApiView):
     @mutation(OutboxRetryBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, message_id: int) -> Done:
         """Queue a failed message for delivery again."""
-        row = retries.retry(message_id=message_id, actor=actor, now=now)
+        row = failed_messages.retry_message(message_id=message_id, actor=actor, now=now)
         return Done({**_delivery_resource(row, actor), "retried": True})
 
 
@@ -59,10 +59,12 @@ class DiscardMessageView(ApiView):
     @mutation(ReasonBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, message_id: int) -> Done:
         """Discard a failed message, so that it is not delivered any more. It stays on record."""
-        row = discards.discard(message_id=message_id, reason=body["reason"], actor=actor, now=now)
+        row = failed_messages.discard_message(
+            message_id=message_id, reason=body["reason"], actor=actor, now=now
+        )
         return Done({**_delivery_resource(row, actor), "discarded": True})
 
 
 def _delivery_resource(message: OutboxMessage, actor: Actor) -> dict[str, Any]:
-    name = naming.named([message.destination])[message.destination]
-    return resource(message, name, actor)
+    name = destination_names.name_destinations([message.destination])[message.destination]
+    return delivery_resource(message, name, actor)

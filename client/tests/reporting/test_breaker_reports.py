@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from controlplane.dataplane.ingest.report_fields import read
+from controlplane.dataplane.ingest.report_fields import validate_report
 from switchgear import BreakerParameters, BulkheadParameters
 from switchgear.clock import ConsoleClock, SystemTime
 from switchgear.policies.registry import MAX_BREAKERS, MAX_BULKHEADS, Registry
@@ -59,7 +59,7 @@ def test_breaker_is_told_as_the_console_reads_it(there):
         policy(lambda: 1)()
         wait_until(lambda: (told(there) or {}).get("state") == "open")
 
-    report = read(there.reports[-1])
+    report = validate_report(there.reports[-1])
     [breaker] = report["breakers"]
     assert breaker["counters"] == {
         "success": 1, "failure": 0, "timeout": 1, "slow": 0, "rejected": 1, "fallback": 1,
@@ -167,7 +167,7 @@ def test_name_that_is_no_dependency_is_not_told(there):
         gear.bulkhead("core->synapse", BulkheadParameters(limit=2))
         wait_until(lambda: there.reports)
 
-    report = read(there.reports[-1])
+    report = validate_report(there.reports[-1])
     assert [one["dependency"] for one in report["breakers"]] == [NAME]
     assert [one["name"] for one in report["bulkheads"]] == ["core->synapse"]
 
@@ -194,7 +194,7 @@ def test_largest_report_is_one_that_the_console_takes(caplog):
     fields = reporting()
     seen = sum(len(one["transitions"]) for one in fields["breakers"])
     identity = {"service": "core", "instance": "a", "boot": "0e5d5c1e-77a8-4d1a-a1c1-5b7f7d6f0b41"}
-    report = read({**identity, "seq": 1, **fields})
+    report = validate_report({**identity, "seq": 1, **fields})
     assert (len(report["breakers"]), len(report["bulkheads"])) == (MAX_BREAKERS, MAX_BULKHEADS)
     assert seen == MAX_TRANSITIONS
     assert len(json.dumps(fields, separators=(",", ":"))) < 400_000

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from controlplane.dataplane.ingest.report_merge import parse
+from controlplane.dataplane.ingest.report_merge import parse_report
 from switchgear.clock import ConsoleClock
 from switchgear.console.report_builder import ReportBuilder
 from switchgear.evaluation.decision_counts import MAX_SWITCHES
@@ -84,7 +84,7 @@ def test_console_reads_what_was_reported(there):
         told.store.decide("finance", "chat", ("a", "b"), None)
         told.indicators.get("core-availability").add(good=9, total=10)
 
-    read = parse(there.reports[0])
+    read = parse_report(there.reports[0])
     assert (read.service, read.instance, read.seq, read.applied_version) == ("core", "a1", 1, 1)
     assert len(read.checks) == 5
     assert read.sli == {"core-availability": (9, 10)}
@@ -99,7 +99,7 @@ def test_largest_report_fits_what_the_console_takes(there):
 
     [asked] = there.of(REPORT)
     report = json.loads(asked.body)
-    parse(report)
+    parse_report(report)
     assert len(asked.body) <= 512 * 1024
     assert (len(report["checks"]), len(report["sli"])) == (1000, MAX_NAMES)
 
@@ -184,7 +184,7 @@ def test_clock_that_is_out_of_all_bounds_stops_no_report(wall):
     settings = Settings(url=None, service="core", instance="a1")
     report = json.loads(ReportBuilder(settings, ConsoleClock(FakeClock(wall)), ()).build_next())
 
-    parse(report)
+    parse_report(report)
 
 
 def test_client_that_shall_not_report_does_not(there):

@@ -7,7 +7,6 @@ import math
 import random
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -26,7 +25,7 @@ from controlplane.accounts.models.people import BrowserSession, User
 from controlplane.accounts.people.session_store import SessionStore
 from controlplane.core.errors import TooManyRequests
 from controlplane.core.http.requests import client_ip, network_of
-from controlplane.core.live.token_bucket import Pace
+from controlplane.core.rate_limiter import RateLimit, TokenBuckets
 
 HASHED_AT_ONCE = 2
 HASHING_WAITS_SECONDS = 3.0
@@ -35,12 +34,12 @@ MAX_ANONYMOUS = 1000
 """Maximum number of anonymous sessions per address within :data:`ANONYMOUS_WITHIN`."""
 ANONYMOUS_WITHIN = timedelta(minutes=10)
 EVICTED_AT_ONCE = 100
-ATTEMPTS_PER_SECOND, ATTEMPTS_AT_ONCE = 1.0, 60.0
-"""Attempts allowed per address for all names: enough for an office in the morning."""
+ATTEMPTS = RateLimit(per_second=1, burst=60)
+"""Limit per address for all names together: enough for an office in the morning."""
 MAX_ADDRESSES = 10_000
 _hashing = threading.BoundedSemaphore(HASHED_AT_ONCE)
 _waiters = threading.BoundedSemaphore(MAX_HASHING_WAITERS)
-attempts: OrderedDict[str, Pace] = OrderedDict()
+attempts = TokenBuckets(ATTEMPTS, MAX_ADDRESSES)
 _lock = threading.Lock()
 
 
@@ -79,12 +78,7 @@ def count_attempt(request: HttpRequest, username: str = "") -> None:
     """
     ip, now = client_ip(request), time.monotonic()
     with _lock:
-        network = network_of(ip)
-        pace = attempts.pop(network, None) or Pace(ATTEMPTS_PER_SECOND, ATTEMPTS_AT_ONCE)
-        attempts[network] = pace
-        if len(attempts) > MAX_ADDRESSES:
-            attempts.popitem(last=False)
-        allowed = pace.allows(now)
+        allowed = not attempts.take(network_of(ip), now)
     known = BrowserSession.objects.filter(user__username=username, ip=ip)
     if not allowed and not (username and known.exists()):
         raise TooManyRequests(

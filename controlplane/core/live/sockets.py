@@ -9,9 +9,9 @@ from controlplane.core.errors import TooManyRequests, Unavailable
 from controlplane.core.live import connections
 from controlplane.core.live.connections import Peer, Traffic
 from controlplane.core.live.mailbox import Mailbox
+from controlplane.core.rate_limiter import RateLimit, TokenBucket
 
 from .subscribers import Subscriber
-from .token_bucket import Pace
 
 MAX_SOCKETS = 5_000
 MAX_EACH = 50
@@ -50,7 +50,7 @@ class Socket:
         """Number of complete messages received."""
         self._counted = (0, 0, 0)
         self._acknowledged = (-1, 0.0)
-        self.message_limit = Pace(ASKS_PER_SECOND, ASKS_AT_ONCE)
+        self.message_limit = TokenBucket(RateLimit(ASKS_PER_SECOND, ASKS_AT_ONCE))
         """Rate limit of the client's messages."""
         self._write_began = 0.0
         self._has_output = asyncio.Event()

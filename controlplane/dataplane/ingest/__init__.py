@@ -1,1 +1,1 @@
-"""Instance reports: parsed, merged, buffered and written in batches."""
+"""Ingestion of instance reports: validation, merging, buffering and batched writes."""

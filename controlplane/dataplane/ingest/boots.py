@@ -1,10 +1,14 @@
-"""Processes that share an instance's name, one after another or side by side. Pure.
+"""Boots (process starts) of an instance: former ones, and contests between two. Pure.
 
-The counters of the last few boots before the current one are kept. A boot that comes back adds only
-what it has counted since; an unknown boot adds nothing at first.
+The counters of the last few boots are kept, so that a boot that reports again adds only its new
+counts. The first report of an unknown boot adds nothing if its start time is uncertain.
+
+After a restart or a token change, the former process or token is silent. If it reports again while
+its successor reports too, the instance is contested.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -13,14 +17,20 @@ from .instance_rows import InstanceReport, InstanceRow
 from .slo_events import SloCounts
 
 MAX_KEPT = 3
+MAX_TOKENS = 3
+"""Number of recent tokens stored per instance."""
+OVERLAP = timedelta(seconds=10)
+"""Time after a process's first report in which its predecessor may still report."""
+TOKEN_RETURNS_WITHIN = timedelta(minutes=5)
+"""Time in which a former token's return is a contest; later it is a reverted token change."""
+NOTED_EVERY = timedelta(minutes=1)
+STILL_REPORTS = timedelta(seconds=30)
+"""Time without a report after which any other boot is a successor, whatever its start time."""
 _FIRST = datetime.min.replace(tzinfo=UTC)
 
 
 class FormerBoot(NamedTuple):
-    """A boot that reported before the current one: its latest report, and when that arrived.
-
-    `sli` is None if nothing was kept of it yet.
-    """
+    """An earlier boot: its last report's `seq` and arrival time, and its SLO counts, if stored."""
 
     seq: int
     at: datetime
@@ -28,15 +38,17 @@ class FormerBoot(NamedTuple):
 
 
 def find_former(row: InstanceRow, boot: UUID) -> FormerBoot | None:
-    """Return the kept state of a boot that is not the row's; None without one."""
-    found = row.reported.get("boots", {}).get(str(boot))
+    """Return what the row stores of `boot`; None if `boot` is not one of its former boots."""
+    stored = row.reported.get("boots", {}).get(str(boot))
     return (
-        None if found is None else FormerBoot(found[0], datetime.fromisoformat(found[1]), found[2])
+        None
+        if stored is None
+        else FormerBoot(stored[0], datetime.fromisoformat(stored[1]), stored[2])
     )
 
 
-def keep_former(row: InstanceRow, boot: UUID) -> dict[str, Any]:
-    """Return the former boots to keep once `boot` reports; the row's own is the newest."""
+def list_former(row: InstanceRow, boot: UUID) -> dict[str, Any]:
+    """Return the former boots to store once `boot` reports, the row's own boot last."""
     boots: Mapping[str, Any] = row.reported.get("boots", {})
     result = {name: counted for name, counted in boots.items() if name != str(boot)}
     if row.boot not in (None, boot) and row.seq is not None and row.reported_at is not None:
@@ -46,10 +58,11 @@ def keep_former(row: InstanceRow, boot: UUID) -> dict[str, Any]:
 
 
 def find_start(before: InstanceRow, report: InstanceReport, at: datetime | None) -> datetime | None:
-    """Return the time since when an unknown boot has counted; None if that is uncertain.
+    """Return the time since which an unknown boot has counted; None if it is uncertain.
 
-    A boot that started before the row's last report may have been counted before. Its clock may be
-    ahead, which `sent_at` shows; a clock that is behind only makes the span longer.
+    The time is uncertain if the boot started before the row's last report, because its counts may
+    be included already. `sent_at` reveals how far the instance's clock is ahead; if the clock is
+    behind, the returned span is longer than the true one.
     """
     started_at, sent_at = report.started_at, report.sent_at
     if started_at is None or sent_at is None or at is None:
@@ -61,3 +74,44 @@ def find_start(before: InstanceRow, report: InstanceReport, at: datetime | None)
     if before.reported_at is not None and span >= at - before.reported_at:
         return None
     return at - span
+
+
+def record_contest(
+    before: InstanceRow, after: InstanceRow, report: InstanceReport, at: datetime, token_id: int
+) -> InstanceRow:
+    """Return `after` with the report's token, and with `contested_at` set during a contest."""
+    tokens: list[list[str | int]] = list(before.reported.get("tokens", ()))
+    is_living = before.reported_at is not None and at - before.reported_at < STILL_REPORTS
+    is_contest = is_living and (
+        _is_former_boot(before, report, at) or _is_former_token(tokens, token_id, at)
+    )
+    if token_id and (after.boot, after.seq) != (before.boot, before.seq):
+        others = [each for each in tokens if each[0] != token_id]
+        recent = [*others, [token_id, at.isoformat()]][-MAX_TOKENS:]
+        after = replace(after, reported={**after.reported, "tokens": recent})
+    if is_contest and (before.contested_at is None or at - before.contested_at >= NOTED_EVERY):
+        after = replace(after, contested_at=at)
+    return after
+
+
+def is_older(boot: UUID, started_at: datetime | None, row: InstanceRow, at: datetime) -> bool:
+    """Return True if `boot` has an earlier start time than the row's boot, which still reports."""
+    if row.boot is None or row.started_at is None or started_at is None:
+        return False
+    if row.reported_at is None or at - row.reported_at >= STILL_REPORTS:
+        return False  # The new clock may be behind, but only that boot reports.
+    return (started_at, boot) < (row.started_at, row.boot)
+
+
+def _is_former_boot(row: InstanceRow, report: InstanceReport, at: datetime) -> bool:
+    if row.boot in (None, report.boot):
+        return False
+    former = find_former(row, report.boot)
+    if former is not None:
+        return report.seq > former.seq and at - former.at >= OVERLAP
+    return is_older(report.boot, report.started_at, row, at)
+
+
+def _is_former_token(tokens: list[list[str | int]], token_id: int, at: datetime) -> bool:
+    last_use = {token: datetime.fromisoformat(str(when)) for token, when in tokens[:-1]}
+    return token_id in last_use and at - last_use[token_id] < TOKEN_RETURNS_WITHIN

@@ -1,7 +1,7 @@
-"""Notifies open sockets, through Redis, that breakers changed. Best effort.
+"""Publisher of breaker changes to open sockets, through Redis. Best effort.
 
-Names are collected while a message is being sent, so a burst becomes a few messages. Nothing waits
-for Redis. Subscribers can't detect a lost message, so a notice of loss is sent once Redis is back.
+Names are collected while a message is being sent, so that a burst of changes needs few messages.
+Subscribers can't detect a lost message, so a "missed" message is published once Redis is back.
 """
 
 import asyncio
@@ -20,11 +20,10 @@ if TYPE_CHECKING:
 
 TOPIC = "breakers"
 MAX_NAMES = 20_000
-NAMES_AT_ONCE = 200
-"""Most names per message; more are sent in several."""
+MAX_NAMES_PER_MESSAGE = 200
 REST_SECONDS = 0.02
-STIR_SECONDS = 1.0
-"""Interval between notices of changed rates, which every report changes."""
+RATES_SECONDS = 1.0
+"""Interval between notices of changed rates, which change with every report."""
 TIMEOUT_SECONDS = 0.5
 PAUSE_SECONDS = 1.0
 
@@ -32,31 +31,31 @@ log = structlog.get_logger(__name__)
 
 
 class BreakerNotices:
-    """Pending notices, at most `most` names of each kind."""
+    """Dependencies with unpublished changes, at most `most` of each kind."""
 
     def __init__(self, most: int = MAX_NAMES) -> None:
         self._most = most
-        self._moved: set[str] = set()
-        self._stirred: set[str] = set()
-        self._woken = asyncio.Event()
-        self._stirred_at = float("-inf")
+        self._changed: set[str] = set()
+        self._rates_changed: set[str] = set()
+        self._has_changes = asyncio.Event()
+        self._rates_sent_at = float("-inf")
         self._failing = False
         self.has_lost_notices = False
-        """True if some changes were never announced."""
+        """True if some changes were never published."""
 
-    def announce(self, moved: Iterable[str], stirred: Iterable[str]) -> None:
-        """Announce dependencies whose state or mode changed, and those with changed rates only."""
-        for names, kept in ((moved, self._moved), (stirred, self._stirred)):
-            if len(kept) < self._most:
-                kept.update(names)
+    def announce(self, changed: Iterable[str], rates_changed: Iterable[str]) -> None:
+        """Queue dependencies with a new state or mode, and dependencies with new rates only."""
+        for names, pending in ((changed, self._changed), (rates_changed, self._rates_changed)):
+            if len(pending) < self._most:
+                pending.update(names)
             else:
                 self.has_lost_notices = True
-        if self._moved:
-            self._woken.set()
+        if self._changed:
+            self._has_changes.set()
 
     async def run(self, redis_url: str) -> None:
-        """Publish until canceled; without Redis, names are dropped and a notice of loss is owed."""
-        self._woken = asyncio.Event()  # An event belongs to one loop.
+        """Publish queued changes until canceled."""
+        self._has_changes = asyncio.Event()  # An event belongs to one loop.
         client = await make_client(redis_url, TIMEOUT_SECONDS)
         try:
             while True:
@@ -70,28 +69,28 @@ class BreakerNotices:
 
     async def _pause(self) -> None:
         try:
-            async with asyncio.timeout(STIR_SECONDS):
-                await self._woken.wait()
+            async with asyncio.timeout(RATES_SECONDS):
+                await self._has_changes.wait()
         except TimeoutError:
             return
 
     def _take_names(self) -> list[str]:
-        self._woken.clear()
-        names, self._moved = self._moved, set()
+        self._has_changes.clear()
+        names, self._changed = self._changed, set()
         now = asyncio.get_running_loop().time()
-        if self._stirred and now - self._stirred_at >= STIR_SECONDS:
-            self._stirred_at = now
-            names |= self._stirred
-            self._stirred = set()
+        if self._rates_changed and now - self._rates_sent_at >= RATES_SECONDS:
+            self._rates_sent_at = now
+            names |= self._rates_changed
+            self._rates_changed = set()
         return sorted(names)
 
     async def _publish(self, client: "Redis", names: list[str]) -> None:
         pipeline = client.pipeline(transaction=False)
-        owed, self.has_lost_notices = self.has_lost_notices, False
-        if owed:
+        has_lost, self.has_lost_notices = self.has_lost_notices, False
+        if has_lost:
             pipeline.publish(LIVE_CHANNEL, MISSED_NOTE)
-        for start in range(0, len(names), NAMES_AT_ONCE):
-            some = names[start : start + NAMES_AT_ONCE]
+        for start in range(0, len(names), MAX_NAMES_PER_MESSAGE):
+            some = names[start : start + MAX_NAMES_PER_MESSAGE]
             pipeline.publish(LIVE_CHANNEL, orjson.dumps({"topic": TOPIC, "ids": some}))
         try:
             await wait_at_most(2 * TIMEOUT_SECONDS, pipeline.execute())

@@ -1,7 +1,7 @@
-"""Breakers and bulkheads in reports: the stored document, and the changes it brings. Pure.
+"""Breakers and bulkheads in reports: their stored form, and changes between reports. Pure.
 
-An instance's row stores all of them as its boot last reported. Changes are computed against that
-row: breakers that look different, transitions, and counter increments.
+An instance's row stores the breakers of its current boot's last report. Each report is compared
+with that row to find state changes, transitions and counter increments.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -17,11 +17,11 @@ from .instance_rows import InstanceReport, InstanceRow, ReportedTransition
 from .report_fields import COUNTERS, MAX_BREAKERS
 
 MAX_FORMER = MAX_BREAKERS
-"""Most removed breakers whose counters are kept, so that one that returns adds only new counts."""
+"""Most removed breakers whose counters are kept, in case they are reported again."""
 MAX_GROWTH = 1_000_000_000
-"""Largest plausible increment between two reports of one breaker; higher ones are clipped."""
+"""Largest plausible counter increment between two reports; larger ones are clipped."""
 SILENT = timedelta(seconds=30)
-"""Silence after which every board has shown the instance as stale."""
+"""Time without a report after which boards show an instance as stale."""
 _NOTHING = (0,) * len(COUNTERS)
 _BULKHEAD = ("in_flight", "limit", "queued", "queue_limit", "rejected")
 
@@ -29,7 +29,7 @@ Document = Mapping[str, Any]
 
 
 class BreakerRow(NamedTuple):
-    """A breaker as a boot of an instance reported it at `changed_at`; rates are 0 to 1."""
+    """The state of one instance's breaker since `changed_at`; rates are from 0 to 1."""
 
     dependency: str
     instance: str
@@ -44,7 +44,7 @@ class BreakerRow(NamedTuple):
 
 
 class TransitionRow(NamedTuple):
-    """A transition of an instance's breaker, as received."""
+    """A state transition of an instance's breaker, as received."""
 
     dependency: str
     boot: UUID
@@ -68,49 +68,38 @@ class CounterIncrement(NamedTuple):
 
 @dataclass(slots=True)
 class BreakerChanges:
-    """The changes that reports bring.
+    """The breaker changes in a batch of reports.
 
-    `states` has the latest state of each breaker of an instance; `begun` maps instances to their
-    current boot, if it has just begun to report; `gone` has removed breakers, by dependency and
-    instance.
+    `states` has the latest state by dependency and instance. `new_boots` maps instances to the boot
+    that reported for the first time. `removed` names breakers that are no longer reported, as
+    (dependency, instance).
 
-    `moved` names dependencies whose board has changed, `stirred` those with changed rates only, and
-    `lost`, filled when the changes are written, those that have lost a breaker.
+    `changed` are dependencies whose board has changed, `rates_changed` dependencies with only new
+    rates, and `reduced` (filled by the writer) dependencies that lost a breaker.
     """
 
     states: dict[tuple[str, str], BreakerRow] = field(default_factory=dict)
     transitions: list[TransitionRow] = field(default_factory=list)
-    growths: list[CounterIncrement] = field(default_factory=list)
-    begun: dict[str, UUID] = field(default_factory=dict)
-    gone: set[tuple[str, str]] = field(default_factory=set)
-    moved: set[str] = field(default_factory=set)
-    stirred: set[str] = field(default_factory=set)
-    lost: set[str] = field(default_factory=set)
+    increments: list[CounterIncrement] = field(default_factory=list)
+    new_boots: dict[str, UUID] = field(default_factory=dict)
+    removed: set[tuple[str, str]] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
+    rates_changed: set[str] = field(default_factory=set)
+    reduced: set[str] = field(default_factory=set)
 
     def add(
         self, before: InstanceRow, after: InstanceRow, report: InstanceReport, at: datetime
     ) -> None:
-        """Add the changes of a report received at `at`.
+        """Add the changes of a report received at `at`; `after` is `before` merged with it.
 
-        `after` is the result of `report_merge.merge` on `before`. Transitions count in late and
-        repeated reports too.
+        Transitions are added from late and repeated reports too.
         """
         for step in report.steps:
             name, n, from_state, to_state, reached, cause = step
-            self.transitions.append(
-                TransitionRow(
-                    dependency=name,
-                    boot=report.boot,
-                    n=n,
-                    instance=report.id,
-                    from_state=from_state,
-                    to_state=to_state,
-                    at=min(reached, at),  # A clock that is ahead must not stay the newest forever.
-                    cause=cause,
-                    received_at=at,
-                )
-            )
-            self.moved.add(name)
+            reached = min(reached, at)  # A clock that is ahead must not stay the newest forever.
+            key = (name, report.boot, n, report.id)
+            self.transitions.append(TransitionRow(*key, from_state, to_state, reached, cause, at))
+            self.changed.add(name)
         if (after.boot, after.seq) != (before.boot, before.seq):
             self._compare(before, after, report, at)
 
@@ -120,45 +109,42 @@ class BreakerChanges:
         same = before.boot == report.boot
         known = breakers_in(before) if same else {}
         if not same:
-            self.begun[after.id] = report.boot
+            self.new_boots[after.id] = report.boot
         if before.reported_at is None or at - before.reported_at >= SILENT:
-            self.moved.update(breakers_in(after))
+            self.changed.update(breakers_in(after))
         since = before.reported_at if same else boots.find_start(before, report, at)
         if same and not before.resilience:
             since = None  # Counted before breakers were stored.
-        stands = breakers_in(after)
+        current = breakers_in(after)
         for name in report.breakers or ():
-            now, was = stands[name], known.get(name)
-            self._grew(name, was, now, since, at)
-            if was is None or _status(was) != _status(now):
-                self.moved.add(name)
-            elif _rates(was) != _rates(now):
-                self.stirred.add(name)
+            now, was = current[name], known.get(name)
+            self._add_increment(name, was, now, since, at)
+            if was is None or _status_key(was) != _status_key(now):
+                self.changed.add(name)
+            elif _round_rates(was) != _round_rates(now):
+                self.rates_changed.add(name)
             else:
                 continue
-            self.states[name, after.id] = _state(name, after.id, report.boot, now, at)
-            self.gone.discard((name, after.id))
+            self.states[name, after.id] = _make_row(name, after.id, report.boot, now, at)
+            self.removed.discard((name, after.id))
         for name, was in known.items():
-            if is_present(was) and not is_present(stands.get(name, {})):
-                self.gone.add((name, after.id))
+            if is_present(was) and not is_present(current.get(name, {})):
+                self.removed.add((name, after.id))
                 self.states.pop((name, after.id), None)
 
-    def _grew(
+    def _add_increment(
         self, name: str, was: Document | None, now: Document, since: datetime | None, at: datetime
     ) -> None:
-        """Add counter increments, or nothing if `since` is unknown."""
-        counts = _grown({} if was is None else was["counters"], now["counters"])
+        counts = _count_increments({} if was is None else was["counters"], now["counters"])
         if since is not None and any(counts):
-            self.growths.append(CounterIncrement(name, min(since, at), at, counts))
+            self.increments.append(CounterIncrement(name, min(since, at), at, counts))
 
 
-def breakers(elements: Iterable[Document]) -> dict[str, Document]:
-    """Return the breakers of a parsed report, by dependency, in stored form."""
-    return {each["dependency"]: _breaker(each) for each in elements}
+def list_breakers(elements: Iterable[Document]) -> dict[str, Document]:
+    return {each["dependency"]: _to_stored(each) for each in elements}
 
 
-def steps(elements: Iterable[Document]) -> list[ReportedTransition]:
-    """Return the transitions of the breakers of a parsed report."""
+def list_transitions(elements: Iterable[Document]) -> list[ReportedTransition]:
     return [
         ReportedTransition(
             *(each["dependency"], one["n"], one["from"], one["to"], one["at"]),
@@ -169,109 +155,103 @@ def steps(elements: Iterable[Document]) -> list[ReportedTransition]:
     ]
 
 
-def bulkheads(elements: Iterable[Document]) -> dict[str, Document]:
-    """Return the bulkheads of a parsed report, by name, in stored form."""
+def list_bulkheads(elements: Iterable[Document]) -> dict[str, Document]:
     return {each["name"]: {key: each.get(key, 0) for key in _BULKHEAD} for each in elements}
 
 
 def merge_document(before: Document, report: InstanceReport) -> Document:
-    """Return the document after a report of the boot that reported `before`.
+    """Return the stored breakers and bulkheads `before`, updated by a report of the same boot.
 
-    A list is complete; a missing list leaves everything unchanged. The counters of removed breakers
-    are kept.
+    A reported list replaces the stored one; without a list, the stored one is unchanged. The
+    counters of removed breakers are kept.
     """
     breakers, bulkheads = before.get("breakers", {}), before.get("bulkheads", {})
     if report.breakers is not None:
-        breakers = _present(breakers, report.breakers) | _former(breakers, report.breakers)
+        breakers = _keep_highest_counters(breakers, report.breakers) | _list_removed(
+            breakers, report.breakers
+        )
     if report.bulkheads is not None:
         bulkheads = dict(report.bulkheads)
     return {"breakers": breakers, "bulkheads": bulkheads}
 
 
-def without(row: InstanceRow, names: Collection[str]) -> InstanceRow:
-    """Return the row as if the breakers of `names` were gone.
+def drop_breakers(row: InstanceRow, names: Collection[str]) -> InstanceRow:
+    """Return the row without the breakers of `names`, except for their counters.
 
-    They could not be written, so the next report that has them must count as a change.
+    Used for breakers that could not be written, so that the next report counts as a change.
     """
     if not names:
         return row
     breakers = {
-        name: _counters(said) if name in names else said for name, said in breakers_in(row).items()
+        name: {"counters": breaker["counters"]} if name in names else breaker
+        for name, breaker in breakers_in(row).items()
     }
     return replace(row, resilience={**row.resilience, "breakers": breakers})
 
 
-def is_present(said: Document) -> bool:
-    """Return True for a breaker, False for the counters of a removed one."""
-    return "state" in said
+def is_present(breaker: Document) -> bool:
+    """Return True for a reported breaker, False for the kept counters of a removed one."""
+    return "state" in breaker
 
 
 def breakers_in(row: InstanceRow) -> Mapping[str, Document]:
-    """Return the breakers in a row, by dependency."""
-    found: Mapping[str, Document] = row.resilience.get("breakers", {})
-    return found
+    breakers: Mapping[str, Document] = row.resilience.get("breakers", {})
+    return breakers
 
 
-def _breaker(said: Document) -> Document:
-    since = said.get("since")
+def _to_stored(breaker: Document) -> Document:
+    since = breaker.get("since")
     return {
-        "state": said["state"],
-        "mode": said.get("mode", "normal"),
+        "state": breaker["state"],
+        "mode": breaker.get("mode", "normal"),
         "since": None if since is None else timestamp(since),
-        "failure_rate": said.get("failure_rate"),
-        "slow_rate": said.get("slow_rate"),
-        "calls": said.get("calls", 0),
-        "counters": said.get("counters") or dict.fromkeys(COUNTERS, 0),
+        "failure_rate": breaker.get("failure_rate"),
+        "slow_rate": breaker.get("slow_rate"),
+        "calls": breaker.get("calls", 0),
+        "counters": breaker.get("counters") or dict.fromkeys(COUNTERS, 0),
     }
 
 
-def _present(before: Document, news: Document) -> dict[str, Document]:
-    """Return the breakers of a report, with counters that never decrease.
+def _keep_highest_counters(before: Document, reported: Document) -> dict[str, Document]:
+    """Return the reported breakers, with no counter below its stored value.
 
-    A counter that seems to have decreased was left out, and would be counted twice when it comes
-    back.
+    A counter that decreased is one that the report left out. Storing the lower value would count
+    the difference twice when the counter is reported again.
     """
-    result = dict(news)
-    for name, said in news.items():
-        if (was := before.get(name)) is not None and was["counters"] != said["counters"]:
+    result = dict(reported)
+    for name, breaker in reported.items():
+        if (was := before.get(name)) is not None and was["counters"] != breaker["counters"]:
             most = {
-                each: max(n, was["counters"].get(each, 0)) for each, n in said["counters"].items()
+                each: max(n, was["counters"].get(each, 0))
+                for each, n in breaker["counters"].items()
             }
-            result[name] = {**said, "counters": most}
+            result[name] = {**breaker, "counters": most}
     return result
 
 
-def _former(before: Document, news: Document) -> dict[str, Document]:
-    """Return the counters of removed breakers."""
-    gone = [name for name in before if name not in news][:MAX_FORMER]
-    return {name: _counters(before[name]) for name in gone}
+def _list_removed(before: Document, reported: Document) -> dict[str, Document]:
+    gone = [name for name in before if name not in reported][:MAX_FORMER]
+    return {name: {"counters": before[name]["counters"]} for name in gone}
 
 
-def _counters(said: Document) -> Document:
-    return {"counters": said["counters"]}
-
-
-def _state(name: str, instance: str, boot: UUID, said: Document, at: datetime) -> BreakerRow:
+def _make_row(name: str, instance: str, boot: UUID, breaker: Document, at: datetime) -> BreakerRow:
     return BreakerRow(
-        *(name, instance, boot, said["state"], said["mode"], said["since"]),
-        *(said["failure_rate"], said["slow_rate"], said["calls"], at),
+        *(name, instance, boot, breaker["state"], breaker["mode"], breaker["since"]),
+        *(breaker["failure_rate"], breaker["slow_rate"], breaker["calls"], at),
     )
 
 
-def _status(said: Document) -> Sequence[object]:
-    return said.get("state"), said.get("mode"), said.get("since")
+def _status_key(breaker: Document) -> Sequence[object]:
+    return breaker.get("state"), breaker.get("mode"), breaker.get("since")
 
 
-def _rates(said: Document) -> Sequence[object]:
-    """Return the rates rounded to hundredths, the precision of boards.
-
-    Unrounded, they would change with every report.
-    """
-    rates = said["failure_rate"], said["slow_rate"]
+def _round_rates(breaker: Document) -> Sequence[object]:
+    """Return the rates rounded to two decimals, as boards show them."""
+    rates = breaker["failure_rate"], breaker["slow_rate"]
     return [None if rate is None else round(rate, 2) for rate in rates]
 
 
-def _grown(before: Document, now: Document) -> tuple[int, ...]:
+def _count_increments(before: Document, now: Document) -> tuple[int, ...]:
     if now == before:
         return _NOTHING
     grown = (now[name] - before.get(name, 0) for name in COUNTERS)

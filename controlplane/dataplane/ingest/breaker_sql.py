@@ -1,6 +1,6 @@
-"""Batch statements for breaker changes, one per kind whatever their number.
+"""SQL statements for breaker changes, one per kind of change and batch.
 
-Dependencies are referred to by id: see :mod:`.dependency_discovery`.
+Dependencies are referred to by id (:mod:`.dependency_discovery`).
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -18,18 +18,18 @@ from controlplane.dataplane.postgres.database import Connection
 from .breaker_reports import BreakerRow, TransitionRow
 from .report_fields import COUNTERS
 
-FIND = """
+FIND_IDS = """
     SELECT d.caller || '->' || d.callee, d.id
     FROM unnest(%s::text[], %s::text[]) AS named (caller, callee)
     JOIN breakers_dependency d ON d.caller = named.caller AND d.callee = named.callee
 """
-COUNT = """
+COUNT_DISCOVERED = """
     SELECT count(*) FROM (
         SELECT FROM breakers_dependency WHERE document = '{}' AND removed_at IS NULL LIMIT %s
     ) AS those
 """
-AT_ONCE = "SET LOCAL lock_timeout = '50ms'"
-DISCOVERED = """
+LOCK_TIMEOUT = "SET LOCAL lock_timeout = '50ms'"
+CREATE_DEPENDENCIES = """
     INSERT INTO breakers_dependency (caller, callee, protocol, criticality, mode, owner,
                                      runbook_url, notes, managed_by, document, on_outage, version,
                                      registered_at, changed_at)
@@ -39,13 +39,13 @@ DISCOVERED = """
     ORDER BY caller COLLATE "C", callee COLLATE "C"
     ON CONFLICT (caller, callee) DO NOTHING
 """
-STATES = """
+UPSERT_STATES = """
     INSERT INTO breakers_breakerstate (dependency_id, instance, boot, state, mode, since,
                                        failure_rate, slow_rate, calls, changed_at)
     SELECT dependency, instance, boot, state, mode, since, failure_rate, slow_rate, calls,
            changed_at
     FROM json_to_recordset(%s::json)
-         AS said (dependency bigint, instance text, boot uuid, state text, mode text,
+         AS new (dependency bigint, instance text, boot uuid, state text, mode text,
                   since timestamptz, failure_rate double precision, slow_rate double precision,
                   calls bigint, changed_at timestamptz)
     ORDER BY instance COLLATE "C", dependency
@@ -54,25 +54,25 @@ STATES = """
         since = EXCLUDED.since, failure_rate = EXCLUDED.failure_rate,
         slow_rate = EXCLUDED.slow_rate, calls = EXCLUDED.calls, changed_at = EXCLUDED.changed_at
 """
-FORMER_BOOTS = """
+DELETE_FORMER_BOOTS = """
     DELETE FROM breakers_breakerstate s
     USING unnest(%s::text[], %s::uuid[]) AS begun (instance, boot), breakers_dependency d
     WHERE s.instance = begun.instance AND s.boot <> begun.boot AND d.id = s.dependency_id
     RETURNING d.caller || '->' || d.callee
 """
-LEFT_OUT = """
+DELETE_REMOVED = """
     DELETE FROM breakers_breakerstate s
     USING unnest(%s::text[], %s::text[]) AS gone (name, instance), breakers_dependency d
     WHERE s.instance = gone.instance AND d.id = s.dependency_id
       AND d.caller || '->' || d.callee = gone.name
     RETURNING gone.name
 """
-TRANSITIONS = f"""
+APPEND_TRANSITIONS = f"""
     INSERT INTO breakers_transition (dependency_id, boot, n, instance, from_state, to_state, at,
                                      cause, received_at)
     SELECT dependency, boot, n, instance, from_state, to_state, at, cause, received_at
     FROM json_to_recordset(%s::json)
-         AS told (dependency bigint, boot uuid, n bigint, instance text, from_state text,
+         AS new (dependency bigint, boot uuid, n bigint, instance text, from_state text,
                   to_state text, at timestamptz, cause text, received_at timestamptz)
     ORDER BY dependency, boot, n
     ON CONFLICT (dependency_id, boot, n) DO NOTHING
@@ -83,7 +83,7 @@ _TYPED = ", ".join(f"{name} bigint" for name in COUNTERS)
 # One overflowing number must not prevent all others from being written.
 MAX_TOTAL = 2**62
 _SUMS = ", ".join(f"{name} = least(m.{name}, {MAX_TOTAL}) + EXCLUDED.{name}" for name in COUNTERS)
-MINUTES = f"""
+ADD_MINUTES = f"""
     INSERT INTO breakers_minute AS m (dependency_id, minute, {_NAMES})
     SELECT dependency, minute, {_NAMES}
     FROM json_to_recordset(%s::json)
@@ -92,7 +92,7 @@ MINUTES = f"""
     ORDER BY dependency, minute
     ON CONFLICT (dependency_id, minute) DO UPDATE SET {_SUMS}
 """  # noqa: S608
-TOTALS = f"""
+ADD_TOTALS = f"""
     UPDATE breakers_dependency d SET
         trips_total = least(d.trips_total, {MAX_TOTAL}) + counted.trips,
         fallback_total = least(d.fallback_total, {MAX_TOTAL}) + counted.fallbacks
@@ -107,71 +107,69 @@ TOTALS = f"""
 Ids = Mapping[str, int]
 
 
-async def find(connection: Connection, names: Sequence[str]) -> dict[str, int]:
-    """Return the ids of the existing dependencies among `names`."""
-    cursor = await connection.execute(FIND, _columns(names))
+async def find_ids(connection: Connection, names: Sequence[str]) -> dict[str, int]:
+    cursor = await connection.execute(FIND_IDS, _split_names(names))
     return dict(await cursor.fetchall())
 
 
-async def count(connection: Connection, most: int) -> int:
-    """Return the number of dependencies known from reports alone, at most `most`."""
-    cursor = await connection.execute(COUNT, (most,))
+async def count_discovered(connection: Connection, most: int) -> int:
+    """Return the number of dependencies that are known from reports alone, at most `most`."""
+    cursor = await connection.execute(COUNT_DISCOVERED, (most,))
     return int((await cursor.fetchall())[0][0])
 
 
-async def discover(connection: Connection, names: Sequence[str]) -> bool:
-    """Create dependencies that are not registered; existing ones stay as they are.
+async def create_dependencies(connection: Connection, names: Sequence[str]) -> bool:
+    """Create the dependencies that don't exist; return False if another transaction blocks this.
 
-    Return False, without creating any, if another transaction is registering one of them, because
-    all other reports would wait for it.
+    Another transaction may be registering one of them. Waiting for it would delay all reports, so
+    none is created then.
     """
     try:
         async with connection.transaction():
-            await connection.execute(AT_ONCE)
-            await connection.execute(DISCOVERED, _columns(names))
+            await connection.execute(LOCK_TIMEOUT)
+            await connection.execute(CREATE_DEPENDENCIES, _split_names(names))
     except (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected):
         return False
     return True
 
 
 async def write_states(connection: Connection, states: Iterable[BreakerRow], ids: Ids) -> None:
-    """Upsert the current state of breakers, at most one per dependency and instance."""
-    if rows := _rows(states, ids):
-        await connection.execute(STATES, (orjson.dumps(rows).decode(),))
+    if rows := _to_rows(states, ids):
+        await connection.execute(UPSERT_STATES, (orjson.dumps(rows).decode(),))
 
 
-async def end_former_boots(connection: Connection, begun: Mapping[str, UUID]) -> set[str]:
-    """Delete states of former boots; return the dependencies that had any."""
+async def delete_former_boots(connection: Connection, begun: Mapping[str, UUID]) -> set[str]:
+    """Delete the states of instances' former boots; return the dependencies of deleted states."""
     if not begun:
         return set()
-    cursor = await connection.execute(FORMER_BOOTS, ([*begun], [*begun.values()]))
+    cursor = await connection.execute(DELETE_FORMER_BOOTS, ([*begun], [*begun.values()]))
     return {row[0] for row in await cursor.fetchall()}
 
 
-async def end_left_out(connection: Connection, gone: Collection[tuple[str, str]]) -> set[str]:
-    """Delete removed breakers, by dependency and instance; return the dependencies that had any."""
+async def delete_removed(connection: Connection, gone: Collection[tuple[str, str]]) -> set[str]:
+    """Delete breakers, given as (dependency, instance); return the dependencies of deleted ones."""
     if not gone:
         return set()
     columns = [name for name, _ in gone], [instance for _, instance in gone]
-    cursor = await connection.execute(LEFT_OUT, columns)
+    cursor = await connection.execute(DELETE_REMOVED, columns)
     return {row[0] for row in await cursor.fetchall()}
 
 
 async def write_transitions(
     connection: Connection, transitions: Iterable[TransitionRow], ids: Ids
 ) -> list[tuple[int, bool]]:
-    """Append new transitions; return the dependency of each, and True if it tripped."""
-    rows = _rows(transitions, ids)
+    """Insert new transitions; return (dependency id, True if the breaker tripped) for each."""
+    rows = _to_rows(transitions, ids)
     if not rows:
         return []
-    cursor = await connection.execute(TRANSITIONS, (orjson.dumps(rows).decode(),))
+    cursor = await connection.execute(APPEND_TRANSITIONS, (orjson.dumps(rows).decode(),))
     return [(row[0], row[1]) for row in await cursor.fetchall()]
 
 
 async def add_minutes(
     connection: Connection, sums: Mapping[tuple[int, int], Sequence[int]]
 ) -> None:
-    """Add counts, in the order of `COUNTERS`, by dependency and minute since 1970."""
+    """Add counts, in the order of `COUNTERS`, by dependency id and minute since 1970."""
     rows = [
         {
             "dependency": dependency,
@@ -180,27 +178,26 @@ async def add_minutes(
         }
         for (dependency, minute), counts in sums.items()
     ]
-    await connection.execute(MINUTES, (orjson.dumps(rows).decode(),))
+    await connection.execute(ADD_MINUTES, (orjson.dumps(rows).decode(),))
 
 
 async def add_totals(connection: Connection, sums: Mapping[int, Sequence[int]]) -> set[int]:
-    """Add trips and fallbacks by dependency; return the ids that were updated.
-
-    Locked rows are skipped, so that this never waits.
-    """
+    """Add (trips, fallbacks) by dependency id to rows without a lock; return the updated ids."""
     rows = [{"id": id_, "trips": one[0], "fallbacks": one[1]} for id_, one in sums.items()]
-    cursor = await connection.execute(TOTALS, (orjson.dumps(rows).decode(), [*sums]))
+    cursor = await connection.execute(ADD_TOTALS, (orjson.dumps(rows).decode(), [*sums]))
     return {row[0] for row in await cursor.fetchall()}
 
 
-def _rows(told: Iterable[BreakerRow] | Iterable[TransitionRow], ids: Ids) -> list[dict[str, Any]]:
+def _to_rows(
+    changes: Iterable[BreakerRow] | Iterable[TransitionRow], ids: Ids
+) -> list[dict[str, Any]]:
     return [
         {**one._asdict(), "dependency": ids[one.dependency]}
-        for one in told
+        for one in changes
         if one.dependency in ids
     ]
 
 
-def _columns(names: Sequence[str]) -> tuple[list[str], list[str]]:
+def _split_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
     pairs = sorted(pair for name in names if (pair := split_name(name)) is not None)
     return [caller for caller, _ in pairs], [callee for _, callee in pairs]

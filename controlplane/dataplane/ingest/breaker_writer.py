@@ -1,26 +1,37 @@
-"""Writes breaker changes of one process to the tables, and buffers sums in between."""
+"""Writer of breaker changes, with buffered counter sums. One per process."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 import structlog
 
 from controlplane.dataplane.postgres.database import Connection
 
 from . import breaker_sql
-from .breaker_minutes import MinuteSums
 from .breaker_notices import BreakerNotices
 from .breaker_reports import BreakerChanges
 from .dependency_discovery import DependencyIds
 from .instance_rows import InstanceReport
+from .report_fields import COUNTERS
 
 FLUSH_SECONDS = 10.0
+MINUTE_SECONDS = 60
+MAX_SUMS = 50_000
+MAX_LOOKBACK = 60
+"""Most minutes that one report is spread over; counts of earlier minutes are left out."""
+MAX_SUM = 2**53
+"""Upper limit of a sum, so that the database's 8-byte integers don't overflow."""
+_FALLBACK = COUNTERS.index("fallback")
+
+Key = tuple[int, int]
+"""A dependency's id, and the minute, counted from 1970."""
 
 log = structlog.get_logger(__name__)
 
 
 class BreakerWriter:
-    """Writes the breaker part of reports: states, transitions, sums and notices."""
+    """Writes breaker states, transitions and sums to the database, and announces changes."""
 
     def __init__(self) -> None:
         self.notices = BreakerNotices()
@@ -29,49 +40,48 @@ class BreakerWriter:
         self._flushed_at = time.monotonic()
 
     def __bool__(self) -> bool:
-        """Return True if there is something to write, now or later."""
+        """Return True if unwritten sums are buffered."""
         return bool(self.minutes)
 
     async def resolve_ids(
         self, connection: Connection, reports: Sequence[InstanceReport]
     ) -> dict[str, int]:
-        """Return the ids of all dependencies in `reports`; call before the transaction."""
+        """Return the ids of all dependencies in `reports`; to be called outside a transaction."""
         names = {name for one in reports for name in one.breakers or ()}
         return await self._dependencies.resolve_ids(connection, names) if names else {}
 
     async def write(
         self, connection: Connection, news: BreakerChanges, ids: dict[str, int]
     ) -> list[int]:
-        """Write changes within the caller's transaction; return the dependencies that tripped.
-
-        Dependencies that lost a breaker are added to `news.lost`.
-        """
+        """Write changes in the caller's transaction; return the ids of tripped dependencies."""
         await breaker_sql.write_states(connection, news.states.values(), ids)
-        news.lost |= await breaker_sql.end_former_boots(connection, news.begun)
-        news.lost |= await breaker_sql.end_left_out(connection, news.gone)
+        news.reduced |= await breaker_sql.delete_former_boots(connection, news.new_boots)
+        news.reduced |= await breaker_sql.delete_removed(connection, news.removed)
         written = await breaker_sql.write_transitions(connection, news.transitions, ids)
         return [dependency for dependency, tripped in written if tripped]
 
     def count(self, news: BreakerChanges, ids: dict[str, int], tripped: Sequence[int]) -> None:
-        """Count and announce the changes, after the transaction has been committed."""
+        """Count and announce written changes, after their transaction was committed."""
         for dependency in tripped:
-            self.minutes.tripped(dependency)
-        for growth in news.growths:
-            if growth.dependency in ids:
-                self.minutes.grew(ids[growth.dependency], growth.since, growth.until, growth.counts)
-        if news.moved or news.stirred or news.lost:
-            self.notices.announce((news.moved & ids.keys()) | news.lost, news.stirred & ids.keys())
+            self.minutes.record_trip(dependency)
+        for increment in news.increments:
+            if increment.dependency in ids:
+                self.minutes.add_counts(
+                    ids[increment.dependency], increment.since, increment.until, increment.counts
+                )
+        if news.changed or news.rates_changed or news.reduced:
+            self.notices.announce(
+                (news.changed & ids.keys()) | news.reduced, news.rates_changed & ids.keys()
+            )
 
     def forget_dependencies(self) -> None:
-        """Forget known ids after a refused write: a dependency may have been deleted."""
-        self._dependencies.forget()
+        self._dependencies.clear()
 
     def is_due(self) -> bool:
-        """Return True if sums should be written now."""
         return bool(self.minutes) and time.monotonic() - self._flushed_at >= FLUSH_SECONDS
 
     async def flush_sums(self, connection: Connection) -> None:
-        """Write the sums by minute; sums of a failed write are lost."""
+        """Write the sums by minute; they are lost if the write fails."""
         self._flushed_at = time.monotonic()
         if self.minutes.left_out:
             log.warning("ledger.counts_left_out", counts=self.minutes.left_out)
@@ -80,7 +90,81 @@ class BreakerWriter:
             await breaker_sql.add_minutes(connection, sums)
 
     async def flush_totals(self, connection: Connection) -> None:
-        """Write the totals, independently of the sums; totals of a failed write are lost."""
+        """Write the totals by dependency; they are lost if the write fails."""
         if totals := self.minutes.take_totals():
             done = await breaker_sql.add_totals(connection, totals)
-            self.minutes.give_back({one: of for one, of in totals.items() if one not in done})
+            self.minutes.put_back({one: of for one, of in totals.items() if one not in done})
+
+
+class MinuteSums:
+    """Sums for at most `most` pairs of dependency and minute; others are not counted."""
+
+    def __init__(self, most: int = MAX_SUMS) -> None:
+        self.left_out = 0
+        """Number of increments that were not counted because the limit was reached."""
+        self._most = most
+        self._sums: dict[Key, list[int]] = {}
+        self._totals: dict[int, list[int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._sums) + len(self._totals)
+
+    def add_counts(
+        self, dependency: int, since: datetime, until: datetime, counts: Sequence[int]
+    ) -> None:
+        """Add counter increments of a dependency, spread evenly over a time span."""
+        self._add_total(dependency, 0, counts[_FALLBACK])
+        for minute, share in _spread_by_minute(since.timestamp(), until.timestamp(), counts):
+            sums = self._sums.get((dependency, minute))
+            if sums is None:
+                if len(self._sums) >= self._most:
+                    self.left_out += 1
+                    return
+                sums = self._sums[dependency, minute] = [0] * len(COUNTERS)
+            for place, number in enumerate(share):
+                sums[place] = min(sums[place] + number, MAX_SUM)
+
+    def record_trip(self, dependency: int) -> None:
+        self._add_total(dependency, 1, 0)
+
+    def take_sums(self) -> dict[Key, list[int]]:
+        taken, self._sums = self._sums, {}
+        return taken
+
+    def take_totals(self) -> dict[int, list[int]]:
+        """Return the totals by dependency, as [trips, fallbacks], and reset them."""
+        taken, self._totals = self._totals, {}
+        return taken
+
+    def put_back(self, totals: Mapping[int, Sequence[int]]) -> None:
+        for dependency, (trips, fallbacks) in totals.items():
+            self._add_total(dependency, trips, fallbacks)
+
+    def _add_total(self, dependency: int, trips: int, fallbacks: int) -> None:
+        if not trips and not fallbacks:
+            return
+        if dependency not in self._totals and len(self._totals) >= self._most:
+            self.left_out += 1
+            return
+        totals = self._totals.setdefault(dependency, [0, 0])
+        totals[0] = min(totals[0] + trips, MAX_SUM)
+        totals[1] = min(totals[1] + fallbacks, MAX_SUM)
+
+
+def _spread_by_minute(
+    since: float, until: float, counts: Sequence[int]
+) -> list[tuple[int, Sequence[int]]]:
+    """Return the part of `counts` that falls in each minute; the parts add up exactly."""
+    last = int(until // MINUTE_SECONDS)
+    first = min(last, int(since // MINUTE_SECONDS))
+    if first == last:
+        return [(last, counts)]
+    length = until - since
+    result: list[tuple[int, Sequence[int]]] = []
+    for minute in range(max(first, last - MAX_LOOKBACK + 1), last + 1):
+        begins = max(since, minute * MINUTE_SECONDS) - since
+        ends = min(until, (minute + 1) * MINUTE_SECONDS) - since
+        share = [int(n * ends / length) - int(n * begins / length) for n in counts]
+        if any(share):
+            result.append((minute, share))
+    return result

@@ -1,6 +1,6 @@
-"""Counts of `/check` calls by caller and switch, until written. Memory only, bounded.
+"""Counter of `/check` calls by caller and switch, buffered in memory.
 
-A count that could not be written is lost rather than counted twice.
+A count whose write failed is lost rather than counted twice.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,11 +11,11 @@ from controlplane.dataplane.memory.instance_names import service_of_caller
 
 MAX_PAIRS = 50_000
 MAX_SWITCHES = 1000
-"""Most switches per caller: the number stored per instance."""
+"""Most switches per caller, as many as an instance's row stores."""
 
 
 class CallerCounts(NamedTuple):
-    """The calls of one caller since `since`: switch id → [allowed, blocked]."""
+    """The calls of one caller after `since`: switch id → [allowed, blocked]."""
 
     service: str
     since: datetime
@@ -23,11 +23,11 @@ class CallerCounts(NamedTuple):
 
 
 class CheckCounter:
-    """Counts for at most `most` pairs of caller and switch; further ones are left out."""
+    """Counts for at most `most` pairs of caller and switch; others are not counted."""
 
     def __init__(self, wall: Callable[[], datetime], most: int = MAX_PAIRS) -> None:
         self.left_out = 0
-        """Calls that were not counted, because the limit was reached."""
+        """Number of calls that were not counted because the limit was reached."""
         self._wall = wall
         self._most = most
         self._since: datetime
@@ -37,10 +37,7 @@ class CheckCounter:
         return self._pairs
 
     def record_check(self, caller: str, switch_ids: Iterable[str], blocked_by: str | None) -> None:
-        """Count a call of `caller` for these switches; ignore callers with an invalid name.
-
-        Only the deciding switch, `blocked_by`, counts the call as blocked.
-        """
+        """Count a call: as blocked for the switch `blocked_by`, as allowed for the others."""
         switches = self._callers.get(caller)
         if switches is None:
             service = service_of_caller(caller)
@@ -64,7 +61,6 @@ class CheckCounter:
             counts[switch == blocked_by] += 1
 
     def take_counts(self) -> dict[str, CallerCounts]:
-        """Return all counts by caller, and reset them."""
         taken = {
             caller: CallerCounts(self._services[caller], self._since, switches)
             for caller, switches in self._callers.items()

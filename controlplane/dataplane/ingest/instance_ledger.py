@@ -1,22 +1,21 @@
-"""Writes presence, reports and check counts of instances to the database.
+"""The ledger of instances: presence, reports and `/check` counts, written in batches.
 
-Requests leave notes in memory and go on; one task writes them in batches, over a connection of its
-own. Without the database the newest notes wait, within bounds; reports are refused, so that their
-senders retry.
+Requests add notes in memory; one task writes them over its own database connection. While the
+database is down, the newest notes are kept within limits, and reports are refused with 503, so that
+instances send them again.
 """
 
 import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import structlog
 
-from controlplane.core.histograms import Histogram
 from controlplane.core.timeouts import wait_at_most
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.memory.served_copy import Copy
@@ -24,18 +23,17 @@ from controlplane.dataplane.postgres import database
 from controlplane.dataplane.postgres.database import Connection
 
 from . import instance_sql, report_writer, write_errors
-from .bisect_batch import Notes, bisect, select_notes
 from .breaker_writer import BreakerWriter
 from .check_counts import CallerCounts, CheckCounter
-from .failure_log import FailureLog
 from .instance_quota import InstanceQuota
 from .instance_rows import InstanceReport
 from .instance_sql import Ack, Presence
-from .pending_reports import WEIGHT_AT_ONCE, PendingReport, PendingReports, unavailable
-from .presence_buffer import MAX_INSTANCES, PresenceBuffer
+from .pending_reports import WEIGHT_AT_ONCE, PendingReport, PendingReports, make_unavailable
+from .presence_buffer import MAX_INSTANCES, Notes, PresenceBuffer, bisect_notes, select_notes
+from .write_errors import FailureLog
 
 REST_SECONDS = 0.01
-"""Pause between two batches of reports; those that arrive meanwhile share a transaction."""
+"""Pause between two batches of reports, so that concurrent reports share a transaction."""
 MAX_ROWS = 2000
 
 Write = Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
@@ -46,13 +44,14 @@ log = structlog.get_logger(__name__)
 class Timing:
     """Intervals and timeouts of a ledger, in seconds.
 
-    Notes are collected for `batch` and counts of calls for `tally`. A report is written at once,
-    or refused after `report`. A write is given up after `write`, and `look` is the longest pause.
+    Presence notes are collected for `batch`, counts of calls for `counts`. A report that is not
+    written within `report` is refused. A write is canceled after `write`. `max_pause` is the
+    longest pause between checks for work.
     """
 
     batch: float = 0.25
-    look: float = 1.0
-    tally: float = 5.0
+    max_pause: float = 1.0
+    counts: float = 5.0
     write: float = 4.0
     report: float = 5.0
 
@@ -60,8 +59,8 @@ class Timing:
 class InstanceLedger:
     """The ledger of one process.
 
-    `state_wall` returns the database's time, aware, in UTC. Once the database has about `most`
-    instances, only reports create new ones.
+    `state_wall` returns the database's time (aware, UTC). Once the database has about `most`
+    instances, new instances are created only by reports.
     """
 
     def __init__(
@@ -72,49 +71,22 @@ class InstanceLedger:
         timing: Timing = Timing(),
     ) -> None:
         self.refused_sli = 0
-        """Counts left out, because the token may not report for the SLO's service."""
+        """Number of SLO counts left out because the token may not report for the SLO's service."""
         self._timing = timing
         self._wall = state_wall
-        self._presence_buffer = PresenceBuffer(state_wall, self._wake)
-        self._tally = CheckCounter(state_wall)
+        self.presence_buffer = PresenceBuffer(state_wall, self._wake)
+        self.check_counter = CheckCounter(state_wall)
         self._quota = InstanceQuota(most)
         self._pending = PendingReports()
-        self._reader = report_writer.ReportParser()
+        self.parser = report_writer.ReportParser()
         self._failure_log = FailureLog()
         self._breaker_writer = BreakerWriter()
         self._counts: list[tuple[str, CallerCounts]] = []
         self._woken = asyncio.Event()
-        self._told = asyncio.Event()
-        self._tallied_at = 0.0
-        self._noted_at = float("-inf")
-        self._away = False
-
-    @property
-    def acknowledged_seconds(self) -> Histogram:
-        """Seconds from a change to its acknowledgement by an instance."""
-        return self._presence_buffer.acknowledged_seconds
-
-    def record_presence(
-        self, name: bytes, applied: bytes | None, copy: Copy | None, *, forgets: bool = False
-    ) -> None:
-        """Record that an instance polled or listened as `name`, and what it applies.
-
-        A bare version belongs to the epoch of `copy`, which is served now, unless it was reported
-        before. With `forgets` the instance polled without any version, so its earlier
-        acknowledgements by polls are void. Invalid names and marks are ignored; nothing is raised.
-        """
-        self._presence_buffer.record_presence(name, applied, copy, forgets=forgets)
-
-    def record_check(self, caller: str, switch_ids: Iterable[str], blocked_by: str | None) -> None:
-        """Count a `/check` call of `caller`, an instance or `token:<name>`.
-
-        `blocked_by` is the switch that blocked it, if any.
-        """
-        self._tally.record_check(caller, switch_ids, blocked_by)
-
-    async def read(self, document: Mapping[str, Any]) -> InstanceReport:
-        """Return the report in a JSON object; raise :class:`InvalidInput` naming wrong fields."""
-        return await self._reader.read(document)
+        self._has_reports = asyncio.Event()
+        self._counts_taken_at = 0.0
+        self._presence_written_at = float("-inf")
+        self._is_database_away = False
 
     async def report(
         self,
@@ -123,32 +95,29 @@ class InstanceLedger:
         token_id: int = 0,
         services: Collection[str] = (),
     ) -> bool:
-        """Store a report; return True if it is a duplicate.
+        """Store a report and wait for its commit; return True if it is a duplicate.
 
-        Its version belongs to the epoch of `copy`. If the token is limited to `services`, counts of
-        other services' SLOs are left out. Returns once it is committed; raises :class:`Unavailable`
-        if that takes too long.
+        The reported version belongs to the epoch of `copy`. If `services` is not empty, SLO counts
+        of other services are left out. Raises :class:`Unavailable` if the report can't be stored in
+        time.
         """
         epoch = None if copy is None else copy.publication.epoch
         waiting = PendingReport(report, epoch, self._wall(), token_id, sorted(services))
-        if self._away or not self._pending.has_room(waiting):
-            raise unavailable()
+        if self._is_database_away or not self._pending.has_room(waiting):
+            raise make_unavailable()
         self._pending.add(waiting)
-        self._told.set()
+        self._has_reports.set()
         self._wake()
         try:
             async with asyncio.timeout(self._timing.report):
                 return await waiting.duplicate
         except TimeoutError:
-            raise unavailable() from None
+            raise make_unavailable() from None
 
     async def run(self, config: Config) -> None:
-        """Write pending notes, in one database session after the other, until canceled.
-
-        Connects only once there is something to write.
-        """
+        """Write notes until canceled; connect when there is something to write."""
         noted, self._woken = self._woken.is_set(), asyncio.Event()  # An event belongs to one loop.
-        self._told = asyncio.Event()
+        self._has_reports = asyncio.Event()
         if noted:
             self._wake()
         notices = asyncio.create_task(self._breaker_writer.notices.run(config.redis_url))
@@ -157,7 +126,7 @@ class InstanceLedger:
                 try:
                     await self._session(config)
                 except Exception as error:
-                    self._lost(error)
+                    self._handle_lost_session(error)
                 await asyncio.sleep(random.uniform(0.2, 0.8))  # noqa: S311
         finally:
             notices.cancel()
@@ -168,11 +137,15 @@ class InstanceLedger:
 
     async def _session(self, config: Config) -> None:
         while not (
-            self._away or self._pending or self._counts or self._tally or self._breaker_writer
+            self._is_database_away
+            or self._pending
+            or self._counts
+            or self.check_counter
+            or self._breaker_writer
         ):
             if self._woken.is_set():
                 break
-            await self._pause()
+            await self._wait_for_wakeup()
         connection = await wait_at_most(self._timing.write, database.connect(config))
         work: list[asyncio.Task[Any]] = []
 
@@ -181,12 +154,12 @@ class InstanceLedger:
             return await wait_at_most(self._timing.write, task)
 
         try:
-            self._away = False
+            self._is_database_away = False
             while True:
-                self._told.clear()
-                while await self._batch(connection, write):
+                self._has_reports.clear()
+                while await self._write_due(connection, write):
                     await asyncio.sleep(0)
-                await self._gather()
+                await self._wait_for_notes()
         finally:
             # A batch that timed out may still use the socket: close it afterwards.
             for task in work:
@@ -194,90 +167,87 @@ class InstanceLedger:
             if not work:
                 connection.pgconn.finish()
 
-    async def _gather(self) -> None:
-        """Wait for notes to accumulate, then for new ones; a report ends both waits."""
+    async def _wait_for_notes(self) -> None:
+        """Wait for notes to accumulate, then for new notes; a report ends both waits."""
         await asyncio.sleep(REST_SECONDS)
         with contextlib.suppress(TimeoutError):
-            gathered_at = self._noted_at + self._timing.batch
+            gathered_at = self._presence_written_at + self._timing.batch
             async with asyncio.timeout(max(0.0, gathered_at - time.monotonic())):
-                await self._told.wait()
-        if not self._told.is_set():
-            await self._pause()
+                await self._has_reports.wait()
+        if not self._has_reports.is_set():
+            await self._wait_for_wakeup()
 
-    async def _pause(self) -> None:
+    async def _wait_for_wakeup(self) -> None:
         try:
-            async with asyncio.timeout(self._timing.look):
+            async with asyncio.timeout(self._timing.max_pause):
                 await self._woken.wait()
         except TimeoutError:
             return
 
-    async def _batch(self, connection: Connection, write: Write) -> bool:
-        """Write what is due; return True if there may be more.
-
-        Reports, presence, check counts and breaker counts have transactions of their own.
-        """
+    async def _write_due(self, connection: Connection, write: Write) -> bool:
+        """Write everything that is due; return True if more is pending."""
         if reports := self._pending.take_batch():
             await self._write_reports(connection, write, reports)
-        more_heard = False
-        if time.monotonic() - self._noted_at >= self._timing.batch:
+        has_more = False
+        if time.monotonic() - self._presence_written_at >= self._timing.batch:
             self._woken.clear()
-            said, acks = self._presence_buffer.take_due(
-                time.monotonic(), MAX_ROWS, self._timing.look
+            presences, acks = self.presence_buffer.take_due(
+                time.monotonic(), MAX_ROWS, self._timing.max_pause
             )
             self._log_drops()
-            more_heard = len(said) == MAX_ROWS or len(acks) == MAX_ROWS
-            if said or acks:
-                await self._write_heard(connection, write, said, acks)
-                self._noted_at = float("-inf") if more_heard else time.monotonic()
-        if counts := self._next_counts():
+            has_more = len(presences) == MAX_ROWS or len(acks) == MAX_ROWS
+            if presences or acks:
+                await self._write_presence(connection, write, presences, acks)
+                self._presence_written_at = float("-inf") if has_more else time.monotonic()
+        if counts := self._take_counts():
             writing = self._write_counts(connection, write, counts)
-            await self._or_lose(connection, "counts", writing)
+            await self._write_or_drop(connection, "counts", writing)
         if self._breaker_writer.is_due():
-            await self._or_lose(
+            await self._write_or_drop(
                 connection, "minutes", write(self._breaker_writer.flush_sums(connection))
             )
-            await self._or_lose(
+            await self._write_or_drop(
                 connection, "totals", write(self._breaker_writer.flush_totals(connection))
             )
-        return more_heard or bool(self._pending or self._counts)
+        return has_more or bool(self._pending or self._counts)
 
-    async def _write_heard(
-        self, connection: Connection, write: Write, said: list[Presence], acks: list[Ack]
+    async def _write_presence(
+        self, connection: Connection, write: Write, presences: list[Presence], acks: list[Ack]
     ) -> None:
-        """Write presence notes; bisect a failing batch and drop the bad notes."""
-        left = [(said, acks)]
+        """Write presence notes; after a data error, bisect the batch and drop the bad notes."""
+        left = [(presences, acks)]
         try:
-            names = {each.id for each in said} | {ack.instance for ack in acks}
-            may = await write(self._quota.admit(connection, names))
-            if may != names:
-                left = [select_notes(may, said, acks)]
+            names = {each.id for each in presences} | {ack.instance for ack in acks}
+            admitted = await write(self._quota.admit(connection, names))
+            if admitted != names:
+                left = [select_notes(admitted, presences, acks)]
             while left:
                 try:
-                    await write(instance_sql.write_heard(connection, *left[-1]))
+                    await write(instance_sql.write_presence(connection, *left[-1]))
                     left.pop()
                 except Exception as error:
                     if not write_errors.is_data_error(connection, error):
                         raise
-                    self._halve(left, error)
+                    self._split_or_drop(left, error)
             self._failure_log.record_success()
         except Exception as error:
             if not self._failure_log.is_refused(connection, error):
                 for one in left:
-                    self._presence_buffer.give_back(*one)
+                    self.presence_buffer.put_back(*one)
                 raise
 
-    def _halve(self, left: list[Notes], error: Exception) -> None:
-        said, acks = left.pop()
-        if len(said) + len(acks) == 1:
-            self._presence_buffer.dropped += 1
+    def _split_or_drop(self, left: list[Notes], error: Exception) -> None:
+        presences, acks = left.pop()
+        if len(presences) + len(acks) == 1:
+            self.presence_buffer.dropped += 1
             log.warning("ledger.note_refused", **write_errors.describe_error(error))
         else:
-            left += bisect(said, acks)
+            left += bisect_notes(presences, acks)
 
     async def _write_reports(
         self, connection: Connection, write: Write, reports: Sequence[PendingReport]
     ) -> None:
-        """Write reports together; after a failure that may be one report's, one by one."""
+        """Write reports together; if one of them may be invalid, write them one by one."""
         try:
             written = await write(
                 report_writer.write_reports(connection, reports, self._breaker_writer)
@@ -302,17 +272,18 @@ class InstanceLedger:
             self.refused_sli += len(written.refused_sli)
             self._failure_log.log_refused_sli(written.refused_sli)
             for each, duplicate in zip(reports, written.duplicates, strict=True):
-                each.answer(duplicate)
+                each.resolve(duplicate)
 
     async def _write_counts(
         self, connection: Connection, write: Write, counts: dict[str, CallerCounts]
     ) -> None:
-        may = await write(self._quota.admit(connection, counts.keys()))
-        kept = {caller: of for caller, of in counts.items() if caller in may}
-        await write(report_writer.write_counts(connection, kept, self._wall()))
+        allowed = await write(self._quota.admit(connection, counts.keys()))
+        admitted = {caller: of for caller, of in counts.items() if caller in allowed}
+        await write(report_writer.write_counts(connection, admitted, self._wall()))
 
-    async def _or_lose(self, connection: Connection, what: str, writing: Awaitable[None]) -> None:
-        """Await `writing`; counts that the database refuses are lost rather than counted twice."""
+    async def _write_or_drop(
+        self, connection: Connection, what: str, writing: Awaitable[None]
+    ) -> None:
         try:
             await writing
             self._failure_log.record_success()
@@ -323,30 +294,30 @@ class InstanceLedger:
                 raise
             log.warning(f"ledger.{what}_refused", **write_errors.describe_error(error))
 
-    def _next_counts(self) -> dict[str, CallerCounts]:
-        """Return the next few callers' counts; new ones are taken every `Timing.tally` seconds."""
+    def _take_counts(self) -> dict[str, CallerCounts]:
+        """Return a batch of callers' counts; every `Timing.counts` seconds new ones are taken."""
         now = time.monotonic()
-        is_due = now - self._tallied_at >= self._timing.tally
-        if not self._counts and len(self._tally) and is_due:
-            self._tallied_at = now
-            self._counts = [*self._tally.take_counts().items()]
-        few: dict[str, CallerCounts] = {}
+        is_due = now - self._counts_taken_at >= self._timing.counts
+        if not self._counts and len(self.check_counter) and is_due:
+            self._counts_taken_at = now
+            self._counts = [*self.check_counter.take_counts().items()]
+        batch: dict[str, CallerCounts] = {}
         weight = 0
         while self._counts and weight < WEIGHT_AT_ONCE:
             caller, of = self._counts.pop()
-            few[caller] = of
+            batch[caller] = of
             weight += report_writer.weigh_counts(of)
-        return few
+        return batch
 
-    def _lost(self, error: Exception) -> None:
-        """Handle a broken session: reports wait for a second attempt, then are refused."""
+    def _handle_lost_session(self, error: Exception) -> None:
+        """Retry once after a broken session, then refuse reports until the database is back."""
         if not self._failure_log.is_loss(error):
             self._wake()
             return
-        self._away = True
+        self._is_database_away = True
         self._pending.refuse_all()
 
     def _log_drops(self) -> None:
-        dropped = self._presence_buffer.dropped + self._tally.left_out
-        self._presence_buffer.dropped = self._tally.left_out = 0
+        dropped = self.presence_buffer.dropped + self.check_counter.left_out
+        self.presence_buffer.dropped = self.check_counter.left_out = 0
         self._failure_log.log_drops(dropped)

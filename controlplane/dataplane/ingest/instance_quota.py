@@ -1,4 +1,4 @@
-"""A quota of instances in the database: anyone who may poll can invent names."""
+"""Limit on the number of instances in the database, because any poller can invent names."""
 
 import time
 from collections.abc import Set
@@ -14,21 +14,18 @@ log = structlog.get_logger(__name__)
 
 
 class InstanceQuota:
-    """A quota of about `most` instances, across all processes."""
+    """A limit of about `most` instances across all processes."""
 
     def __init__(self, most: int) -> None:
         self.dropped = 0
-        """Names that were left out, because the table is full."""
+        """Number of instances that were not written because the table is full."""
         self._most = most
         self._left = 0
         self._counted_at = float("-inf")
         self._is_logged = False
 
     async def admit(self, connection: Connection, names: Set[str]) -> Set[str]:
-        """Return the instances whose notes may be written: all, or known ones once full.
-
-        Rows are counted at most once a second; in between every name counts as new.
-        """
+        """Return the names that may be written: all, or once full only those with a row."""
         now = time.monotonic()
         if self._left < len(names) and now - self._counted_at >= COUNT_SECONDS:
             self._left = self._most - await instance_sql.count_instances(connection, self._most)
@@ -37,7 +34,7 @@ class InstanceQuota:
         if self._left >= len(names):
             self._left -= len(names)
             return names
-        known = await instance_sql.known_instances(connection, sorted(names))
+        known = await instance_sql.find_existing(connection, sorted(names))
         self._log_drops(len(names) - len(known))
         return known
 

@@ -1,4 +1,4 @@
-"""A parsed report, and the row of an instance that it is merged into. Pure."""
+"""Data classes for a validated report and for a stored instance."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from controlplane.core.instances import rates
 
 
 class ReportedTransition(NamedTuple):
-    """The `n`th transition of the breaker of `dependency` in its boot."""
+    """The `n`th transition of a breaker since its boot."""
 
     dependency: str
     n: int
@@ -24,9 +24,9 @@ class ReportedTransition(NamedTuple):
 class InstanceReport:
     """A valid report.
 
-    `checks`: switch id → (allowed, blocked); `sli`: SLO → (good, total); `breakers` and `bulkheads`
-    in stored form, by dependency and by name, None if the report has no such list; `steps`: breaker
-    transitions; `dropped`: number of transitions above the limit.
+    `checks` maps switch ids to (allowed, blocked), and `sli` SLOs to (good, total). `breakers` and
+    `bulkheads` are in stored form, by dependency and by name; None if the report has no such list.
+    `steps` are breaker transitions, and `dropped` is the number of transitions above the limit.
     """
 
     service: str
@@ -46,24 +46,23 @@ class InstanceReport:
 
     @property
     def id(self) -> str:
-        """`service/instance`."""
         return f"{self.service}/{self.instance}"
 
     @property
     def size(self) -> int:
-        """Return the cost of parsing and merging, as a number of checks."""
+        """The cost of parsing and merging the report, in units of one switch's check counts."""
         of_breakers = 2 * len(self.breakers or ()) + len(self.steps)
         return len(self.checks) + len(self.sli) + of_breakers + len(self.bulkheads or ())
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceRow:
-    """An instance as stored; `core.Instance` documents each field.
+    """An instance as stored; `core.Instance` documents the columns.
 
     `reported` is `{"checks": {switch: [allowed, blocked]}, "sli": {slo: [good, total]}, "seqs":
-    bits, "boots": {boot: [seq, time, sli]}, "tokens": [[id, time]]}`; bit n of `seqs` is set if the
-    report `seq - n` has been received, `boots` are the last few former ones, and `tokens` those
-    that reported last. A boot older than the storage of SLIs has no `sli` until its next report.
+    bits, "boots": {boot: [seq, time, sli]}, "tokens": [[id, time]]}`. Bit n of `seqs` is set if the
+    report `seq - n` was received; `boots` are the latest former boots, and `tokens` the tokens that
+    reported last.
     """
 
     id: str

@@ -1,7 +1,7 @@
-"""Batch statements for the ledger's notes.
+"""SQL statements of the instance ledger, for batches of notes.
 
 Every statement locks instances in id order to avoid deadlocks between processes. The newest note
-wins, whatever the order of writes.
+wins, regardless of the order of writes.
 """
 
 import asyncio
@@ -18,18 +18,18 @@ from .instance_rows import InstanceRow
 from .slo_events import Events
 
 DOCUMENTS_AT_ONCE = 10
-"""Rows read or written before other tasks run; their documents have up to 200 KB each."""
+"""Rows read or written before other tasks run; a row's documents may have 200 KB each."""
 # A poll without a version voids versions from polls; for a reporting instance, reports decide.
 NEWER = """EXCLUDED.applied_at IS NOT NULL
     AND (i.applied_at IS NULL OR EXCLUDED.applied_at > i.applied_at)
     AND (EXCLUDED.applied_version IS NOT NULL OR i.reported_at IS NULL
          OR i.reported_at < EXCLUDED.applied_at - interval '30 seconds')"""
-HEARD = f"""
+UPSERT_PRESENCE = f"""
     INSERT INTO core_instance AS i (id, service, heard_at, first_heard_at, applied_epoch,
                                     applied_version, applied_at, reported, checks)
     SELECT id, service, heard_at, heard_at, epoch, version, applied_at, '{{}}', '{{}}'
     FROM json_to_recordset(%s::json)
-         AS said (id text, service text, heard_at timestamptz, epoch uuid, version bigint,
+         AS new (id text, service text, heard_at timestamptz, epoch uuid, version bigint,
                   applied_at timestamptz)
     ORDER BY id COLLATE "C"
     ON CONFLICT (id) DO UPDATE SET
@@ -42,13 +42,13 @@ HEARD = f"""
     WHERE i.heard_at IS NULL OR EXCLUDED.heard_at > i.heard_at OR ({NEWER})
        OR i.first_heard_at IS NULL OR EXCLUDED.first_heard_at < i.first_heard_at
 """  # noqa: S608
-ACKNOWLEDGED = """
+UPSERT_ACKS = """
     INSERT INTO core_acknowledgement AS a (epoch, version, instance, acknowledged_at)
-    SELECT said.*
+    SELECT new.*
     FROM json_to_recordset(%s::json)
-         AS said (epoch uuid, version bigint, instance text, at timestamptz)
-    JOIN switches_publication p ON said.epoch = p.epoch AND said.version <= p.version
-    ORDER BY instance COLLATE "C", said.epoch, said.version
+         AS new (epoch uuid, version bigint, instance text, at timestamptz)
+    JOIN switches_publication p ON new.epoch = p.epoch AND new.version <= p.version
+    ORDER BY instance COLLATE "C", new.epoch, new.version
     ON CONFLICT (epoch, version, instance) DO UPDATE SET acknowledged_at = EXCLUDED.acknowledged_at
     WHERE EXCLUDED.acknowledged_at < a.acknowledged_at
 """
@@ -77,16 +77,16 @@ STORE_ROW = """
 # Written for gates, and to be added to the minutes of SLOs, in one statement. The service
 # of an SLO is looked up only for tokens with a limit. Their counts of an unknown SLO aren't added
 # to minutes: one of that name may be created before they would be, for another service.
-COUNTED = """
-    WITH told AS MATERIALIZED (
+WRITE_EVENTS = """
+    WITH reported AS MATERIALIZED (
         SELECT *, CASE WHEN services <> '{}' THEN (
             SELECT service FROM slo_slo WHERE name = slo AND removed_at IS NULL
         ) END AS owner
         FROM json_to_recordset(%s::json)
-             AS told (slo text, instance text, began_at timestamptz, ended_at timestamptz,
+             AS reported (slo text, instance text, began_at timestamptz, ended_at timestamptz,
                       good bigint, total bigint, services text[])
     ), counted AS (
-        SELECT * FROM told WHERE owner IS NULL OR owner = ANY(services)
+        SELECT * FROM reported WHERE owner IS NULL OR owner = ANY(services)
     ), added AS (
         INSERT INTO slo_reported (slo, instance, began_at, ended_at, good, total)
         SELECT slo, instance, began_at, ended_at, good, total FROM counted
@@ -95,16 +95,17 @@ COUNTED = """
         INSERT INTO core_eventcount (slo, instance, began_at, ended_at, good, total)
         SELECT slo, instance, began_at, ended_at, good, total FROM counted
     )
-    SELECT instance, slo FROM told WHERE services <> '{}' AND owner <> ALL(services)
+    SELECT instance, slo FROM reported WHERE services <> '{}' AND owner <> ALL(services)
 """
-COUNT = "SELECT count(*) FROM (SELECT FROM core_instance LIMIT %s) AS those"
-KNOWN = "SELECT id FROM core_instance WHERE id = ANY(%s)"
+COUNT_INSTANCES = "SELECT count(*) FROM (SELECT FROM core_instance LIMIT %s) AS those"
+FIND_EXISTING = "SELECT id FROM core_instance WHERE id = ANY(%s)"
 
 
 class Presence(NamedTuple):
-    """Presence of an instance: it applied `epoch` and `version` at `applied_at`.
+    """An instance's latest poll, and the version that it applied at `applied_at`.
 
-    It applied nothing if both are None, and reported neither if `applied_at` is None too.
+    `epoch` and `version` are None if it applied no version; `applied_at` is None as well if it did
+    not send what it applies.
     """
 
     id: str
@@ -116,56 +117,48 @@ class Presence(NamedTuple):
 
 
 class Ack(NamedTuple):
-    """An instance's acknowledgement that it applies a version."""
-
     epoch: UUID
     version: int
     instance: str
     at: datetime
 
 
-async def write_heard(
-    connection: Connection, said: Sequence[Presence], acks: Sequence[Ack]
+async def write_presence(
+    connection: Connection, presences: Sequence[Presence], acks: Sequence[Ack]
 ) -> None:
-    """Write presence and acknowledgements in one transaction. Ids in `said` are unique."""
+    """Write presence and acknowledgements in one transaction; ids of presences must be unique."""
     async with connection.transaction():
-        if said:
-            await connection.execute(HEARD, (_records(said),))
+        if presences:
+            await connection.execute(UPSERT_PRESENCE, (_to_json(presences),))
         await write_acks(connection, acks)
 
 
 async def write_acks(connection: Connection, acks: Sequence[Ack]) -> None:
-    """Write acknowledgements; of several for one version the earliest is kept.
-
-    Acknowledgements of unpublished versions or other epochs are ignored.
-    """
+    """Write the earliest acknowledgement per instance and published version."""
     earliest: dict[tuple[UUID, int, str], Ack] = {}
     for ack in acks:
         known = earliest.setdefault(ack[:3], ack)
         if ack.at < known.at:
             earliest[ack[:3]] = ack
     if earliest:
-        await connection.execute(ACKNOWLEDGED, (_records([*earliest.values()]),))
+        await connection.execute(UPSERT_ACKS, (_to_json([*earliest.values()]),))
 
 
 async def write_events(connection: Connection, events: Sequence[Events]) -> list[tuple[str, str]]:
-    """Write SLO counts; return (instance, SLO) of refused ones.
+    """Write SLO counts; return (instance, SLO) of refused counts.
 
-    Counts are refused if the token is limited to other services than the SLO's. Must run in the
-    transaction of the rows they were computed from, or a repeated report would add them twice.
+    Counts are refused if their token is limited to other services than the SLO's. Must run in the
+    transaction of the rows that the counts were computed from; otherwise a repeated report would
+    add them twice.
     """
     if not events:
         return []
-    cursor = await connection.execute(COUNTED, (_records(events),))
+    cursor = await connection.execute(WRITE_EVENTS, (_to_json(events),))
     return [(instance, slo) for instance, slo in await cursor.fetchall()]
 
 
 async def lock_rows(connection: Connection, services: Mapping[str, str]) -> dict[str, InstanceRow]:
-    """Return the rows of instances (id → service) by id, created if missing, and locked.
-
-    One statement covers existing and new rows, or this would hold new ones while waiting for
-    others. Locks last until the end of the transaction.
-    """
+    """Return the locked rows of instances (id → service) by id; missing rows are created."""
     ids = sorted(services)
     await connection.execute(LOCK_ROWS, (ids, [services[one] for one in ids]))
     cursor = await connection.execute(READ_ROWS, (ids,))
@@ -182,42 +175,40 @@ async def lock_rows(connection: Connection, services: Mapping[str, str]) -> dict
 async def store_rows(
     connection: Connection, before: Mapping[str, InstanceRow], rows: Sequence[InstanceRow]
 ) -> None:
-    """Write rows locked by :func:`lock_rows`, except documents unchanged since `before`."""
+    """Write rows locked by :func:`lock_rows`; unchanged JSON documents are skipped."""
     for start in range(0, len(rows), DOCUMENTS_AT_ONCE):
         few = rows[start : start + DOCUMENTS_AT_ONCE]
-        some = [_values(before[row.id], row) for row in few]
+        some = [_to_columns(before[row.id], row) for row in few]
         await connection.cursor().executemany(STORE_ROW, some)
         await asyncio.sleep(0)
 
 
 async def count_instances(connection: Connection, most: int) -> int:
-    """Return the number of instances, at most `most`."""
-    cursor = await connection.execute(COUNT, (most,))
+    cursor = await connection.execute(COUNT_INSTANCES, (most,))
     return int((await cursor.fetchall())[0][0])
 
 
-async def known_instances(connection: Connection, ids: Sequence[str]) -> set[str]:
-    """Return those of `ids` that have a row."""
-    cursor = await connection.execute(KNOWN, (ids,))
+async def find_existing(connection: Connection, ids: Sequence[str]) -> set[str]:
+    cursor = await connection.execute(FIND_EXISTING, (ids,))
     return {row[0] for row in await cursor.fetchall()}
 
 
-def _values(before: InstanceRow, row: InstanceRow) -> tuple[Any, ...]:
+def _to_columns(before: InstanceRow, row: InstanceRow) -> tuple[Any, ...]:
     return (
         *(row.boot, row.started_at, row.seq, row.reported_at, row.heard_at),
         *(row.contested_at, row.heard_at),
         *(row.applied_epoch, row.applied_version, row.applied_at, row.config_version),
-        _news(before.reported, row.reported),
-        _news(before.checks, row.checks),
-        _news(before.resilience, row.resilience),
+        _dump_if_changed(before.reported, row.reported),
+        _dump_if_changed(before.checks, row.checks),
+        _dump_if_changed(before.resilience, row.resilience),
         row.id,
     )
 
 
-def _news(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+def _dump_if_changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
     return None if now == before else orjson.dumps(now).decode()
 
 
-def _records(rows: Sequence[Presence] | Sequence[Ack] | Sequence[Events]) -> str:
-    """Return rows as one JSON text, ten times cheaper than sending thousands of parameters."""
+def _to_json(rows: Sequence[Presence] | Sequence[Ack] | Sequence[Events]) -> str:
+    """Return rows as one JSON text, ten times cheaper than thousands of parameters."""
     return orjson.dumps([row._asdict() for row in rows]).decode()

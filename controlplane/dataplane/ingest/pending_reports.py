@@ -1,4 +1,4 @@
-"""Reports that wait to be written, with their callers. Memory only, bounded."""
+"""Queue of reports that wait to be written, with futures for their requests. Memory only."""
 
 import asyncio
 from collections import deque
@@ -13,18 +13,18 @@ from .instance_rows import InstanceReport
 
 MAX_REPORTS = 5000
 MAX_WEIGHT = 100_000
-"""Limit for all pending reports: about what is written in 5 s."""
+"""Largest total weight of pending reports: as much as is written in about 5 s."""
 WEIGHT_AT_ONCE = 2000
-"""Limit for one transaction: what is written in well under a second."""
+"""Largest weight of one transaction: as much as is written in well under a second."""
 ROW_WEIGHT = 20
-"""Cost of a row besides its checks, as a number of checks."""
+"""Weight of an instance's row, in units of one switch's check counts."""
 
 
 @dataclass(slots=True)
 class PendingReport:
-    """A pending report; its version belongs to `epoch`.
+    """A report received at `at`, with a future that the request awaits.
 
-    Its token is limited to `services`, if there are any.
+    The reported version belongs to `epoch`. The token is limited to `services`, unless empty.
     """
 
     report: InstanceReport
@@ -38,13 +38,13 @@ class PendingReport:
     def weight(self) -> int:
         return ROW_WEIGHT + self.report.size
 
-    def answer(self, duplicate: bool) -> None:
+    def resolve(self, duplicate: bool) -> None:
         if not self.duplicate.done():
             self.duplicate.set_result(duplicate)
 
     def refuse(self) -> None:
         if not self.duplicate.done():
-            self.duplicate.set_exception(unavailable())
+            self.duplicate.set_exception(make_unavailable())
 
 
 class PendingReports:
@@ -66,7 +66,7 @@ class PendingReports:
         self._weight += one.weight
 
     def take_batch(self) -> list[PendingReport]:
-        """Return the next batch of reports whose callers still wait."""
+        """Return the next reports for one transaction, without those whose requests timed out."""
         few: list[PendingReport] = []
         weight, most = 0, 1 if self._one_by_one else WEIGHT_AT_ONCE
         while self._reports and (not few or weight + self._reports[0].weight <= most):
@@ -79,7 +79,7 @@ class PendingReports:
         return few
 
     def put_back(self, few: Sequence[PendingReport], *, one_by_one: bool = False) -> None:
-        """Put the last batch back in front; with `one_by_one`, each is taken alone next."""
+        """Put a batch back in front; with `one_by_one`, each report becomes a batch of its own."""
         self._reports.extendleft(reversed(few))
         self._weight += sum(one.weight for one in few)
         if one_by_one:
@@ -92,7 +92,7 @@ class PendingReports:
         self._weight = self._one_by_one = 0
 
 
-def unavailable() -> Unavailable:
+def make_unavailable() -> Unavailable:
     return Unavailable(
         "The report could not be stored, because the database is not answering or will not be "
         "written to. Send it again, with the same seq."

@@ -1,11 +1,12 @@
-"""Presence of instances and the versions they apply, until written. Memory only, bounded.
+"""Buffer of instances' presence and applied versions, until written. Memory only.
 
-Every poll calls :meth:`PresenceBuffer.record_presence`; it takes a microsecond and can't fail.
+Every poll calls :meth:`PresenceBuffer.record_presence`, so it must take microseconds and never
+raise.
 """
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from datetime import datetime
 from uuid import UUID
 
@@ -20,27 +21,34 @@ HEARTBEAT_SECONDS = 10.0
 PROPAGATION_SECONDS = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 )  # fmt: skip
-"""Upper bounds of the propagation histograms, in seconds."""
 MAX_INSTANCES = 20_000
 MAX_ACKS = 50_000
 MAX_DIGITS = 18
 _NEVER = float("-inf")
+Notes = tuple[list[Presence], list[Ack]]
 _MARK = re.compile(
     rb'"?(?:([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.)?([0-9]{1,%d})'
     rb'(?:-[0-9a-f]{8})?(?:-gzip)?"?' % MAX_DIGITS
 )
-"""A mark, or the ETag that contained it."""
+"""Matches `<epoch>.<version>` or a bare version, also within an ETag."""
 
 
 class PresenceNote:
-    """The latest presence of one instance; `said` is its mark as sent.
+    """The latest presence of one instance; `mark` is the version mark exactly as sent.
 
-    `publication` was served when the mark was last compared; a bare version belongs to the epoch
-    served when it was first sent. `written_at` is on the ledger's monotonic clock.
+    `publication` was served when the mark was last compared. A bare version belongs to the epoch
+    that was served when the mark was first sent. `written_at` is in monotonic seconds.
     """
 
     __slots__ = (
-        "applied_at", "epoch", "heard_at", "id", "publication", "said", "service", "version",
+        "applied_at",
+        "epoch",
+        "heard_at",
+        "id",
+        "mark",
+        "publication",
+        "service",
+        "version",
         "written_at",
     )  # fmt: skip
 
@@ -48,7 +56,7 @@ class PresenceNote:
         self.id = name
         self.service = service
         self.heard_at: datetime | None = None
-        self.said: bytes | None = None
+        self.mark: bytes | None = None
         self.publication: SnapshotVersion | None = None
         self.epoch: UUID | None = None
         self.version: int | None = None
@@ -57,10 +65,7 @@ class PresenceNote:
 
 
 class PresenceBuffer:
-    """Notes of at most `most` instances, the ones heard from last.
-
-    `wake` is called when something should be written soon.
-    """
+    """Notes of the `most` instances that polled last; `wake` is called for urgent notes."""
 
     def __init__(
         self,
@@ -70,9 +75,9 @@ class PresenceBuffer:
         most_acks: int = MAX_ACKS,
     ) -> None:
         self.dropped = 0
-        """Notes that were never written, because a limit was reached."""
+        """Number of notes that were never written because a limit was reached."""
         self.acknowledged_seconds = Histogram(PROPAGATION_SECONDS)
-        """Seconds from a change to its acknowledgement by instances that had an older version."""
+        """Seconds from a change to its acknowledgement by instances with an older version."""
         self._wall = wall
         self._wake = wake
         self._most = most
@@ -81,14 +86,14 @@ class PresenceBuffer:
         self._urgent: dict[bytes, PresenceNote] = {}
         self._beats: dict[bytes, PresenceNote] = {}
         self._acks: OrderedDict[tuple[UUID, int, str], datetime] = OrderedDict()
-        self._looked_at = _NEVER
+        self._scanned_at = _NEVER
 
     def record_presence(
         self, name: bytes, applied: bytes | None, copy: Copy | None, *, forgets: bool = False
     ) -> None:
-        """Record an instance's name, and what it applies if given, while `copy` is served.
+        """Record a poll of `name`, and the version mark it applies, if given; `copy` is served.
 
-        With `forgets` it starts anew, so what it applied before is void.
+        `forgets` resets the version that the instance applied before.
         """
         note = self._notes.get(name)
         if (
@@ -97,12 +102,12 @@ class PresenceBuffer:
             or (
                 applied is not None
                 and (
-                    applied != note.said
+                    applied != note.mark
                     or (copy is not None and copy.publication is not note.publication)
                 )
             )
         ):
-            self._learn(name, note, applied, copy, forgets)
+            self._record_change(name, note, applied, copy, forgets)
             return
         note.heard_at = at = self._wall()
         if applied is not None:
@@ -111,24 +116,20 @@ class PresenceBuffer:
         self._beats[name] = note
 
     def take_due(self, now: float, most: int, every: float) -> tuple[list[Presence], list[Ack]]:
-        """Return what is due at `now`, at most `most` of each, and mark it as written.
-
-        Unchanged instances are due 10 s after their last write, and are scanned every `every`
-        seconds.
-        """
+        """Return up to `most` due presences and acknowledgements, and mark them as written."""
         due = self._urgent
-        if now - self._looked_at >= every:
-            self._looked_at = now
+        if now - self._scanned_at >= every:
+            self._scanned_at = now
             for name, note in self._beats.items():
                 if now - note.written_at >= HEARTBEAT_SECONDS:
                     due[name] = note
-        said = []
+        presences = []
         for name in list(due)[:most]:
             note = due.pop(name)
             self._beats.pop(name, None)
             note.written_at = now
-            assert note.heard_at is not None  # noqa: S101 - for the type; see _learn.
-            said.append(
+            assert note.heard_at is not None  # noqa: S101 - for the type; see _record_change.
+            presences.append(
                 Presence(
                     *(note.id, note.service, note.heard_at),
                     *(note.epoch, note.version, note.applied_at),
@@ -138,11 +139,10 @@ class PresenceBuffer:
         while self._acks and len(acks) < most:
             mark, at = self._acks.popitem(last=False)
             acks.append(Ack(*mark, at))
-        return said, acks
+        return presences, acks
 
-    def give_back(self, said: list[Presence], acks: list[Ack]) -> None:
-        """Return notes to the buffer that could not be written."""
-        for each in said:
+    def put_back(self, presences: list[Presence], acks: list[Ack]) -> None:
+        for each in presences:
             name = each.id.encode()
             note = self._notes.get(name)
             if note is None:
@@ -156,7 +156,7 @@ class PresenceBuffer:
             self._acks.move_to_end(mark, last=False)
         self._trim()
 
-    def _learn(
+    def _record_change(
         self,
         name: bytes,
         note: PresenceNote | None,
@@ -164,9 +164,8 @@ class PresenceBuffer:
         copy: Copy | None,
         forgets: bool,
     ) -> None:
-        """Handle the slow path: a new instance, or one with a different mark."""
         if note is None:
-            note = _new(name)
+            note = _make_note(name)
             if note is None:
                 return
             self._notes[name] = note
@@ -181,19 +180,19 @@ class PresenceBuffer:
             if note.version is not None:
                 self._urgent[name] = note
                 self._wake()
-            note.said = note.publication = note.epoch = note.version = None
+            note.mark = note.publication = note.epoch = note.version = None
             note.applied_at = at
         self._trim()
 
     def _record_mark(
         self, name: bytes, note: PresenceNote, applied: bytes, copy: Copy | None, at: datetime
     ) -> None:
-        """Record the mark that an instance applies; the same bytes keep their meaning."""
-        again = applied == note.said
-        mark = None if again else _mark(applied, copy)
+        """Record the applied version; a repeated mark keeps its epoch and version."""
+        again = applied == note.mark
+        mark = None if again else _parse_mark(applied, copy)
         if mark is None and not again:
             return
-        note.said, note.applied_at = applied, at
+        note.mark, note.applied_at = applied, at
         note.publication = None if copy is None else copy.publication
         if mark is not None and mark != (note.epoch, note.version):
             self._measure(note, mark, at)
@@ -203,10 +202,10 @@ class PresenceBuffer:
             self._wake()
 
     def _measure(self, note: PresenceNote, mark: tuple[UUID, int], at: datetime) -> None:
-        """Observe the time from publication to acknowledgement of the served version.
+        """Observe the time from a version's publication to its acknowledgement.
 
-        The publication time of other versions isn't known here. New instances don't count: the
-        version they start with may have been published long ago.
+        Only for the version served now, whose publication time is known, and for instances that had
+        an older version: a new instance may start with an old version.
         """
         served, (epoch, version) = note.publication, mark
         if served is None or (served.epoch, served.version) != mark or note.epoch != epoch:
@@ -226,8 +225,7 @@ class PresenceBuffer:
             self.dropped += 1
 
 
-def _new(name: bytes) -> PresenceNote | None:
-    """Return an empty presence note for the instance of this name; None if the name is invalid."""
+def _make_note(name: bytes) -> PresenceNote | None:
     try:
         text = name.decode()
     except UnicodeDecodeError:
@@ -236,16 +234,30 @@ def _new(name: bytes) -> PresenceNote | None:
     return None if service is None else PresenceNote(text, service)
 
 
-def _mark(applied: bytes, copy: Copy | None) -> tuple[UUID, int] | None:
-    """Return epoch and version; None for an invalid mark, or a bare version without an epoch."""
+def _parse_mark(applied: bytes, copy: Copy | None) -> tuple[UUID, int] | None:
+    """Return epoch and version of a mark; None if it is invalid, or bare without a served copy."""
     if copy is not None and applied.startswith(copy.epoch + b"."):
         digits = applied[len(copy.epoch) + 1 :]
         if digits.isdigit() and len(digits) <= MAX_DIGITS:
             return copy.publication.epoch, int(digits)
-    found = _MARK.fullmatch(applied.strip())
-    if found is None:
+    match = _MARK.fullmatch(applied.strip())
+    if match is None:
         return None
-    epoch, version = found.groups()
+    epoch, version = match.groups()
     if epoch is not None:
         return UUID(epoch.decode()), int(version)
     return None if copy is None else (copy.publication.epoch, int(version))
+
+
+def bisect_notes(presences: list[Presence], acks: list[Ack]) -> list[Notes]:
+    """Split a batch of at least two notes into two; the last of the result is written first."""
+    if presences and acks:
+        return [([], acks), (presences, [])]
+    some, more = len(presences) // 2, len(acks) // 2
+    return [(presences[some:], acks[more:]), (presences[:some], acks[:more])]
+
+
+def select_notes(names: Set[str], presences: list[Presence], acks: list[Ack]) -> Notes:
+    return [each for each in presences if each.id in names], [
+        ack for ack in acks if ack.instance in names
+    ]

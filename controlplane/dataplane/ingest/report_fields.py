@@ -1,4 +1,4 @@
-"""The schema of a report as tables of fields, and its validator. Pure."""
+"""The fields of a report as tables, and their validation. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +21,6 @@ MAX_BULKHEADS = 200
 MAX_REPORTED_NAME_LENGTH = 200
 MAX_CAUSE_LENGTH = 1000
 COUNTERS = ("success", "failure", "timeout", "slow", "rejected", "fallback", "retry")
-"""Names of a breaker's counters."""
 STATES = ("closed", "open", "half_open")
 MODES = ("normal", "forced_open", "forced_closed", "disabled", "metrics_only")
 _TIME = re.compile(
@@ -29,111 +28,116 @@ _TIME = re.compile(
 )
 
 Check = Callable[[Any], Any]
-"""Returns the parsed value; raises ValueError with a message that states what is allowed."""
+"""Validates a field: returns the parsed value, or raises ValueError with a message."""
 
 
 class ReportField(NamedTuple):
-    """A field; without `required` it may be left out or null."""
+    """A field; unless `required`, it may be missing or null."""
 
     check: Check
     required: bool = False
 
 
 class ListField(NamedTuple):
-    """A list of at most `most` objects with these fields; `key` must be unique in the list.
+    """A list of at most `most` objects with the same fields.
 
-    `together` checks the fields of one object against each other: it returns a wrong field, and
-    why.
+    Values of the field `key` must be unique. `cross_check` compares fields of one object: it
+    returns an invalid field and a message, or None.
     """
 
-    fields: Mapping[str, "ReportField | ListField | CountsField"]
+    fields: Mapping[str, "Field"]
     key: str | None = None
     required: bool = False
-    together: Callable[[Mapping[str, Any]], tuple[str, str] | None] | None = None
+    cross_check: Callable[[Mapping[str, Any]], tuple[str, str] | None] | None = None
     most: int = MAX_ELEMENTS
 
 
 class CountsField(NamedTuple):
-    """An object with counts of these names."""
+    """An object of counters with the given names."""
 
     names: tuple[str, ...]
     known: frozenset[str]
     required: bool = False
 
 
-def read(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a report's parsed fields; raise :class:`InvalidInput` naming the wrong ones."""
+Field = ReportField | ListField | CountsField
+
+
+def validate_report(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parsed fields; raise :class:`InvalidInput` with the invalid ones, up to 20."""
     errors: dict[str, list[str]] = {}
-    result = _object(REPORT, document, "", errors)
+    result = _read_object(REPORT, document, "", errors)
     if errors:
         raise InvalidInput(dict(list(errors.items())[:MAX_ERRORS]))
     return result
 
 
-def _object(
-    fields: Mapping[str, ReportField | ListField | CountsField],
-    value: Mapping[str, Any],
+def _read_object(
+    fields: Mapping[str, Field],
+    document: Mapping[str, Any],
     path: str,
     errors: dict[str, list[str]],
 ) -> dict[str, Any]:
     result: dict[str, Any] = {}
-    if not value.keys() <= fields.keys():
-        _refuse_unknown(value, fields, path, errors)
+    if not document.keys() <= fields.keys():
+        _refuse_unknown(document, fields, path, errors)
     for name, field in fields.items():
-        given = value.get(name)
-        if given is None:
+        value = document.get(name)
+        if value is None:
             if field.required:
                 errors[path + name] = ["Is required."]
         elif isinstance(field, ReportField):
             try:
-                result[name] = field.check(given)
+                result[name] = field.check(value)
             except ValueError as error:
                 errors[path + name] = [str(error)]
         elif isinstance(field, ListField):
-            result[name] = _list(field, given, path + name, errors)
+            result[name] = _read_list(field, value, path + name, errors)
         else:
-            result[name] = _counts(field, given, path + name, errors)
+            result[name] = _read_counts(field, value, path + name, errors)
         if len(errors) >= MAX_ERRORS:
             break
     return result
 
 
-def _list(
-    of: ListField, given: Any, path: str, errors: dict[str, list[str]]
+def _read_list(
+    field: ListField, value: Any, path: str, errors: dict[str, list[str]]
 ) -> list[dict[str, Any]]:
-    if not isinstance(given, list) or len(given) > of.most:
-        errors[path] = [f"Must be a list of at most {of.most} objects."]
+    if not isinstance(value, list) or len(value) > field.most:
+        errors[path] = [f"Must be a list of at most {field.most} objects."]
         return []
     result, keys = [], set()
-    for index, element in enumerate(given):
+    for index, element in enumerate(value):
         where = f"{path}[{index}]"
         if not isinstance(element, dict):
             errors[where] = ["Must be an object."]
         else:
-            read_in = _object(of.fields, element, f"{where}.", errors)
-            key = read_in.get(of.key) if of.key else None
+            element_fields = _read_object(field.fields, element, f"{where}.", errors)
+            key = element_fields.get(field.key) if field.key else None
             if key is not None and key in keys:
-                errors[f"{where}.{of.key}"] = ["Is named twice in this list."]
-            if of.together is not None and (wrong := of.together(read_in)):
+                errors[f"{where}.{field.key}"] = ["Is named twice in this list."]
+            if field.cross_check is not None and (wrong := field.cross_check(element_fields)):
                 errors[f"{where}.{wrong[0]}"] = [wrong[1]]
             keys.add(key)
-            result.append(read_in)
+            result.append(element_fields)
         if len(errors) >= MAX_ERRORS:
             break
     return result
 
 
-def _counts(of: CountsField, given: Any, path: str, errors: dict[str, list[str]]) -> dict[str, int]:
-    """Return all counts, 0 where the report has none."""
-    if not isinstance(given, dict):
+def _read_counts(
+    field: CountsField, value: Any, path: str, errors: dict[str, list[str]]
+) -> dict[str, int]:
+    """Return all counters, 0 for those that are missing."""
+    if not isinstance(value, dict):
         errors[path] = ["Must be an object of counts."]
         return {}
-    if not given.keys() <= of.known:
-        _refuse_unknown(given, of.names, f"{path}.", errors)
+    if not value.keys() <= field.known:
+        _refuse_unknown(value, field.names, f"{path}.", errors)
     result: dict[str, int] = {}
-    for name in of.names:
-        number = given.get(name, 0)
-        if type(number) is int and 0 <= number <= MAX_CALLS:  # Inlined _count, for speed.
+    for name in field.names:
+        number = value.get(name, 0)
+        if type(number) is int and 0 <= number <= MAX_CALLS:  # check_count inlined, for speed.
             result[name] = number
         else:
             errors[f"{path}.{name}"] = [_NO_COUNT]
@@ -141,26 +145,26 @@ def _counts(of: CountsField, given: Any, path: str, errors: dict[str, list[str]]
 
 
 def _refuse_unknown(
-    given: Iterable[str], known: Iterable[str], path: str, errors: dict[str, list[str]]
+    names: Iterable[str], known: Iterable[str], path: str, errors: dict[str, list[str]]
 ) -> None:
-    unknown = sorted(set(given) - set(known))
+    unknown = sorted(set(names) - set(known))
     for name in unknown[:MAX_ERRORS]:
         errors[path + name[:MAX_NAME_LENGTH]] = [build_unknown_message(name, known, "field")]
 
 
-def _part(value: Any) -> str:
+def check_part(value: Any) -> str:
     if not is_part(value):
         raise ValueError("Must be 1 to 120 printable characters without spaces or slashes.")
     return str(value)
 
 
-def _service(value: Any) -> str:
+def check_service(value: Any) -> str:
     if isinstance(value, str) and value.startswith(TOKEN_PREFIX):
         raise ValueError(f"Must not begin with {TOKEN_PREFIX}")
-    return _part(value)
+    return check_part(value)
 
 
-def _uuid(value: Any) -> UUID:
+def parse_uuid(value: Any) -> UUID:
     if isinstance(value, str) and len(value) == 36:
         try:
             return UUID(value)
@@ -169,7 +173,7 @@ def _uuid(value: Any) -> UUID:
     raise ValueError("Must be a UUID.")
 
 
-def _moment(value: Any) -> datetime:
+def parse_time(value: Any) -> datetime:
     if isinstance(value, str) and _TIME.fullmatch(value):
         try:
             return datetime.fromisoformat(value.upper()).astimezone(UTC)
@@ -178,7 +182,7 @@ def _moment(value: Any) -> datetime:
     raise ValueError("Must be a time in RFC 3339, such as 2026-11-21T02:11:00Z.")
 
 
-def _whole(value: Any) -> int:
+def check_integer(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_INTEGER:
         raise ValueError("Must be a whole number from 0 to 2^63 - 1.")
     return value
@@ -187,26 +191,26 @@ def _whole(value: Any) -> int:
 _NO_COUNT = "Must be a whole number from 0 to 2^53, which every JSON reader can hold."
 
 
-def _count(value: Any) -> int:
+def check_count(value: Any) -> int:
     if type(value) is not int or not 0 <= value <= MAX_CALLS:
         raise ValueError(_NO_COUNT)
     return value
 
 
-def _rate(value: Any) -> float:
+def parse_rate(value: Any) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
         raise ValueError("Must be a share from 0 to 1.")
     return float(value)
 
 
-def _cause(value: Any) -> str:
-    """Return the text, truncated: a long cause must not prevent the report of an open breaker."""
+def parse_cause(value: Any) -> str:
+    """Return the text, truncated rather than refused, so that the breaker is reported."""
     if not isinstance(value, str):
         raise ValueError("Must be a text; its first 1000 characters are kept.")
     return value[:MAX_CAUSE_LENGTH].replace("\x00", "\ufffd")
 
 
-def _name(value: Any) -> str:
+def check_name(value: Any) -> str:
     if (
         not isinstance(value, str)
         or not 0 < len(value) <= MAX_REPORTED_NAME_LENGTH
@@ -216,7 +220,7 @@ def _name(value: Any) -> str:
     return value
 
 
-def _dependency(value: Any) -> str:
+def check_dependency(value: Any) -> str:
     if not isinstance(value, str) or names.split_name(value) is None:
         raise ValueError(
             "Must be caller->callee, each of 1 to 60 lower-case letters, digits and hyphens."
@@ -224,20 +228,20 @@ def _dependency(value: Any) -> str:
     return value
 
 
-def _good_of_total(sli: Mapping[str, Any]) -> tuple[str, str] | None:
+def _compare_good_and_total(sli: Mapping[str, Any]) -> tuple[str, str] | None:
     good, total = sli.get("good"), sli.get("total")
     if good is None or total is None or good <= total:
         return None
     return "good", "Must not be more than total."
 
 
-def _switch(value: Any) -> str:
+def check_switch(value: Any) -> str:
     if not isinstance(value, str) or not is_switch_id(value):
         raise ValueError("Must be a switch's id, such as segment:finance or global:all.")
     return value
 
 
-def _one_of(*allowed: str) -> Check:
+def _make_choice_check(*allowed: str) -> Check:
     def check(value: Any) -> Any:
         if value not in allowed:
             raise ValueError(f"Must be one of {', '.join(allowed)}.")
@@ -246,41 +250,41 @@ def _one_of(*allowed: str) -> Check:
     return check
 
 
-_state = _one_of(*STATES)
-_mode = _one_of(*MODES)
-_TRANSITION: Mapping[str, ReportField | ListField | CountsField] = {
-    "n": ReportField(_whole, required=True),
-    "from": ReportField(_state, required=True),
-    "to": ReportField(_state, required=True),
-    "at": ReportField(_moment, required=True),
-    "cause": ReportField(_cause),
+check_state = _make_choice_check(*STATES)
+check_mode = _make_choice_check(*MODES)
+_TRANSITION: Mapping[str, Field] = {
+    "n": ReportField(check_integer, required=True),
+    "from": ReportField(check_state, required=True),
+    "to": ReportField(check_state, required=True),
+    "at": ReportField(parse_time, required=True),
+    "cause": ReportField(parse_cause),
 }
-REPORT: Mapping[str, ReportField | ListField | CountsField] = {
-    "service": ReportField(_service, required=True),
-    "instance": ReportField(_part, required=True),
-    "boot": ReportField(_uuid, required=True),
-    "started_at": ReportField(_moment),
-    "seq": ReportField(_whole, required=True),
-    "sent_at": ReportField(_moment),
-    "applied_version": ReportField(_whole),
-    "config_version": ReportField(_whole),
+REPORT: Mapping[str, Field] = {
+    "service": ReportField(check_service, required=True),
+    "instance": ReportField(check_part, required=True),
+    "boot": ReportField(parse_uuid, required=True),
+    "started_at": ReportField(parse_time),
+    "seq": ReportField(check_integer, required=True),
+    "sent_at": ReportField(parse_time),
+    "applied_version": ReportField(check_integer),
+    "config_version": ReportField(check_integer),
     "checks": ListField(
         {
-            "switch": ReportField(_switch, required=True),
-            "allowed": ReportField(_count, required=True),
-            "blocked": ReportField(_count, required=True),
+            "switch": ReportField(check_switch, required=True),
+            "allowed": ReportField(check_count, required=True),
+            "blocked": ReportField(check_count, required=True),
         },
         key="switch",
     ),
     "breakers": ListField(
         {
-            "dependency": ReportField(_dependency, required=True),
-            "state": ReportField(_state, required=True),
-            "mode": ReportField(_mode),
-            "since": ReportField(_moment),
-            "failure_rate": ReportField(_rate),
-            "slow_rate": ReportField(_rate),
-            "calls": ReportField(_count),
+            "dependency": ReportField(check_dependency, required=True),
+            "state": ReportField(check_state, required=True),
+            "mode": ReportField(check_mode),
+            "since": ReportField(parse_time),
+            "failure_rate": ReportField(parse_rate),
+            "slow_rate": ReportField(parse_rate),
+            "calls": ReportField(check_count),
             "counters": CountsField(COUNTERS, frozenset(COUNTERS)),
             "transitions": ListField(_TRANSITION),
         },
@@ -289,23 +293,23 @@ REPORT: Mapping[str, ReportField | ListField | CountsField] = {
     ),
     "bulkheads": ListField(
         {
-            "name": ReportField(_name, required=True),
-            "in_flight": ReportField(_count, required=True),
-            "limit": ReportField(_count, required=True),
-            "queued": ReportField(_count),
-            "queue_limit": ReportField(_count),
-            "rejected": ReportField(_count),
+            "name": ReportField(check_name, required=True),
+            "in_flight": ReportField(check_count, required=True),
+            "limit": ReportField(check_count, required=True),
+            "queued": ReportField(check_count),
+            "queue_limit": ReportField(check_count),
+            "rejected": ReportField(check_count),
         },
         key="name",
         most=MAX_BULKHEADS,
     ),
     "sli": ListField(
         {
-            "slo": ReportField(_name, required=True),
-            "good": ReportField(_whole, required=True),
-            "total": ReportField(_whole, required=True),
+            "slo": ReportField(check_name, required=True),
+            "good": ReportField(check_integer, required=True),
+            "total": ReportField(check_integer, required=True),
         },
         key="slo",
-        together=_good_of_total,
+        cross_check=_compare_good_and_total,
     ),
 }

@@ -1,6 +1,7 @@
-"""Reports: parsed strictly, and merged into an instance's row. Pure.
+"""Parses reports and merges them into the rows of instances. Pure.
 
-Counters are cumulative per `boot`, so a lost report loses nothing and a repeated one adds nothing.
+Counters are cumulative since the boot, so a lost report loses no counts and a repeated one adds
+none.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,27 +15,27 @@ from controlplane.core.instances import rates
 from . import (
     boots,
     breaker_reports,
-    contests,
     slo_events,
-    transition_limits,
 )
 from .instance_rows import InstanceReport, InstanceRow
-from .report_fields import read
+from .report_fields import validate_report
 from .slo_events import Events
 
+Document = Mapping[str, Any]
 MAX_SWITCHES = 1000
-"""Most switches whose counts are kept per instance; the most recently checked ones."""
+"""Most switches with counts per instance; the least recently checked ones are dropped."""
+MAX_PER_BREAKER = 100
+"""Most transitions of one breaker in a report; those with the highest numbers are kept."""
+MAX_TRANSITIONS = 2000
+"""Most transitions of one report, so that parsing doesn't delay other requests."""
 REMEMBERED = 62
-"""Number of reports before a boot's newest one that are recognized when repeated."""
+"""Number of earlier reports of a boot that are recognized as duplicates."""
 
 
-def parse(document: Mapping[str, Any]) -> InstanceReport:
-    """Return the report in a JSON object; raise :class:`InvalidInput`, naming each wrong field.
-
-    Unknown fields are refused too: a misspelt one would lose what it tells.
-    """
-    document, dropped = transition_limits.bounded(document)
-    fields = read(document)
+def parse_report(document: Mapping[str, Any]) -> InstanceReport:
+    """Return the report in `document`; raise :class:`InvalidInput`, also for unknown fields."""
+    document, dropped = limit_transitions(document)
+    fields = validate_report(document)
     breakers, bulkheads = fields.get("breakers"), fields.get("bulkheads")
     return InstanceReport(
         service=fields["service"],
@@ -50,25 +51,25 @@ def parse(document: Mapping[str, Any]) -> InstanceReport:
             for each in fields.get("checks") or ()
         },
         sli={each["slo"]: (each["good"], each["total"]) for each in fields.get("sli") or ()},
-        breakers=None if breakers is None else breaker_reports.breakers(breakers),
-        bulkheads=None if bulkheads is None else breaker_reports.bulkheads(bulkheads),
-        steps=breaker_reports.steps(breakers or ()),
+        breakers=None if breakers is None else breaker_reports.list_breakers(breakers),
+        bulkheads=None if bulkheads is None else breaker_reports.list_bulkheads(bulkheads),
+        steps=breaker_reports.list_transitions(breakers or ()),
         dropped=dropped,
     )
 
 
-def merge(
+def merge_report(
     row: InstanceRow, report: InstanceReport, at: datetime, epoch: UUID | None, token_id: int = 0
 ) -> tuple[InstanceRow, bool]:
     """Return the row after a report received at `at` (aware), and True if it is a duplicate.
 
-    The report's version belongs to `epoch`, unless this boot has applied that number before; None
-    if there is no epoch yet. A duplicate, an older report of this boot and any report of an older
-    boot change nothing but `contested_at`. The check counts of a boot that returns, or that has no
-    start time, add nothing at first, because they may have been counted already.
+    The applied version belongs to `epoch` (None without one), unless this boot has applied that
+    number before. A duplicate, an earlier report of this boot, and a report of an older boot change
+    only `contested_at`. The first report of a boot that returns, or has no start time, adds no
+    check counts, because they may have been added already.
     """
     merged, duplicate = _merge(row, report, at, epoch)
-    return contests.noted(row, merged, report, at, token_id), duplicate
+    return boots.record_contest(row, merged, report, at, token_id), duplicate
 
 
 def _merge(
@@ -76,20 +77,20 @@ def _merge(
 ) -> tuple[InstanceRow, bool]:
     # A clock that was ahead must not lock out later boots.
     started_at = None if report.started_at is None else min(report.started_at, at)
-    back, former = boots.find_former(row, report.boot), boots.keep_former(row, report.boot)
+    returning, former = boots.find_former(row, report.boot), boots.list_former(row, report.boot)
     if row.boot == report.boot and row.seq is not None:
         if report.seq <= row.seq:
-            return _late(row, report.seq)
+            return _merge_late_report(row, report.seq)
         known, since = row.reported, row.reported_at
         started_at = row.started_at or started_at
         bits = (known.get("seqs", 1) << min(report.seq - row.seq, REMEMBERED + 1)) | 1
-    elif contests.is_older(report.boot, started_at, row, at):
+    elif boots.is_older(report.boot, started_at, row, at):
         return row, False
-    elif back is not None and report.seq <= back.seq:
-        return row, report.seq == back.seq
+    elif returning is not None and report.seq <= returning.seq:
+        return row, report.seq == returning.seq
     else:
-        known = {"checks": report.checks} if started_at is None or back else {}
-        known["sli"] = (back.sli if back else None) or {}
+        known = {"checks": report.checks} if started_at is None or returning else {}
+        known["sli"] = (returning.sli if returning else None) or {}
         since, bits = started_at, 1
         row = replace(row, applied_epoch=None, applied_version=None, applied_at=at)
     before, counted = known.get("checks", {}), known.get("sli", {})
@@ -102,12 +103,14 @@ def _merge(
         heard_at=max(at, row.heard_at or at),
         config_version=report.config_version,
         reported={
-            "checks": _newest({**before, **{key: list(n) for key, n in report.checks.items()}}),
+            "checks": _keep_newest(
+                {**before, **{key: list(n) for key, n in report.checks.items()}}
+            ),
             "sli": slo_events.merge_counts(counted, report.sli),
             "boots": former,
             "seqs": bits & ((1 << (REMEMBERED + 1)) - 1),
         },
-        checks=_counted(row.checks, before, report.checks, at, since),
+        checks=_add_increments(row.checks, before, report.checks, at, since),
         resilience=breaker_reports.merge_document(
             row.resilience if row.boot == report.boot else {}, report
         ),
@@ -124,29 +127,25 @@ def _merge(
 def add_calls(
     row: InstanceRow, counts: Mapping[str, Sequence[int]], at: datetime, since: datetime
 ) -> InstanceRow:
-    """Return the row after `/check` calls between `since` and `at`.
-
-    `counts` maps switch id to (allowed, blocked).
-    """
-    return replace(row, checks=_counted(row.checks, {}, counts, at, since))
+    """Return the row with (allowed, blocked) calls by switch id added, made since `since`."""
+    return replace(row, checks=_add_increments(row.checks, {}, counts, at, since))
 
 
-def events(
+def list_new_events(
     before: InstanceRow, after: InstanceRow, report: InstanceReport, services: Sequence[str] = ()
 ) -> list[Events]:
-    """Return what the report adds to the counts of SLOs.
+    """Return the SLO counts that a report adds; `after` is `before` merged with the report.
 
-    `after` is the result of :func:`merge` on `before`. The sending token is limited to `services`,
-    if there are any. The events happened since this boot's previous report, or since its start for
-    its first one. If that is unknown, nothing is counted: see :func:`boots.find_start`.
+    They were counted since the boot's previous report, or since its start. If that time is
+    uncertain, the list is empty. `services` are those that the token is limited to, if any.
     """
     if not report.sli or (after.boot, after.seq) == (before.boot, before.seq):
         return []
     ended_at = after.reported_at
     if before.boot == report.boot:
         known, began_at = before.reported.get("sli"), before.reported_at
-    elif back := boots.find_former(before, report.boot):
-        known, began_at = back.sli, back.at
+    elif returning := boots.find_former(before, report.boot):
+        known, began_at = returning.sli, returning.at
     else:
         known, began_at = {}, boots.find_start(before, report, ended_at)
     if known is None or began_at is None or ended_at is None:
@@ -158,31 +157,29 @@ def events(
     ]
 
 
-def _late(row: InstanceRow, seq: int) -> tuple[InstanceRow, bool]:
-    """Remember a report older than the newest one, so that it is accepted only once."""
-    assert row.seq is not None  # noqa: S101 - for the type; the caller has looked.
-    back = row.seq - seq
+def _merge_late_report(row: InstanceRow, seq: int) -> tuple[InstanceRow, bool]:
+    """Return the row with `seq` recorded as received, and True if it was received before."""
+    assert row.seq is not None  # noqa: S101 - for the type; the caller has checked.
+    age = row.seq - seq
     bits = row.reported.get("seqs", 1)
-    if back > REMEMBERED:
+    if age > REMEMBERED:
         return row, False
-    if bits >> back & 1:
+    if bits >> age & 1:
         return row, True
-    return replace(row, reported={**row.reported, "seqs": bits | 1 << back}), False
+    return replace(row, reported={**row.reported, "seqs": bits | 1 << age}), False
 
 
 def _is_later(row: InstanceRow, at: datetime) -> bool:
-    """Return True if the version known from a poll is newer than a report of `at`."""
     return row.applied_at is not None and row.applied_at > at
 
 
-def _counted(
+def _add_increments(
     checks: Mapping[str, rates.Entry],
     before: Mapping[str, Any],
     counts: Mapping[str, Sequence[int]],
     at: datetime,
     since: datetime | None,
 ) -> Mapping[str, rates.Entry]:
-    """Return the entries with the increments from `before` to `counts`."""
     result = dict(checks)
     for switch, (allowed, blocked) in counts.items():
         allowed_before, blocked_before = before.get(switch, (0, 0))
@@ -191,11 +188,46 @@ def _counted(
             entry = rates.add_calls(result.pop(switch, None), *more, at, since)
             result[switch] = entry
     if len(result) > MAX_SWITCHES:
-        kept = sorted(result, key=lambda switch: result[switch]["seen"], reverse=True)
-        result = {switch: result[switch] for switch in kept[:MAX_SWITCHES]}
+        newest = sorted(result, key=lambda switch: result[switch]["seen"], reverse=True)
+        result = {switch: result[switch] for switch in newest[:MAX_SWITCHES]}
     return result
 
 
-def _newest(counts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the last of `counts`, where the newest report's switches come last."""
+def _keep_newest(counts: Mapping[str, Any]) -> dict[str, Any]:
     return dict(list(counts.items())[-MAX_SWITCHES:])
+
+
+def limit_transitions(document: Document) -> tuple[Document, int]:
+    """Return the report without transitions above the limits, and how many were removed.
+
+    A report above the limits is truncated, not refused: an instance that could not report for long
+    must be able to report again. Invalid parts are left for the validator to refuse.
+    """
+    breakers = document.get("breakers")
+    if not isinstance(breakers, list):
+        return document, 0
+    numbers = [_count_transitions(one) for one in breakers]
+    most = MAX_PER_BREAKER
+    if sum(min(number, most) for number in numbers) > MAX_TRANSITIONS:
+        most = max(1, MAX_TRANSITIONS // sum(number > 0 for number in numbers))
+    dropped = sum(max(0, number - most) for number in numbers)
+    if not dropped:
+        return document, 0
+    less = [
+        {**one, "transitions": sorted(one["transitions"], key=_sort_key)[-most:]}
+        if number > most
+        else one
+        for one, number in zip(breakers, numbers, strict=True)
+    ]
+    return {**document, "breakers": less}, dropped
+
+
+def _count_transitions(breaker: Any) -> int:
+    steps = breaker.get("transitions") if isinstance(breaker, dict) else None
+    return len(steps) if isinstance(steps, list) else 0
+
+
+def _sort_key(step: Any) -> float:
+    """Return a transition's number; an invalid one sorts last, so that validation refuses it."""
+    number = step.get("n") if isinstance(step, dict) else None
+    return number if type(number) is int else float("inf")

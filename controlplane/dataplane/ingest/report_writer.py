@@ -1,4 +1,4 @@
-"""Merges reports and check counts into rows, yielding to other tasks in between."""
+"""Writes batches of reports and `/check` counts, yielding to other tasks in between."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -21,16 +21,14 @@ from .slo_events import Events
 log = structlog.get_logger(__name__)
 
 STEP = 500
-"""Weight after which other tasks run: about 5 ms."""
+"""Weight of work after which other tasks run: about 5 ms."""
 
 
 class _Yielder:
-    """Yields to other tasks whenever enough work has been done."""
-
     def __init__(self) -> None:
         self._done = 0
 
-    async def after(self, weight: int) -> None:
+    async def yield_after(self, weight: int) -> None:
         self._done += weight
         if self._done >= STEP:
             self._done = 0
@@ -38,63 +36,65 @@ class _Yielder:
 
 
 class ReportParser:
-    """Parses many large reports in turn, with polls in between."""
+    """Parses reports one at a time, and lets polls run after large ones."""
 
     def __init__(self) -> None:
-        self._busy = asyncio.Lock()
-        self._turns = _Yielder()
+        self._lock = asyncio.Lock()
+        self._yielder = _Yielder()
 
-    async def read(self, document: Mapping[str, Any]) -> InstanceReport:
-        """Return the report in `document`, as :func:`report_merge.parse` does."""
-        async with self._busy:
+    async def parse(self, document: Mapping[str, Any]) -> InstanceReport:
+        """Return the report in `document`; see :func:`report_merge.parse_report`."""
+        async with self._lock:
             weight = STEP
             try:
-                report = report_merge.parse(document)
+                report = report_merge.parse_report(document)
                 weight = ROW_WEIGHT + report.size
             finally:
-                await self._turns.after(weight)
+                await self._yielder.yield_after(weight)
             return report
 
 
 def weigh_counts(counts: CallerCounts) -> int:
-    """Return the cost of merging `counts`, as a number of checks."""
+    """Return the cost of merging `counts`, in units of one switch's check counts."""
     return ROW_WEIGHT + len(counts.switches)
 
 
 class WriteOutcome(NamedTuple):
-    """The outcome of a batch: duplicates by report, and refused counts as (instance, SLO)."""
+    """The result of a batch: True for each duplicate report, and refused (instance, SLO) pairs."""
 
     duplicates: list[bool]
     refused_sli: list[tuple[str, str]]
 
 
 async def write_reports(
-    connection: Connection, told: Sequence[PendingReport], breaker_writer: BreakerWriter
+    connection: Connection, pending: Sequence[PendingReport], breaker_writer: BreakerWriter
 ) -> WriteOutcome:
-    """Merge reports into their rows, in one transaction."""
-    services = {each.report.id: each.report.service for each in told}
+    """Merge reports into their instances' rows, in one transaction."""
+    services = {each.report.id: each.report.service for each in pending}
     duplicates: list[bool] = []
     acks: list[Ack] = []
     events: list[Events] = []
     news = BreakerChanges()
-    turns = _Yielder()
-    ids = await breaker_writer.resolve_ids(connection, [each.report for each in told])
+    yielder = _Yielder()
+    ids = await breaker_writer.resolve_ids(connection, [each.report for each in pending])
     async with connection.transaction():
         before = await instance_sql.lock_rows(connection, services)
         rows = dict(before)
-        for each in told:
+        for each in pending:
             row = rows[each.report.id]
-            merged, duplicate = report_merge.merge(
+            merged, duplicate = report_merge.merge_report(
                 row, each.report, each.at, each.epoch, each.token_id
             )
             duplicates.append(duplicate)
             acks += _new_acks(row, merged)
-            events += report_merge.events(row, merged, each.report, each.services)
+            events += report_merge.list_new_events(row, merged, each.report, each.services)
             news.add(row, merged, each.report, each.at)
             if merged is not row:
-                merged = breaker_reports.without(merged, (each.report.breakers or {}).keys() - ids)
+                merged = breaker_reports.drop_breakers(
+                    merged, (each.report.breakers or {}).keys() - ids
+                )
             rows[row.id] = merged
-            await turns.after(each.weight)
+            await yielder.yield_after(each.weight)
         changed = [row for name, row in rows.items() if row is not before[name]]
         await instance_sql.store_rows(connection, before, changed)
         await instance_sql.write_acks(connection, acks)
@@ -108,15 +108,14 @@ async def write_reports(
 async def write_counts(
     connection: Connection, counts: Mapping[str, CallerCounts], now: datetime
 ) -> None:
-    """Add `/check` calls until `now`, by caller, to their rows, in one transaction."""
     services = {caller: of.service for caller, of in counts.items()}
-    turns = _Yielder()
+    yielder = _Yielder()
     async with connection.transaction():
         before = await instance_sql.lock_rows(connection, services)
         rows = dict(before)
         for caller, of in counts.items():
             rows[caller] = report_merge.add_calls(rows[caller], of.switches, now, of.since)
-            await turns.after(weigh_counts(of))
+            await yielder.yield_after(weigh_counts(of))
         await instance_sql.store_rows(connection, before, [*rows.values()])
 
 
@@ -128,7 +127,6 @@ def _log_contests(before: Mapping[str, InstanceRow], changed: Sequence[InstanceR
 
 
 def _new_acks(before: InstanceRow, after: InstanceRow) -> list[Ack]:
-    """Return the acknowledgement of a new version, if the report contains one."""
     if after.applied_epoch is None or after.applied_version is None or after.applied_at is None:
         return []
     if (after.applied_epoch, after.applied_version) == (

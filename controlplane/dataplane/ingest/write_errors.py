@@ -1,8 +1,11 @@
-"""Classification of database errors by which writes they affect. Pure."""
+"""Database errors of ledger writes: classification, and logging once per outage."""
 
+import time
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
+import structlog
 
 from controlplane.dataplane.postgres.database import Connection
 
@@ -13,31 +16,76 @@ _NOT_OURS = (
     psycopg.errors.UndefinedColumn,
     psycopg.errors.InsufficientPrivilege,
 )
+SLI_LOGGED_EVERY_SECONDS = 60.0
+
+log = structlog.get_logger(__name__)
 
 
 def refuses_all_writes(connection: Connection, error: Exception) -> bool:
-    """Return True if the database accepts no writes: a read replica, or not migrated yet."""
+    """Return True if the database accepts no writes: it is a read replica, or not migrated."""
     return isinstance(error, _NOT_OURS) and not connection.closed
 
 
 def may_write_rest(connection: Connection, error: Exception) -> bool:
-    """Return True if only a part of the batch may be at fault, and the rest can be written.
-
-    That includes errors of our own code: one instance's report must not affect others.
-    """
+    """Return True if only a part of the batch may be invalid, so the rest can be written."""
     broken = connection.closed or isinstance(error, _OF_THE_LINE)
     return not broken and not refuses_all_writes(connection, error)
 
 
 def is_data_error(connection: Connection, error: Exception) -> bool:
-    """Return True if the data itself is at fault, so that retrying won't help.
-
-    Timeouts and lock failures are excluded.
-    """
+    """Return True if the data is invalid, so that a retry won't help; not for timeouts, locks."""
     passing = isinstance(error, psycopg.OperationalError)
     return may_write_rest(connection, error) and not passing
 
 
 def describe_error(error: Exception) -> dict[str, Any]:
-    """Return the error's fields for the log."""
     return {"kind": type(error).__name__, "error": str(error)}
+
+
+class FailureLog:
+    """The write failures of one ledger, each kind logged once per outage."""
+
+    def __init__(self) -> None:
+        self._second_try = False
+        self._refused = False
+        self._is_loss_logged = False
+        self._are_drops_logged = False
+        self._sli_logged_at = float("-inf")
+
+    def is_refused(self, connection: Connection, error: Exception) -> bool:
+        """Log and return True if the database is reachable but accepts no writes."""
+        if not refuses_all_writes(connection, error):
+            return False
+        if not self._refused:
+            log.warning("ledger.refused", **describe_error(error))
+        self._refused = True
+        return True
+
+    def record_success(self) -> None:
+        if self._refused or self._is_loss_logged or self._are_drops_logged:
+            log.info("ledger.written_again")
+        self._refused = self._is_loss_logged = self._are_drops_logged = self._second_try = False
+
+    def is_loss(self, error: Exception) -> bool:
+        """Return True at the second failed session in a row: the database is lost."""
+        if not self._second_try:
+            self._second_try = True
+            return False
+        if not self._is_loss_logged:
+            log.warning("ledger.database_lost", **describe_error(error))
+        self._is_loss_logged = True
+        return True
+
+    def log_drops(self, notes: int) -> None:
+        if notes and not self._are_drops_logged:
+            log.warning("ledger.notes_dropped", notes=notes)
+            self._are_drops_logged = True
+
+    def log_refused_sli(self, refused: Sequence[tuple[str, str]]) -> None:
+        """Log refused (instance, SLO) counts at most once a minute."""
+        now = time.monotonic()
+        if not refused or now - self._sli_logged_at < SLI_LOGGED_EVERY_SECONDS:
+            return
+        self._sli_logged_at = now
+        instance, slo = refused[0]
+        log.warning("ledger.sli_refused", instance=instance, slo=slo, counts=len(refused))

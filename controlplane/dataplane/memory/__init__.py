@@ -1,1 +1,1 @@
-"""Documents held in memory: prepared copies, credentials, policies, and listeners for changes."""
+"""Data held in memory: snapshots, policies, flags, credentials, and held requests."""

@@ -1,4 +1,4 @@
-"""Gzip for prepared bodies: compressed once per body, for the first caller that accepts it."""
+"""Gzip of prepared bodies, compressed once for all callers."""
 
 import asyncio
 
@@ -7,29 +7,28 @@ from controlplane.core.content_encoding import MIN_BYTES, accepts_gzip, compress
 from .credentials import Headers
 
 Header = tuple[bytes, bytes]
-Answer = tuple[int, list[Header], bytes]
+Response = tuple[int, list[Header], bytes]
 
 LEVEL = 6
 MAX_INLINE_BYTES = 64 * 1024
-"""Largest body compressed on the event loop; larger ones would block it for over a millisecond.
-They are compressed in a thread, where zlib releases the interpreter's lock."""
+"""Largest body compressed on the event loop; larger ones are compressed in a thread."""
 CONTENT_ENCODING: Header = (b"content-encoding", b"gzip")
 VARY: Header = (b"vary", b"Accept-Encoding")
 
 
 class GzipForm:
-    """The gzip form of a body, compressed on first use."""
+    """A body's gzip form, compressed on first use."""
 
     __slots__ = ("_body", "_compressed", "_compressing")
 
     def __init__(self, body: bytes) -> None:
         self._body = body
-        """Empty once it is compressed."""
+        """Empty once compressed."""
         self._compressed: bytes | None = None
         self._compressing: asyncio.Future[bytes] | None = None
 
     async def get(self) -> bytes:
-        """Return the gzip form. Concurrent callers wait for the same compression."""
+        """Return the gzip form; concurrent callers share one compression."""
         if self._compressed is not None:
             return self._compressed
         if len(self._body) <= MAX_INLINE_BYTES:
@@ -41,7 +40,7 @@ class GzipForm:
         return self._store(await asyncio.shield(self._compressing))
 
     def _is_compressing(self, loop: asyncio.AbstractEventLoop) -> bool:
-        """Return True if this loop compresses the body, or has done so without an error."""
+        """Return True if a compression on this loop is running, or ended without an error."""
         begun = self._compressing
         if begun is None or begun.get_loop() is not loop or begun.cancelled():
             return False
@@ -53,19 +52,16 @@ class GzipForm:
         return compressed
 
 
-def wants_gzip(answer: Answer, headers: Headers) -> bool:
-    """Return True if the caller accepts gzip and `answer` is a document worth encoding."""
+def wants_gzip(answer: Response, headers: Headers) -> bool:
+    """Return True if the caller accepts gzip, and the response is 200 and worth compressing."""
     accepted = headers.get(b"accept-encoding")
     if accepted is None or answer[0] != 200 or len(answer[2]) < MIN_BYTES:
         return False
     return accepts_gzip(accepted)
 
 
-async def encode_gzip(answer: Answer, form: GzipForm) -> Answer:
-    """Return `answer` with `form`, the gzip form of its body.
-
-    The ETag becomes that of the gzip form, because a strong ETag identifies exact bytes.
-    """
+async def encode_gzip(answer: Response, form: GzipForm) -> Response:
+    """Return the response with its body in gzip form, and with the ETag of that form."""
     status, described, _ = answer
     compressed = await form.get()
     replaced = {b"content-length": b"%d" % len(compressed)}

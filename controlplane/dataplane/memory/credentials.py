@@ -1,4 +1,4 @@
-"""API tokens, held in memory and checked without any I/O."""
+"""API tokens in memory, checked without I/O."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -15,9 +15,10 @@ UNKNOWN_DIGEST = bytes(32)
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A usable token: SHA-256 of its secret, its scopes, and its expiry (UNIX seconds).
+    """A usable token: SHA-256 digest of its secret, scopes, and expiry (UNIX seconds).
 
-    `services` limits the services it may report and poll as. A table loaded from disk has no owner.
+    If `services` is not empty, the token may report and poll for these services only. Credentials
+    restored from disk have no owner.
     """
 
     token_id: int
@@ -30,18 +31,17 @@ class Credential:
     services: frozenset[str] = frozenset()
 
     def require_service(self, service: str) -> None:
-        """Raise :class:`Forbidden` if the token is limited to other services."""
         if self.services and service not in self.services:
             known = ", ".join(sorted(self.services))
             raise Forbidden(f"This token may not speak for {service}, only for: {known}.")
 
 
 TokenTable = Mapping[bytes, Credential]
-"""Credentials by token prefix, without revoked ones and those of inactive people."""
+"""Credentials by token prefix, without revoked tokens and those of inactive people."""
 
 
 def read_token(headers: Headers) -> bytes | None:
-    """Return the request's token, if any: `Authorization: Bearer` before `X-API-Key`."""
+    """Return the token in `Authorization: Bearer`, or else in `X-API-Key`; None without one."""
     kind, _, token = headers.get(b"authorization", b"").partition(b" ")
     if token and kind.lower() == b"bearer":
         return token.strip()
@@ -56,22 +56,22 @@ def authenticate(
 ) -> Credential:
     """Return the credential of a request's token if it has one of `scopes`.
 
-    `clock()` is UNIX time. Raises :class:`Forbidden` without a scope, and the errors of
+    `clock` returns UNIX seconds. Raises :class:`Forbidden` without such a scope, and the errors of
     :func:`identify`.
     """
-    found = identify(table, headers, clock=clock)
-    if found.scopes.isdisjoint(scopes):
+    credential = identify(table, headers, clock=clock)
+    if credential.scopes.isdisjoint(scopes):
         raise Forbidden(f"This needs the scope {' or '.join(scopes)}.", scope=scopes[0])
-    return found
+    return credential
 
 
 def identify(
     table: TokenTable | None, headers: Headers, *, clock: Callable[[], float] = time.time
 ) -> Credential:
-    """Return the credential of a request's token, whatever its scopes; `clock()` is UNIX time.
+    """Return the credential of a request's token; `clock` returns UNIX seconds.
 
     Takes the same time for an unknown prefix as for a wrong secret. Raises
-    :class:`Unauthenticated`, or :class:`Unavailable` without a table.
+    :class:`Unauthenticated`, or :class:`Unavailable` before tokens are loaded.
     """
     if table is None:
         raise Unavailable(
@@ -85,11 +85,11 @@ def identify(
         )
     kind, _, rest = token.partition(b"_")
     prefix, _, secret = rest.partition(b"_")
-    found = table.get(prefix)
-    expected = UNKNOWN_DIGEST if found is None else found.digest
+    credential = table.get(prefix)
+    expected = UNKNOWN_DIGEST if credential is None else credential.digest
     matches = compare_digest(sha256(secret).digest(), expected)
-    if found is None or not matches or kind != b"sg":
+    if credential is None or not matches or kind != b"sg":
         raise Unauthenticated("The token is unknown, expired or revoked.")
-    if found.expires_at is not None and clock() >= found.expires_at:
+    if credential.expires_at is not None and clock() >= credential.expires_at:
         raise Unauthenticated("The token has expired; make a new one.")
-    return found
+    return credential

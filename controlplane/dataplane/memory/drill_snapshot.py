@@ -1,9 +1,8 @@
-"""The snapshot for instances that take part in drills: the same version, with more engaged.
+"""The snapshot for instances marked for drills: drilled switches appear engaged.
 
-All other instances get the normal document. The start and end of a drill, and each change of its
-marks, increment the version, so that every instance is notified. The two documents of a version
-have different ETags, so that one is never taken for the other. A drill ends at its deadline here
-and in the client, even if the control plane is down.
+Other instances get the normal snapshot of the same version, with another ETag. The version is
+incremented when a drill starts or ends and when its marks change. Even without the control plane, a
+drill ends at its deadline, here and in the client.
 """
 
 from collections.abc import Iterable
@@ -16,11 +15,11 @@ from .instance_names import service_of
 from .served_copy import Copy
 
 MAX_NAMES = 20_000
-"""Instance names whose match is cached."""
+"""Most instance names whose match is cached."""
 
 
 class DrillSnapshot:
-    """The running drills and the instances they apply to."""
+    """The running drills, and patterns of the instances that take part."""
 
     __slots__ = ("_drilled", "_made", "_marks", "_names")
 
@@ -34,7 +33,7 @@ class DrillSnapshot:
         return f"DrillSnapshot({self._marks}, {self._drilled})"
 
     def copy_for(self, name: bytes | None, now: datetime, normal: Copy) -> Copy:
-        """Return the copy for the instance `name`: the drill copy, rendered once, or `normal`."""
+        """Return the drill copy if `name` takes part in a running drill, else `normal`."""
         if not self.is_for(name):
             return normal
         running = tuple(entry for entry in self._drilled if _is_running(entry, now, normal))
@@ -49,7 +48,6 @@ class DrillSnapshot:
         return self._made[1]
 
     def is_for(self, name: bytes | None) -> bool:
-        """Return True if the instance `name` is marked for drills."""
         if name is None:
             return False
         known = self._names.get(name)
@@ -63,6 +61,6 @@ class DrillSnapshot:
 
 
 def _is_running(entry: SnapshotEntry, now: datetime, normal: Copy) -> bool:
-    """Return True if the drill lasts and the switch is not really engaged."""
+    """Return True until the drill's deadline, unless the switch is engaged for real."""
     ends_at = entry.expires_at
     return ends_at is not None and now < ends_at and entry.id not in normal.entries

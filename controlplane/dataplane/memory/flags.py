@@ -1,7 +1,7 @@
-"""Switches as OpenFeature boolean flags, which are on while traffic may flow. Pure.
+"""Switches as OpenFeature boolean flags, which are on while traffic is allowed. Pure.
 
-Nearly all of 10,000 flags are released and look alike. So the bulk answer is rendered once per
-copy, with gaps for the flags that depend on the caller.
+Of thousands of flags only a few depend on the caller. So the bulk response is rendered once per
+snapshot, with gaps for those few.
 """
 
 from bisect import bisect_right
@@ -25,48 +25,49 @@ DISABLED = "DISABLED"
 SPLIT = "SPLIT"
 
 
-def one(copy: Copy, flag: str, targeting_key: str | None, now: datetime) -> dict[str, Any]:
-    """Return the evaluation of a single flag, by the same decision as `/check`."""
+def evaluate_flag(
+    copy: Copy, flag: str, targeting_key: str | None, now: datetime
+) -> dict[str, Any]:
+    """Return the evaluation of one flag, by the same decision as `/check`."""
     name = flag.partition(":")[0]
-    bears = name in SCOPES and not SCOPES[name].stops_everything
-    ids = (GLOBAL_ID, flag) if bears else (GLOBAL_ID,)
+    may_block = name in SCOPES and not SCOPES[name].stops_everything
+    ids = (GLOBAL_ID, flag) if may_block else (GLOBAL_ID,)
     question = CallQuestion(ids, targeting_key)
-    decision = evaluate(question, copy.entries, now=now, draw=_nobody)
+    decision = evaluate(question, copy.entries, now=now, draw=_draw_outside)
     version = copy.publication.version
     if decision.switch is not None:
-        return _off(flag, copy.entries[decision.switch], version)
-    bearing = (copy.entries.get(switch_id) for switch_id in question.switch_ids)
-    splits = any(entry is not None and entry.state == "ramping" for entry in bearing)
-    return _on(flag, SPLIT if splits else STATIC, version)
+        return _make_off(flag, copy.entries[decision.switch], version)
+    entries = (copy.entries.get(switch_id) for switch_id in question.switch_ids)
+    splits = any(entry is not None and entry.state == "ramping" for entry in entries)
+    return _make_on(flag, SPLIT if splits else STATIC, version)
 
 
 class Flags:
-    """All known flags evaluated against one copy."""
+    """All known flags, evaluated against one copy of the snapshot."""
 
     def __init__(self, copy: Copy, known: frozenset[str]) -> None:
         self._copy = copy
         self._known = known
-        found = (lapses_at(entry) for entry in copy.entries.values())
-        self._lapses = sorted(at for at in found if at is not None)
+        expiries = (lapses_at(entry) for entry in copy.entries.values())
+        self._lapses = sorted(at for at in expiries if at is not None)
         self._sheet: tuple[int, FlagSheet] | None = None
 
-    def lapsed(self, now: datetime) -> int:
+    def count_expired(self, now: datetime) -> int:
         """Return the number of engagements that have expired since the copy was published."""
         return bisect_right(self._lapses, now)
 
     @property
     def latest(self) -> "FlagSheet | None":
-        """The most recently used sheet."""
         return None if self._sheet is None else self._sheet[1]
 
     def sheet(self, now: datetime) -> "FlagSheet":
-        """Return all flags at `now`; rendered again only after another engagement has expired."""
-        lapsed = self.lapsed(now)
+        """Return all flags at `now`; rendered again only after an engagement has expired."""
+        lapsed = self.count_expired(now)
         if self._sheet is None or self._sheet[0] != lapsed:
-            self._sheet = (lapsed, self._written(now))
+            self._sheet = (lapsed, self._render(now))
         return self._sheet[1]
 
-    def _written(self, now: datetime) -> "FlagSheet":
+    def _render(self, now: datetime) -> "FlagSheet":
         live = {
             entry.id: entry
             for entry in self._copy.entries.values()
@@ -76,17 +77,17 @@ class Flags:
         version = self._copy.publication.version
         above = live.get(GLOBAL_ID)
         if above is None:
-            return FlagSheet.join(_cells(ids, live, STATIC, version))
-        stopped = FlagSheet.join(_text(_off(flag, above, version)) for flag in ids)
+            return FlagSheet.join(_render_flags(ids, live, STATIC, version))
+        stopped = FlagSheet.join(orjson.dumps(_make_off(flag, above, version)) for flag in ids)
         if above.state == "engaged":
             return stopped
-        flowing = FlagSheet.join(_cells(ids, live, SPLIT, version))
+        flowing = FlagSheet.join(_render_flags(ids, live, SPLIT, version))
         return FlagSheet(flowing.texts, flowing.gaps, above, stopped.texts[0])
 
 
 @dataclass(frozen=True, slots=True)
 class VariableFlag:
-    """A flag whose value depends on the caller."""
+    """A flag whose value depends on the caller, with the JSON of both values."""
 
     entry: SnapshotEntry
     on: bytes
@@ -98,7 +99,7 @@ Cell = bytes | VariableFlag
 
 @dataclass(frozen=True, slots=True)
 class FlagSheet:
-    """The JSON of all flags: `texts`, with one of `gaps` between each two of them.
+    """The JSON of all flags: fixed `texts`, with a variable flag of `gaps` between each pair.
 
     If the global switch is `ramping`, a caller outside its share gets `stopped` instead.
     """
@@ -108,7 +109,7 @@ class FlagSheet:
     ramping: SnapshotEntry | None = None
     stopped: bytes = b""
     gzip_forms: dict[tuple[bool, ...], GzipForm] = field(default_factory=dict, compare=False)
-    """Cached whole answers, by :meth:`outcomes`."""
+    """Cached gzip forms of whole responses, by :meth:`outcomes`."""
 
     @classmethod
     def join(cls, cells: Iterable[Cell]) -> "FlagSheet":
@@ -129,20 +130,20 @@ class FlagSheet:
 
     @property
     def varies(self) -> bool:
-        """Return True if the answer depends on the caller, also by a `ramping` global switch."""
+        """True if the response depends on the caller; True as well if the global switch ramps."""
         return bool(self.gaps)
 
     def outcomes(self, targeting_key: str | None) -> tuple[bool, ...]:
-        """Return the decision of each gap for one caller.
+        """Return the value of each gap for one caller.
 
-        Empty if the global switch stops everything or there are no gaps.
+        Empty without gaps, and if the caller is outside the global switch's share.
         """
-        if self.ramping is not None and not _admits(self.ramping, targeting_key):
+        if self.ramping is not None and not _is_admitted(self.ramping, targeting_key):
             return ()
-        return tuple(_admits(gap.entry, targeting_key) for gap in self.gaps)
+        return tuple(_is_admitted(gap.entry, targeting_key) for gap in self.gaps)
 
-    def filled(self, targeting_key: str | None) -> bytes:
-        """Return the flags for one caller, separated by commas."""
+    def fill(self, targeting_key: str | None) -> bytes:
+        """Return the JSON of all flags for one caller, separated by commas."""
         outcomes = self.outcomes(targeting_key)
         if self.ramping is not None and not outcomes:
             return self.stopped
@@ -153,24 +154,24 @@ class FlagSheet:
         return b"".join(parts)
 
 
-def _cells(
+def _render_flags(
     ids: Iterable[str], live: Mapping[str, SnapshotEntry], flowing: str, version: int
 ) -> Iterator[Cell]:
     # Most flags are released: format bytes instead of a dictionary each, for speed.
-    form = _text(_on("%b", flowing, version)).replace(b'"%b"', b"%b")
+    form = orjson.dumps(_make_on("%b", flowing, version)).replace(b'"%b"', b"%b")
     for flag in ids:
         entry = live.get(flag)
         if entry is None:
             named = orjson.dumps(flag)
             yield form % (named, named)
         elif entry.state == "engaged":
-            yield _text(_off(flag, entry, version))
+            yield orjson.dumps(_make_off(flag, entry, version))
         else:
-            on, off = _on(flag, SPLIT, version), _off(flag, entry, version)
-            yield VariableFlag(entry, _text(on), _text(off))
+            on, off = _make_on(flag, SPLIT, version), _make_off(flag, entry, version)
+            yield VariableFlag(entry, orjson.dumps(on), orjson.dumps(off))
 
 
-def _on(flag: str, reason: str, version: int) -> dict[str, Any]:
+def _make_on(flag: str, reason: str, version: int) -> dict[str, Any]:
     return {
         "key": flag,
         "value": True,
@@ -180,7 +181,7 @@ def _on(flag: str, reason: str, version: int) -> dict[str, Any]:
     }
 
 
-def _off(flag: str, entry: SnapshotEntry, version: int) -> dict[str, Any]:
+def _make_off(flag: str, entry: SnapshotEntry, version: int) -> dict[str, Any]:
     return {
         "key": flag,
         "value": False,
@@ -194,10 +195,10 @@ def _text(evaluation: dict[str, Any]) -> bytes:
     return orjson.dumps(evaluation)
 
 
-def _admits(entry: SnapshotEntry, targeting_key: str | None) -> bool:
-    return admits(entry.allow_percent, entry.salt, targeting_key, _nobody)
+def _is_admitted(entry: SnapshotEntry, targeting_key: str | None) -> bool:
+    return admits(entry.allow_percent, entry.salt, targeting_key, _draw_outside)
 
 
-def _nobody() -> int:
-    """Return the draw for a caller without a targeting key: never in any share."""
+def _draw_outside() -> int:
+    """Return a bucket outside every share, for callers without a targeting key."""
     return BUCKETS

@@ -1,4 +1,4 @@
-"""The names instances give themselves: `service/instance`. Pure, and safe with any bytes."""
+"""Names of instances, `service/instance`, as sent by clients. Pure."""
 
 PART_LENGTH = 120
 TOKEN_PREFIX = "token:"  # noqa: S105
@@ -17,7 +17,7 @@ def is_part(text: object) -> bool:
 
 
 def service_of(name: str) -> str | None:
-    """Return the service in `service/instance`; None if `name` is invalid."""
+    """Return the service of an instance's name; None if the name is invalid."""
     service, _, instance = name.partition("/")
     if is_part(service) and is_part(instance) and not name.startswith(TOKEN_PREFIX):
         return service
@@ -25,7 +25,7 @@ def service_of(name: str) -> str | None:
 
 
 def service_of_caller(caller: str) -> str | None:
-    """Return the service of a caller; `token:<name>` is a service of its own. None if invalid."""
+    """Return the service of an instance, or `token:<name>` itself; None if invalid."""
     if not caller.startswith(TOKEN_PREFIX):
         return service_of(caller)
     sane = len(caller) <= len(TOKEN_PREFIX) + PART_LENGTH and caller.isprintable()

@@ -1,7 +1,7 @@
-"""Held requests: their limit, and waking them in batches when something changes.
+"""Held requests (long polls and streams), and waking them after a change.
 
-Batches are limited in number and bytes, so that other requests run in between. A request whose
-caller stops reading is canceled.
+Requests are woken in batches limited by number and bytes, so that other requests run in between. A
+request whose caller stops reading is canceled.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 
 class Listener:
-    """A held request, woken by a change it listens for, by a disconnect, or by a timeout."""
+    """A held request, which wakes on a change of its topic, on disconnect, or on timeout."""
 
     __slots__ = (
         "_sending_since",
@@ -45,13 +45,13 @@ class Listener:
     def __init__(self, topic: str = SNAPSHOT, holder: int = 0) -> None:
         self.topic = topic
         self.holder = holder
-        """Id of the token that this request counts for."""
+        """Id of the token whose share of places this request uses."""
         self.dismissed = False
-        """True once the request must end to give its place to another token."""
+        """True if the request must end to free its place for another token."""
         self.gone = False
         """True once the caller has disconnected."""
         self.stuck = False
-        """True once the caller has not read for too long."""
+        """True if the request was canceled because the caller stopped reading."""
         self._woken = False
         self._sleeping: asyncio.Future[None] | None = None
         self._watching: asyncio.Future[None] | None = None
@@ -59,13 +59,13 @@ class Listener:
         self._task: asyncio.Task[Any] | None = None
 
     def wake(self) -> None:
-        """End the current wait, or else the next one."""
+        """End the current wait; without one, the next wait ends at once."""
         self._woken = True
         if self._sleeping is not None and not self._sleeping.done():
             self._sleeping.set_result(None)
 
     async def wait(self, seconds: float) -> None:
-        """Return once woken, or after `seconds`; at once if woken since the last wait."""
+        """Wait until woken, at most `seconds`; return at once if woken since the last wait."""
         if not self._woken:
             loop = asyncio.get_running_loop()
             self._sleeping = loop.create_future()
@@ -78,14 +78,13 @@ class Listener:
         self._woken = False
 
     def watch(self, receive: Receive) -> None:
-        """Start watching for a disconnect of the caller."""
         if self._watching is None:
             self._watching = asyncio.ensure_future(self._watch(receive))
 
     async def send(self, sending: Awaitable[None]) -> None:
-        """Wait until the caller takes what is sent; canceled as `stuck` if it never does.
+        """Await `sending`; the task is canceled, as `stuck`, if the caller doesn't read in time.
 
-        Not `asyncio.timeout`: at each of thousands of sends that costs as much as sending.
+        `asyncio.timeout` is not used, because it would cost as much as the send itself.
         """
         self._task = asyncio.current_task()
         self._sending_since = time.monotonic()
@@ -93,7 +92,6 @@ class Listener:
         self._task = None
 
     def give_up(self, now: float) -> None:
-        """Cancel a send that has taken too long."""
         if self._task is not None and now - self._sending_since > STUCK_SECONDS:
             self.stuck = True
             self._task.cancel()
@@ -110,16 +108,16 @@ class Listener:
 
 
 class Listeners:
-    """All requests held in this process, at most `most` of them."""
+    """All held requests of this process, at most `most`."""
 
     def __init__(self, most: int = MAX_LISTENERS) -> None:
         self.most = most
         self.closing = False
-        """True while this process shuts down: no request is held any longer."""
+        """True during shutdown: no request is held any more."""
         self._open: dict[Listener, None] = {}
         self._by_holder: dict[int, dict[Listener, None]] = {}
         self._dismissed: dict[Listener, None] = {}
-        """Dismissed requests that have not ended yet; their callers may not be reading."""
+        """Dismissed requests that have not ended yet; their callers may have stopped reading."""
         self._to_wake: OrderedDict[Listener, None] = OrderedDict()
         self._sweeping = False
         self._at_once = WOKEN_AT_ONCE
@@ -128,11 +126,11 @@ class Listeners:
         return len(self._open)
 
     def enter(self, topic: str = SNAPSHOT, holder: int = 0) -> Listener:
-        """Hold one more request of the token `holder`, until :meth:`leave`.
+        """Return a listener for one more request of the token `holder`, until :meth:`leave`.
 
-        When all places are taken, the token that holds most of them gives one up to a token that
-        holds fewer. Raises :class:`Unavailable` if none does, with a random `Retry-After` so that
-        retries are spread.
+        If all places are taken, the oldest request of the token with the most is dismissed, unless
+        `holder` would then have as many. Raises :class:`Unavailable` without a place, with a random
+        `Retry-After` that spreads retries.
         """
         if self.closing or (len(self._open) >= self.most and not self._dismiss_one(holder)):
             raise Unavailable(
@@ -154,7 +152,7 @@ class Listeners:
         self._to_wake.pop(listener, None)
 
     def notify(self, bytes_each: int = 1, *, topic: str | None = None) -> None:
-        """Wake all listeners, or those for `hears`; each will be sent about `bytes_each` bytes.
+        """Wake the listeners of `topic`, or all; each will send about `bytes_each` bytes.
 
         Must be called on the event loop if any request is held.
         """
@@ -168,14 +166,13 @@ class Listeners:
             self._wake_some()
 
     def close(self) -> None:
-        """Release all held requests, and refuse new ones."""
         self.closing = True
         self.notify()
 
     def _dismiss_one(self, holder: int) -> bool:
-        """End the oldest request of the token with the most; return False if `holder` has no fewer.
+        """Dismiss the oldest request of the token with the most; return False if it is not allowed.
 
-        `holder` must still have fewer after one more request.
+        Not allowed unless `holder`, with one more request, still has fewer than that token.
         """
         if not self._by_holder:
             return False

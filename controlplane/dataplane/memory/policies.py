@@ -1,7 +1,7 @@
-"""Policies and overrides for each calling service, versioned. Pure.
+"""Policies and overrides by calling service, with a version per service. Pure.
 
-A service's version is the highest among its dependencies, removed ones included, so that a removal
-counts as a change. Documents are rendered once per service, on the first request after a change.
+A service's version is the highest of its dependencies', including removed ones. Documents are
+rendered on the first request after a change.
 """
 
 import re
@@ -22,11 +22,10 @@ from .served_copy import JSON, NO_CACHE
 _TAG = re.compile(rb'"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.c([0-9]{1,18})(?:-gzip)?"')
 
 
-class Policy(NamedTuple):
-    """The policy of one dependency, with its override, as canonical JSON in `text`.
+class DependencyPolicy(NamedTuple):
+    """A dependency's policy with its override, as canonical JSON in `text`.
 
-    `text` is empty if there is nothing to send, as after a removal. `version` is that of its last
-    change.
+    `text` is empty if nothing is served, as after a removal. `version` is that of the last change.
     """
 
     caller: str
@@ -40,11 +39,11 @@ class Policy(NamedTuple):
 
 
 class ServicePolicies:
-    """The document of one service, and the headers that go with it."""
+    """The rendered policies of one service, with their headers."""
 
     __slots__ = ("_epoch", "body", "description", "etag", "gzip", "validators", "version")
 
-    def __init__(self, service: str, epoch: UUID, policies: Iterable[Policy]) -> None:
+    def __init__(self, service: str, epoch: UUID, policies: Iterable[DependencyPolicy]) -> None:
         ordered = sorted(policies)
         self._epoch = str(epoch).encode()
         self.version = max((one.version for one in ordered), default=0)
@@ -60,9 +59,9 @@ class ServicePolicies:
         self.description: tuple[Header, ...] = (JSON, length)
 
     def is_known(self, if_none_match: bytes) -> bool:
-        """Return True if a tag names this document or a newer version of its epoch.
+        """Return True if `if_none_match` has this version's ETag, or a newer one of the same epoch.
 
-        A newer one comes from a replica that is ahead of this one; the caller keeps it.
+        A newer version comes from a replica that is ahead of this one, so the caller keeps it.
         """
         if protocol.matches_etag(if_none_match.decode("latin-1"), self.etag.decode()):
             return True
@@ -72,14 +71,14 @@ class ServicePolicies:
 
 @dataclass(frozen=True)
 class Policies:
-    """All policies at the registry's `version`, set at `changed_at`, within a database epoch.
+    """All policies at a `version` of the registry, set at `changed_at`, in one epoch.
 
-    The same version with another `changed_at` belongs to another history: a backup was restored.
+    The same version with another `changed_at` means that the database was restored from a backup.
     """
 
     epoch: UUID
     version: int
-    of_caller: Mapping[str, Mapping[str, Policy]]
+    by_caller: Mapping[str, Mapping[str, DependencyPolicy]]
     """Policies by caller, then by callee."""
     changed_at: datetime | None = None
 
@@ -88,44 +87,43 @@ class Policies:
         cls,
         epoch: UUID,
         version: int,
-        policies: Iterable[Policy],
+        policies: Iterable[DependencyPolicy],
         changed_at: datetime | None = None,
     ) -> "Policies":
-        return cls(epoch, version, {}).after(version, policies, changed_at)
+        return cls(epoch, version, {}).with_changes(version, policies, changed_at)
 
-    def after(
-        self, version: int, changed: Iterable[Policy], changed_at: datetime | None = None
+    def with_changes(
+        self, version: int, changed: Iterable[DependencyPolicy], changed_at: datetime | None = None
     ) -> "Policies":
-        """Return a copy that includes the changes up to `version`."""
-        of_caller = dict(self.of_caller)
+        """Return a copy with the changes up to `version`; rendered documents are reused."""
+        by_caller = dict(self.by_caller)
         copied: set[str] = set()
-        told = dict(self._documents)
+        documents = dict(self._documents)
         for one in changed:
             if one.caller not in copied:
                 copied.add(one.caller)
-                of_caller[one.caller] = dict(of_caller.get(one.caller, {}))
-                told.pop(one.caller, None)
-            of_caller[one.caller][one.callee] = one  # type: ignore[index]
-        result = Policies(self.epoch, version, of_caller, changed_at)
-        result._documents.update(told)
+                by_caller[one.caller] = dict(by_caller.get(one.caller, {}))
+                documents.pop(one.caller, None)
+            by_caller[one.caller][one.callee] = one  # type: ignore[index]
+        result = Policies(self.epoch, version, by_caller, changed_at)
+        result._documents.update(documents)
         return result
 
     def document_for(self, service: str) -> ServicePolicies:
-        """Return the document for a service, an empty one at version 0 without dependencies."""
-        found = self._documents.get(service)
-        if found is None:
-            policies = self.of_caller.get(service)
-            found = ServicePolicies(service, self.epoch, policies.values() if policies else ())
+        """Return the document of a service; without dependencies, an empty one at version 0."""
+        document = self._documents.get(service)
+        if document is None:
+            policies = self.by_caller.get(service)
+            document = ServicePolicies(service, self.epoch, policies.values() if policies else ())
             if policies:
-                self._documents[service] = found
-        return found
+                self._documents[service] = document
+        return document
 
-    def one(self, caller: str, callee: str) -> Policy | None:
-        return self.of_caller.get(caller, {}).get(callee)
+    def find(self, caller: str, callee: str) -> DependencyPolicy | None:
+        return self.by_caller.get(caller, {}).get(callee)
 
-    def every(self) -> list[Policy]:
-        """Return all policies, sorted."""
-        return sorted(one for callees in self.of_caller.values() for one in callees.values())
+    def list_all(self) -> list[DependencyPolicy]:
+        return sorted(one for callees in self.by_caller.values() for one in callees.values())
 
     @cached_property
     def _documents(self) -> dict[str, ServicePolicies]:

@@ -1,4 +1,4 @@
-"""A rendered version of the snapshot: everything that is prepared once rather than per request."""
+"""A version of the snapshot with its rendered bytes and headers."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,13 +19,12 @@ MAX_CHUNK_BYTES = 32 * 1024  # bytes
 
 
 def split_event(event: bytes) -> tuple[bytes, ...]:
-    """Split an event into chunks of at most `MAX_CHUNK_BYTES`."""
     starts = range(0, len(event), MAX_CHUNK_BYTES)
     return tuple(event[start : start + MAX_CHUNK_BYTES] for start in starts)
 
 
 class InstanceCopies(Protocol):
-    """Provides another copy for some instances."""
+    """Selects another copy for some instances."""
 
     def is_for(self, name: bytes | None) -> bool: ...
 
@@ -34,14 +33,14 @@ class InstanceCopies(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The document's bytes and gzip form, its entries by switch id, and the headers of both.
+    """A rendered snapshot: body, gzip form, entries by switch id, and response headers.
 
-    `elements` are the bytes of each entry. `validators` belong to 200 and 304 alike, `description`
-    to 200 only; `gzip_validators` to a 304 for a caller that has the gzip form. `event` is the
-    document as streams send it, in chunks, because a server buffers several parts of an unread
-    answer whatever their size. `drill_snapshot` provides the copies of marked instances while a
-    drill runs. Those have a `suffix` in their ETag, because other instances get another body of the
-    same version. `is_kept` is True for a copy restored from disk, which has no drills.
+    `elements` are the bytes of each entry. `validators` are headers of both 200 and 304,
+    `description` of 200 only, and `gzip_validators` of a 304 for a caller that has the gzip form.
+    `event` is the body as streams send it, in chunks, because servers buffer a number of unread
+    chunks whatever their size. `drill_snapshot` selects the copies of marked instances during a
+    drill; the `suffix` in their ETags distinguishes them from normal copies. `is_kept` is True for
+    a copy restored from disk, which has no drills.
     """
 
     publication: SnapshotVersion
@@ -71,7 +70,7 @@ class Copy:
         is_kept: bool = False,
         is_drill_copy: bool = False,
     ) -> "Copy":
-        """Render `entries` as `publication`, reusing what has not changed since `before`.
+        """Render `entries` as version `publication`, reusing unchanged elements of `before`.
 
         `is_drill_copy` is True for the copy of marked instances.
         """

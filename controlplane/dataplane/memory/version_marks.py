@@ -1,7 +1,6 @@
-"""Parsing of `<epoch>.<version>` in If-None-Match and Last-Event-ID. Pure.
+"""Version marks `<epoch>.<version>` in If-None-Match and Last-Event-ID. Pure.
 
-In an ETag a suffix marks the document that drill instances get while a drill runs, and `-gzip` the
-gzip form of the same document.
+In an ETag, a suffix identifies the document of drill instances, and `-gzip` the gzip form.
 """
 
 import re
@@ -10,7 +9,7 @@ from collections.abc import Sequence
 from .served_copy import Copy
 
 Mark = tuple[bytes, bytes, bytes | None]
-"""An epoch as text, a version in decimal digits, and the suffix; None matches any suffix."""
+"""Epoch as text, version in decimal digits, and suffix; the suffix None matches any."""
 
 _MARK = rb"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([0-9]{1,18})"
 _ENTITY_TAG = re.compile(rb'"' + _MARK + rb'(-[0-9a-f]{8}|)(?:-gzip)?"')
@@ -18,21 +17,20 @@ _EVENT_ID = re.compile(_MARK)
 
 
 def parse_tags(if_none_match: bytes) -> list[Mark]:
-    """Return the marks in an If-None-Match header."""
     return _ENTITY_TAG.findall(if_none_match)
 
 
 def parse_event_id(last_event_id: bytes) -> list[Mark]:
-    """Return the mark in a Last-Event-ID header, if any."""
-    found = _EVENT_ID.fullmatch(last_event_id)
-    return [] if found is None else [(found[1], found[2], None)]
+    """Return the mark in a Last-Event-ID header, as a list of at most one."""
+    match = _EVENT_ID.fullmatch(last_event_id)
+    return [] if match is None else [(match[1], match[2], None)]
 
 
-def name(marks: Sequence[Mark], copy: Copy) -> bool:
-    """Return True if one of `marks` is `copy`, or a newer version of its epoch.
+def match_copy(marks: Sequence[Mark], copy: Copy) -> bool:
+    """Return True if one of `marks` names `copy`, or a newer version of its epoch.
 
-    A newer one comes from another replica that is ahead of this one, so the caller keeps it. A copy
-    restored from disk has no drills, so it doesn't end one.
+    A newer version comes from a replica that is ahead of this one, so the caller keeps it. For a
+    copy restored from disk, which has no drills, any suffix matches, so that running drills go on.
     """
     present = copy.publication.version
     return any(

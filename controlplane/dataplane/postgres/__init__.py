@@ -1,1 +1,1 @@
-"""The data plane's own statements to PostgreSQL."""
+"""The data plane's own queries."""

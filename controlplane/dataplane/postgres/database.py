@@ -1,4 +1,4 @@
-"""The data plane's queries, run on its own connection outside the pool."""
+"""The data plane's connection to PostgreSQL, and its queries for switches and tokens."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -12,7 +12,6 @@ from controlplane.core.roles import SCOPES_OF, Role
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.memory.credentials import Credential, TokenTable
 from controlplane.dataplane.memory.drill_snapshot import DrillSnapshot
-from controlplane.dataplane.memory.head import DatabaseHead
 from switches.drills.patterns import Marks
 from switches.snapshot import SnapshotEntry, SnapshotVersion, drill_reason
 
@@ -51,19 +50,35 @@ TOKENS = """
     FROM core_token t JOIN core_user u ON u.id = t.owner_id
     WHERE t.revoked_at IS NULL AND u.is_active
 """
-KNOWN = "SELECT id FROM switches_switch"
-NOTE_USE = """
+SWITCH_IDS = "SELECT id FROM switches_switch"
+RECORD_USE_SQL = """
     UPDATE core_token SET last_used_at = clock_timestamp()
     WHERE id = ANY(%s)
       AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - make_interval(secs => %s))
 """
 
 
-class Contents(NamedTuple):
-    """Database content at one moment; None for parts that were not requested.
+class DatabaseHead(NamedTuple):
+    """Versions of everything that the data plane follows, in one row.
 
-    `drill_snapshot` is read with the entries, and is set while a drill runs.
+    `revision` is that of the credentials, and `registrations` the number of switches ever
+    registered. `now` is the database's time. `policies` is the version of policies and overrides,
+    set at `policies_at` (None before the first); `degradation` is the revision of the degradation
+    causes. `is_read_only` is True while PostgreSQL refuses writes.
     """
+
+    publication: SnapshotVersion
+    revision: int
+    registrations: int
+    now: datetime
+    policies: int = 0
+    policies_at: datetime | None = None
+    degradation: int = 0
+    is_read_only: bool = False
+
+
+class Contents(NamedTuple):
+    """The database's content at one moment; parts that were not requested are None."""
 
     head: DatabaseHead
     entries: list[SnapshotEntry] | None
@@ -93,21 +108,21 @@ async def connect(config: Config, options: str = SESSION_OPTIONS) -> Connection:
 
 
 async def read_head(connection: Connection) -> DatabaseHead:
-    """Return the head; raise LookupError before the first migration."""
+    """Return the head; raise LookupError if the database is not migrated."""
     return await parse_head(await connection.execute(HEAD))
 
 
 async def read_contents(
     connection: Connection, *, entries: bool, tokens: bool, known: bool
 ) -> Contents:
-    """Return the head and the requested parts, in one database snapshot and one round trip.
+    """Return the head and the requested parts, in one transaction and one round trip.
 
     `entries` are all switches that are not released, with the running drills; `tokens` the usable
     tokens; `known` the ids of all switches.
     """
-    choices = ((ENTRIES, entries), (DRILLED, entries), (TOKENS, tokens), (KNOWN, known))
-    wanted = [text for text, on in choices if on]
-    cursor = await connection.execute("; ".join([BEGIN, HEAD, *wanted, "COMMIT"]))
+    choices = ((ENTRIES, entries), (DRILLED, entries), (TOKENS, tokens), (SWITCH_IDS, known))
+    requested = [text for text, on in choices if on]
+    cursor = await connection.execute("; ".join([BEGIN, HEAD, *requested, "COMMIT"]))
     cursor.nextset()
     head = await parse_head(cursor)
 
@@ -124,13 +139,13 @@ async def read_contents(
     )
 
 
-async def note_use(connection: Connection, token_ids: Iterable[int], every: float) -> None:
-    """Update `last_used_at` of tokens where it is more than `every` seconds old."""
-    await connection.execute(NOTE_USE, (list(token_ids), every))
+async def record_token_use(connection: Connection, token_ids: Iterable[int], every: float) -> None:
+    """Set `last_used_at` of tokens to now if it is more than `every` seconds old."""
+    await connection.execute(RECORD_USE_SQL, (list(token_ids), every))
 
 
 async def parse_head(cursor: AsyncCursor[tuple[Any, ...]]) -> DatabaseHead:
-    """Return the head in the result of `HEAD`; raise LookupError before the first migration."""
+    """Return the head from the result of `HEAD`; raise LookupError if it is empty."""
     row = await cursor.fetchone()
     if row is None:
         raise LookupError("the publication row is missing; run the migrations")
@@ -139,7 +154,7 @@ async def parse_head(cursor: AsyncCursor[tuple[Any, ...]]) -> DatabaseHead:
 
 
 def _tokens(rows: list[tuple[Any, ...]]) -> TokenTable:
-    return {row[2].encode(): _credential(*row) for row in rows}
+    return {row[2].encode(): _make_credential(*row) for row in rows}
 
 
 def _drill_snapshot(rows: list[tuple[Any, ...]]) -> DrillSnapshot | None:
@@ -165,7 +180,7 @@ def _drill_snapshot(rows: list[tuple[Any, ...]]) -> DrillSnapshot | None:
     )
 
 
-def _credential(
+def _make_credential(
     token_id: int,
     name: str,
     _prefix: str,

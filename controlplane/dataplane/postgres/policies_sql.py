@@ -1,7 +1,6 @@
-"""Queries for changed policies, overrides and degradation causes, in one database snapshot.
+"""Queries for policies, overrides and degradation causes.
 
-An invalid row doesn't affect the others: an override must arrive even if another dependency's
-document can't be read.
+An invalid row is skipped, so that it doesn't delay overrides of other dependencies.
 """
 
 import asyncio
@@ -15,8 +14,8 @@ from psycopg import AsyncCursor
 from controlplane.core.canonical import timestamp
 from controlplane.core.degradation_levels import Cause
 from controlplane.dataplane.memory import degradation_causes as causes
-from controlplane.dataplane.memory.head import DatabaseHead
-from controlplane.dataplane.memory.policies import Policy
+from controlplane.dataplane.memory.policies import DependencyPolicy
+from controlplane.dataplane.postgres.database import DatabaseHead
 
 from .database import BEGIN, HEAD, Connection, parse_head
 
@@ -31,31 +30,31 @@ log = structlog.get_logger(__name__)
 
 
 class Changes(NamedTuple):
-    """Policies changed since the requested version, without the `broken` ones.
+    """Policies that changed since a version, without invalid ones.
 
-    `broken` lists caller and callee; `causes` is None if they can't be read.
+    `broken` lists (caller, callee) of invalid policies; `causes` is None if they are invalid.
     """
 
     head: DatabaseHead
-    policies: list[Policy]
+    policies: list[DependencyPolicy]
     broken: list[tuple[str, str]]
     causes: tuple[Cause, ...] | None
 
 
-async def read(connection: Connection, since: int) -> Changes:
-    """Return everything that changed since a version, in one round trip; -1 reads all."""
-    wanted = [BEGIN, HEAD, CAUSES, _changed_since(since), "COMMIT"]
-    cursor = await connection.execute("; ".join(wanted))
+async def read_changes(connection: Connection, since: int) -> Changes:
+    """Return everything that changed after version `since`, in one round trip; -1 for all."""
+    statements = [BEGIN, HEAD, CAUSES, _changed_since(since), "COMMIT"]
+    cursor = await connection.execute("; ".join(statements))
     cursor.nextset()
     head = await parse_head(cursor)
     cursor.nextset()
-    away = _causes(await cursor.fetchall())
+    causes_now = _parse_causes(await cursor.fetchall())
     cursor.nextset()
-    return Changes(head, *await _policies(cursor), away)
+    return Changes(head, *await _fetch_policies(cursor), causes_now)
 
 
 def _changed_since(version: int) -> str:
-    """Return the query as plain text, because it is sent together with others.
+    """Return the query with its value inlined, because it is sent together with others.
 
     Dependencies known from reports alone have version 0 and are not published.
     """
@@ -68,25 +67,25 @@ def _changed_since(version: int) -> str:
     """  # noqa: S608
 
 
-async def _policies(
+async def _fetch_policies(
     cursor: AsyncCursor[tuple[Any, ...]],
-) -> tuple[list[Policy], list[tuple[str, str]]]:
-    found: list[Policy] = []
+) -> tuple[list[DependencyPolicy], list[tuple[str, str]]]:
+    policies: list[DependencyPolicy] = []
     broken: list[tuple[str, str]] = []
     while some := await cursor.fetchmany(AT_ONCE):
         for row in some:
             try:
-                found.append(_policy(*row))
+                policies.append(_make_policy(*row))
             except (TypeError, ValueError) as error:
                 broken.append(row[:2])
                 log.error(
                     "dataplane.policy_left_out", caller=row[0], callee=row[1], error=str(error)
                 )
         await asyncio.sleep(0)
-    return found, broken
+    return policies, broken
 
 
-def _policy(
+def _make_policy(
     caller: str,
     callee: str,
     version: int,
@@ -96,7 +95,7 @@ def _policy(
     reason: str | None,
     expires_at: datetime | None,
     override_version: int | None,
-) -> Policy:
+) -> DependencyPolicy:
     override = None
     if mode is not None and expires_at is not None:
         override = {
@@ -110,18 +109,20 @@ def _policy(
         raise TypeError("the document is no object")
     # Removed, or known from reports alone without an override: nothing to send.
     if removed or (not policy and override is None):
-        return Policy(caller, callee, version, b"")
-    told = {**policy, "override": override}
+        return DependencyPolicy(caller, callee, version, b"")
+    published = {**policy, "override": override}
     breaker = policy.get("breaker")
     if isinstance(breaker, dict) and breaker.get("half_open_max_seconds") == 0:
         # Clients before 0.4 reject 0, now the default, and the whole breaker section with it.
-        told["breaker"] = {k: v for k, v in breaker.items() if k != "half_open_max_seconds"}
-    return Policy(caller, callee, version, orjson.dumps(told, option=orjson.OPT_SORT_KEYS))
+        published["breaker"] = {k: v for k, v in breaker.items() if k != "half_open_max_seconds"}
+    return DependencyPolicy(
+        caller, callee, version, orjson.dumps(published, option=orjson.OPT_SORT_KEYS)
+    )
 
 
-def _causes(rows: list[tuple[Any, ...]]) -> tuple[Cause, ...] | None:
+def _parse_causes(rows: list[tuple[Any, ...]]) -> tuple[Cause, ...] | None:
     try:
-        return tuple(causes.cause(each) for each in orjson.loads(rows[0][0])) if rows else ()
+        return tuple(causes.parse_cause(each) for each in orjson.loads(rows[0][0])) if rows else ()
     except (TypeError, ValueError) as error:
         log.error("dataplane.causes_left_out", error=str(error))
         return None

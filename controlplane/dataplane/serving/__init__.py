@@ -1,1 +1,1 @@
-"""Answers to requests: bodies, validators, held polls, streams and OFREP."""
+"""Responses: bodies, validators, held polls, streams, and OFREP."""

@@ -1,4 +1,4 @@
-"""An HTTP request as received from the server, and the methods to answer it."""
+"""An HTTP request of an ASGI server, with methods to send the response."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from controlplane.dataplane.memory.compression import Header
 from controlplane.dataplane.memory.credentials import Credential, Headers
 from controlplane.dataplane.memory.served_copy import JSON
 
-from .answers import Answer
+from .responses import Response
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -27,7 +27,7 @@ POLICY = (
     "font-src 'self'; connect-src 'self'; form-action 'self'; manifest-src 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
 )
-"""Content security policy, the same as in Django's answers."""
+"""Content security policy, the same as in Django's responses."""
 NOSNIFF: Header = (b"x-content-type-options", b"nosniff")
 BROWSER_HEADERS: tuple[Header, ...] = (
     NOSNIFF,
@@ -74,78 +74,74 @@ class Call:
         self.body = b""
         self.credential: Credential | None = None
         self.held = False
-        """True if the answer was held for a change: its duration doesn't count as latency."""
+        """True if the request was held for a change, so its duration doesn't count as latency."""
         self.status = 0
-        """Status of the answer that has begun, so that no other can begin; 0 before."""
+        """Status of the response once it has begun; 0 before."""
         self.send = send
         self.time_headers = time_headers
 
-    async def answer(self, answer: Answer) -> None:
-        """Send a complete answer; to HEAD only its headers."""
-        status, said, body = answer
-        await self.send(self._start(status, said))
+    async def respond(self, response: Response) -> None:
+        """Send a complete response; only its headers for HEAD."""
+        status, headers, body = response
+        await self.send(self._start(status, headers))
         await self.send(
             {"type": "http.response.body", "body": b"" if self.method == "HEAD" else body}
         )
 
-    async def begin(self, status: int, said: Sequence[Header]) -> None:
-        """Send status and headers, including the time and the request id."""
-        await self.send(self._start(status, said))
+    async def start_response(self, status: int, headers: Sequence[Header]) -> None:
+        """Send status and headers, with the time and the request id added."""
+        await self.send(self._start(status, headers))
 
-    def _start(self, status: int, said: Sequence[Header]) -> Message:
+    def _start(self, status: int, headers: Sequence[Header]) -> Message:
         self.status = status
         request_id = (b"x-request-id", _request_id(self.headers))
-        headers = [*said, *self.time_headers(), request_id]
+        all_headers = [*headers, *self.time_headers(), request_id]
         if status != 304:  # The caller's cached response has them.
             # Browsers don't render JSON, and headers are costly for a poll.
-            headers += (NOSNIFF,) if JSON in said else BROWSER_HEADERS
-        return {"type": "http.response.start", "status": status, "headers": headers}
+            all_headers += (NOSNIFF,) if JSON in headers else BROWSER_HEADERS
+        return {"type": "http.response.start", "status": status, "headers": all_headers}
 
-    async def part(self, body: bytes) -> None:
-        """Send a chunk of a body that continues."""
+    async def send_part(self, body: bytes) -> None:
         await self.send({"type": "http.response.body", "body": body, "more_body": True})
 
-    async def end(self) -> None:
+    async def send_end(self) -> None:
         await self.send({"type": "http.response.body", "body": b""})
 
-    async def read(self) -> None:
+    async def read_body(self) -> None:
         """Read the whole body; raise :class:`TooLarge` or :class:`TooSlow`."""
         try:
             async with asyncio.timeout(READ_SECONDS):
-                await self._read()
+                await self._receive_body()
         except TimeoutError:
             raise TooSlow(f"The body did not arrive within {READ_SECONDS:g} seconds.") from None
 
-    async def _read(self) -> None:
+    async def _receive_body(self) -> None:
         largest = max_body_bytes(self.scope["path"])
         while True:
             message = await self.receive()
             if message["type"] == "http.disconnect":
-                raise broken_off()
+                raise incomplete_body()
             self.body += bytes(message.get("body", b""))
             if len(self.body) > largest:
                 break
             if not message.get("more_body"):
                 return
         if message.get("more_body"):
-            await drain(self.receive)
+            await drain_body(self.receive)
         raise too_large(largest)
 
 
-def broken_off() -> DomainError:
-    """Return the error for a body that ends early.
+def incomplete_body() -> DomainError:
+    """Return the error for a request body that ended early.
 
-    The server reports a disconnect and a malformed chunk alike; only in the second case does
-    anybody read this.
+    Servers report a disconnect and a malformed chunk alike; only after the latter can the response
+    be read.
     """
     return DomainError("The request's body is malformed or incomplete.")
 
 
-async def drain(receive: Receive) -> None:
-    """Read and discard the rest of the body, within limits.
-
-    A caller that is still sending may miss the answer.
-    """
+async def drain_body(receive: Receive) -> None:
+    """Discard the rest of the body, within limits, so that the caller reads the response."""
     drained = 0
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(DRAIN_SECONDS):
@@ -157,8 +153,7 @@ async def drain(receive: Receive) -> None:
 
 
 def _request_id(headers: Headers) -> bytes:
-    """Return the caller's request id if valid, else a new unique one."""
-    given = headers.get(b"x-request-id")
-    if given is not None and SANE_REQUEST_ID.fullmatch(given):
-        return given
+    request_id = headers.get(b"x-request-id")
+    if request_id is not None and SANE_REQUEST_ID.fullmatch(request_id):
+        return request_id
     return b"%s-%x" % (PROCESS, next(_numbers))

@@ -1,7 +1,7 @@
-"""Held answers: polls that wait for the next version, and event streams.
+"""Long polls that wait for a change, and event streams.
 
-Whatever the number of listeners, events are rendered once. A stream that is not read holds only its
-own next event; when it is read again it gets the latest, and it is canceled after some time.
+A stream that is not read holds only its next event. When it is read again it gets the latest event;
+if it isn't read for long, it is canceled.
 """
 
 import asyncio
@@ -11,12 +11,14 @@ from collections.abc import Callable
 
 from controlplane.core.errors import DomainError
 from controlplane.dataplane.memory.compression import Header
+from controlplane.dataplane.memory.credentials import authenticate
 from controlplane.dataplane.memory.listeners import SNAPSHOT, Listener
 from controlplane.dataplane.state import State
 
 from .call import Call
-from .connection_watch import HeldCaller
 
+SCOPE = "switches:read"
+"""Scope that is required unless a handler names others."""
 QUIET_SECONDS = 15.0
 WATCH_AFTER_SECONDS = 5.0
 RETRY_MS = (500, 5000)
@@ -29,6 +31,51 @@ STREAM_HEADERS: tuple[Header, ...] = (
 )
 
 
+class HeldCaller:
+    """The caller of a request that may be held for long; one of `scopes` is required."""
+
+    __slots__ = ("_call", "_ends_at", "_name", "_scopes", "_state", "_table")
+
+    def __init__(self, state: State, call: Call, *scopes: str) -> None:
+        self._state = state
+        self._call = call
+        self._scopes = scopes or (SCOPE,)
+        self._name = call.headers.get(b"switchgear-instance")
+        self._table = state.tokens
+        self._ends_at = None if call.credential is None else call.credential.expires_at
+
+    def check(self) -> None:
+        """Raise :class:`Forbidden` or :class:`Unauthenticated` once the token is not valid."""
+        state, expired = self._state, self._ends_at is not None
+        if expired or state.tokens is not self._table:
+            authenticate(state.tokens, self._call.headers, *self._scopes, clock=state.unix)
+            self._table = state.tokens
+
+    def limit_wait(self, longest: float) -> float:
+        """Return the seconds until the token expires, at most `longest`."""
+        if self._ends_at is None:
+            return longest
+        return max(0.0, min(longest, self._ends_at - self._state.unix()))
+
+    def record_presence(self) -> None:
+        """Record the instance's presence and applied version, before it gets a new version.
+
+        A caller that sends no version at all has restarted, so its applied version is reset.
+        """
+        if self._name is not None:
+            headers = self._call.headers
+            applied = headers.get(b"switchgear-applied")
+            has_some = b"if-none-match" in headers or b"last-event-id" in headers
+            forgets = applied is None and not has_some
+            self._state.ledger.presence_buffer.record_presence(
+                self._name, applied, self._state.copy, forgets=forgets
+            )
+
+    def record_connected(self) -> None:
+        if self._name is not None:
+            self._state.ledger.presence_buffer.record_presence(self._name, None, self._state.copy)
+
+
 async def hold_until_changed(
     state: State,
     call: Call,
@@ -37,10 +84,10 @@ async def hold_until_changed(
     is_current: Callable[[], bool],
     topic: str = SNAPSHOT,
 ) -> bool:
-    """Hold a poll while `is_current()`, at most `seconds`; return False after a disconnect.
+    """Hold a request while `is_current()`, at most `seconds`; return False after a disconnect.
 
-    `hears` names the kind of change that ends the wait. Raises :class:`Unavailable` if too many
-    requests are held, and the credential's error if it becomes invalid.
+    `topic` is the kind of change that wakes the request. Raises :class:`Unavailable` if too many
+    requests are held, and the credential's error once the token is invalid.
     """
     call.held = True
     listener = state.listeners.enter(topic, _holder(call))
@@ -63,21 +110,23 @@ async def hold_until_changed(
         state.listeners.leave(listener)
 
 
-async def stream(state: State, call: Call, caller: HeldCaller, next_event: NextEvent) -> None:
-    """Send events as they come, and a comment in quiet periods, until one side ends it.
+async def stream_events(
+    state: State, call: Call, caller: HeldCaller, next_event: NextEvent
+) -> None:
+    """Send events, and a comment after each quiet period, until one side ends the stream.
 
-    `next_event` returns what has not been sent yet, in chunks, or nothing. Clients get randomized
-    reconnection times, so that they don't all return at once after a restart. Raises
-    :class:`Unavailable` if too many requests are held.
+    `next_event` returns the chunks of the next event, or nothing. Clients get a random reconnection
+    time, so that they don't all return at once after a restart. Raises :class:`Unavailable` if too
+    many requests are held.
     """
     call.held = True
     listener = state.listeners.enter(holder=_holder(call))
     try:
         listener.watch(call.receive)
-        await call.begin(200, STREAM_HEADERS)
+        await call.start_response(200, STREAM_HEADERS)
         with contextlib.suppress(DomainError):  # The credential became invalid: end the stream.
-            await _events(state, call, caller, listener, next_event)
-        await listener.send(call.end())
+            await _send_events(state, call, caller, listener, next_event)
+        await listener.send(call.send_end())
     except asyncio.CancelledError:
         # Without a reader no end can be sent: the server aborts an unfinished answer.
         task = asyncio.current_task()
@@ -87,22 +136,22 @@ async def stream(state: State, call: Call, caller: HeldCaller, next_event: NextE
         state.listeners.leave(listener)
 
 
-async def _events(
+async def _send_events(
     state: State, call: Call, caller: HeldCaller, listener: Listener, next_event: NextEvent
 ) -> None:
     parts: tuple[bytes, ...] = (b"retry: %d\n\n" % random.randint(*RETRY_MS),)  # noqa: S311
-    said_at = state.now()
+    sent_at = state.now()
     while not _has_to_end(state, listener):
         for part in parts:
-            await listener.send(call.part(part))
-            said_at = state.now()
+            await listener.send(call.send_part(part))
+            sent_at = state.now()
         caller.check()
         parts = next_event()
         if not parts:
-            quiet = max(0.0, said_at + QUIET_SECONDS - state.now())
+            quiet = max(0.0, sent_at + QUIET_SECONDS - state.now())
             await listener.wait(caller.limit_wait(quiet))
             caller.record_connected()
-            if state.now() - said_at >= QUIET_SECONDS:
+            if state.now() - sent_at >= QUIET_SECONDS:
                 parts = (COMMENT,)
 
 

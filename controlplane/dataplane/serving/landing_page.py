@@ -1,11 +1,11 @@
-"""The front page of a standalone data plane: no console, but its state and what to do."""
+"""The front page of a standalone data plane: its status, and how to stop traffic."""
 
 from html import escape
 
 from controlplane.core.degradation_levels import build_document
 from controlplane.dataplane.state import State
 
-from .answers import Answer, present_picture
+from .responses import Response, answer_page, degradation_status
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -18,7 +18,7 @@ _PAGE = """<!doctype html>
 <body>
 <h1>Switchgear data plane</h1>
 <p>This process answers services from memory. It has no console and changes nothing.</p>
-<p><strong>{standing}</strong></p>
+<p><strong>{status}</strong></p>
 <h2>Level {level}: {name}</h2>
 {causes}
 <h2>What works here</h2>
@@ -39,35 +39,29 @@ zero, close its route, or set its own switch. A service that uses our client lib
 """
 
 
-def page(state: State) -> Answer:
-    """Return the page with the data's age; it has no secrets, because no sign-in is required."""
+def render_page(state: State) -> Response:
+    """Return the page; it contains no secrets, because it needs no sign-in."""
     if state.copy is None:
-        standing = "It has nothing to serve yet: the database has not answered since the start."
+        status = "It has nothing to serve yet: the database has not answered since the start."
     elif state.database_reachable:
-        standing = "It follows the database."
+        status = "It follows the database."
     else:
-        standing = (
+        status = (
             "The database does not answer: what it serves was confirmed "
             f"{state.age_seconds():.0f} seconds ago."
         )
-    present = present_picture(state)
-    body = (
-        _PAGE.replace("{standing}", standing)
+    present = degradation_status(state)
+    page = (
+        _PAGE.replace("{status}", status)
         .replace("{level}", str(present["level"]))
         .replace("{name}", present["name"])
-        .replace("{causes}", _causes(state))
-        .encode()
+        .replace("{causes}", _render_causes(state))
     )
-    headers = [
-        (b"content-type", b"text/html; charset=utf-8"),
-        (b"content-length", str(len(body)).encode()),
-        (b"cache-control", b"no-store"),
-    ]
-    return 200, headers, body
+    return answer_page(200, page)
 
 
-def _causes(state: State) -> str:
-    """Return HTML for the causes of our own stores with their effects, and a count of others."""
+def _render_causes(state: State) -> str:
+    """Return HTML of this process's own degradation causes, and the number of others."""
     own = build_document(state.database_reachable, state.redis_reachable, state.own_causes())
     others = len(state.causes)
     parts = []

@@ -1,9 +1,9 @@
-"""The OpenFeature Remote Evaluation Protocol (OFREP) 0.3: answers, validators, events. No I/O.
+"""OpenFeature Remote Evaluation Protocol (OFREP) 0.3: responses, validators and events.
 
-A validator is the mark `<epoch>.<version>.<registrations>.<lapsed>`, plus `.<hash>` of the
-targeting key if the answer depends on it. It identifies the snapshot, the number of switches ever
-registered, and the number of engagements that have expired since. Events carry the mark alone;
-clients send it back as `flagConfigEtag` when they refetch.
+A validator is `<epoch>.<version>.<registrations>.<lapsed>`, plus `.<hash>` of the targeting key if
+the response depends on the key. `registrations` is the number of switches ever registered, and
+`lapsed` the number of engagements that have expired since the snapshot was published. Events
+contain the validator without the hash; clients send it back as `flagConfigEtag`.
 """
 
 import re
@@ -26,11 +26,11 @@ from controlplane.dataplane.memory.flags import Flags
 from controlplane.dataplane.memory.served_copy import JSON, NO_CACHE, Copy
 from controlplane.dataplane.state import State
 
-from .answers import NO_STORE, Answer, age_header, json, served
+from .responses import NO_STORE, Response, age_header, answer_json, current_copy
 
 INACTIVITY_SECONDS = 120
 MAX_GZIP_FORMS = 16
-"""Most gzip forms cached per version, one per outcome of all ramps; others are sent plain."""
+"""Most gzip forms per snapshot, one per combination of variable flags."""
 EVENTS_PATH = "/ofrep/v1/events"
 EVENT_STREAMS = [
     # Without an origin, so that clients keep the one they use, whatever proxies are in between.
@@ -54,7 +54,7 @@ _MARK = re.compile(
 
 
 class BadRequest(DomainError):
-    """A body that can't be evaluated; `code` is OpenFeature's error code."""
+    """A request body that can't be evaluated; `code` is an OpenFeature error code."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(detail)
@@ -62,7 +62,7 @@ class BadRequest(DomainError):
 
 
 class Mark(NamedTuple):
-    """The version of a flags answer, without the targeting key."""
+    """The version of a flags response, without the targeting key."""
 
     epoch: UUID
     version: int
@@ -73,44 +73,44 @@ class Mark(NamedTuple):
         return ".".join(map(str, self))
 
 
-def one(
+def answer_flag(
     state: State,
     _headers: Headers,
     body: bytes,
     key: str,
     record_check: Callable[[str | None], object] = lambda _switch: None,
-) -> Answer:
-    """Return one flag's evaluation.
+) -> Response:
+    """Return the evaluation of one flag; raise :class:`Unavailable` without a snapshot.
 
-    Calls `record_check` with the switch that blocks it, or None. Raises :class:`Unavailable`.
+    `record_check` is called with the switch that blocks the flag, or None.
     """
-    copy = served(state)
+    copy = current_copy(state)
     if key not in state.known and key not in copy.entries:
-        return _failed(404, FLAG_NOT_FOUND, f"No switch {key} was ever registered.", key)
+        return _answer_flag_error(404, FLAG_NOT_FOUND, f"No switch {key} was ever registered.", key)
     try:
         targeting_key = _targeting_key(body)
     except BadRequest as error:
-        return _failed(400, error.code, error.detail, key)
-    evaluation = flags.one(copy, key, targeting_key, state.expiry_time())
+        return _answer_flag_error(400, error.code, error.detail, key)
+    evaluation = flags.evaluate_flag(copy, key, targeting_key, state.expiry_time())
     record_check(None if evaluation["value"] else evaluation["metadata"]["switch"])
-    return json(200, evaluation, *_described(state, copy), NO_STORE)
+    return answer_json(200, evaluation, *_version_headers(state, copy), NO_STORE)
 
 
-def bulk(state: State, headers: Headers, body: bytes, query: bytes = b"") -> Answer:
+def answer_flags(state: State, headers: Headers, body: bytes, query: bytes = b"") -> Response:
     """Return every known flag, or 304; raise :class:`BadRequest` or :class:`Unavailable`."""
-    copy = served(state)
+    copy = current_copy(state)
     targeting_key = _targeting_key(body)
     now = state.expiry_time()
-    sheet = _flags(state, copy).sheet(now)
-    hashed = _hash(targeting_key) if sheet.varies else None
-    present = mark(state, now)
-    etag = _etag(present, hashed)
-    validators = [(b"etag", etag.encode()), NO_CACHE, VARY, *_described(state, copy)]
-    if _has(headers, etag, _event_mark(query), present, targeting_key):
+    sheet = _cached_flags(state, copy).sheet(now)
+    hashed = _hash_key(targeting_key) if sheet.varies else None
+    present = current_mark(state, now)
+    etag = _make_etag(present, hashed)
+    validators = [(b"etag", etag.encode()), NO_CACHE, VARY, *_version_headers(state, copy)]
+    if _is_current(headers, etag, _event_mark(query), present, targeting_key):
         return 304, validators, b""
     metadata = {"version": copy.publication.version}
     content = b'{"flags":[%b],"eventStreams":%b,"metadata":%b}' % (
-        sheet.filled(targeting_key),
+        sheet.fill(targeting_key),
         orjson.dumps(EVENT_STREAMS),
         orjson.dumps(metadata),
     )
@@ -119,11 +119,11 @@ def bulk(state: State, headers: Headers, body: bytes, query: bytes = b"") -> Ans
 
 
 def gzip_form(state: State, body: bytes, content: bytes) -> GzipForm | None:
-    """Return the cached gzip form of `content`, the answer of :func:`bulk` to `body`.
+    """Return the gzip form of `content`, which :func:`answer_flags` returned for `body`.
 
-    Callers with the same outcome of all ramps share it. None above `MAX_GZIP_FORMS` outcomes.
+    Callers with the same values of all variable flags share it. None above `MAX_GZIP_FORMS`.
     """
-    sheet = _flags(state, served(state)).latest
+    sheet = _cached_flags(state, current_copy(state)).latest
     if sheet is None:
         return None
     outcomes = sheet.outcomes(_targeting_key(body))
@@ -133,53 +133,49 @@ def gzip_form(state: State, body: bytes, content: bytes) -> GzipForm | None:
     return forms.get(outcomes)
 
 
-def mark(state: State, now: datetime | None = None) -> Mark:
-    """Return the version that flags are evaluated at, at `now` or now.
-
-    Raises :class:`Unavailable`.
-    """
-    copy = served(state)
-    lapsed = _flags(state, copy).lapsed(now or state.expiry_time())
+def current_mark(state: State, now: datetime | None = None) -> Mark:
+    """Return the version of the flags at `now`; raise :class:`Unavailable` without a snapshot."""
+    copy = current_copy(state)
+    lapsed = _cached_flags(state, copy).count_expired(now or state.expiry_time())
     publication = copy.publication
     return Mark(publication.epoch, publication.version, state.registrations, lapsed)
 
 
-def frame(state: State) -> bytes:
-    """Return the event that makes clients refetch; raise :class:`Unavailable`."""
-    present = mark(state)
-    data = orjson.dumps({"type": "refetchEvaluation", "etag": _etag(present)})
+def refetch_event(state: State) -> bytes:
+    present = current_mark(state)
+    data = orjson.dumps({"type": "refetchEvaluation", "etag": _make_etag(present)})
     return b"id: %b\nevent: message\ndata: %b\n\n" % (str(present).encode(), data)
 
 
 def is_behind(state: State, query: bytes) -> bool:
-    """Return True if the caller has seen a change that this process has yet to learn."""
-    told = _read(_event_mark(query) or "")
-    if told is None:
+    """Return True if `flagConfigEtag` names a newer version than this process serves."""
+    seen_mark = _parse_mark(_event_mark(query) or "")
+    if seen_mark is None:
         return False
-    present = mark(state)
-    if told.epoch != present.epoch:
-        return told.epoch not in state.left_epochs
-    return told > present
+    present = current_mark(state)
+    if seen_mark.epoch != present.epoch:
+        return seen_mark.epoch not in state.left_epochs
+    return seen_mark > present
 
 
-def refusal(error: DomainError, *headers: Header) -> Answer:
-    """Return a domain error in the protocol's format, with its headers."""
+def answer_error(error: DomainError, *headers: Header) -> Response:
+    """Return a domain error in the format of the protocol, with the error's headers."""
     code = error.code if isinstance(error, BadRequest) else GENERAL
-    said = problem.problem_headers(error).items()
-    called_for = [(name.lower().encode(), value.encode()) for name, value in said]
-    return json(error.status, _error(code, error.detail), *called_for, *headers)
+    text = problem.problem_headers(error).items()
+    called_for = [(name.lower().encode(), value.encode()) for name, value in text]
+    return answer_json(error.status, _error_body(code, error.detail), *called_for, *headers)
 
 
-def _failed(status: int, code: str, details: str, key: str) -> Answer:
-    return json(status, {"key": key, **_error(code, details)}, NO_STORE)
+def _answer_flag_error(status: int, code: str, details: str, key: str) -> Response:
+    return answer_json(status, {"key": key, **_error_body(code, details)}, NO_STORE)
 
 
-def _error(code: str, details: str) -> dict[str, Any]:
+def _error_body(code: str, details: str) -> dict[str, Any]:
     # Java's provider fails if an error has no metadata.
     return {"errorCode": code, "errorDetails": details, "metadata": {}}
 
 
-def _described(state: State, copy: Copy) -> tuple[Header, ...]:
+def _version_headers(state: State, copy: Copy) -> tuple[Header, ...]:
     return (
         (b"switchgear-version", str(copy.publication.version).encode()),
         age_header(state.age_seconds()),
@@ -189,16 +185,15 @@ def _described(state: State, copy: Copy) -> tuple[Header, ...]:
 _prepared: WeakKeyDictionary[State, tuple[Copy, frozenset[str], Flags]] = WeakKeyDictionary()
 
 
-def _flags(state: State, copy: Copy) -> Flags:
-    found = _prepared.get(state)
-    if found is None or found[0] is not copy or found[1] is not state.known:
-        found = (copy, state.known, Flags(copy, state.known))
-        _prepared[state] = found
-    return found[2]
+def _cached_flags(state: State, copy: Copy) -> Flags:
+    match = _prepared.get(state)
+    if match is None or match[0] is not copy or match[1] is not state.known:
+        match = (copy, state.known, Flags(copy, state.known))
+        _prepared[state] = match
+    return match[2]
 
 
 def _targeting_key(body: bytes) -> str | None:
-    """Return the targeting key; None without a body, context or key."""
     try:
         document = orjson.loads(body or b"{}")
     except orjson.JSONDecodeError as error:
@@ -216,47 +211,47 @@ def _targeting_key(body: bytes) -> str | None:
     return targeting_key
 
 
-def _has(
-    headers: Headers, etag: str, told: str | None, present: Mark, targeting_key: str | None
+def _is_current(
+    headers: Headers, etag: str, seen_mark: str | None, present: Mark, targeting_key: str | None
 ) -> bool:
-    """Return True if the caller has this answer, or a newer one from another replica.
+    """Return True if the caller has this response, or a newer one from another replica.
 
-    A newer one is kept, because a replica that is behind must not restart stopped traffic. If the
-    caller was notified of a mark other than the current one, its answer counts as outdated.
+    A newer one is kept, because an outdated replica must not restart stopped traffic. If an event
+    named another version than the current one, the caller's response counts as outdated.
     """
     known = headers.get(b"if-none-match")
     if known is None:
         return False
-    said = known.decode("latin-1")
-    if protocol.matches_etag(said, etag):
-        return told in (None, str(present))
-    found, theirs = _MARK.search(said), _read(said)
-    if found is None or theirs is None:
+    text = known.decode("latin-1")
+    if protocol.matches_etag(text, etag):
+        return seen_mark in (None, str(present))
+    match, theirs = _MARK.search(text), _parse_mark(text)
+    if match is None or theirs is None:
         return False
     is_newer = theirs.epoch == present.epoch and theirs.version > present.version
-    return is_newer and found[5] in (None, _hash(targeting_key))
+    return is_newer and match[5] in (None, _hash_key(targeting_key))
 
 
-def _etag(present: Mark, hashed: str | None = None) -> str:
+def _make_etag(present: Mark, hashed: str | None = None) -> str:
     return f'"{present}"' if hashed is None else f'"{present}.{hashed}"'
 
 
-def _hash(targeting_key: str | None) -> str:
-    """Return a short hash of the targeting key; no key has a hash of its own."""
+def _hash_key(targeting_key: str | None) -> str:
     seed = b"" if targeting_key is None else b":" + targeting_key.encode()
     return sha256(seed).hexdigest()[:16]
 
 
 def _event_mark(query: bytes) -> str | None:
-    """Return the mark in `flagConfigEtag`, without the quotes of a validator."""
     if not query:
         return None
-    given = parse_qs(query.decode("latin-1"), keep_blank_values=True).get("flagConfigEtag")
-    return None if given is None else given[-1].removeprefix("W/").strip('"').removesuffix("-gzip")
+    values = parse_qs(query.decode("latin-1"), keep_blank_values=True).get("flagConfigEtag")
+    return (
+        None if values is None else values[-1].removeprefix("W/").strip('"').removesuffix("-gzip")
+    )
 
 
-def _read(said: str) -> Mark | None:
-    found = _MARK.search(said)
-    if found is None:
+def _parse_mark(text: str) -> Mark | None:
+    match = _MARK.search(text)
+    if match is None:
         return None
-    return Mark(UUID(found[1]), int(found[2]), int(found[3]), int(found[4]))
+    return Mark(UUID(match[1]), int(match[2]), int(match[3]), int(match[4]))

@@ -1,1 +1,1 @@
-"""Signed copies on disk, from which a data plane starts without PostgreSQL and Redis."""
+"""Signed files from which a data plane starts without PostgreSQL and Redis."""

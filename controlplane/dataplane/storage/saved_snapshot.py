@@ -1,7 +1,7 @@
-"""The state that a data plane restarts from without a database, as one signed file. Pure.
+"""The file that a data plane starts from without a database: content and serialization. Pure.
 
-The document contains the snapshot exactly as it is served. Policies are kept in a file of their own
-(:mod:`.saved_policies`), because they may be many and change at other times.
+It contains the snapshot exactly as served. Policies have a file of their own
+(:mod:`.saved_policies`), because they may be large and change at other times.
 """
 
 import hmac
@@ -18,14 +18,14 @@ from controlplane.core.canonical import timestamp
 from controlplane.dataplane.memory.credentials import Credential, TokenTable
 from switches.snapshot import SCHEMA, SnapshotEntry, SnapshotVersion, render
 
-from . import signature
-from .signature import InvalidFile, count, moment, word
+from . import signed_file
+from .signed_file import InvalidFile, check_count, check_text, parse_time
 
 __all__ = [
     "InvalidFile",
     "SavedSnapshot",
     "SavedState",
-    "merged",
+    "merge_saved",
     "sign",
     "sign_snapshot",
     "signing_key",
@@ -40,11 +40,10 @@ DIGEST_BYTES = 32
 
 @dataclass(frozen=True)
 class SavedState:
-    """The saved state of a data plane.
+    """The saved state of a data plane, last confirmed by the database at `confirmed_at`.
 
-    `known` holds the ids of all switches ever registered, at the count `registrations`; `revision`
-    is that of `tokens`. `confirmed_at` is the time, by the database's clock, at which the database
-    last confirmed all this.
+    `known` holds the ids of all switches ever registered, and `registrations` their number;
+    `revision` is that of `tokens`. `left_epochs` are earlier epochs of the database.
     """
 
     publication: SnapshotVersion
@@ -58,23 +57,23 @@ class SavedState:
 
 
 class SavedSnapshot(NamedTuple):
-    """The served part of a :class:`SavedState`."""
+    """The snapshot of a :class:`SavedState`."""
 
     publication: SnapshotVersion
     entries: tuple[SnapshotEntry, ...]
 
 
 def signing_key(secret_key: str) -> bytes:
-    """Derive the key that signs copies from the installation's secret, stored elsewhere."""
+    """Return the key that signs files, derived from the installation's secret."""
     return hmac.digest(secret_key.encode(), b"switchgear/dataplane/disk/1", "sha256")
 
 
-def merged(present: SavedState, news: SavedState) -> SavedState:
-    """Return the state to save when `present` is on disk and `news` arrives.
+def merge_saved(present: SavedState, news: SavedState) -> SavedState:
+    """Return the state to save when `present` is on disk and `news` is to be saved.
 
-    Another process may have written `present`. Within an epoch the newer of each part is kept, so
-    that neither the version nor a revoked token goes back. Of two epochs, the one that the other
-    has not left is kept; if neither has left the other, the one confirmed later.
+    Another process may have written `present`. Within an epoch the newer of each part wins, so that
+    neither a version nor a revoked token returns. Of two epochs, the one that the other has left
+    loses; if neither has left the other, the later confirmed one wins.
     """
     left = present.left_epochs | news.left_epochs
     ours, theirs = present.publication.epoch, news.publication.epoch
@@ -105,39 +104,37 @@ def _newer_parts(present: SavedState, news: SavedState, left: frozenset[UUID]) -
 
 
 def sign(saved: SavedState, key: bytes) -> bytes:
-    """Return the signed content of the file."""
-    return signature.seal(KIND, _text(saved), key)
+    return signed_file.sign_file(KIND, _serialize(saved), key)
 
 
 def verify(text: bytes, key: bytes) -> SavedState:
-    """Return the state in `text`; raise :class:`InvalidFile`."""
-    return signature.open_sealed(KIND, text, key, _parse, _text)
+    return signed_file.verify_file(KIND, text, key, _parse, _serialize)
 
 
 def sign_snapshot(body: bytes, key: bytes) -> bytes:
-    """Return the signed text of a rendered snapshot, by one HMAC."""
-    return signature.seal(SNAPSHOT_KIND, body, key)
+    return signed_file.sign_file(SNAPSHOT_KIND, body, key)
 
 
 def verify_snapshot(text: bytes, key: bytes) -> SavedSnapshot:
-    """Return the snapshot in `text`. Raises :class:`InvalidFile`."""
-    return signature.open_sealed(SNAPSHOT_KIND, text, key, _snapshot, lambda found: render(*found))
+    return signed_file.verify_file(
+        SNAPSHOT_KIND, text, key, _parse_snapshot, lambda found: render(*found)
+    )
 
 
-def _text(saved: SavedState) -> bytes:
+def _serialize(saved: SavedState) -> bytes:
     document = {
         "confirmed_at": timestamp(saved.confirmed_at),
         "known": sorted(saved.known),
         "left_epochs": sorted(str(epoch) for epoch in saved.left_epochs),
-        "registrations": count(saved.registrations),
-        "revision": count(saved.revision),
+        "registrations": check_count(saved.registrations),
+        "revision": check_count(saved.revision),
         "snapshot": orjson.Fragment(render(saved.publication, saved.entries)),
-        "tokens": [_element(prefix, saved.tokens[prefix]) for prefix in sorted(saved.tokens)],
+        "tokens": [_to_element(prefix, saved.tokens[prefix]) for prefix in sorted(saved.tokens)],
     }
     return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
 
 
-def _element(prefix: bytes, credential: Credential) -> dict[str, Any]:
+def _to_element(prefix: bytes, credential: Credential) -> dict[str, Any]:
     # Without services the format is that of older releases, so each can read the other's copies.
     limit = {"services": sorted(credential.services)} if credential.services else {}
     return {
@@ -152,38 +149,38 @@ def _element(prefix: bytes, credential: Credential) -> dict[str, Any]:
 
 
 def _parse(document: Any) -> SavedState:
-    publication, entries = _snapshot(document["snapshot"])
+    publication, entries = _parse_snapshot(document["snapshot"])
     left_epochs = frozenset(UUID(epoch) for epoch in document["left_epochs"])
     if publication.epoch in left_epochs:
         raise ValueError("its epoch is one that was left")
     return SavedState(
         publication=publication,
         entries=entries,
-        tokens=dict(_credential(each) for each in document["tokens"]),
-        revision=count(document["revision"]),
+        tokens=dict(_parse_credential(each) for each in document["tokens"]),
+        revision=check_count(document["revision"]),
         known=frozenset(_words(document["known"])),
-        registrations=count(document["registrations"]),
+        registrations=check_count(document["registrations"]),
         left_epochs=left_epochs,
-        confirmed_at=moment(document["confirmed_at"]),
+        confirmed_at=parse_time(document["confirmed_at"]),
     )
 
 
-def _snapshot(snapshot: Any) -> SavedSnapshot:
+def _parse_snapshot(snapshot: Any) -> SavedSnapshot:
     if snapshot["schema"] != SCHEMA:
         raise ValueError(f"the snapshot's is not {SCHEMA}")
     publication = SnapshotVersion(
         UUID(snapshot["epoch"]),
-        count(snapshot["version"]),
-        moment(snapshot["published_at"]),
+        check_count(snapshot["version"]),
+        parse_time(snapshot["published_at"]),
     )
-    entries = tuple(_entry(each) for each in snapshot["switches"])
+    entries = tuple(_parse_entry(each) for each in snapshot["switches"])
     if len({entry.id for entry in entries}) != len(entries):
         raise ValueError("a switch is in it twice")
     return SavedSnapshot(publication, entries)
 
 
-def _entry(element: Any) -> SnapshotEntry:
-    scope, key = word(element["scope"]), word(element["key"])
+def _parse_entry(element: Any) -> SnapshotEntry:
+    scope, key = check_text(element["scope"]), check_text(element["key"])
     if element["id"] != f"{scope}:{key}":
         raise ValueError("a switch's id is not its scope and key")
     expires_at = element["expires_at"]
@@ -192,15 +189,15 @@ def _entry(element: Any) -> SnapshotEntry:
         scope=scope,
         key=key,
         allow_percent=Decimal(str(element["allow_percent"])),
-        salt=word(element["salt"]),
-        reason=word(element["reason"]),
-        engaged_at=moment(element["engaged_at"]),
-        expires_at=None if expires_at is None else moment(expires_at),
-        on_expiry=word(element["on_expiry"]),
+        salt=check_text(element["salt"]),
+        reason=check_text(element["reason"]),
+        engaged_at=parse_time(element["engaged_at"]),
+        expires_at=None if expires_at is None else parse_time(expires_at),
+        on_expiry=check_text(element["on_expiry"]),
     )
 
 
-def _credential(element: Any) -> tuple[bytes, Credential]:
+def _parse_credential(element: Any) -> tuple[bytes, Credential]:
     digest = bytes.fromhex(element["digest"])
     if len(digest) != DIGEST_BYTES:
         raise ValueError("a token's digest is not a SHA-256")
@@ -208,8 +205,8 @@ def _credential(element: Any) -> tuple[bytes, Credential]:
     if not (expires_at is None or isinstance(expires_at, float)):
         raise TypeError("a token's end is not a time")
     return element["prefix"].encode("ascii"), Credential(
-        token_id=count(element["id"]),
-        name=word(element["name"]),
+        token_id=check_count(element["id"]),
+        name=check_text(element["name"]),
         digest=digest,
         scopes=frozenset(_words(element["scopes"])),
         expires_at=expires_at,
@@ -218,4 +215,4 @@ def _credential(element: Any) -> tuple[bytes, Credential]:
 
 
 def _words(values: Iterable[Any]) -> Iterable[str]:
-    return map(word, values)
+    return map(check_text, values)

@@ -1,26 +1,27 @@
-"""A signed file in a folder, with its previous version and a lock between processes.
+"""A signed file with its previous version and a lock between processes. Blocking: use a thread.
 
-A file that was cut off, altered, or made by anybody without the key is refused and logged, and the
-other version is used. All this blocks: call it in a thread.
+A truncated, altered or wrongly signed file is refused and logged; the previous one is used then.
 """
 
 import contextlib
 import errno
 import fcntl
+import hmac
 import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+import orjson
 import structlog
 
-from .signature import InvalidFile
-
 LOCK_SECONDS = 2.0
+FORMAT = b"1"
 SKEW_SECONDS = 2.0  # Two clocks that agree may differ by this much.
 
 _Identity = tuple[int, int, int, int]
@@ -32,18 +33,26 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+_utc_now = partial(datetime.now, UTC)
+
+
+class InvalidFile(Exception):
+    """A file that can't be accepted; the message is the reason, for the log."""
+
+
 @dataclass(frozen=True)
 class FileFormat(Generic[T]):
-    """The names and functions for one kind of saved content.
+    """The file names and functions for one kind of saved content.
 
-    `names` are current, previous, draft and lock. `taken_at` returns when the content was
-    confirmed, by the database's clock.
+    `names` are the current, the previous, the draft and the lock file. `taken_at` returns the time
+    at which the database confirmed the content.
     """
 
     names: tuple[str, str, str, str]
+    max_bytes: int
     sign: Callable[[T, bytes], bytes]
     verify: Callable[[bytes, bytes], T]
-    merged: Callable[[T, T], T]
+    merge: Callable[[T, T], T]
     taken_at: Callable[[T], datetime]
 
 
@@ -58,65 +67,62 @@ class SignedFiles(Generic[T]):
         folder: Path,
         key: bytes,
         form: FileFormat[T],
-        largest_bytes: int,
-        clock: Callable[[], datetime],
+        *,
+        largest_bytes: int | None = None,
+        clock: Callable[[], datetime] = _utc_now,
         older_keys: Sequence[bytes] = (),
     ) -> None:
         self._folder = folder
-        self._form = form
+        self._format = form
         self._current, self._previous, self._draft, self._lock = (
             folder / name for name in form.names
         )
         self._key = key
         self._older_keys = older_keys
         self._needs_signing = False
-        self._largest_bytes = largest_bytes
+        self._largest_bytes = largest_bytes or form.max_bytes
         self._clock = clock
         self._written: tuple[_Identity, T] | None = None
 
     def save(self, saved: T) -> None:
-        """Write `saved` atomically, merged with what is on disk already (see `Form.merged`).
+        """Write `saved` atomically, merged with the content on disk by `FileFormat.merge`.
 
-        Raises OSError, with the old file still in place, if the disk refuses the write, or if the
-        content is too large to be read again.
+        Raises OSError, with the old file in place, if the write fails or the content is too large.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
         self._folder.chmod(0o700)
-        with self._locked():
+        with self._hold_lock():
             present = self._present()
-            wanted = saved if present is None else self._form.merged(present, saved)
-            if wanted == present and not self._needs_signing:
+            content = saved if present is None else self._format.merge(present, saved)
+            if content == present and not self._needs_signing:
                 return
-            self._write_draft(self._form.sign(wanted, self._key))
+            self._write(self._draft, self._format.sign(content, self._key), sync=True)
             if present is not None:  # Keep a valid previous file.
                 self._current.replace(self._previous)
             self._draft.replace(self._current)
             self._sync_folder()
-            self._written = _identity(self._current), wanted
+            self._written = _file_identity(self._current), content
             self._needs_signing = False
 
     def load(self) -> T | None:
-        """Return the current content if valid, else the previous one, else None."""
+        """Return the content of the current file if valid, else of the previous one, else None."""
         for path in (self._current, self._previous):
-            saved = self._read(path)
+            saved = self._try_verify(path, self._verify)
             if saved is not None:
                 self._compare_clocks(path, saved)
                 return saved
         return None
 
     def _present(self) -> T | None:
-        """Return the content of `current`, from memory while the file is the one written last."""
+        """Return the current file's content, cached while this process wrote the file last."""
         if self._written is not None:
             with contextlib.suppress(FileNotFoundError):
-                if _identity(self._current) == self._written[0]:
+                if _file_identity(self._current) == self._written[0]:
                     return self._written[1]
-        return self._read(self._current)
+        return self._try_verify(self._current, self._verify)
 
-    def _read(self, path: Path) -> T | None:
-        return self._accepted(path, self._verified)
-
-    def _accepted(self, path: Path, verify: Callable[[bytes], R]) -> R | None:
-        """Return the verified content of a file; None if absent, or refused and logged."""
+    def _try_verify(self, path: Path, verify: Callable[[bytes], R]) -> R | None:
+        """Return the verified content of a file; None if it is missing, or invalid and logged."""
         try:
             return verify(self._content(path))
         except FileNotFoundError:
@@ -129,36 +135,33 @@ class SignedFiles(Generic[T]):
         log.error("dataplane.copy_refused", file=str(path), why=why)
         return None
 
-    def _verified(self, content: bytes) -> T:
+    def _verify(self, content: bytes) -> T:
         self._needs_signing = False
         try:
-            return self._form.verify(content, self._key)
+            return self._format.verify(content, self._key)
         except InvalidFile:
             for key in self._older_keys:
                 with contextlib.suppress(InvalidFile):
-                    saved = self._form.verify(content, key)
+                    saved = self._format.verify(content, key)
                     self._needs_signing = True
                     return saved
             raise
 
     def _content(self, path: Path) -> bytes:
-        """Return the bytes of a regular file that no other user may read; never blocks on open."""
+        """Return the bytes of a regular file that no other user can access; never block on open."""
         with open(path, "rb", opener=_open_plainly) as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
                 raise InvalidFile("it is not a plain file")
-            if stat.S_IMODE(found.st_mode) & 0o077:
+            if stat.S_IMODE(status.st_mode) & 0o077:
                 raise InvalidFile("others may read or write it; chmod 600 it")
             content = file.read(self._largest_bytes + 1)
         if len(content) > self._largest_bytes:
             raise InvalidFile(f"it is larger than {self._largest_bytes} bytes")
         return content
 
-    def _write_draft(self, content: bytes) -> None:
-        self._write(self._draft, content, sync=True)
-
     def _write(self, draft: Path, content: bytes, *, sync: bool) -> None:
-        """Write `content` to a new file, with fsync if `sync`. Raises OSError."""
+        """Write `content` to a new file, with fsync if `sync`; raise OSError."""
         if len(content) > self._largest_bytes:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(self._current))
         draft.unlink(missing_ok=True)  # Left by a killed process.
@@ -181,11 +184,8 @@ class SignedFiles(Generic[T]):
             os.close(descriptor)
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Hold the lock of the only writer; raise TimeoutError after `LOCK_SECONDS`.
-
-        A frozen holder delays this save, not this process.
-        """
+    def _hold_lock(self) -> Iterator[None]:
+        """Hold the writers' lock; raise TimeoutError after `LOCK_SECONDS`."""
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(self._lock, flags, 0o600)
         try:
@@ -199,16 +199,16 @@ class SignedFiles(Generic[T]):
             os.close(descriptor)  # Releases the lock.
 
     def _compare_clocks(self, path: Path, saved: T) -> None:
-        ahead_seconds = (self._form.taken_at(saved) - self._clock()).total_seconds()
+        ahead_seconds = (self._format.taken_at(saved) - self._clock()).total_seconds()
         if ahead_seconds > SKEW_SECONDS:
             ahead = round(ahead_seconds, 1)
             log.warning("dataplane.copy_from_the_future", file=str(path), ahead_seconds=ahead)
 
 
-def _identity(path: Path) -> _Identity:
-    """Return a value that changes with every change to the file, its mode included."""
-    found = path.lstat()
-    return found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns
+def _file_identity(path: Path) -> _Identity:
+    """Return a value that changes with the file's content or mode."""
+    status = path.lstat()
+    return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns
 
 
 def _open_plainly(path: str, flags: int) -> int:
@@ -225,3 +225,57 @@ def _try_lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def sign_file(kind: bytes, rest: bytes, key: bytes) -> bytes:
+    return b"%b %b %b\n%b" % (kind, FORMAT, _hex_hmac(rest, key), rest)
+
+
+def verify_file(
+    kind: bytes,
+    text: bytes,
+    key: bytes,
+    parse: Callable[[Any], T],
+    serialize: Callable[[T], bytes],
+) -> T:
+    """Return the document of a signed file; raise :class:`InvalidFile` if it is not valid.
+
+    `parse` converts the JSON document to an object, and `serialize` converts it back. Nothing is
+    parsed before the signature is verified.
+    """
+    first, _, rest = text.partition(b"\n")
+    found_kind, version, signature = (*first.split(b" ", 2), b"", b"")[:3]
+    if found_kind != kind:
+        raise InvalidFile("it is not a copy of the data plane")
+    if version != FORMAT:
+        raise InvalidFile(f"its format is not {FORMAT.decode()}")
+    if not hmac.compare_digest(signature, _hex_hmac(rest, key)):
+        raise InvalidFile("its signature is wrong: it is damaged, or another key signed it")
+    try:
+        saved = parse(orjson.loads(rest))
+        is_canonical = serialize(saved) == rest
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+        raise InvalidFile(f"its schema is another one ({type(error).__name__}: {error})") from error
+    if not is_canonical:
+        raise InvalidFile("its schema is another one (it would be serialize differently)")
+    return saved
+
+
+def check_count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise TypeError(f"{value!r} is not a count")
+    return value
+
+
+def check_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a text")
+    return value
+
+
+def parse_time(value: Any) -> datetime:
+    return datetime.fromisoformat(check_text(value)).astimezone(UTC)
+
+
+def _hex_hmac(rest: bytes, key: bytes) -> bytes:
+    return hmac.digest(key, rest, "sha256").hex().encode()

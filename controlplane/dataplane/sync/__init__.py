@@ -1,1 +1,1 @@
-"""Tasks that keep the process's state equal to the database, and its copy on disk."""
+"""Background tasks that keep the state in memory, and its copy on disk, up to date."""

@@ -1,7 +1,7 @@
-"""The follower of policies, overrides and degradation causes, on a connection of its own.
+"""Follower of policies, overrides and degradation causes, on its own database connection.
 
-The refresher's polls trigger it. Neither the number of policies nor errors in them delay switches
-and tokens, or make the database count as lost.
+It is separate from the refresher, so that many or invalid policies neither delay switches and
+tokens nor make the database count as unreachable.
 """
 
 import asyncio
@@ -11,9 +11,9 @@ import structlog
 
 from controlplane.core.timeouts import wait_at_most
 from controlplane.dataplane.config import Config
-from controlplane.dataplane.memory.head import DatabaseHead
-from controlplane.dataplane.memory.policies import Policies, Policy
+from controlplane.dataplane.memory.policies import DependencyPolicy, Policies
 from controlplane.dataplane.postgres import database, policies_sql
+from controlplane.dataplane.postgres.database import DatabaseHead
 from controlplane.dataplane.postgres.policies_sql import Changes
 from controlplane.dataplane.state import State
 
@@ -24,14 +24,14 @@ log = structlog.get_logger(__name__)
 
 
 class ConfigFollower:
-    """The only writer of a state's policies and causes."""
+    """Reads policies and causes when the refresher's poll shows a change, and installs them."""
 
     def __init__(self, config: Config, state: State) -> None:
         self.tried = asyncio.Event()
         """Set once the first read has succeeded or failed."""
         self._config = config
         self._state = state
-        self._news = asyncio.Event()
+        self._has_changes = asyncio.Event()
         self._head: DatabaseHead | None = None
         # True if a backup may have been restored without a new epoch, so that policies held here
         # may never have existed in the database. Everything is read again then.
@@ -39,12 +39,12 @@ class ConfigFollower:
         self._lagging = False
         self._failures = 0
 
-    def begin(self) -> None:
-        """Distrust what is held: a new connection may lead to another database."""
+    def distrust(self) -> None:
+        """Read all policies again: a new connection may lead to another database."""
         self._doubted = True
 
     def compare(self, head: DatabaseHead, asked_at: float) -> None:
-        """Compare with the head that the database returned at `asked_at`; not for a lagging one."""
+        """Compare with a head read at `asked_at`, which must not be outdated; trigger a read."""
         state, known = self._state, self._state.policies
         self._head = head
         lagging = state.is_before_policies(head)
@@ -57,20 +57,19 @@ class ConfigFollower:
         elif lagging or (known is not None and known.version == head.policies):
             self._doubted = True
         if self._is_wanted(head):
-            self._news.set()
+            self._has_changes.set()
         else:
             self.tried.set()
 
     async def run(self) -> None:
-        """Read changes as they are announced, until canceled."""
         while True:
-            await self._news.wait()
-            self._news.clear()
+            await self._has_changes.wait()
+            self._has_changes.clear()
             began = perf_counter()
             try:
-                await wait_at_most(DEADLINE_SECONDS, self._read())
+                await wait_at_most(DEADLINE_SECONDS, self._read_changes())
             except Exception as error:
-                rest = self._failed(error)
+                rest = self._record_failure(error)
             else:
                 # A burst of changes is taken in a few large steps.
                 rest = min(perf_counter() - began, 1.0)
@@ -83,7 +82,7 @@ class ConfigFollower:
         has_all = state.has_policies(head) or state.is_before_policies(head)
         return state.lacks_causes(head) or not has_all
 
-    async def _read(self) -> None:
+    async def _read_changes(self) -> None:
         state, head = self._state, self._head
         if head is None or not self._is_wanted(head):
             return  # Already part of the previous read.
@@ -91,12 +90,12 @@ class ConfigFollower:
         connection = await database.connect(self._config, policies_sql.SESSION_OPTIONS)
         try:
             asked_at = state.now()
-            self._apply(await policies_sql.read(connection, since), since, asked_at)
+            self._apply(await policies_sql.read_changes(connection, since), since, asked_at)
         finally:
             connection.pgconn.finish()
 
     def _apply(self, changes: Changes, since: int, asked_at: float) -> None:
-        """Apply `changes`; the next poll corrects them if a new epoch has begun meanwhile."""
+        """Install `changes`, unless they are outdated or don't continue the loaded version."""
         state, head = self._state, changes.head
         if state.is_lagging(head):
             return
@@ -109,23 +108,23 @@ class ConfigFollower:
         if not state.has_policies(head):
             if since == head.policies:
                 return  # Number assigned twice: the changes since then are not the difference.
-            state.install_policies(self._after(changes, since))
+            state.install_policies(self._merge_policies(changes, since))
         if since < 0:
             self._doubted = False
         state.confirm_policies(asked_at)
 
-    def _after(self, changes: Changes, since: int) -> Policies:
+    def _merge_policies(self, changes: Changes, since: int) -> Policies:
         head, known = changes.head, self._state.policies
         if known is not None and since >= 0:
-            return known.after(head.policies, changes.policies, head.policies_at)
-        kept: list[Policy] = []
+            return known.with_changes(head.policies, changes.policies, head.policies_at)
+        kept: list[DependencyPolicy] = []
         if known is not None:  # Unreadable policies stay as last served.
-            kept = [one for names in changes.broken if (one := known.one(*names))]
+            kept = [one for names in changes.broken if (one := known.find(*names))]
         epoch = head.publication.epoch
         return Policies.build(epoch, head.policies, [*changes.policies, *kept], head.policies_at)
 
-    def _failed(self, error: Exception) -> float:
-        """Return the seconds to pause, doubled per failure: the query may be too expensive."""
+    def _record_failure(self, error: Exception) -> float:
+        """Log the first failure, and return the pause in seconds, doubled with each failure."""
         if not self._failures:
             log.warning("dataplane.policies_not_read", kind=type(error).__name__, error=str(error))
         self._failures += 1

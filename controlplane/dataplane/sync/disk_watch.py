@@ -1,6 +1,7 @@
-"""Watch the disk of the data directory and report a full, read-only or failing one.
+"""Monitor of the data directory's disk: full, read-only, failing, or not writable.
 
-The data plane itself needs no disk; PostgreSQL and Redis do, and a restart needs the signed copy.
+The data plane runs without a disk, but embedded PostgreSQL and Redis need it, and so does the
+signed copy for a restart.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from controlplane.dataplane.state import State
 LOOK_SECONDS = 3.0
 MIN_FREE_BYTES = 16 * 1024 * 1024  # PostgreSQL writes its log in segments of this size.
 MIN_FREE_RATIO = 0.05
-"""The lower of the two limits applies, so a small volume of a data plane doesn't count as full."""
+"""The lower of the two limits applies, so that a small volume doesn't count as full."""
 
 _WORKS = ("Snapshots, streams and checks from memory",)
 FULL = Cause(
@@ -56,23 +57,23 @@ _CAUSES = {
 
 
 def find_disk_problem(folder: Path, save_errno: int | None) -> Cause | None:
-    """Return what is wrong with the disk of `folder`; `save_errno` is the last save's error."""
+    """Return the problem of the disk of `folder`, if any; `save_errno` is the last save's error."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     try:
-        found = os.statvfs(folder)
+        status = os.statvfs(folder)
     except OSError as error:
         return _CAUSES.get(error.errno or 0)
-    if found.f_flag & os.ST_RDONLY:
+    if status.f_flag & os.ST_RDONLY:
         return READ_ONLY
-    needed = min(MIN_FREE_BYTES, found.f_blocks * found.f_frsize * MIN_FREE_RATIO)
-    if found.f_bavail * found.f_frsize < needed or (found.f_files and not found.f_favail):
+    needed = min(MIN_FREE_BYTES, status.f_blocks * status.f_frsize * MIN_FREE_RATIO)
+    if status.f_bavail * status.f_frsize < needed or (status.f_files and not status.f_favail):
         return FULL
     return _CAUSES.get(save_errno or 0)
 
 
-async def watch(folder: Path | None, state: State) -> None:
-    """Keep `state.disk` up to date until canceled. A hanging disk delays nothing else."""
+async def watch_disk(folder: Path | None, state: State) -> None:
+    """Update `state.disk` until canceled; the disk is checked in a thread, because it may hang."""
     while folder is not None:
         state.disk = await asyncio.to_thread(find_disk_problem, folder, state.save_errno)
         await asyncio.sleep(LOOK_SECONDS)

@@ -1,22 +1,24 @@
-"""The refresher of the state: a one-row poll each second, and at once when woken.
+"""Refresher of switches and tokens: polls one database row each second, and when woken.
 
-Rows are read only when that one row has changed, all in one snapshot of the database. Every wait
-has a deadline, so a stopped, frozen or unmigrated database costs freshness and nothing else; its
-return is noticed within a second. Switches and tokens are read here; policies and degradation
-causes are followed separately, after each poll, so that they can't delay a switch.
+Everything else is read only when that row has changed, in one transaction. Every wait has a
+deadline, so a stopped or frozen database only makes the data older. Policies and degradation causes
+are followed separately, so that they can't delay a switch.
 """
 
 import asyncio
 import random
+from collections.abc import Callable
 from time import perf_counter
 
 import structlog
 
+from controlplane.core.protocol import WAKE_CHANNEL
+from controlplane.core.redis_subscriber import RedisSubscriber, SubscriberTiming
 from controlplane.core.timeouts import wait_at_most
 from controlplane.dataplane.config import Config
-from controlplane.dataplane.memory.head import DatabaseHead
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.postgres import database
+from controlplane.dataplane.postgres.database import DatabaseHead
 from controlplane.dataplane.state import State
 
 from .config_follower import ConfigFollower
@@ -24,18 +26,21 @@ from .snapshot_keeper import SnapshotKeeper
 
 MAX_IDLE_SECONDS = 0.1
 SKEW_SECONDS = 2.0
+SUBSCRIBER_PACE = SubscriberTiming(
+    connect_seconds=2.0, silence_seconds=5.0, longest_pause_seconds=5.0
+)
 
 log = structlog.get_logger(__name__)
 
 
 class Refresher:
-    """The only writer of a :class:`State`, except for the parts that its `follower` writes."""
+    """Polls the database and installs snapshots and tokens in the state."""
 
     def __init__(
         self, config: Config, state: State, follower: ConfigFollower, keeper: SnapshotKeeper
     ) -> None:
         self.tried = asyncio.Event()
-        """Set once the database has answered, or failed to, for the first time."""
+        """Set once the first poll has succeeded or failed."""
         self._config = config
         self._state = state
         self._follower = follower
@@ -47,11 +52,10 @@ class Refresher:
         self._skewed = False
 
     def wake(self) -> None:
-        """Poll now; calls before the poll begins are merged."""
+        """Poll now; further calls before that poll are merged."""
         self._woken.set()
 
     async def run(self) -> None:
-        """Supervise database sessions, one after the other, until canceled."""
         while True:
             try:
                 await self._session()
@@ -68,7 +72,7 @@ class Refresher:
     async def _session(self) -> None:
         deadline = self._config.deadline_seconds
         connection = await wait_at_most(deadline, database.connect(self._config))
-        self._follower.begin()
+        self._follower.distrust()
         refresh: asyncio.Task[None] | None = None
         try:
             while True:
@@ -157,11 +161,7 @@ class Refresher:
         self._rebuild_seconds = min(perf_counter() - began, MAX_IDLE_SECONDS)
 
     def _measure(self, copy: Copy) -> None:
-        """Observe the time from publication to service.
-
-        Only for a version that follows one confirmed by the database: the first may have been
-        published long ago.
-        """
+        """Observe the seconds from publication to service, except for the first snapshot."""
         state, before = self._state, self._state.copy
         if before is None or before.is_kept or not state.heard_database:
             return
@@ -182,7 +182,6 @@ class Refresher:
         self._lagging = True
 
     def _compare_clocks(self, ahead_seconds: float) -> None:
-        """Log a wrong local clock once: clients correct theirs by ours."""
         skewed = abs(ahead_seconds) > SKEW_SECONDS
         if skewed and not self._skewed:
             log.warning("dataplane.clock_is_wrong", ahead_seconds=round(ahead_seconds, 1))
@@ -200,3 +199,29 @@ class Refresher:
             log.warning("dataplane.database_lost", kind=type(error).__name__, error=str(error))
         self._state.database_reachable = False
         self.tried.set()
+
+
+def make_subscriber(
+    redis_url: str,
+    on_wake: Callable[[], None],
+    on_state: Callable[[bool], None] = lambda _reachable: None,
+    pace: SubscriberTiming = SUBSCRIBER_PACE,
+) -> RedisSubscriber:
+    """Return a Redis subscriber that calls `on_wake` per message, and once per connection.
+
+    The call per connection covers messages missed before it. `on_state` is called with True or
+    False whenever Redis may have become reachable or unreachable.
+    """
+
+    def begin() -> None:
+        on_state(True)
+        on_wake()
+
+    return RedisSubscriber(
+        redis_url,
+        WAKE_CHANNEL,
+        pace,
+        on_message=lambda _message: on_wake(),
+        on_begin=begin,
+        on_lost=lambda: on_state(False),
+    )

@@ -1,4 +1,4 @@
-"""Saves the state needed to restart without a database, and restores it."""
+"""Saves the state to disk, and restores it at the start."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from controlplane.dataplane.storage.snapshot_file import (
 
 AGAIN_SECONDS = 30.0
 MAX_DELAY_SECONDS = 0.05
-"""Longest time a new version waits for the disk before it is served."""
+"""Longest time that a new snapshot waits for the disk before it is served."""
 REST_SECONDS = 2.0
 """Pause between two writes of policies, which can be large."""
 
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 
 class SnapshotKeeper:
-    """Saves each snapshot before it is served, the whole copy soon after, and its age every 30 s.
+    """Saves each snapshot before it is served, the whole state after changes, and every 30 s.
 
     A full, frozen or missing disk delays serving by at most `MAX_DELAY_SECONDS`, once.
     """
@@ -40,7 +40,7 @@ class SnapshotKeeper:
         self._disk: SnapshotDisk | None = None
         self._saving_latest: asyncio.Future[None] | None = None
         self._is_slow = False
-        """True if the last write before serving exceeded `MAX_DELAY_SECONDS`."""
+        """True if the last write before serving took longer than `MAX_DELAY_SECONDS`."""
         self._policies_disk: PoliciesDisk | None = None
         if config.folder is not None:
             key, older = config.signing_key, config.older_keys
@@ -48,7 +48,6 @@ class SnapshotKeeper:
             self._policies_disk = PoliciesDisk(config.folder, key, older_keys=older)
 
     async def restore(self) -> None:
-        """Serve the saved copy until the database answers."""
         if self._disk is None or self._policies_disk is None:
             return
         saved = await asyncio.to_thread(self._disk.load)
@@ -65,19 +64,19 @@ class SnapshotKeeper:
         log.info(
             "dataplane.restored", version=copy.publication.version, age_seconds=age.total_seconds()
         )
-        told = await asyncio.to_thread(self._policies_disk.load)
-        if told is not None:
-            state.install_policies(told.policies)
+        saved_policies = await asyncio.to_thread(self._policies_disk.load)
+        if saved_policies is not None:
+            state.install_policies(saved_policies.policies)
             # Policies are saved only when they change; the copy's time tells their age.
             state.confirm_policies(confirmed_at)
-            same = told.epoch == copy.publication.epoch
-            state.install_causes(told.revision if same else -1, told.causes)
+            same = saved_policies.epoch == copy.publication.epoch
+            state.install_causes(saved_policies.revision if same else -1, saved_policies.causes)
 
     async def save_before_serving(self, copy: Copy) -> None:
-        """Save the snapshot that is about to be served, in case the process is killed right after.
+        """Save a snapshot before it is served, in case the process is killed soon after.
 
-        :meth:`run` reports a failed write. Only one write runs at a time; after a slow one, the
-        next is not awaited.
+        Errors are logged by :meth:`run`. Only one write runs at a time; after a slow write, the
+        next one is not awaited.
         """
         before = self._state.copy
         if self._disk is None or (before is not None and before.publication == copy.publication):
@@ -97,7 +96,6 @@ class SnapshotKeeper:
             log.debug("dataplane.latest_not_kept", kind=type(error).__name__, error=str(error))
 
     async def run(self) -> None:
-        """Save until canceled."""
         if self._disk is None or self._policies_disk is None:
             return
         state = self._state
@@ -140,7 +138,7 @@ class SnapshotKeeper:
         return True
 
     def _present(self) -> SavedState | None:
-        """Return the served state, once the database has confirmed all of it."""
+        """Return the state to save; None until the database has confirmed all of it."""
         state = self._state
         if state.copy is None or state.tokens is None or not state.heard_database:
             return None
@@ -158,7 +156,7 @@ class SnapshotKeeper:
         )
 
     def _present_policies(self) -> SavedPolicies | None:
-        """Return the current policies and causes, unless their epoch was left."""
+        """Return the policies and causes to save; None if their epoch was left."""
         state, policies = self._state, self._state.policies
         if state.copy is None or policies is None or state.degradation < 0:
             return None
@@ -170,5 +168,5 @@ class SnapshotKeeper:
             revision=state.degradation,
             causes=state.causes,
             left_epochs=left - {policies.epoch},
-            told_at=state.wall() - timedelta(seconds=state.policies_age_seconds()),
+            confirmed_at=state.wall() - timedelta(seconds=state.policies_age_seconds()),
         )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from controlplane.core.degradation_levels import Cause
 from controlplane.dataplane.memory.credentials import Credential
-from controlplane.dataplane.memory.policies import Policies, Policy
+from controlplane.dataplane.memory.policies import DependencyPolicy, Policies
 from controlplane.dataplane.storage.snapshot_file import (
     PoliciesDisk,
     SavedPolicies,
@@ -46,7 +46,7 @@ CREDENTIAL = Credential(
     scopes=frozenset({"switches:read", "report:write"}),
     expires_at=(NOON + timedelta(days=90, microseconds=1)).timestamp(),
 )
-POLICY = Policy("core", "oracle", 7, b'{"override":null,"retry":{"cap_seconds":0.5}}')
+POLICY = DependencyPolicy("core", "oracle", 7, b'{"override":null,"retry":{"cap_seconds":0.5}}')
 CAUSE = Cause(
     2, "core->oracle", "Oracle 응답 없음", since="x", fails=("Search",), works=("Reading",)
 )
@@ -65,7 +65,7 @@ SAVED_POLICIES = SavedPolicies(
     revision=3,
     causes=(CAUSE,),
     left_epochs=frozenset({OTHER_EPOCH}),
-    told_at=NOON + timedelta(seconds=1),
+    confirmed_at=NOON + timedelta(seconds=1),
 )
 
 
@@ -124,7 +124,7 @@ _documents = st.dictionaries(
     _texts, st.none() | _counts | st.floats(allow_nan=False, allow_infinity=False) | _texts
 )
 _policies = st.builds(
-    Policy,
+    DependencyPolicy,
     caller=_slugs,
     callee=_slugs,
     version=_counts,
@@ -177,5 +177,5 @@ saved_policies = st.builds(
     revision=_counts,
     causes=st.lists(_causes, max_size=2).map(tuple),
     left_epochs=st.sampled_from([frozenset(), frozenset({OTHER_EPOCH})]),
-    told_at=_moments,
+    confirmed_at=_moments,
 )

@@ -7,7 +7,7 @@ import pytest
 
 from controlplane.dataplane.ingest.instance_ledger import InstanceLedger, Timing
 from controlplane.dataplane.ingest.instance_rows import InstanceReport
-from controlplane.dataplane.ingest.report_merge import parse
+from controlplane.dataplane.ingest.report_merge import parse_report
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.test_ledger import BOOT, COPY, Clock, writing
@@ -22,7 +22,7 @@ def breaker(dependency: str = "core->oracle", **more: object) -> dict[str, objec
 
 
 def make_report(*breakers: dict[str, object], seq: int = 1, **more: object) -> InstanceReport:
-    return parse(
+    return parse_report(
         {
             "service": "core",
             "instance": "a1",
@@ -41,7 +41,7 @@ class Reporting:
 
     def __init__(self, idle: Following) -> None:
         self.clock = Clock()
-        self.ledger = InstanceLedger(self.clock.wall, timing=Timing(look=0.05))
+        self.ledger = InstanceLedger(self.clock.wall, timing=Timing(max_pause=0.05))
         self._idle = idle
 
     def report(self, report: InstanceReport, after: float = 0, token_id: int = 0) -> bool:

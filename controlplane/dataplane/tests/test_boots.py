@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from controlplane.dataplane.ingest import boots, report_merge
 from controlplane.dataplane.ingest.instance_rows import InstanceRow
-from controlplane.dataplane.ingest.report_merge import merge
+from controlplane.dataplane.ingest.report_merge import merge_report
 from controlplane.dataplane.ingest.slo_events import Events
 from controlplane.dataplane.tests.served import EPOCH
 from controlplane.dataplane.tests.test_reports import BOOT, EMPTY, NEXT_BOOT, NOW, make_report
@@ -26,8 +26,8 @@ def test_a_late_report_of_a_former_boot_takes_nothing_back() -> None:
     later = NOW + timedelta(minutes=1)
     for seq, duplicate in ((9, False), (10, True)):
         late = make_report(seq, sli={"core": (90, 90)})
-        assert merge(row, late, later, EPOCH) == (row, duplicate)
-        assert report_merge.events(row, row, late) == []
+        assert merge_report(row, late, later, EPOCH) == (row, duplicate)
+        assert report_merge.list_new_events(row, row, late) == []
 
 
 def test_two_processes_of_one_name_count_nothing_twice() -> None:
@@ -130,7 +130,9 @@ def test_however_processes_of_one_name_take_turns_no_event_is_counted_twice(
             started=None if who > 2 else who - 10,
             sli={"core": (10 * seqs[who], 10 * seqs[who])},
         )
-        after, _ = merge(row, one, now, EPOCH)
-        counted[who] += sum(events.total for events in report_merge.events(row, after, one))
+        after, _ = merge_report(row, one, now, EPOCH)
+        counted[who] += sum(
+            events.total for events in report_merge.list_new_events(row, after, one)
+        )
         assert counted[who] <= 10 * seqs[who]
         row = after

@@ -8,7 +8,7 @@ from django.db import connection
 
 from breakers.models import Dependency, Minute
 from controlplane.dataplane.ingest import breaker_writer
-from controlplane.dataplane.ingest.breaker_minutes import MAX_LOOKBACK, MinuteSums
+from controlplane.dataplane.ingest.breaker_writer import MAX_LOOKBACK, MinuteSums
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.reporting import (
     NEXT_BOOT,
@@ -24,7 +24,7 @@ __all__ = ["at_work"]
 pytestmark = pytest.mark.usefixtures("published")
 
 
-def test_counters_add_to_the_minute_by_what_they_grew(at_work: Reporting) -> None:
+def test_counters_add_to_the_minute_by_what_they_add_increment(at_work: Reporting) -> None:
     at_work.clock.now = NOW + timedelta(seconds=10)
     at_work.report(
         make_report(breaker(counters={"success": 100}), started_at="2026-11-21T12:00:05Z")
@@ -148,7 +148,7 @@ def test_totals_are_written_though_minutes_are_not(at_work: Reporting) -> None:
 def test_sums_stay_within_what_the_database_holds() -> None:
     minutes = MinuteSums()
     for _ in range(3):
-        minutes.grew(1, NOW, NOW, (2**53,) * 7)
+        minutes.add_counts(1, NOW, NOW, (2**53,) * 7)
 
     assert counted(minutes) == [2**53]
     assert minutes.take_totals() == {1: [0, 2**53]}
@@ -164,7 +164,7 @@ def counted(minutes: MinuteSums) -> list[int]:
 
 def test_whole_numbers_that_are_spread_add_up() -> None:
     minutes = MinuteSums()
-    minutes.grew(
+    minutes.add_counts(
         1, NOW - timedelta(seconds=95), NOW + timedelta(seconds=7), (101, 0, 0, 0, 0, 3, 0)
     )
 
@@ -175,7 +175,7 @@ def test_whole_numbers_that_are_spread_add_up() -> None:
 
 def test_what_lies_further_back_than_an_hour_is_left_out_of_the_minutes_alone() -> None:
     minutes = MinuteSums()
-    minutes.grew(1, NOW - timedelta(days=1), NOW, (86_400, 0, 0, 0, 0, 7, 0))
+    minutes.add_counts(1, NOW - timedelta(days=1), NOW, (86_400, 0, 0, 0, 0, 7, 0))
 
     sums, totals = minutes.take_sums(), minutes.take_totals()
 
@@ -187,7 +187,7 @@ def test_what_lies_further_back_than_an_hour_is_left_out_of_the_minutes_alone() 
 def test_sums_are_bounded_and_what_is_left_out_is_counted() -> None:
     minutes = MinuteSums(most=10)
     for dependency in range(100):
-        minutes.grew(dependency, NOW, NOW, (1, 0, 0, 0, 0, 0, 0))
+        minutes.add_counts(dependency, NOW, NOW, (1, 0, 0, 0, 0, 0, 0))
 
     assert minutes.left_out == 90
     assert len(counted(minutes)) == 10

@@ -9,8 +9,11 @@ from breakers.models import Transition
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http.tests.callers import person
 from controlplane.core.protocol import MAX_REPORT_BODY_BYTES, max_body_bytes
-from controlplane.dataplane.ingest.report_merge import parse
-from controlplane.dataplane.ingest.transition_limits import MAX_PER_SOURCE, MAX_TOTAL
+from controlplane.dataplane.ingest.report_merge import (
+    MAX_PER_BREAKER,
+    MAX_TRANSITIONS,
+    parse_report,
+)
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.reporting import OPENED, Reporting, at_work, breaker, make_report
 from controlplane.dataplane.tests.served import REPORTER, ask, plane
@@ -31,33 +34,33 @@ def given(*breakers: dict[str, object]) -> dict[str, Any]:
 
 def test_of_more_than_a_hundred_transitions_the_last_are_kept() -> None:
     few = breaker("core->redis", transitions=steps(1, 2))
-    report = parse(given(breaker(transitions=steps(*range(250, 0, -1))), few))
+    report = parse_report(given(breaker(transitions=steps(*range(250, 0, -1))), few))
 
     make_report = [step.n for step in report.steps if step.dependency == "core->oracle"]
     assert sorted(make_report) == list(range(151, 251))
-    assert (len(report.steps), report.dropped) == (MAX_PER_SOURCE + 2, 150)
+    assert (len(report.steps), report.dropped) == (MAX_PER_BREAKER + 2, 150)
 
 
 def test_of_very_many_breakers_each_keeps_its_last_ones() -> None:
-    report = parse(
+    report = parse_report(
         given(*(breaker(f"core->s{n}", transitions=steps(*range(60))) for n in range(100)))
     )
 
-    assert len(report.steps) == MAX_TOTAL
+    assert len(report.steps) == MAX_TRANSITIONS
     assert {step.n for step in report.steps} == set(range(40, 60))
     assert report.dropped == 4000
 
 
 def test_up_to_that_nothing_is_dropped() -> None:
-    report = parse(given(breaker(transitions=steps(*range(MAX_PER_SOURCE)))))
+    report = parse_report(given(breaker(transitions=steps(*range(MAX_PER_BREAKER)))))
 
-    assert (len(report.steps), report.dropped) == (MAX_PER_SOURCE, 0)
+    assert (len(report.steps), report.dropped) == (MAX_PER_BREAKER, 0)
 
 
 @pytest.mark.parametrize("odd", [7, None, {}, {**OPENED, "n": "1"}, {**OPENED, "n": True}])
 def test_a_wrong_one_among_many_is_named(odd: object) -> None:
     with pytest.raises(InvalidInput) as caught:
-        parse(given(breaker(transitions=[odd, *steps(*range(500))])))
+        parse_report(given(breaker(transitions=[odd, *steps(*range(500))])))
 
     assert all(name.startswith("breakers[0].transitions[") for name in caught.value.errors)
 
@@ -65,12 +68,12 @@ def test_a_wrong_one_among_many_is_named(odd: object) -> None:
 @pytest.mark.parametrize("wrong", [7, [7], [{}], [{"transitions": 7}], [[]], "x"])
 def test_breakers_of_any_shape_are_refused_by_name(wrong: object) -> None:
     with pytest.raises(InvalidInput):
-        parse({**WHOLE, "breakers": wrong})
+        parse_report({**WHOLE, "breakers": wrong})
 
 
 @pytest.mark.parametrize("beginning", ["x", "timeout\x00"])
 def test_a_long_cause_is_cut(beginning: str) -> None:
-    report = parse(given(breaker(transitions=steps(1, cause=beginning + "y" * 5000))))
+    report = parse_report(given(breaker(transitions=steps(1, cause=beginning + "y" * 5000))))
 
     (step,) = report.steps
     assert len(step.cause) == 1000
@@ -83,7 +86,7 @@ def test_a_report_with_too_many_is_taken_in(at_work: Reporting) -> None:
 
     assert at_work.report(odd) is False
 
-    assert Transition.objects.count() == MAX_PER_SOURCE
+    assert Transition.objects.count() == MAX_PER_BREAKER
     assert max(Transition.objects.values_list("n", flat=True)) == 300
 
 
@@ -97,8 +100,8 @@ def test_the_answer_says_how_many_were_dropped(idle: Following) -> None:
         assert answer.status_code == 200
         return answer.json().get("dropped_transitions", "not said")
 
-    assert dropped(1, MAX_PER_SOURCE) == "not said"
-    assert dropped(2, MAX_PER_SOURCE + 7) == 7
+    assert dropped(1, MAX_PER_BREAKER) == "not said"
+    assert dropped(2, MAX_PER_BREAKER + 7) == 7
 
 
 def test_a_report_of_hundreds_of_breakers_has_room() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.core.errors import DomainError
-from controlplane.dataplane.serving import answers
+from controlplane.dataplane.serving import responses
 from controlplane.dataplane.tests.served import BEARER, REPORTER, ask, plane
 from switches.evaluate import read_question
 
@@ -116,8 +116,8 @@ def test_get_is_refused() -> None:
 def test_any_json_is_a_question_or_a_refusal(document: Any) -> None:
     state = plane("segment:finance").state
     try:
-        question = read_question(answers.object_in(json.dumps(document).encode()))
-        _, (status, _, body) = answers.decision(state, {}, question)
+        question = read_question(responses.parse_object(json.dumps(document).encode()))
+        _, (status, _, body) = responses.decide(state, {}, question)
     except DomainError as error:
         assert error.status == 400
     else:

@@ -14,7 +14,7 @@ import pytest
 from controlplane.dataplane.application import Application
 from controlplane.dataplane.memory import compression
 from controlplane.dataplane.memory.compression import GzipForm
-from controlplane.dataplane.memory.policies import Policies, Policy
+from controlplane.dataplane.memory.policies import DependencyPolicy, Policies
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.tests.exchange import Exchange
 from controlplane.dataplane.tests.served import BEARER, EPOCH, ETAG, ask, copy, engaged, plane
@@ -31,7 +31,7 @@ GZIP_ETAG = ETAG[:-1] + '-gzip"'
 
 def with_policies(made):
     text = orjson.dumps({"override": None, "breaker": {"notes": "x" * 2000}})
-    policies = Policies.build(EPOCH, 9, [Policy("core", "oracle", 7, text)])
+    policies = Policies.build(EPOCH, 9, [DependencyPolicy("core", "oracle", 7, text)])
     made.state.install_policies(policies)
     return made
 
@@ -117,7 +117,7 @@ def test_an_instance_may_acknowledge_by_the_etag_of_the_gzip_form():
 
     ask(served, "GET", SNAPSHOT, headers)
 
-    said, _ = served.state.ledger._presence_buffer.take_due(0, 10, 0)
+    said, _ = served.state.ledger.presence_buffer.take_due(0, 10, 0)
     assert [(each.id, each.epoch, each.version) for each in said] == [("core/a1", EPOCH, 17)]
 
 

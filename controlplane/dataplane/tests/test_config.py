@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from controlplane.dataplane.application import Application
-from controlplane.dataplane.memory.policies import Policies, Policy
+from controlplane.dataplane.memory.policies import DependencyPolicy, Policies
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.tests.exchange import Exchange
 from controlplane.dataplane.tests.served import (
@@ -25,12 +25,12 @@ from controlplane.dataplane.tests.served import (
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 CORE = "/api/v1/config?service=core"
-ORACLE = Policy("core", "oracle", 5, b'{"override":null,"timeout_ms":60000}')
-REDIS = Policy("core", "redis", 7, b'{"override":null,"timeout_ms":500}')
-OTHER = Policy("gateway", "core", 6, b'{"override":null}')
+ORACLE = DependencyPolicy("core", "oracle", 5, b'{"override":null,"timeout_ms":60000}')
+REDIS = DependencyPolicy("core", "redis", 7, b'{"override":null,"timeout_ms":500}')
+OTHER = DependencyPolicy("gateway", "core", 6, b'{"override":null}')
 
 
-def serving(*policies: Policy, epoch: UUID = EPOCH) -> Plane:
+def serving(*policies: DependencyPolicy, epoch: UUID = EPOCH) -> Plane:
     made = plane()
     made.state.install_policies(Policies.build(epoch, 9, policies))
     return made
@@ -125,10 +125,10 @@ def test_a_held_poll_is_answered_by_news_of_this_service_only() -> None:
 
     async def polled() -> tuple[int, bytes]:
         async with Exchange(Application(served), f"{CORE}&wait=20", headers) as poll:
-            served.state.install_policies(served.state.policies.after(8, [OTHER]))
+            served.state.install_policies(served.state.policies.with_changes(8, [OTHER]))
             with pytest.raises(TimeoutError):
                 await poll.begun(within=0.2)
-            served.state.install_policies(served.state.policies.after(10, [REDIS]))
+            served.state.install_policies(served.state.policies.with_changes(10, [REDIS]))
             return await poll.begun(), await poll.part()
 
     status, body = asyncio.run(polled())
@@ -169,13 +169,18 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 
 
 def test_ten_thousand_dependencies_cost_no_one_much() -> None:
-    rows = [Policy(f"c{n % 100}", f"s{n}", 1, b'{"override":null}') for n in range(10_000)]
+    rows = [
+        DependencyPolicy(f"c{n % 100}", f"s{n}", 1, b'{"override":null}') for n in range(10_000)
+    ]
 
     took = [cpu_seconds(lambda: Policies.build(EPOCH, 1, rows)) for _ in range(3)]
     policies = Policies.build(EPOCH, 1, rows)
     policies.document_for("c1")
-    one = [cpu_seconds(lambda: policies.after(2, [Policy("c1", "s1", 2, b"{}")])) for _ in range(3)]
-    after = policies.after(2, [Policy("c1", "s1", 2, b"{}")])
+    one = [
+        cpu_seconds(lambda: policies.with_changes(2, [DependencyPolicy("c1", "s1", 2, b"{}")]))
+        for _ in range(3)
+    ]
+    after = policies.with_changes(2, [DependencyPolicy("c1", "s1", 2, b"{}")])
 
     assert min(took) < 0.5
     assert min(one) < 0.05

@@ -114,7 +114,7 @@ def test_what_is_known_by_reports_alone_is_not_told(following: Following) -> Non
     changed = change("oracle", 100)
     until(lambda: version(following) == changed, 3)
 
-    assert set(following.state.policies.of_caller["core"]) == {"oracle"}
+    assert set(following.state.policies.by_caller["core"]) == {"oracle"}
 
 
 def test_only_what_changed_is_read_again(following: Following) -> None:
@@ -127,8 +127,8 @@ def test_only_what_changed_is_read_again(following: Following) -> None:
     until(lambda: version(following) == 51, 3)
 
     after = following.state.policies
-    same = [name for name, one in after.of_caller["core"].items()
-            if one is before.of_caller["core"][name]]  # fmt: skip
+    same = [name for name, one in after.by_caller["core"].items()
+            if one is before.by_caller["core"][name]]  # fmt: skip
     assert len(same) == 49
 
 

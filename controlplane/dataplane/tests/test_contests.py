@@ -7,7 +7,7 @@ import pytest
 from controlplane.accounts.tokens import attention
 from controlplane.core.models import Instance
 from controlplane.dataplane.ingest.instance_rows import InstanceReport, InstanceRow
-from controlplane.dataplane.ingest.report_merge import merge
+from controlplane.dataplane.ingest.report_merge import merge_report
 from controlplane.dataplane.tests.reporting import Reporting, at_work
 from controlplane.dataplane.tests.served import EPOCH
 from controlplane.dataplane.tests.test_reports import EMPTY, NEXT_BOOT, NOW, make_report
@@ -20,7 +20,7 @@ SECOND = timedelta(seconds=1)
 def merged(*reports: tuple[float, int, InstanceReport], row: InstanceRow = EMPTY) -> InstanceRow:
     """Return the row after reports: seconds after NOW, the token's id, and the report."""
     for seconds, token_id, report in reports:
-        row, _ = merge(row, report, NOW + seconds * SECOND, EPOCH, token_id)
+        row, _ = merge_report(row, report, NOW + seconds * SECOND, EPOCH, token_id)
     return row
 
 

@@ -9,7 +9,7 @@ from django.db import connection
 from controlplane.core.degradation.models import Degradation
 from controlplane.core.degradation_levels import READ_ONLY, Cause, assess, to_json
 from controlplane.dataplane.plane import Plane
-from controlplane.dataplane.serving import answers, landing_page
+from controlplane.dataplane.serving import landing_page, responses
 from controlplane.dataplane.sync import snapshot_keeper
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
@@ -178,8 +178,8 @@ def test_a_read_only_database_is_followed_and_an_emergency(idle: Following) -> N
         finally:
             cursor.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
 
-    assert READ_ONLY.text in answers.present_picture(idle.state)["causes"]
-    assert READ_ONLY.text in landing_page.page(idle.state)[2].decode()
+    assert READ_ONLY.text in responses.degradation_status(idle.state)["causes"]
+    assert READ_ONLY.text in landing_page.render_page(idle.state)[2].decode()
 
     idle.database.cut()
     idle.database.mend()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from controlplane.dataplane.storage.saved_policies import merged, sign
+from controlplane.dataplane.storage.saved_policies import merge_saved, sign
 from controlplane.dataplane.storage.snapshot_file import PoliciesDisk, SavedPolicies
 from controlplane.dataplane.tests.copies import (
     EPOCH,
@@ -24,7 +24,7 @@ from controlplane.dataplane.tests.copies import (
 )
 
 LATER = NOON + timedelta(hours=1)
-NEWER = SAVED_POLICIES.policies.after(12, [POLICY._replace(version=12, text=b"{}")], LATER)
+NEWER = SAVED_POLICIES.policies.with_changes(12, [POLICY._replace(version=12, text=b"{}")], LATER)
 
 
 @given(saved_policies)
@@ -87,7 +87,7 @@ def test_the_same_policies_told_later_are_not_written_again(tmp_path: Path) -> N
     policies_disk(tmp_path).save(SAVED_POLICIES)
     written = (tmp_path / "policies").stat()
 
-    policies_disk(tmp_path).save(replace(SAVED_POLICIES, told_at=LATER))
+    policies_disk(tmp_path).save(replace(SAVED_POLICIES, confirmed_at=LATER))
 
     assert (tmp_path / "policies").stat() == written
 
@@ -95,16 +95,16 @@ def test_the_same_policies_told_later_are_not_written_again(tmp_path: Path) -> N
 def test_of_two_processes_the_newer_policies_and_causes_stay() -> None:
     one = replace(SAVED_POLICIES, policies=NEWER, revision=2, causes=())
 
-    result = merged(one, SAVED_POLICIES)
+    result = merge_saved(one, SAVED_POLICIES)
 
     assert (result.policies, result.causes) == (NEWER, SAVED_POLICIES.causes)
-    assert merged(SAVED_POLICIES, one).policies == NEWER
+    assert merge_saved(SAVED_POLICIES, one).policies == NEWER
 
 
 def test_of_a_version_given_twice_the_later_one_stays() -> None:
-    again = replace(SAVED_POLICIES.policies, of_caller={}, changed_at=LATER)
+    again = replace(SAVED_POLICIES.policies, by_caller={}, changed_at=LATER)
 
-    result = merged(SAVED_POLICIES, replace(SAVED_POLICIES, policies=again))
+    result = merge_saved(SAVED_POLICIES, replace(SAVED_POLICIES, policies=again))
 
     assert result.policies == again
 
@@ -119,5 +119,5 @@ def test_an_epoch_that_was_left_does_not_come_back() -> None:
     )
     present = replace(SAVED_POLICIES, left_epochs=frozenset())
 
-    assert merged(present, begun) == begun
-    assert merged(begun, replace(present, told_at=LATER)) == begun
+    assert merge_saved(present, begun) == begun
+    assert merge_saved(begun, replace(present, confirmed_at=LATER)) == begun

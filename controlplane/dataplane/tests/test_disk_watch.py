@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.dataplane.serving import answers, landing_page
+from controlplane.dataplane.serving import landing_page, responses
 from controlplane.dataplane.state import State
 from controlplane.dataplane.sync import disk_watch
 
@@ -36,7 +36,7 @@ def test_a_full_disk_is_in_degradation_in_readiness_and_on_the_page() -> None:
     state = State()
     state.disk = disk_watch.FULL
 
-    picture = answers.present_picture(state)
+    picture = responses.degradation_status(state)
 
     assert disk_watch.FULL.text in picture["causes"]
-    assert "The disk of the data directory is full" in landing_page.page(state)[2].decode()
+    assert "The disk of the data directory is full" in landing_page.render_page(state)[2].decode()

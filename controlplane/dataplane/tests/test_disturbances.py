@@ -4,7 +4,7 @@ import asyncio
 import time
 from dataclasses import replace
 
-from controlplane.dataplane.sync.wakeups import PACE, listener
+from controlplane.dataplane.sync.refresher import SUBSCRIBER_PACE, make_subscriber
 from controlplane.dataplane.tests.conftest import POLL_SECONDS, Following
 from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.test_following import A_POLL, A_SECOND, engage, has
@@ -116,7 +116,9 @@ def test_frozen_servers_are_not_asked_in_a_busy_loop(idle: Following) -> None:
 
 
 def test_silent_redis_is_told_from_a_frozen_one(idle: Following) -> None:
-    ear = listener(idle.config.redis_url, lambda: None, pace=replace(PACE, silence_seconds=0.1))
+    ear = make_subscriber(
+        idle.config.redis_url, lambda: None, pace=replace(SUBSCRIBER_PACE, silence_seconds=0.1)
+    )
     listening = asyncio.run_coroutine_threadsafe(ear.run(), idle.loop.loop)
     until(lambda: idle.redis.accepted == 1, 5)
     time.sleep(0.7)
@@ -128,11 +130,11 @@ def test_silent_redis_is_told_from_a_frozen_one(idle: Following) -> None:
 
 
 def test_pauses_between_attempts_grow_to_a_limit_and_never_end() -> None:
-    pauses = [PACE.pause_seconds(failures) for failures in (1, 2, 3, 10, 100_000)]
+    pauses = [SUBSCRIBER_PACE.pause_seconds(failures) for failures in (1, 2, 3, 10, 100_000)]
 
     assert pauses == sorted(pauses)
     assert pauses[0] < 1
-    assert pauses[-1] == PACE.longest_pause_seconds
+    assert pauses[-1] == SUBSCRIBER_PACE.longest_pause_seconds
 
 
 def test_frozen_redis_costs_no_more_than_a_poll(following: Following) -> None:

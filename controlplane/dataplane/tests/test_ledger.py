@@ -72,7 +72,7 @@ def hear(
     said = None if applied is None else applied.encode()
 
     async def hear_all() -> None:
-        ledger.record_presence(name.encode(), said, served)
+        ledger.presence_buffer.record_presence(name.encode(), said, served)
 
     idle.loop.run(hear_all())
 
@@ -220,7 +220,7 @@ def test_two_ledgers_writing_the_same_instances_crosswise_lose_nothing(idle: Fol
                     clock.later(0.0001)
                     newest[name] = (version, clock.now)
                     said = str(version).encode()
-                    draw.choice(ledgers).record_presence(name.encode(), said, COPY)
+                    draw.choice(ledgers).presence_buffer.record_presence(name.encode(), said, COPY)
 
             idle.loop.run(all_heard())
             time.sleep(0.1)
@@ -249,10 +249,10 @@ def test_calls_of_check_are_counted_by_caller_and_switch(idle: Following) -> Non
 
     async def ask() -> None:
         for number in range(60):
-            ledger.record_check(
+            ledger.check_counter.record_check(
                 "token:billing", ["segment:a", "feature:b"], None if number % 3 else "segment:a"
             )
-        ledger.record_check("core/a1", ["segment:a"], None)
+        ledger.check_counter.record_check("core/a1", ["segment:a"], None)
         for nobody in (
             "",
             "core",
@@ -262,7 +262,7 @@ def test_calls_of_check_are_counted_by_caller_and_switch(idle: Following) -> Non
             "x" * 400,
             "token:" + "y" * 200,
         ):
-            ledger.record_check(nobody, ["segment:a"], None)
+            ledger.check_counter.record_check(nobody, ["segment:a"], None)
 
     idle.loop.run(ask())
     with writing(idle, ledger):

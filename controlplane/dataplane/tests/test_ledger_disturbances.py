@@ -28,7 +28,7 @@ from controlplane.dataplane.tests.test_ledger import (
 
 pytestmark = pytest.mark.usefixtures("published")
 
-QUICK = Timing(batch=0.05, look=0.1, write=0.4, report=0.5)
+QUICK = Timing(batch=0.05, max_pause=0.1, write=0.4, report=0.5)
 BACK = 12.0
 """Seconds until a ledger has certainly reconnected.
 

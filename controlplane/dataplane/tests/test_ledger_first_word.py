@@ -44,7 +44,7 @@ def test_report_and_no_check_is_a_first_word(idle: Following) -> None:
     ledger = InstanceLedger(clock.wall)
 
     async def ask() -> None:
-        ledger.record_check("core/a1", ["segment:a"], None)
+        ledger.check_counter.record_check("core/a1", ["segment:a"], None)
 
     idle.loop.run(ask())
     with writing(idle, ledger):

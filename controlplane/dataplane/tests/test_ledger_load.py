@@ -125,7 +125,7 @@ def test_reports_of_very_many_breakers_are_read_and_stored_and_stop_nobody(
 
     async def sent() -> None:
         async def send(document: dict[str, object]) -> None:
-            await ledger.report(await ledger.read(document), COPY)
+            await ledger.report(await ledger.parser.parse(document), COPY)
 
         await asyncio.gather(*map(send, documents))
 
@@ -148,7 +148,7 @@ def test_large_reports_that_come_all_at_once_are_read_in_turns(idle: Following) 
 
     async def read() -> None:
         found = await asyncio.gather(
-            *(ledger.read(one) for one in [document, wrong] * 15), return_exceptions=True
+            *(ledger.parser.parse(one) for one in [document, wrong] * 15), return_exceptions=True
         )
         assert sum(isinstance(one, InstanceReport) for one in found) == 15
         assert sum(isinstance(one, InvalidInput) for one in found) == 15
@@ -161,13 +161,13 @@ def test_large_reports_that_come_all_at_once_are_read_in_turns(idle: Following) 
 def test_calls_for_very_many_switches_are_counted_in_steps_that_stop_nobody(
     idle: Following,
 ) -> None:
-    ledger = InstanceLedger(Clock().wall, timing=Timing(tally=0.1))
+    ledger = InstanceLedger(Clock().wall, timing=Timing(counts=0.1))
     callers = [f"core/c{number}" for number in range(25)]
     switches = [f"segment:s{number}" for number in range(1000)]
 
     async def ask_all() -> None:
         for caller in callers:
-            ledger.record_check(caller, switches, None)
+            ledger.check_counter.record_check(caller, switches, None)
             await asyncio.sleep(0)
         loop = asyncio.get_running_loop()
         with ThreadPoolExecutor(1) as beside:  # One thread has one connection.

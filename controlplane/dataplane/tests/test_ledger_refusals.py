@@ -140,7 +140,7 @@ def test_calls_that_cannot_be_written_keep_no_report_from_it(idle: Following) ->
     ledger = InstanceLedger(Clock().wall)
 
     async def ask() -> None:
-        ledger.record_check("core/bad", ["segment:a"], None)
+        ledger.check_counter.record_check("core/bad", ["segment:a"], None)
 
     idle.loop.run(ask())
     with refusing("core/bad"), writing(idle, ledger):
@@ -178,7 +178,7 @@ def test_a_full_table_takes_only_known_instances_and_those_that_report(
     idle: Following, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = Clock()
-    ledger = InstanceLedger(clock.wall, most=3, timing=Timing(tally=0.1))
+    ledger = InstanceLedger(clock.wall, most=3, timing=Timing(counts=0.1))
     with writing(idle, ledger):
         for name in ("core/a1", "core/a2", "core/a3"):
             hear(idle, ledger, name, "17")
@@ -188,14 +188,14 @@ def test_a_full_table_takes_only_known_instances_and_those_that_report(
 
         async def flood() -> None:
             for number in range(5000):
-                ledger.record_presence(b"flood/%d" % number, b"18", COPY)
-                ledger.record_check(f"flood/{number}", ["segment:a"], None)
-            ledger.record_presence(b"core/a2", b"19", COPY)
+                ledger.presence_buffer.record_presence(b"flood/%d" % number, b"18", COPY)
+                ledger.check_counter.record_check(f"flood/{number}", ["segment:a"], None)
+            ledger.presence_buffer.record_presence(b"core/a2", b"19", COPY)
 
         idle.loop.run(flood())
         until(lambda: applies("core/a2", 19), A_BATCH)
         send_all(idle, ledger, report(1, instance="new"))
-        until(lambda: not ledger._tally and not ledger._counts, A_BATCH)
+        until(lambda: not ledger.check_counter and not ledger._counts, A_BATCH)
         send_all(idle, ledger, report(2, instance="new"))  # Written after the others.
 
     assert set(Instance.objects.values_list("id", flat=True)) == {
@@ -227,7 +227,7 @@ def test_two_processes_that_hold_old_rows_and_make_new_ones_never_wait_in_a_circ
 
     async def crosswise() -> list[object]:
         one, other = [await database.connect(idle.config) for _ in range(2)]
-        await instance_sql.write_heard(one, notes(old), [])
+        await instance_sql.write_presence(one, notes(old), [])
         found: list[object] = []
         for turn in range(25):
             both = [*old, *(f"dl/b{turn:02}x{number:04}" for number in range(100))]
@@ -236,7 +236,7 @@ def test_two_processes_that_hold_old_rows_and_make_new_ones_never_wait_in_a_circ
                 async with other.transaction():
                     await instance_sql.lock_rows(other, dict.fromkeys(names, "dl"))
 
-            presence = instance_sql.write_heard(one, notes(sorted(both)), [])
+            presence = instance_sql.write_presence(one, notes(sorted(both)), [])
             found += await asyncio.gather(presence, told(), return_exceptions=True)
         for each in (one, other):
             await each.close()
@@ -254,7 +254,7 @@ def test_an_instance_that_forgets_says_nothing_unless_its_reports_do(idle: Follo
 
     def forget(name: str) -> None:
         async def hear_all() -> None:
-            second.record_presence(name.encode(), None, COPY, forgets=True)
+            second.presence_buffer.record_presence(name.encode(), None, COPY, forgets=True)
 
         idle.loop.run(hear_all())
 

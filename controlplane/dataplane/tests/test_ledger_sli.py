@@ -97,7 +97,7 @@ def post(following: Following, body: Any) -> httpx.Response:
 
 def scrape(following: Following) -> str:
     """Return the metrics of a standalone data plane."""
-    _, _, content = metrics.page(following.state, "text/plain")
+    _, _, content = metrics.render_metrics(following.state, "text/plain")
     return bytes(content).decode()
 
 

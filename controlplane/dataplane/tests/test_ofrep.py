@@ -11,7 +11,7 @@ import pytest
 
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.serving import ofrep
-from controlplane.dataplane.serving.answers import Answer
+from controlplane.dataplane.serving.responses import Response
 from controlplane.dataplane.state import State
 from controlplane.dataplane.tests.served import EPOCH
 from switches.snapshot import SnapshotEntry, SnapshotVersion
@@ -61,7 +61,7 @@ def body_for(targeting_key: str | None) -> bytes:
     return json.dumps({"context": context}).encode()
 
 
-def content(answer: Answer) -> Any:
+def content(answer: Response) -> Any:
     _, headers, body = answer
     assert (b"content-type", b"application/json") in headers
     assert (b"content-length", str(len(body)).encode()) in headers
@@ -69,20 +69,20 @@ def content(answer: Answer) -> Any:
 
 
 def one(state: State, flag: str, targeting_key: str | None = None) -> dict[str, Any]:
-    answer = ofrep.one(state, {}, body_for(targeting_key), flag)
+    answer = ofrep.answer_flag(state, {}, body_for(targeting_key), flag)
     assert answer[0] == 200
     return content(answer)
 
 
 def every(state: State, targeting_key: str | None = None) -> dict[str, dict[str, Any]]:
-    answer = ofrep.bulk(state, {}, body_for(targeting_key))
+    answer = ofrep.answer_flags(state, {}, body_for(targeting_key))
     assert answer[0] == 200
     found = content(answer)["flags"]
     assert [flag["key"] for flag in found] == sorted(flag["key"] for flag in found)
     return {flag["key"]: flag for flag in found}
 
 
-def said(answer: Answer) -> Mapping[bytes, bytes]:
+def said(answer: Response) -> Mapping[bytes, bytes]:
     return dict(answer[1])
 
 
@@ -220,13 +220,16 @@ def test_engaged_flag_is_known_before_the_list_of_known_keys_tells() -> None:
 def test_answers_say_which_version_they_are_and_how_old() -> None:
     state = state_of()
 
-    for answer in (ofrep.one(state, {}, b"", "feature:export"), ofrep.bulk(state, {}, b"")):
+    for answer in (
+        ofrep.answer_flag(state, {}, b"", "feature:export"),
+        ofrep.answer_flags(state, {}, b""),
+    ):
         assert said(answer)[b"switchgear-version"] == b"17"
         assert said(answer)[b"switchgear-age"] == b"0.5"
 
 
 def test_bulk_lists_where_changes_are_told() -> None:
-    assert content(ofrep.bulk(state_of(known=()), {}, b"")) == {
+    assert content(ofrep.answer_flags(state_of(known=()), {}, b"")) == {
         "flags": [],
         "eventStreams": [
             {
@@ -255,6 +258,6 @@ def test_what_blocks_a_flag_is_told(
 ) -> None:
     told: list[str | None] = []
 
-    ofrep.one(state_of(*entries), {}, body_for("u1"), key, told.append)
+    ofrep.answer_flag(state_of(*entries), {}, body_for("u1"), key, told.append)
 
     assert told == [blocked_by]

@@ -15,7 +15,7 @@ from controlplane.dataplane.tests.test_ofrep import content, entry, said, state_
     "flag", ["segment:nobody", "finance", "", "segment:", "사용자", "a" * 5000]
 )
 def test_key_that_was_never_registered_is_not_found(flag: str) -> None:
-    answer = ofrep.one(state_of(), {}, b"", flag)
+    answer = ofrep.answer_flag(state_of(), {}, b"", flag)
 
     assert answer[0] == 404
     assert content(answer).keys() == {"key", "errorCode", "errorDetails", "metadata"}
@@ -30,9 +30,9 @@ def test_key_that_was_never_registered_is_not_found(flag: str) -> None:
 def test_missing_context_is_an_empty_one(body: bytes) -> None:
     state = state_of(entry("feature:search", "50"))
 
-    assert content(ofrep.one(state, {}, body, "feature:search"))["value"] is False
-    assert content(ofrep.one(state, {}, body, "feature:export"))["value"] is True
-    assert ofrep.bulk(state, {}, body) == ofrep.bulk(state, {}, b"{}")
+    assert content(ofrep.answer_flag(state, {}, body, "feature:search"))["value"] is False
+    assert content(ofrep.answer_flag(state, {}, body, "feature:export"))["value"] is True
+    assert ofrep.answer_flags(state, {}, body) == ofrep.answer_flags(state, {}, b"{}")
 
 
 @pytest.mark.parametrize(
@@ -54,14 +54,14 @@ def test_missing_context_is_an_empty_one(body: bytes) -> None:
 def test_body_that_is_not_a_request_is_named_as_what_it_is(body: bytes, code: str) -> None:
     state = state_of(entry("feature:export"))
 
-    answer = ofrep.one(state, {}, body, "feature:export")
+    answer = ofrep.answer_flag(state, {}, body, "feature:export")
     with pytest.raises(BadRequest) as refused:
-        ofrep.bulk(state, {}, body)
+        ofrep.answer_flags(state, {}, body)
 
     assert answer[0] == 400
     assert content(answer)["key"] == "feature:export"
     assert content(answer)["errorCode"] == code
-    whole = ofrep.refusal(refused.value)
+    whole = ofrep.answer_error(refused.value)
     assert whole[0] == 400
     assert {"key": "feature:export", **content(whole)} == content(answer)
 
@@ -76,7 +76,7 @@ def test_body_that_is_not_a_request_is_named_as_what_it_is(body: bytes, code: st
     ],
 )
 def test_every_refusal_has_a_code_and_details(error: Any, status: int, header: bytes) -> None:
-    answer = ofrep.refusal(error, (b"x-more", b"1"))
+    answer = ofrep.answer_error(error, (b"x-more", b"1"))
 
     assert answer[0] == status
     assert content(answer) == {
@@ -90,9 +90,9 @@ def test_every_refusal_has_a_code_and_details(error: Any, status: int, header: b
 
 def test_nothing_published_yet_is_unavailable() -> None:
     for call in (
-        lambda: ofrep.one(State(), {}, b"", "feature:export"),
-        lambda: ofrep.bulk(State(), {}, b""),
-        lambda: ofrep.frame(State()),
+        lambda: ofrep.answer_flag(State(), {}, b"", "feature:export"),
+        lambda: ofrep.answer_flags(State(), {}, b""),
+        lambda: ofrep.refetch_event(State()),
     ):
         with pytest.raises(Unavailable):
             call()

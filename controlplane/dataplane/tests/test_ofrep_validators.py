@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.dataplane.serving import ofrep
-from controlplane.dataplane.serving.answers import Answer
+from controlplane.dataplane.serving.responses import Response
 from controlplane.dataplane.state import State
 from controlplane.dataplane.tests.served import EPOCH
 from controlplane.dataplane.tests.test_ofrep import (
@@ -97,13 +97,15 @@ def test_validator_changes_when_the_answer_does(
     seconds: int,
     later_version: bool,
 ) -> None:
-    before = ofrep.bulk(state_of(*entries), {}, body_for(key))
+    before = ofrep.answer_flags(state_of(*entries), {}, body_for(key))
     passed = timedelta(seconds=seconds)
     later = state_of(*entries, version=18 if later_version else 17, now=NOW + passed)
 
-    after = ofrep.bulk(later, {}, body_for(key))
-    asked_for_another = ofrep.bulk(later, {}, body_for(other))
-    conditional = ofrep.bulk(later, {b"if-none-match": said(before)[b"etag"]}, body_for(key))
+    after = ofrep.answer_flags(later, {}, body_for(key))
+    asked_for_another = ofrep.answer_flags(later, {}, body_for(other))
+    conditional = ofrep.answer_flags(
+        later, {b"if-none-match": said(before)[b"etag"]}, body_for(key)
+    )
 
     # An expired engagement changes the validator, even if a global switch hides it.
     is_same = not later_version and ended(entries, NOW) == ended(entries, NOW + passed)
@@ -114,9 +116,11 @@ def test_validator_changes_when_the_answer_does(
         assert said(after)[b"etag"] != said(asked_for_another)[b"etag"]
 
 
-def bulk(state: State, etag: bytes | None = None, *, key: str | None = None, **more: Any) -> Answer:
+def bulk(
+    state: State, etag: bytes | None = None, *, key: str | None = None, **more: Any
+) -> Response:
     headers = {} if etag is None else {b"if-none-match": etag}
-    return ofrep.bulk(state, headers, body_for(key), **more)
+    return ofrep.answer_flags(state, headers, body_for(key), **more)
 
 
 def etag_of(state: State, key: str | None = None) -> bytes:
@@ -167,13 +171,13 @@ def test_validator_changes_when_a_key_is_registered() -> None:
 def test_validator_changes_when_an_engagement_lapses_though_nothing_was_published() -> None:
     over_soon = entry("feature:export", expires_at=NOW, on_expiry="release")
     state = state_of(over_soon, now=NOW + timedelta(seconds=4.9))
-    before, frame = etag_of(state), ofrep.frame(state)
+    before, frame = etag_of(state), ofrep.refetch_event(state)
 
     state.set_clock(NOW + timedelta(seconds=5), 1000.0)
 
     assert bulk(state, before)[0] == 200
     assert every(state)["feature:export"]["value"] is True
-    assert ofrep.frame(state) != frame
+    assert ofrep.refetch_event(state) != frame
 
 
 def test_replica_that_is_behind_does_not_take_back_what_a_newer_one_said() -> None:
@@ -199,8 +203,8 @@ def test_validator_of_another_epoch_gets_the_answer() -> None:
 
 
 def event(state: State) -> dict[str, Any]:
-    lines = ofrep.frame(state).decode().split("\n")
-    assert lines[0] == f"id: {ofrep.mark(state)}"
+    lines = ofrep.refetch_event(state).decode().split("\n")
+    assert lines[0] == f"id: {ofrep.current_mark(state)}"
     assert lines[1] == "event: message"
     assert lines[3:] == ["", ""]
     return json.loads(lines[2].removeprefix("data: "))
@@ -214,7 +218,7 @@ def test_event_asks_to_refetch_and_names_what_there_is() -> None:
 @pytest.mark.parametrize("form", ["{}", "%22{}%22", "W/%22{}%22"])
 def test_refetch_for_an_event_is_conditional_as_any_other(form: str) -> None:
     state = state_of(entry("feature:export", "50"))
-    told = b"flagConfigEtag=" + form.format(ofrep.mark(state)).encode()
+    told = b"flagConfigEtag=" + form.format(ofrep.current_mark(state)).encode()
 
     assert bulk(state, etag_of(state, "u1"), key="u1", query=told)[0] == 304
     assert bulk(state, b'"stale"', key="u1", query=told)[0] == 200
@@ -234,7 +238,7 @@ def test_process_knows_that_another_one_told_of_something_newer() -> None:
     more_known = state_of(version=17, known=(*KNOWN, "segment:retail"))
 
     def told_by(other: State) -> bytes:
-        return b"a=b&flagConfigEtag=" + str(ofrep.mark(other)).encode()
+        return b"a=b&flagConfigEtag=" + str(ofrep.current_mark(other)).encode()
 
     assert ofrep.is_behind(state, told_by(state_of(version=18)))
     assert ofrep.is_behind(state, told_by(more_known))
@@ -244,14 +248,16 @@ def test_process_knows_that_another_one_told_of_something_newer() -> None:
 
 def test_epoch_that_was_left_is_not_waited_for() -> None:
     state, other = state_of(), uuid4()
-    told = b"flagConfigEtag=" + str(ofrep.mark(state)).replace(str(EPOCH), str(other)).encode()
+    told = (
+        b"flagConfigEtag=" + str(ofrep.current_mark(state)).replace(str(EPOCH), str(other)).encode()
+    )
 
     assert ofrep.is_behind(state, told)
     state.left_epochs |= {other}
     assert not ofrep.is_behind(state, told)
 
 
-def cheapest(work: Callable[[], Answer], times: int) -> float:
+def cheapest(work: Callable[[], Response], times: int) -> float:
     """Return the processor seconds of the fastest of several calls."""
     spent = []
     for _ in range(times):
@@ -269,7 +275,7 @@ def test_ten_thousand_flags_are_written_once_and_then_only_copied() -> None:
     state = state_of(*entries, known=known)
     etag = etag_of(state, "u1")
 
-    def written_anew() -> Answer:
+    def written_anew() -> Response:
         state.install_known(len(known), frozenset(known))
         return bulk(state, key="u1")
 

@@ -3,13 +3,7 @@
 import pytest
 
 from controlplane.core.errors import TooManyRequests
-from controlplane.dataplane.ingest.rate_limiter import (
-    INSTANCE,
-    TOKEN,
-    RateLimit,
-    ReportRateLimiter,
-    TokenBuckets,
-)
+from controlplane.dataplane.ingest.rate_limiter import INSTANCE, TOKEN, ReportRateLimiter
 from controlplane.dataplane.tests.served import BEARER, REPORTER, ask, plane
 
 HEADERS = {"Authorization": f"Bearer {REPORTER}"}
@@ -83,14 +77,6 @@ def test_retry_after_is_when_there_is_room_again() -> None:
     clock.now += refused.value.retry_after
 
     throttle.admit(1, named("a"))
-
-
-def test_memory_is_bounded_whatever_names_come() -> None:
-    buckets = TokenBuckets(RateLimit(1, 2), 100, Clock())
-    for number in range(10_000):
-        buckets.take_token(number)
-
-    assert len(buckets) == 100
 
 
 @pytest.mark.parametrize("document", [{}, {"service": 7, "instance": []}, {"service": "core"}])

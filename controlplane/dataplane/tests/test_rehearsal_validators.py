@@ -103,7 +103,7 @@ def test_either_etag_is_taken_for_the_version_that_is_applied(suffix: str) -> No
     applied = f'"{EPOCH}.17{suffix}"'.encode()
 
     assert (
-        presence_buffer._mark(applied, None)
-        == presence_buffer._mark(applied, copy(17))
+        presence_buffer._parse_mark(applied, None)
+        == presence_buffer._parse_mark(applied, copy(17))
         == (EPOCH, 17)
     )

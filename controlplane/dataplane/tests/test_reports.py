@@ -14,7 +14,7 @@ from controlplane.core.errors import InvalidInput
 from controlplane.dataplane.ingest import report_merge
 from controlplane.dataplane.ingest.instance_rows import InstanceReport, InstanceRow
 from controlplane.dataplane.ingest.report_fields import COUNTERS
-from controlplane.dataplane.ingest.report_merge import merge, parse
+from controlplane.dataplane.ingest.report_merge import merge_report, parse_report
 from controlplane.dataplane.tests.served import EPOCH
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -68,12 +68,12 @@ def wrong(path: str, value: object) -> dict[str, list[str]]:
         place = place[int(step) if step.isdigit() else step]
     place[last] = value
     with pytest.raises(InvalidInput) as caught:
-        parse(document)
+        parse_report(document)
     return caught.value.errors
 
 
 def test_the_whole_report_is_read() -> None:
-    report = parse(WHOLE)
+    report = parse_report(WHOLE)
 
     assert report.id == "core/core-7f9c"
     assert (report.boot, report.seq) == (BOOT, 42)
@@ -86,7 +86,7 @@ def test_the_smallest_report_is_read() -> None:
     needed = ("service", "instance", "boot", "seq")
     least = {**{name: WHOLE[name] for name in needed}, "applied_version": None, "checks": None}
 
-    report = parse(least)
+    report = parse_report(least)
 
     assert (report.applied_version, report.config_version, report.checks) == (None, None, {})
 
@@ -112,7 +112,7 @@ def test_an_unknown_field_is_named(place: str, path: str) -> None:
 
 def test_many_unknown_fields_name_a_few() -> None:
     with pytest.raises(InvalidInput) as caught:
-        parse({**WHOLE, **{f"field-{number}" * 20: 1 for number in range(1000)}})
+        parse_report({**WHOLE, **{f"field-{number}" * 20: 1 for number in range(1000)}})
 
     assert len(caught.value.errors) <= 20
     assert len(str(caught.value.errors)) < 10_000
@@ -120,7 +120,7 @@ def test_many_unknown_fields_name_a_few() -> None:
 
 def test_an_empty_object_names_each_field_it_lacks() -> None:
     with pytest.raises(InvalidInput) as caught:
-        parse({})
+        parse_report({})
 
     assert set(caught.value.errors) == {"service", "instance", "boot", "seq"}
 
@@ -132,7 +132,7 @@ def test_a_name_that_is_none_is_named(field: str, name: object) -> None:
 
 
 def test_names_in_any_script_are_names() -> None:
-    assert parse({**WHOLE, "service": "정산", "instance": "é-𝕏"}).id == "정산/é-𝕏"
+    assert parse_report({**WHOLE, "service": "정산", "instance": "é-𝕏"}).id == "정산/é-𝕏"
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_counters_that_are_left_out_are_0() -> None:
     del document["breakers"][0]["counters"]["success"]
     document["breakers"][0]["failure_rate"] = None
 
-    (found,) = parse(document).breakers.values()
+    (found,) = parse_report(document).breakers.values()
 
     assert set(found["counters"]) == set(COUNTERS)
     assert (found["counters"]["failure"], found["failure_rate"]) == (12, None)
@@ -225,11 +225,11 @@ def test_a_body_full_of_errors_names_a_few() -> None:
 )
 def test_whatever_is_sent_is_read_or_refused_with_the_field_named(given_: dict[str, Any]) -> None:
     try:
-        report = parse({**WHOLE, **given_})
+        report = parse_report({**WHOLE, **given_})
     except InvalidInput as error:
         assert error.errors
     else:
-        merge(EMPTY, report, NOW, EPOCH)
+        merge_report(EMPTY, report, NOW, EPOCH)
 
 
 def make_report(
@@ -250,14 +250,16 @@ def make_report(
 
 def after(row: InstanceRow, *in_turn: InstanceReport) -> InstanceRow:
     for number, report in enumerate(in_turn):
-        row, _ = merge(row, report, NOW + timedelta(seconds=number), EPOCH)
+        row, _ = merge_report(row, report, NOW + timedelta(seconds=number), EPOCH)
     return row
 
 
 def test_a_repeated_seq_is_a_duplicate_and_changes_nothing() -> None:
     row = after(EMPTY, make_report(42, checks={"segment:a": (10, 2)}))
 
-    again, duplicate = merge(row, make_report(42, checks={"segment:a": (99, 99)}), NOW, EPOCH)
+    again, duplicate = merge_report(
+        row, make_report(42, checks={"segment:a": (99, 99)}), NOW, EPOCH
+    )
 
     assert duplicate
     assert again is row
@@ -267,11 +269,11 @@ def test_an_older_seq_leaves_the_state_alone_and_its_repeat_is_a_duplicate() -> 
     row = after(EMPTY, make_report(40, checks={"segment:a": (10, 2)}, applied_version=17))
     row = after(row, make_report(42, checks={"segment:a": (30, 2)}, applied_version=18))
 
-    late, first = merge(
+    late, first = merge_report(
         row, make_report(41, checks={"segment:a": (20, 2)}, applied_version=17), NOW, EPOCH
     )
-    _, second = merge(late, make_report(41), NOW, EPOCH)
-    _, oldest = merge(late, make_report(40), NOW, EPOCH)
+    _, second = merge_report(late, make_report(41), NOW, EPOCH)
+    _, oldest = merge_report(late, make_report(40), NOW, EPOCH)
 
     assert (first, second, oldest) == (False, True, True)
     assert late.checks == row.checks
@@ -291,7 +293,7 @@ def test_a_new_boot_counts_from_nothing_and_has_applied_nothing_yet() -> None:
 def test_an_older_boot_leaves_the_state_alone() -> None:
     row = after(EMPTY, make_report(1, boot=NEXT_BOOT, started=-5, applied_version=18))
 
-    same, duplicate = merge(row, make_report(99, applied_version=17), NOW, EPOCH)
+    same, duplicate = merge_report(row, make_report(99, applied_version=17), NOW, EPOCH)
 
     assert same == replace(row, contested_at=NOW)
     assert not duplicate
@@ -308,7 +310,7 @@ def test_a_boot_that_does_not_say_when_it_started_follows_the_one_before() -> No
 def test_a_boot_with_a_clock_ahead_shuts_out_no_later_one() -> None:
     row = after(EMPTY, make_report(1, started=+86_400))
 
-    row, _ = merge(
+    row, _ = merge_report(
         row, make_report(1, boot=NEXT_BOOT, started=10), NOW + timedelta(seconds=20), EPOCH
     )
 
@@ -319,8 +321,8 @@ def test_a_boot_with_a_clock_behind_is_taken_in_once_the_one_before_is_silent() 
     row = after(EMPTY, make_report(5, started=-60, applied_version=17))
     behind = make_report(1, boot=NEXT_BOOT, started=-3600, applied_version=18)
 
-    early, _ = merge(row, behind, NOW + timedelta(seconds=29), EPOCH)
-    late, _ = merge(row, behind, NOW + timedelta(seconds=30), EPOCH)
+    early, _ = merge_report(row, behind, NOW + timedelta(seconds=29), EPOCH)
+    late, _ = merge_report(row, behind, NOW + timedelta(seconds=30), EPOCH)
 
     assert replace(early, contested_at=None) == row
     assert (late.boot, late.applied_version) == (NEXT_BOOT, 18)
@@ -331,7 +333,7 @@ def test_boots_of_one_name_that_do_not_say_when_they_started_count_no_call_twice
     for number in range(10):
         for boot in (BOOT, NEXT_BOOT):
             one = make_report(number, boot=boot, started=None, checks={"segment:a": (1000, 10)})
-            row, _ = merge(row, one, NOW + timedelta(seconds=number), EPOCH)
+            row, _ = merge_report(row, one, NOW + timedelta(seconds=number), EPOCH)
 
     assert (row.checks["segment:a"]["allowed"], row.checks["segment:a"]["now"]) == (0, 0)
     row = after(
@@ -344,13 +346,17 @@ def test_the_same_version_reported_after_an_epoch_began_is_still_of_the_one_befo
     begun = UUID(int=7)
     row = after(EMPTY, make_report(1, applied_version=17))
 
-    row, _ = merge(row, make_report(2, applied_version=17), NOW + timedelta(seconds=5), begun)
+    row, _ = merge_report(
+        row, make_report(2, applied_version=17), NOW + timedelta(seconds=5), begun
+    )
     assert (row.applied_epoch, row.applied_version) == (EPOCH, 17)
 
-    next_, _ = merge(row, make_report(3, applied_version=18), NOW + timedelta(seconds=9), begun)
+    next_, _ = merge_report(
+        row, make_report(3, applied_version=18), NOW + timedelta(seconds=9), begun
+    )
     assert (next_.applied_epoch, next_.applied_version) == (begun, 18)
     again = make_report(1, boot=NEXT_BOOT, started=5, applied_version=17)
-    again_row, _ = merge(row, again, NOW + timedelta(seconds=9), begun)
+    again_row, _ = merge_report(row, again, NOW + timedelta(seconds=9), begun)
     assert (again_row.applied_epoch, again_row.applied_version) == (begun, 17)
 
 
@@ -359,7 +365,7 @@ def test_what_a_later_poll_said_stands_against_a_report() -> None:
     row = InstanceRow("core/a1", "core", boot=BOOT, started_at=NOW, seq=1, heard_at=later)
     row = replace(row, applied_epoch=EPOCH, applied_version=19, applied_at=later)
 
-    merged, _ = merge(row, make_report(2, applied_version=18), NOW, EPOCH)
+    merged, _ = merge_report(row, make_report(2, applied_version=18), NOW, EPOCH)
 
     assert (merged.applied_version, merged.heard_at) == (19, later)
 
@@ -386,7 +392,9 @@ def test_ever_new_switches_are_kept_within_bounds() -> None:
     row = EMPTY
     for seq in range(1, 6):
         checks = {f"segment:{seq}-{number}": (1, 0) for number in range(1000)}
-        row, _ = merge(row, make_report(seq, checks=checks), NOW + timedelta(seconds=seq), EPOCH)
+        row, _ = merge_report(
+            row, make_report(seq, checks=checks), NOW + timedelta(seconds=seq), EPOCH
+        )
 
     assert len(row.checks) == len(row.reported["checks"]) == report_merge.MAX_SWITCHES
     assert all(switch.startswith("segment:5-") for switch in row.checks)
@@ -397,7 +405,7 @@ def test_reports_in_any_order_with_repeats_count_what_the_newest_said(seqs: list
     row, taken = EMPTY, set()
     for seq in seqs:
         told_ = make_report(seq, checks={"segment:a": (seq * 7, seq)}, applied_version=seq)
-        row, duplicate = merge(row, told_, NOW + timedelta(seconds=len(taken)), EPOCH)
+        row, duplicate = merge_report(row, told_, NOW + timedelta(seconds=len(taken)), EPOCH)
         assert duplicate == (seq in taken)
         taken.add(seq)
 

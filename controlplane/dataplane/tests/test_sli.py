@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from controlplane.dataplane.ingest import report_merge
 from controlplane.dataplane.ingest.instance_rows import InstanceReport, InstanceRow
-from controlplane.dataplane.ingest.report_merge import merge, parse
+from controlplane.dataplane.ingest.report_merge import merge_report, parse_report
 from controlplane.dataplane.ingest.slo_events import MAX_SLOS, Events
 from controlplane.dataplane.tests.served import EPOCH
 from controlplane.dataplane.tests.test_reports import (
@@ -33,15 +33,15 @@ def merge_all(
     """Return the row after reports ten seconds apart, and what the last one adds."""
     events: list[Events] = []
     for number, report in enumerate(in_turn):
-        after, _ = merge(row, report, at + number * TEN, EPOCH)
-        events = report_merge.events(row, after, report)
+        after, _ = merge_report(row, report, at + number * TEN, EPOCH)
+        events = report_merge.list_new_events(row, after, report)
         row = after
     return row, events
 
 
 def test_what_a_report_counted_is_read() -> None:
-    assert parse(WHOLE).sli == {"core-availability": (1000, 1001)}
-    assert parse({**WHOLE, "sli": None}).sli == {}
+    assert parse_report(WHOLE).sli == {"core-availability": (1000, 1001)}
+    assert parse_report({**WHOLE, "sli": None}).sli == {}
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_as_many_good_events_as_there_are_is_fine() -> None:
         {"slo": "b", "good": 0, "total": 0},
     ]
 
-    assert parse(document).sli == {"정산 ✓": (7, 7), "b": (0, 0)}
+    assert parse_report(document).sli == {"정산 ✓": (7, 7), "b": (0, 0)}
 
 
 def test_an_slo_named_twice_is_named() -> None:
@@ -248,8 +248,8 @@ def test_in_any_order_with_repeats_and_a_restart_every_event_is_counted_once(
     for (boot, started, seq), passed in zip(sent, seconds, strict=False):
         now += timedelta(seconds=passed)
         one = make_report(seq, boot=boot, started=started, sli={"core": (9 * seq, 10 * seq)})
-        after, _ = merge(row, one, now, EPOCH)
-        for events in report_merge.events(row, after, one):
+        after, _ = merge_report(row, one, now, EPOCH)
+        for events in report_merge.list_new_events(row, after, one):
             assert events.began_at <= events.ended_at == now
             assert row.boot != boot or events.began_at == row.reported_at
             counted[boot][0] += events.good

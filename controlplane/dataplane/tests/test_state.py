@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from controlplane.dataplane.memory.head import DatabaseHead
 from controlplane.dataplane.memory.listeners import CONFIG
 from controlplane.dataplane.memory.policies import Policies
+from controlplane.dataplane.postgres.database import DatabaseHead
 from controlplane.dataplane.state import State
 from controlplane.dataplane.tests.served import copy
 

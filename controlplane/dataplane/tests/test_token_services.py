@@ -48,7 +48,7 @@ def test_report_as_another_service_is_refused(body: bytes) -> None:
 @pytest.mark.parametrize("services", [("core", "gateway"), ()], ids=["of both", "of any"])
 def test_report_as_one_of_its_services_goes_on(services: tuple[str, ...]) -> None:
     served = limited(*services)
-    served.state.ledger._away = True  # No database: admitted reports time out.
+    served.state.ledger._is_database_away = True  # No database: admitted reports time out.
     body = report("gateway", "core->oracle")
 
     answer = ask(served, "POST", "/api/v1/report", {"X-API-Key": REPORTER}, content=body)

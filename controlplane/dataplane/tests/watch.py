@@ -59,7 +59,7 @@ class Watch:
         self._loop = loop
         self._token = dict(token)
         self._targets = targets
-        self._away: list[tuple[float, float, frozenset[str]]] = []
+        self._is_database_away: list[tuple[float, float, frozenset[str]]] = []
         self._may_break: list[tuple[float, float]] = []
         self._may_refuse: list[tuple[float, float]] = []
         self._work: list[Future[None]] = []
@@ -90,7 +90,7 @@ class Watch:
         began = time.monotonic() if since is None else since
         yield
         of = frozenset(urls or itertools.chain(*self._targets))
-        self._away.append((began, time.monotonic(), of))
+        self._is_database_away.append((began, time.monotonic(), of))
 
     @contextlib.contextmanager
     def may_break(self, seconds_after: float = 0) -> Iterator[None]:
@@ -174,7 +174,7 @@ class Watch:
         if answer.age is None:
             return ""
         most = FRESH_SECONDS
-        for began, ended, urls in self._away:
+        for began, ended, urls in self._is_database_away:
             if answer.url not in urls or answer.ended < began:
                 continue
             if answer.began > began and answer.ended < ended:

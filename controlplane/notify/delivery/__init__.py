@@ -1,1 +1,1 @@
-"""Delivery of the outbox: claims, attempts, rate limits, digests and results."""
+"""Delivery of outbox messages: claims, attempts, rate limits, digests and outcomes."""

@@ -1,4 +1,4 @@
-"""HTTP API of deliveries: list messages with their attempts, retry and discard failed ones."""
+"""HTTP API of deliveries: list messages with their attempts; retry or discard failed ones."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -19,11 +19,11 @@ from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import Attempt, OutboxMessage
-from controlplane.notify.targets import naming
-from controlplane.notify.targets.naming import HIDDEN, Named
-from controlplane.notify.transports import registry
+from controlplane.notify.targets import destination_names
+from controlplane.notify.targets.destination_names import HIDDEN, DestinationName
+from controlplane.notify.transports import destinations
 
-from . import discards, retries, selection
+from . import failed_messages, selection
 
 ROWS = OutboxMessage.objects.prefetch_related("tries")
 
@@ -62,13 +62,13 @@ class DeliveryShape(serializers.Serializer[OutboxMessage]):
 
 
 class DeliveryList(serializers.ListSerializer[Any]):
-    """Serialize a page of messages, with the names of all destinations read at once."""
+    """A page of messages; the names of all destinations are read at once."""
 
     def to_representation(self, data: Any) -> list[dict[str, Any]]:
         rows = list(data)
-        names = naming.named(row.destination for row in rows)
+        names = destination_names.name_destinations(row.destination for row in rows)
         actor = actor_of(self.context["request"])
-        return [resource(row, names[row.destination], actor) for row in rows]
+        return [delivery_resource(row, names[row.destination], actor) for row in rows]
 
 
 class ListedShape(DeliveryShape):
@@ -117,8 +117,8 @@ class DeliveriesView(ListView[OutboxMessage]):
     def apply_filters(
         self, rows: QuerySet[OutboxMessage], filters: dict[str, Any]
     ) -> QuerySet[OutboxMessage]:
-        _may_ask_for(filters.get("destination", ""), actor_of(self.request))
-        return selection.matching(rows, filters)
+        _check_destination_filter(filters.get("destination", ""), actor_of(self.request))
+        return selection.filter_messages(rows, filters)
 
 
 class DeliveryView(ApiView):
@@ -131,7 +131,7 @@ class DeliveryView(ApiView):
         row = ROWS.filter(pk=delivery_id).first()
         if row is None:
             raise NotFound(f"There is no message {delivery_id}.")
-        return Response(_one(row, actor_of(request)))
+        return Response(_render_one(row, actor_of(request)))
 
 
 class RetryView(ApiView):
@@ -141,8 +141,8 @@ class RetryView(ApiView):
     @mutation(MutationBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, delivery_id: int) -> Done:
         """Send a FAILED message again. Receivers can recognize a repeat by its id."""
-        row = retries.retry(message_id=delivery_id, actor=actor, now=now)
-        return Done(_one(row, actor))
+        row = failed_messages.retry_message(message_id=delivery_id, actor=actor, now=now)
+        return Done(_render_one(row, actor))
 
 
 class DiscardView(ApiView):
@@ -151,9 +151,11 @@ class DiscardView(ApiView):
     @extend_schema(request=DiscardBody, responses=DeliveryShape)
     @mutation(DiscardBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, delivery_id: int) -> Done:
-        """Discard a FAILED message that need not be delivered any more. It stays on record."""
-        row = discards.discard(message_id=delivery_id, reason=body["reason"], actor=actor, now=now)
-        return Done(_one(row, actor))
+        """Discard a FAILED message that need not be delivered any more; it stays on record."""
+        row = failed_messages.discard_message(
+            message_id=delivery_id, reason=body["reason"], actor=actor, now=now
+        )
+        return Done(_render_one(row, actor))
 
 
 class RetryAllView(ApiView):
@@ -166,14 +168,18 @@ class RetryAllView(ApiView):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Send the oldest FAILED messages of one destination again, at most 100."""
         destination = body["destination"]
-        _may_ask_for(destination, actor)
-        retried, left = retries.retry_all(destination=destination, actor=actor, now=now)
+        _check_destination_filter(destination, actor)
+        retried, left = failed_messages.retry_destination(
+            destination=destination, actor=actor, now=now
+        )
         return Done({"destination": destination, "retried": retried, "left": left})
 
 
-def resource(message: OutboxMessage, name: Named, actor: Actor) -> dict[str, Any]:
-    """Return the API representation of a message; personal addresses are hidden from API tokens."""
-    told = _told_to(name, actor)
+def delivery_resource(
+    message: OutboxMessage, name: DestinationName, actor: Actor
+) -> dict[str, Any]:
+    """Return a message for the API; for API tokens, without personal addresses."""
+    told = _make_redactor(name, actor)
     pending = message.state == OutboxMessage.State.PENDING
     return {
         "id": message.pk,
@@ -185,53 +191,57 @@ def resource(message: OutboxMessage, name: Named, actor: Actor) -> dict[str, Any
         "destination_name": name.label,
         "state": message.state,
         "created_at": timestamp(message.created_at),
-        "finished_at": _time(message.finished_at),
-        "next_attempt_at": _time(message.next_attempt_at) if pending else None,
+        "finished_at": _timestamp(message.finished_at),
+        "next_attempt_at": _timestamp(message.next_attempt_at) if pending else None,
         "last_error": told(message.last_error),
-        "discarded_at": _time(message.discarded_at),
+        "discarded_at": _timestamp(message.discarded_at),
         "discarded_by": message.discarded_by,
-        "attempts": [_attempt(one, told) for one in in_order(message)],
+        "attempts": [_attempt_resource(one, told) for one in list_attempts(message)],
     }
 
 
-def in_order(message: OutboxMessage) -> list[Attempt]:
-    """Return a message's attempts by number; no query if they are prefetched."""
+def list_attempts(message: OutboxMessage) -> list[Attempt]:
+    """Return a message's attempts by number; `tries` should be prefetched."""
     return sorted(message.tries.all(), key=lambda one: one.number)
 
 
-def _one(message: OutboxMessage, actor: Actor) -> dict[str, Any]:
-    return resource(message, naming.named([message.destination])[message.destination], actor)
+def _render_one(message: OutboxMessage, actor: Actor) -> dict[str, Any]:
+    return delivery_resource(
+        message,
+        destination_names.name_destinations([message.destination])[message.destination],
+        actor,
+    )
 
 
-def _attempt(attempt: Attempt, told: Any) -> Mapping[str, Any]:
+def _attempt_resource(attempt: Attempt, told: Any) -> Mapping[str, Any]:
     return {
         "number": attempt.number,
         "started_at": timestamp(attempt.started_at),
-        "finished_at": _time(attempt.finished_at),
+        "finished_at": _timestamp(attempt.finished_at),
         "outcome": attempt.outcome,
         "error": told(attempt.error),
     }
 
 
-def _told_to(name: Named, actor: Actor) -> Any:
+def _make_redactor(name: DestinationName, actor: Actor) -> Any:
     def told(text: str) -> str:
-        return registry.redact(text if actor.is_person else name.for_programs(text))
+        return destinations.redact_secrets(text if actor.is_person else name.for_programs(text))
 
     return told
 
 
-def _may_ask_for(destination: str, actor: Actor) -> None:
-    """Raise :class:`InvalidInput` if an API token filters by a person's address.
+def _check_destination_filter(destination: str, actor: Actor) -> None:
+    """Raise :class:`InvalidInput` if an API token filters by a personal address.
 
     Such a filter could be used to guess addresses.
     """
     if actor.is_person or ":" not in destination:
         return
-    if naming.named([destination])[destination].is_personal:
+    if destination_names.name_destinations([destination])[destination].is_personal:
         raise InvalidInput(
             {"destination": [f"A person's address is for signed-in people; it is {HIDDEN} here."]}
         )
 
 
-def _time(at: datetime | None) -> str | None:
+def _timestamp(at: datetime | None) -> str | None:
     return timestamp(at) if at else None

@@ -11,8 +11,8 @@ from controlplane.core.escalations import summaries
 from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.page_registry import AttentionItem, attention_source
-from controlplane.notify.targets import naming
-from controlplane.notify.targets.naming import Named
+from controlplane.notify.targets import destination_names
+from controlplane.notify.targets.destination_names import DestinationName
 
 from . import backlog, claims, selection
 
@@ -33,15 +33,15 @@ def _backlog_alarms(_now: datetime) -> QuerySet[Escalation]:
 
 
 @attention_source(60, only_if=_failed_messages)
-def failed(now: datetime) -> Sequence[AttentionItem]:
-    """Return one item per destination with failed messages; critical if one of them is."""
+def list_failed_messages(now: datetime) -> Sequence[AttentionItem]:
+    """Return an item per destination with failed messages, critical if a message is."""
     rows = (
         OutboxMessage.objects.filter(selection.GIVEN_UP)
         .values("destination")
         .annotate(count=Count("pk"), since=Min("finished_at"), last=Max("finished_at"))
         .order_by("since")[:MAX_ITEMS]
     )
-    names = naming.named(row["destination"] for row in rows)
+    names = destination_names.name_destinations(row["destination"] for row in rows)
     loud = set(
         OutboxMessage.objects.filter(selection.GIVEN_UP, severity="critical")
         .values_list("destination", flat=True)
@@ -51,10 +51,10 @@ def failed(now: datetime) -> Sequence[AttentionItem]:
         AttentionItem(
             kind="delivery_failed",
             severity="critical" if row["destination"] in loud else "warning",
-            title=f"{_messages(row['count'])} to {names[row['destination']].label} failed",
+            title=f"{_count_messages(row['count'])} to {names[row['destination']].label} failed",
             detail=f"The last one {format_readable(now - row['last'])} ago. "
             "Remove the cause and retry them, or discard them.",
-            path=_path("failed", names[row["destination"]]),
+            path=_filter_path("failed", names[row["destination"]]),
             since=row["since"],
         )
         for row in rows
@@ -62,8 +62,8 @@ def failed(now: datetime) -> Sequence[AttentionItem]:
 
 
 @attention_source(62, only_if=_pending_messages)
-def held_up(now: datetime) -> Sequence[AttentionItem]:
-    """Return one item per destination whose oldest pending message is over 15 minutes old."""
+def list_delayed_messages(now: datetime) -> Sequence[AttentionItem]:
+    """Return an item per destination with a message pending for over 15 minutes."""
     rows = list(
         OutboxMessage.objects.filter(state="pending")
         .values("destination")
@@ -72,9 +72,9 @@ def held_up(now: datetime) -> Sequence[AttentionItem]:
         .order_by("since")[:MAX_ITEMS]
     )
     places = [row["destination"] for row in rows]
-    names = naming.named(places)
+    names = destination_names.name_destinations(places)
     away = dict(
-        claims.kept_away(now)
+        claims.paused_destinations(now)
         .filter(destination__in=places)
         .values_list("destination", "keep_away_until")
     )
@@ -82,9 +82,10 @@ def held_up(now: datetime) -> Sequence[AttentionItem]:
         AttentionItem(
             kind="delivery_held_up",
             severity="warning",
-            title=f"{_messages(row['count'])} to {names[row['destination']].label} can't go out",
-            detail=_why(away.get(row["destination"]), now),
-            path=_path("pending", names[row["destination"]]),
+            title=f"{_count_messages(row['count'])} to "
+            f"{names[row['destination']].label} can't go out",
+            detail=_explain_delay(away.get(row["destination"]), now),
+            path=_filter_path("pending", names[row["destination"]]),
             since=row["since"],
         )
         for row in rows
@@ -92,7 +93,7 @@ def held_up(now: datetime) -> Sequence[AttentionItem]:
 
 
 @attention_source(61, only_if=_backlog_alarms)
-def backlogged(now: datetime) -> Sequence[AttentionItem]:
+def list_backlog_alarms(now: datetime) -> Sequence[AttentionItem]:
     """Return the open backlog alarm: critical until acknowledged, then a warning."""
     alarm = Escalation.objects.filter(subject=backlog.SUBJECT, closed_at=None).first()
     if alarm is None:
@@ -116,18 +117,17 @@ def backlogged(now: datetime) -> Sequence[AttentionItem]:
     ]
 
 
-def _messages(count: int) -> str:
+def _count_messages(count: int) -> str:
     return f"{count:,} message" + ("" if count == 1 else "s")
 
 
-def _why(until: datetime | None, now: datetime) -> str:
+def _explain_delay(until: datetime | None, now: datetime) -> str:
     if until is None:
         return "Each is tried again, with longer and longer pauses."
     return f"It asked to be left alone for another {format_readable(until - now)}."
 
 
-def _path(state: str, to: Named) -> str:
-    """Return the path of the filtered list, without a person's address."""
+def _filter_path(state: str, to: DestinationName) -> str:
     narrowed = (
         {"state": state} if to.is_personal else {"state": state, "destination": to.destination}
     )

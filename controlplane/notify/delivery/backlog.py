@@ -1,4 +1,4 @@
-"""Backlog alarm: an escalation while too many messages are pending."""
+"""Backlog alarm: an escalation that is open while too many messages are pending."""
 
 from datetime import datetime
 
@@ -17,13 +17,13 @@ MANY, FEW = 1000, 500
 
 
 @transaction.atomic
-def look(now: datetime) -> int:
-    """Start or end the alarm; return the number of pending messages."""
+def watch_backlog(now: datetime) -> int:
+    """Open or close the alarm; return the number of pending messages."""
     pending = waiting_count()
     if pending > MANY:
-        _begin(pending, now)
+        _start_alarm(pending, now)
     elif pending < FEW:
-        _end(pending, now)
+        _end_alarm(pending, now)
     return pending
 
 
@@ -31,7 +31,7 @@ def waiting_count() -> int:
     return OutboxMessage.objects.filter(state="pending").count()
 
 
-def _begin(pending: int, now: datetime) -> None:
+def _start_alarm(pending: int, now: datetime) -> None:
     waiting = OutboxMessage.objects.filter(state="pending")
     oldest = waiting.aggregate(oldest=Min("created_at"))["oldest"] or now
     escalation.open_escalation(
@@ -48,7 +48,7 @@ def _begin(pending: int, now: datetime) -> None:
     )
 
 
-def _end(pending: int, now: datetime) -> None:
+def _end_alarm(pending: int, now: datetime) -> None:
     alarm = Escalation.objects.filter(subject=SUBJECT, closed_at=None).first()
     if alarm is None:
         return

@@ -1,7 +1,7 @@
-"""Digests: many reminders pending for one destination are sent as one message.
+"""Digests: many reminders for one destination, sent as one message.
 
-A digest is an ordinary message with its own attempts and state; its payload lists its members. The
-members are leased to it, so they aren't sent by themselves, and they end in its state.
+A digest is an ordinary message whose payload lists its members. The members are leased, so that
+they are not sent themselves, and get the digest's final state.
 """
 
 from collections.abc import Sequence
@@ -13,26 +13,25 @@ from django.db.models import Exists, F, Min, OuterRef, Q, QuerySet
 from controlplane.core.message_templates import events_where
 from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import Attempt, OutboxMessage
-from controlplane.notify.transports import registry
+from controlplane.notify.transports import destinations
 
 EVENT = "outbox.digest"
 MAX_ALONE = 10
 MAX_TOGETHER = 1000
 MEMBER_LEASE = timedelta(days=30)
-"""Lease of a member, far longer than a digest can take; afterwards it is sent by itself."""
+"""Lease of a member, much longer than a digest takes; then it is sent by itself."""
 
-TOLD_BY_ONE = Q(state="pending", attempts=0, lease_until__isnull=False)
-"""Members of a digest: leased without an attempt of their own."""
+IN_DIGEST = Q(state="pending", attempts=0, lease_until__isnull=False)
+"""Filter for members of a digest: leased without an attempt of their own."""
 
 
-def gather(destination: str, now: datetime) -> OutboxMessage | None:
-    """Create a digest if more than `MAX_ALONE` unattempted reminders wait; return it, or None.
-
-    Runs in the transaction of a claim, whose lock on the destination serializes it.
-    """
-    if registry.tracks_incidents(destination):
+def create_digest(destination: str, now: datetime) -> OutboxMessage | None:
+    """Return a new digest if more than `MAX_ALONE` unsent reminders wait, else None."""
+    if destinations.tracks_incidents(destination):
         return None
-    waiting = _fresh().filter(pk__in=_unblocked(destination), lease_until__isnull=True)
+    waiting = _undelivered_reminders().filter(
+        pk__in=_list_unblocked(destination), lease_until__isnull=True
+    )
     members = list(waiting.select_for_update(skip_locked=True).order_by("id"))
     if len(members) <= MAX_ALONE:
         return None
@@ -42,8 +41,8 @@ def gather(destination: str, now: datetime) -> OutboxMessage | None:
         event_key=f"digest:{first.pk}.{first.fence + 1}",
         destination=destination,
         subject="",
-        severity=_worst(members),
-        payload=_facts(members),
+        severity=_highest_severity(members),
+        payload=_digest_facts(members),
         next_attempt_at=now,
         created_at=now,
     )
@@ -55,36 +54,34 @@ def gather(destination: str, now: datetime) -> OutboxMessage | None:
     return digest
 
 
-def members(message: OutboxMessage) -> Sequence[int]:
-    """Return the ids of a digest's members; empty for any other message."""
+def list_members(message: OutboxMessage) -> Sequence[int]:
     return message.payload.get("messages", []) if message.event == EVENT else []
 
 
-def failed_members(digest: OutboxMessage) -> list[int]:
-    """Return the ids of a digest's members that failed with it, locked."""
+def lock_failed_members(digest: OutboxMessage) -> list[int]:
     rows = OutboxMessage.objects.filter(
-        pk__in=members(digest), state="failed", discarded_at__isnull=True
+        pk__in=list_members(digest), state="failed", discarded_at__isnull=True
     )
-    return _locked(rows)
+    return _lock_ids(rows)
 
 
-def to_be_told(destination: str) -> set[int]:
-    """Return the members of all pending or failed digests of a destination; locks the digests."""
+def list_digested(destination: str) -> set[int]:
+    """Lock the pending and failed digests of a destination; return their members' ids."""
     digests = OutboxMessage.objects.filter(
         event=EVENT, destination=destination, state__in=["pending", "failed"]
     )
     rows = digests.select_for_update().order_by("id")
-    return {member for digest in rows for member in members(digest)}
+    return {member for digest in rows for member in list_members(digest)}
 
 
 def end_members(digest: OutboxMessage, state: str, reason: str, now: datetime) -> None:
-    """Set the members to the state of their digest, except those retried individually."""
+    """Set the members to the digest's state, except members that were retried individually."""
     if digest.event != EVENT or state == OutboxMessage.State.PENDING:
         return
     held = Q(state="pending", lease_until__isnull=False) | Q(state="failed")
     note = f"told together with others, in message {digest.pk}"
-    rows = OutboxMessage.objects.filter(held, pk__in=members(digest))
-    OutboxMessage.objects.filter(pk__in=_locked(rows)).update(
+    rows = OutboxMessage.objects.filter(held, pk__in=list_members(digest))
+    OutboxMessage.objects.filter(pk__in=_lock_ids(rows)).update(
         state=state,
         last_error="" if state == OutboxMessage.State.SENT else f"{note}: {reason}",
         lease_until=None,
@@ -92,24 +89,24 @@ def end_members(digest: OutboxMessage, state: str, reason: str, now: datetime) -
     )
 
 
-def _locked(rows: QuerySet[OutboxMessage]) -> list[int]:
-    """Return the ids of messages, locked in id order to avoid deadlocks."""
+def _lock_ids(rows: QuerySet[OutboxMessage]) -> list[int]:
+    """Lock messages in id order, to avoid deadlocks; return their ids."""
     return list(rows.select_for_update().order_by("id").values_list("pk", flat=True))
 
 
-def _fresh() -> QuerySet[OutboxMessage]:
+def _undelivered_reminders() -> QuerySet[OutboxMessage]:
     named = Q(event__in=events_where(lambda template: template.is_digestible))
     tried = Attempt.objects.filter(message=OuterRef("pk"))
     return OutboxMessage.objects.filter(named, ~Exists(tried), state="pending", attempts=0)
 
 
-def _unblocked(destination: str) -> list[int]:
-    """Return the first ids of possible members that no earlier message of their subject blocks.
+def _list_unblocked(destination: str) -> list[int]:
+    """Return the first reminders that no earlier message about their subject blocks.
 
     Two queries, because comparing each message with the earlier ones takes quadratic time.
     """
-    possible = _fresh().filter(destination=destination, lease_until__isnull=True)
-    others = OutboxMessage.objects.filter(~TOLD_BY_ONE, state="pending", destination=destination)
+    possible = _undelivered_reminders().filter(destination=destination, lease_until__isnull=True)
+    others = OutboxMessage.objects.filter(~IN_DIGEST, state="pending", destination=destination)
     blocking = others.exclude(Q(subject="") | Q(pk__in=possible.values("pk"))).order_by()
     first_of = dict(blocking.values_list("subject").annotate(Min("id")))
     rows = possible.order_by("id").values_list("pk", "subject").iterator()
@@ -117,12 +114,12 @@ def _unblocked(destination: str) -> list[int]:
     return list(islice(unblocked, MAX_TOGETHER))
 
 
-def _worst(members: Sequence[OutboxMessage]) -> str:
+def _highest_severity(members: Sequence[OutboxMessage]) -> str:
     severities = {member.severity for member in members}
     return next((one for one in ("critical", "warning") if one in severities), "info")
 
 
-def _facts(members: Sequence[OutboxMessage]) -> dict[str, object]:
+def _digest_facts(members: Sequence[OutboxMessage]) -> dict[str, object]:
     notices = [renderer.render(one.event, one.payload) for one in members[: renderer.MAX_LISTED]]
     listed = {
         f"told_{number}": f"{notice.icon} {notice.title}" for number, notice in enumerate(notices)

@@ -1,4 +1,4 @@
-"""Weekly report section: messages sent and failed, and the slowest, by destination."""
+"""Section of the weekly report: messages sent and failed by destination, and the slowest."""
 
 from datetime import datetime
 from typing import Any
@@ -9,8 +9,8 @@ from django.db.models import Count, F, Max, Q
 from controlplane.core.durations import format_readable
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
-from controlplane.notify.targets import naming
-from controlplane.notify.targets.naming import Named
+from controlplane.notify.targets import destination_names
+from controlplane.notify.targets.destination_names import DestinationName
 
 from . import selection
 
@@ -19,23 +19,21 @@ MAX_ROWS = 50
 
 @REPORT_SECTIONS.add(200)
 def deliveries_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return the section for messages created in the week, and for earlier ones still failed."""
-    rows = _by_destination(start, end)
-    names = naming.named(row["destination"] for row in rows)
+    rows = _count_by_destination(start, end)
+    names = destination_names.name_destinations(row["destination"] for row in rows)
     sent, failed, pending = (sum(row[it] for row in rows) for it in ("sent", "failed", "pending"))
     return ReportSection(
         slug="deliveries",
         title="Messages delivered",
-        summary=_summary(sent, failed, pending),
+        summary=_summarize(sent, failed, pending),
         tone="bad" if failed else "warn" if pending else "good",
         columns=("Destination", "Sent", "Failed", "Pending", "Slowest"),
-        rows=tuple(_row(row, names[row["destination"]]) for row in rows[:MAX_ROWS]),
+        rows=tuple(_make_row(row, names[row["destination"]]) for row in rows[:MAX_ROWS]),
         total=len(rows),
     )
 
 
-def _by_destination(start: datetime, end: datetime) -> list[dict[str, Any]]:
-    """Return counts by destination: most failures first, then most messages sent."""
+def _count_by_destination(start: datetime, end: datetime) -> list[dict[str, Any]]:
     written = Q(created_at__gte=start, created_at__lt=end)
     still_failed = selection.GIVEN_UP & Q(created_at__lt=end)
     took = F("finished_at") - F("created_at")
@@ -53,7 +51,7 @@ def _by_destination(start: datetime, end: datetime) -> list[dict[str, Any]]:
     return [dict(row) for row in rows]
 
 
-def _row(row: dict[str, Any], to: Named) -> ReportRow:
+def _make_row(row: dict[str, Any], to: DestinationName) -> ReportRow:
     slowest = row["slowest"]
     where = {} if to.is_personal else {"destination": to.destination}
     narrowed = {**({"state": "failed"} if row["failed"] else {}), **where}
@@ -69,7 +67,7 @@ def _row(row: dict[str, Any], to: Named) -> ReportRow:
     )
 
 
-def _summary(sent: int, failed: int, pending: int) -> str:
+def _summarize(sent: int, failed: int, pending: int) -> str:
     if not (sent or failed or pending):
         return "Nothing was to be told this week."
     said = f"{sent:,} sent"

@@ -5,18 +5,20 @@ from collections.abc import Mapping
 from django.db.models import Count, Q, QuerySet
 
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.targets import naming
+from controlplane.notify.targets import destination_names
 from controlplane.notify.transports.base import TRANSPORTS
 
 GIVEN_UP = Q(state="failed", discarded_at__isnull=True)
-"""Match failed messages that are not discarded."""
+"""Filter for failed messages that are not discarded."""
 
 
-def matching(rows: QuerySet[OutboxMessage], wanted: Mapping[str, str]) -> QuerySet[OutboxMessage]:
-    """Return messages that match all filters given: `state`, `severity`, `event`, `destination`.
+def filter_messages(
+    rows: QuerySet[OutboxMessage], wanted: Mapping[str, str]
+) -> QuerySet[OutboxMessage]:
+    """Return the messages that match all given filters: state, severity, event, destination.
 
-    An event without a dot matches its family (`switch`); a destination may be a kind (`email`), a
-    whole destination (`webhook:7`) or the name of a target.
+    An event without a dot matches all events of that family. A destination is a kind (`email`), a
+    whole destination (`webhook:7`), or the name of a target.
     """
     for field in ("state", "severity"):
         if wanted.get(field):
@@ -26,12 +28,11 @@ def matching(rows: QuerySet[OutboxMessage], wanted: Mapping[str, str]) -> QueryS
             rows.filter(event=event) if "." in event else rows.filter(event__startswith=f"{event}.")
         )
     if destination := wanted.get("destination"):
-        rows = rows.filter(_to(destination))
+        rows = rows.filter(_match_destination(destination))
     return rows
 
 
-def counts() -> dict[str, int]:
-    """Count the messages that wait to be sent, were given up, or were superseded."""
+def count_messages() -> dict[str, int]:
     return OutboxMessage.objects.exclude(state="sent").aggregate(
         pending=Count("pk", filter=Q(state="pending")),
         failed=Count("pk", filter=GIVEN_UP),
@@ -39,9 +40,9 @@ def counts() -> dict[str, int]:
     )
 
 
-def _to(destination: str) -> Q:
+def _match_destination(destination: str) -> Q:
     if ":" in destination:
         return Q(destination=destination)
     if destination in TRANSPORTS:
         return Q(destination=destination) | Q(destination__startswith=f"{destination}:")
-    return Q(destination__in=naming.named_like(destination))
+    return Q(destination__in=destination_names.find_destinations(destination))

@@ -1,4 +1,4 @@
-"""The deliveries page: messages with their attempts; retry and discard failed ones."""
+"""The deliveries page: messages with their attempts; retry or discard failed ones."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,18 +19,18 @@ from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
 from controlplane.core.outbox.renderer import RenderedMessage
 from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
-from controlplane.notify.targets import naming
-from controlplane.notify.targets.naming import Named
+from controlplane.notify.targets import destination_names
+from controlplane.notify.targets.destination_names import DestinationName
 
-from . import discards, retries, selection
-from .api import ROWS, in_order
+from . import failed_messages, selection
+from .api import ROWS, list_attempts
 
 PAGE_SIZE = 50
 MAX_SUGGESTED = 200
 MAX_PLACES = 20
 
 
-class DeliveryFilters(forms.Form):
+class DeliveryFilterForm(forms.Form):
     """The filters of the list; invalid values are ignored."""
 
     state = forms.ChoiceField(
@@ -51,7 +51,7 @@ class DiscardForm(forms.Form):
 
 
 @dataclass(frozen=True)
-class Tried:
+class TimedAttempt:
     """An attempt with its duration in seconds, None until it has ended."""
 
     attempt: Attempt
@@ -59,17 +59,15 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Row:
-    """A message as shown on the page."""
-
+class DeliveryRow:
     message: OutboxMessage
-    to: Named
+    to: DestinationName
     notice: RenderedMessage
-    tries: list[Tried]
+    tries: list[TimedAttempt]
 
     @property
     def page(self) -> str:
-        """The path of the page about the message's subject; empty if there is none."""
+        """The path of the page about the message's subject; empty without one."""
         path = local_path(self.notice.path)
         return "" if path == "/" else path
 
@@ -77,10 +75,10 @@ class Row:
 @signed_in
 @require_GET
 def deliveries_page(request: PersonRequest) -> HttpResponse:
-    """Show messages, newest first; `before` (an id) keeps pages stable while messages arrive."""
-    filters = DeliveryFilters(request.GET)
+    """Show messages, newest first; `before` (an id) keeps pages stable as messages arrive."""
+    filters = DeliveryFilterForm(request.GET)
     wanted = filters.chosen()
-    found = selection.matching(ROWS, wanted).order_by("-id")
+    found = selection.filter_messages(ROWS, wanted).order_by("-id")
     if "before" in wanted:
         found = found.filter(pk__lt=wanted["before"])
     shown = list(found[: PAGE_SIZE + 1])
@@ -90,12 +88,12 @@ def deliveries_page(request: PersonRequest) -> HttpResponse:
         "state": wanted.get("state", ""),
         "wanted": wanted,
         "narrowed": [name for name in wanted if name not in ("before", "state")],
-        "rows": _rows(messages),
+        "rows": _make_rows(messages),
         "older": messages[-1].pk if len(shown) > PAGE_SIZE else None,
         "newest": "before" not in wanted,
-        "counts": selection.counts(),
-        "given_up": _given_up() if wanted.get("state") in (None, "failed") else [],
-        "suggested": _suggested(),
+        "counts": selection.count_messages(),
+        "given_up": _count_failed() if wanted.get("state") in (None, "failed") else [],
+        "suggested": _suggest_filters(),
         "severities": SEVERITIES,
         "now": db_now(),
     }
@@ -105,93 +103,88 @@ def deliveries_page(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_GET
 def delivery_page(request: PersonRequest, delivery_id: int) -> HttpResponse:
-    """Show one message with all its attempts."""
     message = ROWS.filter(pk=delivery_id).first()
     if message is None:
         raise Http404
-    (row,) = _rows([message])
+    (row,) = _make_rows([message])
     return show(request, "core/delivery.html", {"row": row, "open": True, "now": db_now()})
 
 
 @signed_in
 @require_POST
-def retry(request: PersonRequest, delivery_id: int) -> HttpResponse:
+def retry_view(request: PersonRequest, delivery_id: int) -> HttpResponse:
     try:
-        retries.retry(message_id=delivery_id, actor=actor_of(request), now=db_now())
+        failed_messages.retry_message(message_id=delivery_id, actor=actor_of(request), now=db_now())
     except DomainError as error:
-        return _refused(request, "Not sent again", error)
+        return _show_refusal(request, "Not sent again", error)
     return respond_done(request, "It is sent again.", f"/deliveries/{delivery_id}/")
 
 
 @signed_in
 @require_POST
-def discard(request: PersonRequest, delivery_id: int) -> HttpResponse:
-    """Discard a failed message, with a reason."""
+def discard_view(request: PersonRequest, delivery_id: int) -> HttpResponse:
     asked = DiscardForm(request.POST)
     try:
         asked.is_valid()
-        discards.discard(
+        failed_messages.discard_message(
             message_id=delivery_id,
             reason=asked.cleaned_data.get("reason", ""),
             actor=actor_of(request),
             now=db_now(),
         )
     except DomainError as error:
-        return _refused(request, "Not discarded", error)
+        return _show_refusal(request, "Not discarded", error)
     return respond_done(request, "It is discarded.", f"/deliveries/{delivery_id}/")
 
 
 @signed_in
 @require_POST
-def retry_all(request: PersonRequest) -> HttpResponse:
-    """Retry the failed messages of one destination, up to the maximum at once."""
+def retry_all_view(request: PersonRequest) -> HttpResponse:
     destination = request.POST.get("destination", "").replace("\x00", "")[:120]
     try:
-        retried, left = retries.retry_all(
+        retried, left = failed_messages.retry_destination(
             destination=destination, actor=actor_of(request), now=db_now()
         )
     except DomainError as error:
-        return _refused(request, "Not sent again", error)
+        return _show_refusal(request, "Not sent again", error)
     said = f"{retried} sent again." + (f" {left} more failed there; press again." if left else "")
     return respond_done(request, said, "/deliveries/")
 
 
-def _refused(request: PersonRequest, heading: str, error: DomainError) -> HttpResponse:
+def _show_refusal(request: PersonRequest, heading: str, error: DomainError) -> HttpResponse:
     context = {"heading": heading, "detail": error.detail, "back": "deliveries_page"}
     return show(request, "core/notice.html", context, status=error.status)
 
 
-def _rows(messages: Iterable[OutboxMessage]) -> list[Row]:
+def _make_rows(messages: Iterable[OutboxMessage]) -> list[DeliveryRow]:
     rows = list(messages)
-    names = naming.named(row.destination for row in rows)
+    names = destination_names.name_destinations(row.destination for row in rows)
     return [
-        Row(
+        DeliveryRow(
             row,
             names[row.destination],
             renderer.render(row.event, row.payload),
-            [Tried(one, _took(one)) for one in in_order(row)],
+            [TimedAttempt(one, _duration_seconds(one)) for one in list_attempts(row)],
         )
         for row in rows
     ]
 
 
-def _took(attempt: Attempt) -> float | None:
+def _duration_seconds(attempt: Attempt) -> float | None:
     if attempt.finished_at is None:
         return None
     return (attempt.finished_at - attempt.started_at).total_seconds()
 
 
-def _given_up() -> list[tuple[Named, int]]:
-    """Return the destinations with failed messages and their counts, most first."""
+def _count_failed() -> list[tuple[DestinationName, int]]:
     failed = OutboxMessage.objects.filter(selection.GIVEN_UP).values_list("destination")
     found = list(failed.annotate(count=Count("pk")).order_by("-count", "destination")[:MAX_PLACES])
-    names = naming.named(destination for destination, _ in found)
+    names = destination_names.name_destinations(destination for destination, _ in found)
     return [(names[destination], count) for destination, count in found]
 
 
-def _suggested() -> dict[str, list[str]]:
-    """Return filter suggestions: the names of destinations used so far, and known events."""
+def _suggest_filters() -> dict[str, list[str]]:
     used = Pace.objects.order_by("destination").values_list("destination", flat=True)
-    names = naming.named(used[:MAX_SUGGESTED])
+    names = destination_names.name_destinations(used[:MAX_SUGGESTED])
     places = {one.name or one.destination for one in names.values()}
     return {"destinations": sorted(places), "events": sorted(MESSAGE_TEMPLATES)}

@@ -1,6 +1,6 @@
-"""Wake-ups: sweep the outbox as soon as a message is written, instead of at the next tick.
+"""Redis subscriber that starts sending as soon as a message is written.
 
-Best effort, through Redis: a lost wake-up delays a message by a second.
+Best effort: without a wake-up, the next tick sends the message a second later.
 """
 
 import threading
@@ -15,7 +15,7 @@ from controlplane.core import threads
 from controlplane.core.clock import db_now
 from controlplane.core.protocol import WAKE_CHANNEL
 
-from . import delivery
+from . import sender
 
 TOPIC = "outbox"
 TIMEOUT_SECONDS = 2.0
@@ -25,7 +25,7 @@ PAUSE_SECONDS = 1.0
 log = structlog.get_logger(__name__)
 
 
-def listen() -> None:
+def start_listening() -> None:
     """Start a daemon thread that follows the wake-up channel."""
     threading.Thread(target=_run, daemon=True, name="outbox-wakeups").start()
 
@@ -33,7 +33,7 @@ def listen() -> None:
 def _run() -> None:
     while True:
         try:
-            _follow()
+            _follow_channel()
         except (redis.RedisError, OperationalError, InterfaceError):
             # Ticks keep sweeping meanwhile, and the readiness check reports the outage.
             threads.close_connection()
@@ -43,7 +43,7 @@ def _run() -> None:
         time.sleep(PAUSE_SECONDS)
 
 
-def _follow() -> None:
+def _follow_channel() -> None:
     client = redis.Redis.from_url(
         settings.REDIS_URL,
         socket_timeout=TIMEOUT_SECONDS,
@@ -53,12 +53,12 @@ def _follow() -> None:
     with client, client.pubsub(ignore_subscribe_messages=True) as channel:  # type: ignore[no-untyped-call]
         channel.subscribe(WAKE_CHANNEL)
         while True:
-            topics = {_topic(channel.get_message(timeout=LOOK_EVERY_SECONDS))}
-            while (another := _topic(channel.get_message())) is not None:
+            topics = {_read_topic(channel.get_message(timeout=LOOK_EVERY_SECONDS))}
+            while (another := _read_topic(channel.get_message())) is not None:
                 topics.add(another)  # Sweep once for a burst of changes.
             if TOPIC in topics:
-                delivery.sweep(db_now())
+                sender.start_sending(db_now())
 
 
-def _topic(message: dict[str, bytes] | None) -> str | None:
+def _read_topic(message: dict[str, bytes] | None) -> str | None:
     return None if message is None else message["data"].decode()

@@ -1,1 +1,1 @@
-"""Escalation: notify one step after another, until somebody acknowledges or the cause is over."""
+"""Escalations: steps are notified one after another until somebody acknowledges."""

@@ -4,13 +4,13 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 
 from controlplane.core.actors import Actor
-from controlplane.core.canonical import timestamp
 from controlplane.core.escalations import services, summaries
 from controlplane.core.http.fields import Filters, MutationBody, Text
+from controlplane.core.http.resources import Resource, TimestampField
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.outbox.escalation import Escalation
@@ -21,47 +21,34 @@ class ToldShape(serializers.Serializer[Any]):
     who = serializers.ListField(child=serializers.CharField())
 
 
-class EscalationShape(serializers.Serializer[Escalation]):
+class EscalationShape(Resource[Escalation]):
     id = serializers.IntegerField()
     subject = serializers.CharField()
     event = serializers.CharField()
-    title = serializers.CharField()
+    title = serializers.SerializerMethodField()
     severity = serializers.ChoiceField(SEVERITIES)
-    path = serializers.CharField()
-    opened_at = serializers.DateTimeField()
-    notices = serializers.IntegerField(help_text="How often somebody was told.")
-    notified_at = serializers.DateTimeField(allow_null=True)
-    next_at = serializers.DateTimeField(allow_null=True)
-    told = ToldShape(many=True, help_text="Who was told, the latest few, oldest first.")
-    acknowledged_at = serializers.DateTimeField(allow_null=True)
-    acknowledged_by = serializers.CharField(allow_null=True)
-    closed_at = serializers.DateTimeField(allow_null=True)
+    path = serializers.SerializerMethodField()
+    opened_at = TimestampField()
+    notices = serializers.IntegerField(help_text="How often somebody was notified.")
+    notified_at = TimestampField(allow_null=True)
+    next_at = TimestampField(allow_null=True)
+    told = serializers.SerializerMethodField()
+    acknowledged_at = TimestampField(allow_null=True)
+    acknowledged_by = serializers.SerializerMethodField()
+    closed_at = TimestampField(allow_null=True)
 
-    def to_representation(self, escalation: Escalation) -> dict[str, Any]:
-        return escalation_resource(escalation)
+    def get_title(self, escalation: Escalation) -> str:
+        return summaries.format_title(escalation)
 
+    def get_path(self, escalation: Escalation) -> str:
+        return escalation.facts.get("path") or summaries.ANY_PAGE
 
-def escalation_resource(escalation: Escalation) -> dict[str, Any]:
-    return {
-        "id": escalation.pk,
-        "subject": escalation.subject,
-        "event": escalation.event,
-        "title": summaries.format_title(escalation),
-        "severity": escalation.severity,
-        "path": escalation.facts.get("path") or summaries.ANY_PAGE,
-        "opened_at": timestamp(escalation.opened_at),
-        "notices": escalation.notices,
-        "notified_at": _at(escalation.notified_at),
-        "next_at": _at(escalation.next_at),
-        "told": escalation.facts.get(summaries.NOTIFIED, []),
-        "acknowledged_at": _at(escalation.acknowledged_at),
-        "acknowledged_by": escalation.acknowledged_by or None,
-        "closed_at": _at(escalation.closed_at),
-    }
+    @extend_schema_field(ToldShape(many=True, help_text="The last notifications, oldest first."))
+    def get_told(self, escalation: Escalation) -> Any:
+        return escalation.facts.get(summaries.NOTIFIED, [])
 
-
-def _at(moment: datetime | None) -> str | None:
-    return timestamp(moment) if moment else None
+    def get_acknowledged_by(self, escalation: Escalation) -> str | None:
+        return escalation.acknowledged_by or None
 
 
 class EscalationFilters(Filters):
@@ -76,7 +63,7 @@ class KnownBody(MutationBody):
 
 
 class EscalationList(ListView[Escalation]):
-    """Escalations that have to be acknowledged or settled, newest first."""
+    """Escalations to be acknowledged or settled, newest first."""
 
     queryset = Escalation.objects.all()
     serializer_class = EscalationShape
@@ -101,11 +88,14 @@ class AcknowledgeView(ApiView):
     def post(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, escalation_id: int
     ) -> Done:
-        """Stop notifications for 24 hours, then send one a day. A switch has a path of its own."""
+        """Stop notifications for 24 hours, then send one a day.
+
+        Acknowledging a switch has a path of its own.
+        """
         acknowledged = services.acknowledge_one(
             escalation_id=escalation_id,
             actor=actor,
             now=now,
             comment=body.get("comment", "").strip(),
         )
-        return Done(escalation_resource(acknowledged))
+        return Done(EscalationShape.render(acknowledged))

@@ -1,4 +1,4 @@
-"""Attention items for unacknowledged escalations that no other source covers."""
+"""Attention items for unacknowledged escalations without an attention source of their own."""
 
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from controlplane.core.escalations import summaries
 from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.page_registry import AttentionItem, attention_source
 
-from . import hearing
+from . import forecast
 
 # Subjects with an attention source of their own, which gives more details.
 TOLD_ELSEWHERE = (
@@ -23,13 +23,12 @@ def _open_escalations(_now: datetime) -> QuerySet[Escalation]:
 
 
 @attention_source(20, only_if=_open_escalations)
-def unacknowledged(now: datetime) -> list[AttentionItem]:
-    """Return open, unacknowledged escalations, oldest first."""
+def list_unacknowledged(now: datetime) -> list[AttentionItem]:
     rows = Escalation.objects.filter(closed_at=None, acknowledged_at=None)
     for prefix in TOLD_ELSEWHERE:
         rows = rows.exclude(subject__startswith=prefix)
     found = list(rows.order_by("opened_at", "id")[:MAX_ITEMS])
-    nexts = hearing.next_of(found, now)
+    nexts = forecast.next_notices(found, now)
     return [
         AttentionItem(
             kind="escalation",

@@ -1,4 +1,4 @@
-"""The tick of escalations: claim what is due, decide, notify, and save the new state."""
+"""The tick of escalations: decide what is due, send notifications, and save the new state."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from controlplane.core.outbox import services as outbox
 from controlplane.core.outbox.escalation import Escalation
 from controlplane.notify.targets import reach
 from controlplane.notify.targets.reach import Rung
-from controlplane.notify.transports import registry
+from controlplane.notify.transports import destinations
 
 from . import messages, schedule
 
@@ -32,71 +32,68 @@ STEP, LISTING, ROUTES = "escalation.step", "escalation.listing", ""
 
 
 @dataclass(frozen=True)
-class Told:
-    """An escalation with its verdict and destinations; without any, the routes are used."""
+class Notification:
+    """A notification that is due: an escalation, the decision, and its destinations.
+
+    Without destinations, it is sent to those of the routes.
+    """
 
     escalation: Escalation
-    verdict: schedule.Verdict
+    verdict: schedule.ScheduleDecision
     ladder: Sequence[Rung]
     destinations: tuple[str, ...]
 
 
-def pending(now: datetime | Combinable) -> QuerySet[Escalation]:
-    """Return the open escalations whose next step is due; `now` may be a query expression."""
+def due_escalations(now: datetime | Combinable) -> QuerySet[Escalation]:
+    """Return the open escalations whose next check is due; `now` may be a query expression."""
     return Escalation.objects.filter(closed_at=None, next_at__lte=now)
 
 
 @transaction.atomic
-def advance(now: datetime) -> int:
-    """Notify what is due; return the number of escalations.
-
-    Does nothing if another run is active.
-    """
+def notify_due(now: datetime) -> int:
+    """Send the notifications that are due, unless another run is active; return their number."""
     if not _is_our_turn():
         return 0
-    found = _due(now)
+    found = _lock_due(now)
     if not found:
         return 0
-    ladders = reach.ladders(SEVERITIES, now)
-    due = [told for one in found if (told := _judged(one, ladders, now))]
+    ladders = reach.read_ladders(SEVERITIES, now)
+    due = [told for one in found if (told := _evaluate(one, ladders, now))]
     # Only repeats bring others forward: steps come at any time and would keep them from aligning.
     if any(told.verdict.kind != "step" for told in due):
-        due += _along(ladders, now)
-    _announce(due, now)
-    _write_down(due, now)
+        due += _list_early(ladders, now)
+    _send_notifications(due, now)
+    _save(due, now)
     return len(due)
 
 
 def _is_our_turn() -> bool:
-    """Try to take the transaction's advisory lock; return False if another run holds it.
-
-    With one run at a time, escalations that are due together share a message.
-    """
+    """Return True if the transaction gets the advisory lock, False during another run."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [TURN_LOCK])
         return bool(cursor.fetchone()[0])
 
 
-def _due(now: datetime) -> list[Escalation]:
-    due = pending(now).select_for_update(skip_locked=True).order_by("next_at", "id")
+def _lock_due(now: datetime) -> list[Escalation]:
+    due = due_escalations(now).select_for_update(skip_locked=True).order_by("next_at", "id")
     return list(due[:MAX_AT_ONCE])
 
 
-def _judged(
+def _evaluate(
     escalation: Escalation, ladders: Mapping[str, Sequence[Rung]], now: datetime
-) -> Told | None:
-    """Return the notification due, or save when to check next and return None."""
+) -> Notification | None:
+    """Return the notification that is due; without one, save the next check and return None."""
     ladder = ladders[escalation.severity]
-    verdict = schedule.judge(standing(escalation), steps(ladder), now)
+    verdict = schedule.evaluate(escalation_status(escalation), schedule_steps(ladder), now)
     if verdict.kind is not None:
-        return _told(escalation, verdict, ladder)
+        return _make_notification(escalation, verdict, ladder)
     escalation.step, escalation.next_at = verdict.step, verdict.next_at
     escalation.save(update_fields=["step", "next_at"])
     return None
 
 
-def _along(ladders: Mapping[str, Sequence[Rung]], now: datetime) -> list[Told]:
-    """Return repeats and reminders that are due soon, to be sent with those due now."""
+def _list_early(ladders: Mapping[str, Sequence[Rung]], now: datetime) -> list[Notification]:
+    """Return repeats and reminders due soon, which are sent with those due now."""
     rows = Escalation.objects.select_for_update(skip_locked=True)
     soon = rows.filter(
         Q(acknowledged_at=None, next_at__lte=now + schedule.TAKEN_ALONG)
@@ -107,42 +104,48 @@ def _along(ladders: Mapping[str, Sequence[Rung]], now: datetime) -> list[Told]:
     )
     found = []
     for one in soon.order_by("next_at", "id")[:MAX_AT_ONCE]:
-        ladder, stands = ladders[one.severity], standing(one)
-        ripe = one.next_at is not None and schedule.along(stands, now, one.next_at)
-        if ripe and schedule.repeats(stands, steps(ladder)):
-            found.append(_told(one, schedule.repeat_now(stands, steps(ladder), now), ladder))
+        ladder, stands = ladders[one.severity], escalation_status(one)
+        ripe = one.next_at is not None and schedule.may_send_early(stands, now, one.next_at)
+        if ripe and schedule.is_repeat(stands, schedule_steps(ladder)):
+            found.append(
+                _make_notification(
+                    one, schedule.repeat_now(stands, schedule_steps(ladder), now), ladder
+                )
+            )
     return found
 
 
-def _told(escalation: Escalation, verdict: schedule.Verdict, ladder: Sequence[Rung]) -> Told:
+def _make_notification(
+    escalation: Escalation, verdict: schedule.ScheduleDecision, ladder: Sequence[Rung]
+) -> Notification:
     to = [destination for index in verdict.told for destination in ladder[index].reach.to]
-    return Told(escalation, verdict, ladder, tuple(dict.fromkeys(to)))
+    return Notification(escalation, verdict, ladder, tuple(dict.fromkeys(to)))
 
 
-def _announce(due: Sequence[Told], now: datetime) -> None:
-    """Send one message per escalation, or a list to destinations with more than `MAX_APART`."""
-    by_destination: dict[str, list[Told]] = defaultdict(list)
+def _send_notifications(due: Sequence[Notification], now: datetime) -> None:
+    """Send one message per escalation, or a list if a destination has over `MAX_APART`."""
+    by_destination: dict[str, list[Notification]] = defaultdict(list)
     for told in due:
         for destination in told.destinations or (ROUTES,):
             by_destination[destination].append(told)
     apart: dict[int, list[str]] = defaultdict(list)
     for destination, here in by_destination.items():
-        if len(here) > MAX_APART and not registry.tracks_incidents(destination):
-            _list(here, destination, now)
+        if len(here) > MAX_APART and not destinations.tracks_incidents(destination):
+            _send_list(here, destination, now)
         else:
             for told in here:
                 apart[told.escalation.pk].append(destination)
     for told in due:
         if told.escalation.pk in apart:
-            _tell(told, apart[told.escalation.pk], now)
+            _send_notification(told, apart[told.escalation.pk], now)
 
 
-def _tell(told: Told, destinations: Sequence[str], now: datetime) -> None:
+def _send_notification(told: Notification, destinations: Sequence[str], now: datetime) -> None:
     one = told.escalation
     outbox.announce(
         event=STEP,
         event_key=f"escalation:{one.pk}:{one.notices + 1}",
-        facts=messages.facts(one, told.verdict, told.ladder, now),
+        facts=messages.step_facts(one, told.verdict, told.ladder, now),
         scope=one.scope,
         severity=one.severity,
         subject=one.subject,
@@ -151,22 +154,22 @@ def _tell(told: Told, destinations: Sequence[str], now: datetime) -> None:
     )
 
 
-def _list(here: Sequence[Told], destination: str, now: datetime) -> None:
+def _send_list(here: Sequence[Notification], destination: str, now: datetime) -> None:
     escalations = [told.escalation for told in here]
     outbox.announce(
         event=LISTING,
-        event_key=f"escalations:{_digest(escalations)}",
-        facts=messages.listing(escalations),
-        severity=_worst(one.severity for one in escalations),
+        event_key=f"escalations:{_list_key(escalations)}",
+        facts=messages.list_facts(escalations),
+        severity=_highest_severity(one.severity for one in escalations),
         to=None if destination == ROUTES else [destination],
         now=now,
     )
 
 
-def _write_down(due: Sequence[Told], now: datetime) -> None:
+def _save(due: Sequence[Notification], now: datetime) -> None:
     for told in due:
         one, verdict = told.escalation, told.verdict
-        one.facts = messages.remember(one, verdict, told.ladder, now)
+        one.facts = messages.add_recipients(one, verdict, told.ladder, now)
         one.step, one.next_at = verdict.step, verdict.next_at
         one.notices += 1
         one.notified_at = now
@@ -176,8 +179,8 @@ def _write_down(due: Sequence[Told], now: datetime) -> None:
         log.info("escalation.told", escalations=len(due), **kinds)
 
 
-def standing(escalation: Escalation) -> schedule.Standing:
-    return schedule.Standing(
+def escalation_status(escalation: Escalation) -> schedule.EscalationStatus:
+    return schedule.EscalationStatus(
         severity=escalation.severity,
         opened_at=escalation.opened_at,
         step=escalation.step,
@@ -187,18 +190,18 @@ def standing(escalation: Escalation) -> schedule.Standing:
     )
 
 
-def steps(ladder: Sequence[Rung]) -> list[schedule.Step]:
+def schedule_steps(ladder: Sequence[Rung]) -> list[schedule.ScheduledStep]:
     return [
-        schedule.Step(timedelta(minutes=rung.step.after_minutes), bool(rung.reach.to))
+        schedule.ScheduledStep(timedelta(minutes=rung.step.after_minutes), bool(rung.reach.to))
         for rung in ladder
     ]
 
 
-def _digest(escalations: Sequence[Escalation]) -> str:
-    """Return a digest that identifies the next notices of these escalations."""
+def _list_key(escalations: Sequence[Escalation]) -> str:
+    """Return a key that identifies the next notification of each of these escalations."""
     named = ",".join(sorted(f"{one.pk}.{one.notices + 1}" for one in escalations))
     return sha256(named.encode()).hexdigest()[:40]
 
 
-def _worst(severities: Iterable[str]) -> str:
+def _highest_severity(severities: Iterable[str]) -> str:
     return min(severities, key=SEVERITIES.index)

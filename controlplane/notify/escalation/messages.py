@@ -1,4 +1,4 @@
-"""Facts of escalation messages: the subject, who was notified before, and who wasn't reached."""
+"""Facts for the messages of escalations."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,17 +10,16 @@ from controlplane.core.message_templates import format_time
 from controlplane.core.outbox.escalation import Escalation
 from controlplane.notify.targets.reach import Rung
 
-from .schedule import Verdict
+from .schedule import ScheduleDecision
 
 TOLD_KEPT = 20
 LISTED = 8
 MAX_LISTED_LENGTH = 50
 
 
-def facts(
-    escalation: Escalation, verdict: Verdict, ladder: Sequence[Rung], now: datetime
+def step_facts(
+    escalation: Escalation, verdict: ScheduleDecision, ladder: Sequence[Rung], now: datetime
 ) -> dict[str, Any]:
-    """Return the facts of a message: those of the escalation, and how far it has escalated."""
     told = [rung.name for index, rung in enumerate(ladder) if index in verdict.told]
     own = {key: value for key, value in escalation.facts.items() if key != summaries.NOTIFIED}
     return {
@@ -31,17 +30,17 @@ def facts(
         "about": summaries.format_details(escalation),
         "now_told": ", ".join(dict.fromkeys(told)) or "whoever the routes lead to",
         "told_before": summaries.format_notified(escalation),
-        "not_reached": not_reached(ladder[: verdict.step]),
-        "acknowledged": _acknowledged(escalation),
+        "not_reached": list_unreached(ladder[: verdict.step]),
+        "acknowledged": _describe_acknowledgement(escalation),
         "opened_at": timestamp(escalation.opened_at),
         "number": escalation.notices + 1,
     }
 
 
-def listing(escalations: Sequence[Escalation]) -> dict[str, Any]:
+def list_facts(escalations: Sequence[Escalation]) -> dict[str, Any]:
     """Return the facts of a message that lists escalations, longest open first."""
     oldest = sorted(escalations, key=lambda one: (one.opened_at, one.pk))
-    titles = [_clipped(summaries.format_title(one)) for one in oldest[:LISTED]]
+    titles = [_clip(summaries.format_title(one)) for one in oldest[:LISTED]]
     rest = len(oldest) - LISTED
     return {
         "count": len(oldest),
@@ -52,28 +51,27 @@ def listing(escalations: Sequence[Escalation]) -> dict[str, Any]:
     }
 
 
-def remember(
-    escalation: Escalation, verdict: Verdict, ladder: Sequence[Rung], now: datetime
+def add_recipients(
+    escalation: Escalation, verdict: ScheduleDecision, ladder: Sequence[Rung], now: datetime
 ) -> dict[str, Any]:
-    """Return the escalation's facts, with those notified now added to the last `TOLD_KEPT`."""
     who = [rung.name for index, rung in enumerate(ladder) if index in verdict.told]
     entry = {"at": timestamp(now), "who": list(dict.fromkeys(who))}
     kept = [*escalation.facts.get(summaries.NOTIFIED, []), entry][-TOLD_KEPT:] if who else None
     return escalation.facts if kept is None else {**escalation.facts, summaries.NOTIFIED: kept}
 
 
-def not_reached(rungs: Sequence[Rung]) -> str:
-    """Return the targets that the steps don't reach, with reasons: `on-call: nobody configured`."""
+def list_unreached(rungs: Sequence[Rung]) -> str:
+    """Return the unreached targets with reasons, as in `on-call: nobody configured`."""
     missed = [f"{one.step.target.name}: {one.reach.why}" for one in rungs if not one.reach.to]
     return "; ".join(dict.fromkeys(missed))
 
 
-def _acknowledged(escalation: Escalation) -> str | None:
+def _describe_acknowledgement(escalation: Escalation) -> str | None:
     if escalation.acknowledged_at is None:
         return None
     at = format_time(timestamp(escalation.acknowledged_at))
     return f"by {escalation.acknowledged_by} at {at}; it is still open"
 
 
-def _clipped(text: str) -> str:
+def _clip(text: str) -> str:
     return text if len(text) <= MAX_LISTED_LENGTH else f"{text[: MAX_LISTED_LENGTH - 1]}…"

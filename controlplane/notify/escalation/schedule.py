@@ -1,8 +1,8 @@
-"""The schedule of notifications: when the next is due, and which steps it notifies. Pure.
+"""The schedule of an escalation: when to notify which steps. Pure.
 
-Each step is notified at its time, or at once if the one before it reaches nobody. After the last
-step, everybody reached so far is notified again every `REPEAT`, until an acknowledgement; from then
-on there is nothing for 24 hours, then one reminder a day.
+A step is notified at its time, or at once if the previous step reaches nobody. After the last step,
+everybody reached so far is notified again every `REPEAT`. An acknowledgement stops notifications
+for 24 hours; then one reminder is sent each day.
 """
 
 from collections.abc import Sequence
@@ -28,15 +28,15 @@ Kind = Literal["step", "repeat", "reminder"]
 
 
 @dataclass(frozen=True)
-class Step:
-    """A step: its delay after the escalation was opened, and if it reaches anybody now."""
+class ScheduledStep:
+    """A step: its delay after the escalation was opened, and True if it reaches anybody now."""
 
     after: timedelta
     reaches: bool
 
 
 @dataclass(frozen=True)
-class Standing:
+class EscalationStatus:
     """The state of an escalation; `reached` is True once a step has notified somebody."""
 
     severity: str
@@ -48,11 +48,11 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """The decision at a moment; `kind` is None if nothing is due.
+class ScheduleDecision:
+    """The decision at a time; `kind` is None if no notification is due.
 
     `told` are the indexes of the steps to notify; without any, the routes are used. `step` is the
-    index of the next step, `next_at` the time of the next check.
+    index of the next step, and `next_at` the time of the next check.
     """
 
     kind: Kind | None
@@ -61,27 +61,29 @@ class Verdict:
     next_at: datetime
 
 
-def judge(standing: Standing, steps: Sequence[Step], now: datetime) -> Verdict:
-    """Return what is due at `now`; steps missed during a delay are combined in one notification."""
+def evaluate(
+    standing: EscalationStatus, steps: Sequence[ScheduledStep], now: datetime
+) -> ScheduleDecision:
+    """Return the decision at `now`; steps missed during a delay are notified together."""
     if standing.acknowledged_at is not None:
-        return _reminder(standing, steps, now)
+        return _evaluate_reminder(standing, steps, now)
     # If only the routes were notified, start with the first step once any step reaches somebody.
     at = min(standing.step, len(steps)) if standing.reached else 0
-    due = _due(standing.opened_at, steps, at, now)
+    due = _count_due(standing.opened_at, steps, at, now)
     told = tuple(index for index in range(at, due) if steps[index].reaches)
     if told:
-        return Verdict("step", told, due, _next_at(standing, steps, due, now))
+        return ScheduleDecision("step", told, due, _next_check(standing, steps, due, now))
     if any(step.reaches for step in steps[due:]):
-        return Verdict(None, (), due, standing.opened_at + steps[due].after)
+        return ScheduleDecision(None, (), due, standing.opened_at + steps[due].after)
     repeat_at = (standing.notified_at or standing.opened_at) + REPEAT[standing.severity]
     if standing.notified_at is None or repeat_at <= now:
-        told = _audience(steps, due)
-        return Verdict("repeat", told, due, now + REPEAT[standing.severity])
-    return Verdict(None, (), due, repeat_at)
+        told = _list_reached(steps, due)
+        return ScheduleDecision("repeat", told, due, now + REPEAT[standing.severity])
+    return ScheduleDecision(None, (), due, repeat_at)
 
 
-def along(standing: Standing, now: datetime, next_at: datetime) -> bool:
-    """Return whether a repeat due at `next_at` may be sent now, together with others."""
+def may_send_early(standing: EscalationStatus, now: datetime, next_at: datetime) -> bool:
+    """Return True if a repeat due at `next_at` may be sent now, together with others."""
     if standing.notified_at is None:
         return False
     if standing.acknowledged_at is None:
@@ -90,35 +92,38 @@ def along(standing: Standing, now: datetime, next_at: datetime) -> bool:
     return was_reminded and next_at - now <= REMINDER_TAKEN_ALONG
 
 
-def repeats(standing: Standing, steps: Sequence[Step]) -> bool:
-    """Return whether the next notification is a repeat or a reminder, with no step left."""
+def is_repeat(standing: EscalationStatus, steps: Sequence[ScheduledStep]) -> bool:
+    """Return True if the next notification is a repeat or a reminder, not a step."""
     if standing.acknowledged_at is not None:
         return True
     left = steps[standing.step if standing.reached else 0 :]
     return standing.notified_at is not None and not any(step.reaches for step in left)
 
 
-def repeat_now(standing: Standing, steps: Sequence[Step], now: datetime) -> Verdict:
-    """Return the verdict of a repeat or reminder sent now."""
-    told = _audience(steps, min(standing.step, len(steps)))
+def repeat_now(
+    standing: EscalationStatus, steps: Sequence[ScheduledStep], now: datetime
+) -> ScheduleDecision:
+    """Return the decision to send a repeat or a reminder now."""
+    told = _list_reached(steps, min(standing.step, len(steps)))
     if standing.acknowledged_at is not None:
-        return Verdict("reminder", told, standing.step, now + QUIET_PERIOD)
-    return Verdict("repeat", told, standing.step, now + REPEAT[standing.severity])
+        return ScheduleDecision("reminder", told, standing.step, now + QUIET_PERIOD)
+    return ScheduleDecision("repeat", told, standing.step, now + REPEAT[standing.severity])
 
 
-def _reminder(standing: Standing, steps: Sequence[Step], now: datetime) -> Verdict:
+def _evaluate_reminder(
+    standing: EscalationStatus, steps: Sequence[ScheduledStep], now: datetime
+) -> ScheduleDecision:
     acknowledged_at = standing.acknowledged_at or standing.opened_at
     due_at = max(acknowledged_at, standing.notified_at or acknowledged_at) + QUIET_PERIOD
     if due_at > now:
-        return Verdict(None, (), standing.step, due_at)
+        return ScheduleDecision(None, (), standing.step, due_at)
     return repeat_now(standing, steps, now)
 
 
-def _due(opened_at: datetime, steps: Sequence[Step], at: int, now: datetime) -> int:
-    """Return the index of the first step from `at` that is not due yet.
+def _count_due(opened_at: datetime, steps: Sequence[ScheduledStep], at: int, now: datetime) -> int:
+    """Return the index of the first step from `at` on that is not due.
 
-    A step that reaches nobody makes the next one that does due at once; if there is none, it is
-    skipped.
+    If a step reaches nobody, the next step that reaches somebody is due at once.
     """
     owed = False
     while at < len(steps) and (owed or opened_at + steps[at].after <= now):
@@ -130,14 +135,16 @@ def _due(opened_at: datetime, steps: Sequence[Step], at: int, now: datetime) -> 
     return at
 
 
-def _next_at(standing: Standing, steps: Sequence[Step], at: int, now: datetime) -> datetime:
+def _next_check(
+    standing: EscalationStatus, steps: Sequence[ScheduledStep], at: int, now: datetime
+) -> datetime:
     if any(step.reaches for step in steps[at:]):
         return max(now, standing.opened_at + steps[at].after)
     return now + REPEAT[standing.severity]
 
 
-def _audience(steps: Sequence[Step], before: int) -> tuple[int, ...]:
-    """Return the steps before `before` that reach somebody, else the first that does, if any."""
+def _list_reached(steps: Sequence[ScheduledStep], before: int) -> tuple[int, ...]:
+    """Return the steps before `before` that reach somebody, else the first step that does."""
     so_far = tuple(index for index in range(before) if steps[index].reaches)
     if so_far:
         return so_far

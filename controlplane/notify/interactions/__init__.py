@@ -1,1 +1,1 @@
-"""Slack's interactive buttons: signature check, replay protection, action and reply."""
+"""Slack's interactive buttons: verification, replay protection, actions and replies."""

@@ -1,4 +1,4 @@
-"""Registry of button actions; each app registers its own in a module named `buttons`."""
+"""Registry of button actions; apps register theirs in a module named `buttons`."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -9,31 +9,27 @@ from django.utils.module_loading import autodiscover_modules
 
 from controlplane.core.actors import Actor
 
-Press = Callable[[Mapping[str, Any], Actor, datetime], str]
-"""Carry out a button's action for its value; return the result in a sentence.
+ButtonAction = Callable[[Mapping[str, Any], Actor, datetime], str]
+"""Carries out a button's action; returns a sentence, or raises :class:`DomainError`."""
 
-Raises a :class:`DomainError`, whose text is sent to the presser.
-"""
-
-_presses: dict[str, Press] = {}
+_presses: dict[str, ButtonAction] = {}
 
 
-def button(name: str) -> Callable[[Press], Press]:
-    """Register the action of the button `name`."""
+def button(name: str) -> Callable[[ButtonAction], ButtonAction]:
+    """Register the decorated function as the action of the button `name`."""
 
-    def register(press: Press) -> Press:
+    def register(press: ButtonAction) -> ButtonAction:
         _presses[name] = press
         return press
 
     return register
 
 
-def find(name: str) -> Press | None:
-    """Return the action of the button `name`, or None if no app registered one."""
-    _discover()
+def find_action(name: str) -> ButtonAction | None:
+    _discover_buttons()
     return _presses.get(name)
 
 
 @functools.cache
-def _discover() -> None:
+def _discover_buttons() -> None:
     autodiscover_modules("buttons")

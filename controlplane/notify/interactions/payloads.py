@@ -10,13 +10,13 @@ MAX_FIELDS = 10
 KIND = "block_actions"
 
 
-class Unreadable(ValueError):
-    """The body is signed but not a valid interaction payload."""
+class InvalidPayload(ValueError):
+    """A signed request body that is not an interaction payload."""
 
 
 @dataclass(frozen=True)
-class Pressed:
-    """A pressed button: its name and value, who pressed it, and the URL for the reply."""
+class ButtonPress:
+    """A pressed button: its name and value, the Slack user, and the URL for the reply."""
 
     name: str
     value: Mapping[str, Any]
@@ -24,47 +24,43 @@ class Pressed:
     response_url: str
 
 
-def read(body: bytes) -> Pressed | None:
-    """Return the pressed button; None for other kinds of interaction.
-
-    Raises :class:`Unreadable`.
-    """
-    payload = _payload(body)
+def parse_payload(body: bytes) -> ButtonPress | None:
+    """Return the pressed button, None for other interactions; raise :class:`InvalidPayload`."""
+    payload = _decode_payload(body)
     actions = payload.get("actions")
     if payload.get("type") != KIND or not isinstance(actions, list) or not actions:
         return None
-    action = _object(actions[0])
-    return Pressed(
-        name=_text(action.get("action_id")),
-        value=_value(action.get("value")),
-        slack_user_id=_text(_object(payload.get("user")).get("id")),
-        response_url=_text(payload.get("response_url")),
+    action = _as_object(actions[0])
+    return ButtonPress(
+        name=_as_text(action.get("action_id")),
+        value=_parse_value(action.get("value")),
+        slack_user_id=_as_text(_as_object(payload.get("user")).get("id")),
+        response_url=_as_text(payload.get("response_url")),
     )
 
 
-def _payload(body: bytes) -> Mapping[str, Any]:
+def _decode_payload(body: bytes) -> Mapping[str, Any]:
     try:
         form = parse_qs(body.decode(), strict_parsing=True, max_num_fields=MAX_FIELDS)
         (text,) = form["payload"]
         payload = json.loads(text)
     except (ValueError, KeyError, RecursionError) as error:
-        raise Unreadable("There is no payload in it.") from error
+        raise InvalidPayload("There is no payload in it.") from error
     if not isinstance(payload, dict):
-        raise Unreadable("The payload is no JSON object.")
+        raise InvalidPayload("The payload is no JSON object.")
     return payload
 
 
-def _value(text: Any) -> Mapping[str, Any]:
-    """Return a button's JSON object, empty if it is invalid."""
+def _parse_value(text: Any) -> Mapping[str, Any]:
     try:
-        return _object(json.loads(_text(text)))
+        return _as_object(json.loads(_as_text(text)))
     except (ValueError, RecursionError):
         return {}
 
 
-def _object(value: Any) -> Mapping[str, Any]:
+def _as_object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _text(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else ""

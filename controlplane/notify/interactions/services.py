@@ -1,25 +1,30 @@
-"""Carry out a pressed Slack button once, and queue the reply to the presser."""
+"""Handling of a pressed Slack button: run its action once, and queue the reply."""
 
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
+from typing import Any
 
 import structlog
 from django.db import connection, transaction
+from psycopg.pq import TransactionStatus
 
 from controlplane.accounts.authentication import factors
 from controlplane.accounts.models.people import User
 from controlplane.accounts.people import services as people
-from controlplane.core import retention
+from controlplane.core import deadline, retention
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import DomainError, InvalidInput, Unavailable
 from controlplane.core.outbox import services as outbox
+from controlplane.notify.retention_rules import ANSWERED_REQUESTS
 from controlplane.notify.transports.slack_reply import transport as slack_reply
 
-from . import actions, time_limited_transaction
-from .actions import Press
-from .payloads import Pressed
-from .retention_rules import ANSWERED_REQUESTS
+from . import actions
+from .actions import ButtonAction
+from .payloads import ButtonPress
 
 NOT_CONNECTED = (
     "Your Slack account is not connected to an active account here, so nothing was done. "
@@ -33,53 +38,50 @@ NOT_NOW = (
 log = structlog.get_logger(__name__)
 
 
-def answer(
-    pressed: Pressed, digest: str, *, ends: float, request_id: str = "", ip: str = ""
+def handle_press(
+    pressed: ButtonPress, digest: str, *, ends: float, request_id: str = "", ip: str = ""
 ) -> Actor | None:
     """Run the button's action and queue the reply, in one transaction that ends by `ends`.
 
-    `ends` is on the monotonic clock. Unknown buttons, such as links, and requests answered before
-    are ignored; a concurrent duplicate waits for the first. Returns the actor, or None if the
-    presser is not a user. Raises :class:`Unavailable` or a database error if time runs out.
+    `ends` is in monotonic seconds. Unknown buttons, such as links, and repeated requests are
+    ignored; a concurrent duplicate waits for the first. Return the actor, or None if the Slack user
+    has no account. Raises :class:`Unavailable` or a database error if time runs out.
     """
-    carry_out = actions.find(pressed.name)
+    carry_out = actions.find_action(pressed.name)
     if carry_out is None or not people.SLACK_USER_ID.fullmatch(pressed.slack_user_id):
         return None
-    with time_limited_transaction.end_by(ends):
-        return _answer(pressed, carry_out, digest, request_id, ip)
+    with limit_statements(ends):
+        return _handle_press(pressed, carry_out, digest, request_id, ip)
 
 
 @retry_if_ended
 @transaction.atomic
-def _answer(
-    pressed: Pressed, carry_out: Press, digest: str, request_id: str, ip: str
+def _handle_press(
+    pressed: ButtonPress, carry_out: ButtonAction, digest: str, request_id: str, ip: str
 ) -> Actor | None:
     now = db_now()
-    if not _first_time(digest, now):
+    if not _record_digest(digest, now):
         return None
     user = User.objects.filter(slack_user_id=pressed.slack_user_id, is_active=True).first()
     if user is None:
         log.warning("slack.not_connected", slack_user_id=pressed.slack_user_id)
-        _reply(pressed, digest, NOT_CONNECTED, now)
+        _queue_reply(pressed, digest, NOT_CONNECTED, now)
         return None
     actor = user.as_actor(kind="slack", request_id=request_id, ip=ip)
     if factors.is_required(user) and not factors.has_factor(user):
-        _reply(pressed, digest, factors.SET_UP_FIRST, now)
+        _queue_reply(pressed, digest, factors.SET_UP_FIRST, now)
         return actor
-    _reply(pressed, digest, _outcome(carry_out, pressed, actor, now), now)
+    _queue_reply(pressed, digest, _run_action(carry_out, pressed, actor, now), now)
     return actor
 
 
-def forget_old(now: datetime) -> int:
-    """Delete answered requests that are too old to be replayed; return their number."""
+def purge_answered(now: datetime) -> int:
+    """Delete requests that are too old to be replayed; return their number."""
     return retention.purge([ANSWERED_REQUESTS], now)
 
 
-def _first_time(digest: str, now: datetime) -> bool:
-    """Record the request's digest; return False if it was answered before.
-
-    Runs in the transaction of the action, and waits for a concurrent duplicate.
-    """
+def _record_digest(digest: str, now: datetime) -> bool:
+    """Record the request's digest in the action's transaction; return False for a repeat."""
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO core_answeredrequest (digest, at) VALUES (%s, %s) ON CONFLICT DO NOTHING",
@@ -88,8 +90,8 @@ def _first_time(digest: str, now: datetime) -> bool:
         return bool(cursor.rowcount)
 
 
-def _outcome(carry_out: Press, pressed: Pressed, actor: Actor, now: datetime) -> str:
-    """Run the action and return its result in a sentence; a refused action is rolled back."""
+def _run_action(carry_out: ButtonAction, pressed: ButtonPress, actor: Actor, now: datetime) -> str:
+    """Run the action and return its result as a sentence; roll back if it is refused."""
     try:
         with transaction.atomic():
             return carry_out(pressed.value, actor, now)
@@ -101,9 +103,8 @@ def _outcome(carry_out: Press, pressed: Pressed, actor: Actor, now: datetime) ->
         return error.detail
 
 
-def _reply(pressed: Pressed, digest: str, said: str, now: datetime) -> None:
-    """Queue the reply, if Slack gave an address to send it to."""
-    if not slack_reply.is_slacks(pressed.response_url):
+def _queue_reply(pressed: ButtonPress, digest: str, said: str, now: datetime) -> None:
+    if not slack_reply.is_slack_url(pressed.response_url):
         log.warning("slack.no_address_to_answer")
         return
     outbox.announce(
@@ -113,3 +114,37 @@ def _reply(pressed: Pressed, digest: str, said: str, now: datetime) -> None:
         to=[f"{slack_reply.KEY}:{pressed.slack_user_id}"],
         now=now,
     )
+
+
+@contextmanager
+def limit_statements(ends: float) -> Iterator[None]:
+    """Limit the block's SQL statements to end by `ends`, in monotonic seconds.
+
+    Raises :class:`Unavailable`, or the database error of a canceled statement.
+    """
+    with deadline.limit_writes(ends), connection.execute_wrapper(StatementTimeout(ends)):
+        yield
+
+
+class StatementTimeout:
+    """Execute wrapper that sets the remaining time as each statement's timeout."""
+
+    def __init__(self, ends: float) -> None:
+        self._ends = ends
+
+    def __call__(
+        self,
+        execute: Callable[..., Any],
+        sql: Any,
+        params: Any,
+        many: bool,
+        context: dict[str, Any],
+    ) -> Any:
+        raw = context["connection"].connection
+        if raw is not None and raw.info.transaction_status == TransactionStatus.INTRANS:
+            left = self._ends - time.monotonic()
+            if left <= 0:
+                raise Unavailable("This took too long; nothing was changed.")
+            with context["connection"].wrap_database_errors:
+                raw.execute(f"SET LOCAL statement_timeout = {max(1, int(left * 1000))}")
+        return execute(sql, params, many, context)

@@ -1,6 +1,6 @@
-"""Verification of Slack's request signatures, version 0. Pure.
+"""Verification of Slack's request signatures, version `v0`. Pure.
 
-After Slack's "Verifying requests from Slack": HMAC-SHA256 of `v0:timestamp:body`.
+Source: Slack, "Verifying requests from Slack": HMAC-SHA256 of `v0:timestamp:body`.
 """
 
 import hashlib
@@ -8,16 +8,13 @@ import hmac
 
 VERSION = "v0"
 WINDOW_SECONDS = 300
-"""Maximum difference between the request's time and ours; older ones may be replays."""
+"""Largest difference between the request's time and ours; older requests may be replays."""
 MAX_TIMESTAMP_LENGTH = 15
 
 
-def genuine(secret: str, timestamp: str, signature: str, body: bytes, now: float) -> bool:
-    """Return whether the body was signed with `secret` within five minutes of `now` (Unix time).
-
-    Always False for an empty secret.
-    """
-    if not secret or not _fresh(timestamp, now):
+def is_genuine(secret: str, timestamp: str, signature: str, body: bytes, now: float) -> bool:
+    """Return True if a non-empty `secret` signed the body within five minutes of `now` (Unix)."""
+    if not secret or not _is_recent(timestamp, now):
         return False
     return hmac.compare_digest(sign(secret, timestamp, body).encode(), signature.encode())
 
@@ -28,11 +25,10 @@ def sign(secret: str, timestamp: str, body: bytes) -> str:
     return f"{VERSION}={hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()}"
 
 
-def digest(timestamp: str, body: bytes) -> str:
-    """Return a digest that identifies a signed request without revealing its content."""
+def request_digest(timestamp: str, body: bytes) -> str:
     return hashlib.sha256(b":".join((timestamp.encode(), body))).hexdigest()
 
 
-def _fresh(timestamp: str, now: float) -> bool:
+def _is_recent(timestamp: str, now: float) -> bool:
     plain = timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= MAX_TIMESTAMP_LENGTH
     return plain and abs(now - int(timestamp)) <= WINDOW_SECONDS

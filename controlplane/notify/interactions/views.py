@@ -1,4 +1,4 @@
-"""Slack's interaction endpoint: verifies the signature and responds within Slack's 3 seconds."""
+"""Endpoint for Slack's interactions, which responds within the 3 seconds that Slack allows."""
 
 import threading
 import time
@@ -16,51 +16,57 @@ from controlplane.core.http.requests import client_ip, request_id_of
 from controlplane.notify.transports.slack_reply import transport as slack_reply
 
 from . import payloads, services, signatures
-from .payloads import Pressed
+from .payloads import ButtonPress
 
 WORK_SECONDS = 2.0
 """Seconds after which nothing is committed."""
 ANSWER_SECONDS = 2.4
-"""Seconds within which Slack gets its response: it allows 3, including the network."""
+"""Seconds within which Slack gets its response; the rest is for the network."""
 
 log = structlog.get_logger(__name__)
 
 
 @csrf_exempt
 @require_POST
-def pressed(request: HttpRequest) -> HttpResponse:
-    """Answer 401 unless Slack signed the request, else 200; the presser gets the result by reply.
+def receive_press(request: HttpRequest) -> HttpResponse:
+    """Handle a pressed button; return 401 unless Slack signed the request.
 
-    Answers 404 without a signing secret, and 400 for an invalid payload.
+    Returns 404 without a signing secret, and 400 for an invalid payload. The Slack user gets the
+    result in a separate reply.
     """
     started = time.monotonic()
     secret = settings.SLACK.signing_secret
     if not secret:
         return HttpResponse(status=404)
     body = request.body
-    timestamp, signature = _header(request, "Request-Timestamp"), _header(request, "Signature")
-    if not signatures.genuine(secret, timestamp, signature, body, timezone.now().timestamp()):
+    timestamp, signature = (
+        _slack_header(request, "Request-Timestamp"),
+        _slack_header(request, "Signature"),
+    )
+    if not signatures.is_genuine(secret, timestamp, signature, body, timezone.now().timestamp()):
         log.warning("slack.refused", ip=client_ip(request))
         return HttpResponse(status=401)
     try:
-        found = payloads.read(body)
-    except payloads.Unreadable:
+        found = payloads.parse_payload(body)
+    except payloads.InvalidPayload:
         return HttpResponse(status=400)
     if found is not None:
-        _answer(request, found, signatures.digest(timestamp, body), started)
+        _handle_in_time(request, found, signatures.request_digest(timestamp, body), started)
     return HttpResponse(status=200)
 
 
-def _header(request: HttpRequest, name: str) -> str:
+def _slack_header(request: HttpRequest, name: str) -> str:
     return request.headers.get(f"X-Slack-{name}", "")
 
 
-def _answer(request: HttpRequest, pressed: Pressed, digest: str, started: float) -> None:
+def _handle_in_time(
+    request: HttpRequest, pressed: ButtonPress, digest: str, started: float
+) -> None:
     """Run the action in a thread, because the database may not respond in time."""
     told = threading.Lock()  # Acquired before the failure reply, so that it is sent once.
     context = (request_id_of(request), client_ip(request))
     thread = threading.Thread(
-        target=_work,
+        target=_handle_press,
         args=(pressed, digest, started + WORK_SECONDS, context, told),
         daemon=True,
         name="slack-interaction",
@@ -69,30 +75,32 @@ def _answer(request: HttpRequest, pressed: Pressed, digest: str, started: float)
     thread.join(max(0.0, started + ANSWER_SECONDS - time.monotonic()))
     if thread.is_alive():
         log.warning("slack.not_in_time", button=pressed.name)
-        _tell_directly(pressed, told)
+        _reply_directly(pressed, told)
 
 
-def _work(
-    pressed: Pressed, digest: str, ends: float, context: tuple[str, str], told: threading.Lock
+def _handle_press(
+    pressed: ButtonPress, digest: str, ends: float, context: tuple[str, str], told: threading.Lock
 ) -> None:
     request_id, ip = context
     with structlog.contextvars.bound_contextvars(request_id=request_id):
         try:
             with threads.own_connection():
-                actor = services.answer(pressed, digest, ends=ends, request_id=request_id, ip=ip)
+                actor = services.handle_press(
+                    pressed, digest, ends=ends, request_id=request_id, ip=ip
+                )
         except Exception as error:
             if problems.as_domain_error(error) is None:
                 log.exception("slack.interaction_failed", button=pressed.name)
-            _tell_directly(pressed, told)
+            _reply_directly(pressed, told)
         else:
             log.info("slack.pressed", button=pressed.name, actor=actor.label if actor else None)
 
 
-def _tell_directly(pressed: Pressed, told: threading.Lock) -> None:
-    """Reply without the outbox, as its database does not respond; at most once."""
+def _reply_directly(pressed: ButtonPress, told: threading.Lock) -> None:
+    """Reply once without the outbox, because the database does not respond."""
     if told.acquire(blocking=False):
         threading.Thread(
-            target=slack_reply.try_once,
+            target=slack_reply.try_to_post,
             args=(pressed.response_url, services.NOT_NOW),
             daemon=True,
             name="slack-reply",

@@ -1,4 +1,4 @@
-"""The models of notify, imported for Django; they keep core's app label and table names."""
+"""Models of notify, which keep core's app label and table names."""
 
 from .interactions import AnsweredRequest
 from .targets import EscalationStep, OnCallMember, Route, Target

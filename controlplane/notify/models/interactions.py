@@ -1,10 +1,10 @@
-"""Answered Slack requests, stored so that none is answered twice."""
+"""Slack requests that were answered, stored to detect repeats."""
 
 from django.db import models
 
 
 class AnsweredRequest(models.Model):
-    """The digest of a signed request, kept for longer than the signature is valid."""
+    """The digest of a signed request, kept longer than its signature is valid."""
 
     digest = models.CharField(max_length=64, primary_key=True)
     at = models.DateTimeField()

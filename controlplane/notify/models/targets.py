@@ -1,4 +1,4 @@
-"""Targets, and the routes of messages to them."""
+"""Targets of notifications, and routes to them."""
 
 from django.db import models
 from django.db.models import Q
@@ -12,10 +12,10 @@ SECRET_PREFIX = "whsec_"  # noqa: S105 - what a secret begins with
 class Target(models.Model):
     """A recipient of notifications.
 
-    A `person` is reached by Slack and e-mail, a `channel` at its `address`: the key of a transport
-    and its parameter (`slack:#ops`, `webhook`). An `on_call` target is the member on duty, and an
-    `escalation` a series of steps to other targets, named after its severity. `transport_settings`
-    are JSON, and secret.
+    A `person` is reached by Slack and e-mail. A `channel` has an `address`: the key of a transport,
+    and optionally a parameter (`slack:#ops`, `webhook`). An `on_call` target is the rotation's
+    member on duty. An `escalation` is a series of steps, named after its severity.
+    `transport_settings` are JSON, and secret.
     """
 
     class Kind(models.TextChoices):
@@ -63,7 +63,7 @@ class Target(models.Model):
 
     @property
     def signing_secret(self) -> str:
-        """The signing secret of a webhook; empty if there is none that can be decrypted."""
+        """The signing secret of a webhook; empty if there is none, or it can't be decrypted."""
         if not self.webhook_secret or self.webhook_secret.startswith(SECRET_PREFIX):
             return self.webhook_secret  # Stored in plain text by an earlier release.
         try:
@@ -76,7 +76,7 @@ class Target(models.Model):
 
 
 class OnCallMember(models.Model):
-    """A person in a rotation; `position` is their place in the order, from 0."""
+    """A person in a rotation; `position` is the place in the order, from 0."""
 
     rotation = models.ForeignKey(Target, on_delete=models.CASCADE, related_name="members")
     position = models.PositiveSmallIntegerField()
@@ -93,7 +93,7 @@ class OnCallMember(models.Model):
 
 
 class EscalationStep(models.Model):
-    """A step: the target notified `after_minutes` after an escalation opened, if unacknowledged."""
+    """The target to notify `after_minutes` after an escalation opened, if unacknowledged."""
 
     escalation = models.ForeignKey(Target, on_delete=models.CASCADE, related_name="steps")
     position = models.PositiveSmallIntegerField()
@@ -111,7 +111,7 @@ class EscalationStep(models.Model):
 
 
 class Route(models.Model):
-    """A route to a target, by event (`switch.*`), scope and severity; empty matches any."""
+    """A route of events (a pattern like `switch.*`), by scope and severity; empty matches any."""
 
     event = models.CharField(max_length=64, default="*")
     scope = models.CharField(max_length=10, blank=True)

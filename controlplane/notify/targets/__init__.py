@@ -1,1 +1,1 @@
-"""Targets of notifications (people, channels, on-call rotations, escalations) and their routes."""
+"""Targets of notifications (people, channels, rotations, escalations) and their routes."""

@@ -1,4 +1,4 @@
-"""HTTP API of targets and routes: readable with `switches:read`, changed by admins."""
+"""HTTP API of targets and routes; only admins can change them."""
 
 from datetime import datetime
 from typing import Any
@@ -17,12 +17,12 @@ from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.roles import Power
 from controlplane.notify.models.targets import Route, Target
-from controlplane.notify.transports import registry
-from controlplane.notify.transports.channel_settings import Field
+from controlplane.notify.transports import destinations
+from controlplane.notify.transports.channel_settings import SettingSpec
 
 from . import services
-from .fields import Asked, Reference
-from .resources import route_resource, target_resource, target_resources
+from .fields import Reference, TargetRequest
+from .resources import RouteShape, target_resource, target_resources
 from .services import NewSecret
 
 MASKED = "As much as may be shown; the rest may be a secret."
@@ -48,15 +48,13 @@ class DutyShape(serializers.Serializer[Any]):
 
 
 class TransportKey(serializers.ChoiceField):
-    """The key of a transport that channels may have."""
-
     def __init__(self, **options: Any) -> None:
-        keys = [one.key for one in registry.channel_transports()]
+        keys = [one.key for one in destinations.channel_transports()]
         super().__init__(choices=keys, **options)
 
 
 class TargetRows(serializers.ListSerializer[Any]):
-    """Serialize a page of targets and those they reach, with a fixed number of queries."""
+    """A page of targets with their reach, read with a fixed number of queries."""
 
     def to_representation(self, data: Any) -> list[dict[str, Any]]:
         addresses = actor_of(self.context["request"]).is_person
@@ -85,14 +83,14 @@ class TargetShape(serializers.Serializer[Target]):
         list_serializer_class = TargetRows
 
     def get_fields(self) -> dict[str, Any]:
-        """Return the fields, with the settings of all transports."""
-        return {**super().get_fields(), **_shown_settings()}
+        return {**super().get_fields(), **_shown_setting_fields()}
 
 
 class WrittenTargetShape(TargetShape):
     def get_fields(self) -> dict[str, Any]:
-        """Return the fields, with the secrets that transports make."""
-        made = {name: serializers.CharField(allow_null=True, help_text=ONCE) for name in _secrets()}
+        made = {
+            name: serializers.CharField(allow_null=True, help_text=ONCE) for name in _secret_names()
+        }
         return {**super().get_fields(), **made}
 
 
@@ -101,25 +99,13 @@ class TestShape(serializers.Serializer[Any]):
     to = serializers.ListField(child=serializers.CharField())
 
 
-class RouteShape(serializers.Serializer[Route]):
-    id = serializers.IntegerField()
-    event = serializers.CharField()
-    scope = serializers.CharField()
-    severity = serializers.CharField()
-    target = serializers.CharField()
-    target_id = serializers.IntegerField()
-
-    def to_representation(self, route: Route) -> dict[str, Any]:
-        return route_resource(route)
-
-
 class RemovedShape(serializers.Serializer[Any]):
     removed = serializers.BooleanField()
 
 
 @extend_schema_field({"oneOf": [{"type": "integer"}, {"type": "string"}]})
 class TargetReference(serializers.Field[Reference, Any, Any, Any]):
-    """A reference to a target: an id (number) or a name (text)."""
+    """A target by id (number) or name (text)."""
 
     default_error_messages = {"invalid": "An id (a number) or a name (a text)."}
 
@@ -130,7 +116,7 @@ class TargetReference(serializers.Field[Reference, Any, Any, Any]):
 
 
 class WholeNumber(serializers.IntegerField):
-    """An integer that accepts JSON numbers only, no texts."""
+    """An integer given as a JSON number, not as a text."""
 
     def to_internal_value(self, data: Any) -> int:
         if isinstance(data, bool) or not isinstance(data, int):
@@ -160,10 +146,9 @@ class TargetBody(MutationBody):
     steps = StepBody(many=True, required=False)
 
     def get_fields(self) -> dict[str, Any]:
-        """Return the fields, with the settings of all transports."""
         fields = super().get_fields()
-        fields["address"].help_text = f"{registry.address_forms()}."
-        return {**fields, **{one.name: _body_field(one) for one in _settings()}}
+        fields["address"].help_text = f"{destinations.address_forms()}."
+        return {**fields, **{one.name: _body_field(one) for one in destinations.channel_fields()}}
 
 
 class RouteBody(MutationBody):
@@ -179,7 +164,7 @@ class TargetFilters(Filters):
 
 
 class TargetWriteView(ApiView):
-    """Check a channel's settings before the transaction if that takes time, such as DNS lookups."""
+    """Base of writes that checks slow settings, such as DNS names, before the transaction."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
@@ -188,7 +173,7 @@ class TargetWriteView(ApiView):
 
 
 class TargetList(TargetWriteView, ListView[Target]):
-    """All targets, and the people or channels they reach now."""
+    """All targets, with the people or channels that they reach now."""
 
     queryset = Target.objects.select_related("user")
     serializer_class = TargetShape
@@ -207,9 +192,9 @@ class TargetList(TargetWriteView, ListView[Target]):
     @extend_schema(request=TargetBody, responses={201: WrittenTargetShape}, auth=BY_SESSION)
     @mutation(TargetBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Create a target. A secret that is made for it is in this response only."""
-        target, secret = services.create(asked=_asked(body), actor=actor, now=now)
-        return _written(target, secret, now, status=201)
+        """Create a target. A generated secret is shown in this response only."""
+        target, secret = services.create_target(asked=_read_request(body), actor=actor, now=now)
+        return _show_saved(target, secret, now, status=201)
 
 
 class TargetView(TargetWriteView):
@@ -218,25 +203,25 @@ class TargetView(TargetWriteView):
 
     @extend_schema(responses=TargetShape)
     def get(self, request: Request, target_id: int) -> Response:
-        """Return a target, and the person or channel it reaches now."""
+        """Return a target, with the person or channel that it reaches now."""
         addresses = actor_of(request).is_person
-        target = services.one(target_id)
+        target = services.get_target(target_id)
         return Response(target_resource(target, db_now(), addresses=addresses))
 
     @extend_schema(request=TargetBody, responses=WrittenTargetShape, auth=BY_SESSION)
     @mutation(TargetBody)
     def put(self, *, body: dict[str, Any], actor: Actor, now: datetime, target_id: int) -> Done:
         """Replace a target's settings; omitted ones are emptied, except a channel's secrets."""
-        target, secret = services.change(
-            target_id=target_id, asked=_asked(body), actor=actor, now=now
+        target, secret = services.change_target(
+            target_id=target_id, asked=_read_request(body), actor=actor, now=now
         )
-        return _written(target, secret, now)
+        return _show_saved(target, secret, now)
 
     @extend_schema(request=MutationBody, responses={200: RemovedShape}, auth=BY_SESSION)
     @mutation(MutationBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, target_id: int) -> Done:
         """Remove a target; 409 while a step, a rotation or a route uses it."""
-        services.remove(target_id=target_id, actor=actor, now=now)
+        services.remove_target(target_id=target_id, actor=actor, now=now)
         return Done({"removed": True})
 
 
@@ -247,8 +232,8 @@ class TestTargetView(ApiView):
     @mutation(MutationBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, target_id: int) -> Done:
         """Send a test message to a target."""
-        target, reached = services.test(target_id=target_id, actor=actor, now=now)
-        return Done({"target": target.name, "to": registry.describe(reached.to)})
+        target, reached = services.send_test(target_id=target_id, actor=actor, now=now)
+        return Done({"target": target.name, "to": destinations.describe_destinations(reached.to)})
 
 
 class RouteList(ListView[Route]):
@@ -263,7 +248,7 @@ class RouteList(ListView[Route]):
     @extend_schema(request=RouteBody, responses={201: RouteShape}, auth=BY_SESSION)
     @mutation(RouteBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Route messages of an event, a scope and a severity (empty: any) to a target."""
+        """Route messages of an event, a scope and a severity to a target; empty matches any."""
         route = services.add_route(
             event=body.get("event", ""),
             scope=body.get("scope", ""),
@@ -272,7 +257,7 @@ class RouteList(ListView[Route]):
             actor=actor,
             now=now,
         )
-        return Done(route_resource(route), status=201)
+        return Done(RouteShape.render(route), status=201)
 
 
 class RouteView(ApiView):
@@ -286,43 +271,39 @@ class RouteView(ApiView):
         return Done({"removed": True})
 
 
-def _asked(body: dict[str, Any]) -> Asked:
+def _read_request(body: dict[str, Any]) -> TargetRequest:
     steps = [(step["after_minutes"], step["target"]) for step in body.pop("steps", [])]
-    settings = {one.name: body.pop(one.name) for one in _settings() if one.name in body}
-    return Asked(**body, steps=steps, settings=settings)
+    settings = {
+        one.name: body.pop(one.name) for one in destinations.channel_fields() if one.name in body
+    }
+    return TargetRequest(**body, steps=steps, settings=settings)
 
 
-def _written(target: Target, secret: NewSecret | None, now: datetime, *, status: int = 200) -> Done:
+def _show_saved(
+    target: Target, secret: NewSecret | None, now: datetime, *, status: int = 200
+) -> Done:
     shown = target_resource(target, now, addresses=True)
     # A repeated request must not get the secret again, and that of a dry run is never used.
-    without = {**shown, **dict.fromkeys(_secrets())}
+    without = {**shown, **dict.fromkeys(_secret_names())}
     full = {**without, secret.name: secret.text} if secret else without
     return Done(full, status=status, stored_data=without, dry_run_data=without)
 
 
-def _settings() -> list[Field]:
-    return [
-        field
-        for transport in registry.channel_transports()
-        for field in (transport.settings.fields if transport.settings else ())
-    ]
-
-
-def _secrets() -> list[str]:
-    all_settings = (one.settings for one in registry.channel_transports())
+def _secret_names() -> list[str]:
+    all_settings = (one.settings for one in destinations.channel_transports())
     return [one.shown_once for one in all_settings if one and one.shown_once]
 
 
-def _shown_settings() -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+def _shown_setting_fields() -> dict[str, serializers.Field[Any, Any, Any, Any]]:
     return {
         one.name: serializers.CharField(
             required=False, allow_null=True, help_text=MASKED if one.is_secret else ""
         )
-        for one in _settings()
+        for one in destinations.channel_fields()
         if not one.is_flag
     }
 
 
-def _body_field(field: Field) -> serializers.Field[Any, Any, Any, Any]:
+def _body_field(field: SettingSpec) -> serializers.Field[Any, Any, Any, Any]:
     kind = Flag if field.is_flag else Text
     return kind(required=False, help_text=field.help_text)

@@ -1,4 +1,4 @@
-"""Attention items for steps and routes that reach nobody."""
+"""Attention items for escalation steps and routes that reach nobody."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -13,31 +13,42 @@ from .reach import Reach, Rung
 
 PAGE = "/targets/"
 MAX_ITEMS = 300
+NO_RECIPIENTS = (
+    "Nobody is told of anything yet",
+    "No route and no step reaches anybody: what is engaged, released or overdue is seen "
+    "here alone. Set up Slack, e-mail or a webhook, then name who is on call.",
+)
+NO_ROUTE_RECIPIENTS = (
+    "No message reaches anybody",
+    "No route leads to anything that is configured here: what is engaged, released "
+    "or overdue is told to nobody but who looks at this console, and who is called.",
+)
 
 
 @attention_source(80)
-def unreachable(now: datetime) -> list[AttentionItem]:
-    """Return one item per step and route that reaches nobody.
-
-    If none of them reaches anybody, return a single item.
-    """
+def list_unreachable(now: datetime) -> list[AttentionItem]:
+    """Return an item per step and route that reaches nobody, or one item if none does."""
     steps = reach.steps_of(SEVERITIES)
     routes = list(Route.objects.select_related("target__user").order_by("id"))
-    known = directory.read([*(one.target for one in steps), *(one.target for one in routes)])
-    ladders = reach.group(steps, SEVERITIES, known, now)
-    reached = {route: reach.reached(route.target, known, now) for route in routes}
+    known = directory.read_directory(
+        [*(one.target for one in steps), *(one.target for one in routes)]
+    )
+    ladders = reach.group_rungs(steps, SEVERITIES, known, now)
+    reached = {route: reach.reach_from(route.target, known, now) for route in routes}
     called = any(rung.reach.to for ladder in ladders.values() for rung in ladder)
     told = any(found.to for found in reached.values())
     if not (called or told):
-        return [_nobody(reached, now)]
-    silent = _silent_routes(reached) if told else [_unheard(reached, now)]
+        return [_no_recipients(*NO_RECIPIENTS, reached, now)]
+    silent = (
+        _silent_routes(reached) if told else [_no_recipients(*NO_ROUTE_RECIPIENTS, reached, now)]
+    )
     return _silent_steps(ladders, now) + silent
 
 
 def _silent_steps(ladders: Mapping[str, list[Rung]], now: datetime) -> list[AttentionItem]:
-    since = _created()
+    since = _creation_times()
     found = [
-        _silent(severity, ladder, since.get(severity, now))
+        _silent_severity(severity, ladder, since.get(severity, now))
         for severity, ladder in ladders.items()
         if not any(rung.reach.to for rung in ladder)
     ]
@@ -46,7 +57,7 @@ def _silent_steps(ladders: Mapping[str, list[Rung]], now: datetime) -> list[Atte
         for rung in ladder:
             if not rung.reach.to:
                 missed[rung.step.target_id].append((severity, rung))
-    return found + [_missed(rungs) for rungs in missed.values()]
+    return found + [_silent_target(rungs) for rungs in missed.values()]
 
 
 def _silent_routes(reached: Mapping[Route, Reach]) -> list[AttentionItem]:
@@ -54,37 +65,21 @@ def _silent_routes(reached: Mapping[Route, Reach]) -> list[AttentionItem]:
     return [_silent_route(route, found) for route, found in silent[:MAX_ITEMS]]
 
 
-def _nobody(routes: Iterable[Route], now: datetime) -> AttentionItem:
+def _no_recipients(
+    title: str, detail: str, routes: Iterable[Route], now: datetime
+) -> AttentionItem:
+    since = min((route.created_at for route in routes), default=now)
     return AttentionItem(
-        kind="routes",
-        severity="critical",
-        title="Nobody is told of anything yet",
-        detail="No route and no step reaches anybody: what is engaged, released or overdue is seen "
-        "here alone. Set up Slack, e-mail or a webhook, then name who is on call.",
-        path=PAGE,
-        since=min((route.created_at for route in routes), default=now),
+        kind="routes", severity="critical", title=title, detail=detail, path=PAGE, since=since
     )
 
 
-def _unheard(routes: Iterable[Route], now: datetime) -> AttentionItem:
-    return AttentionItem(
-        kind="routes",
-        severity="critical",
-        title="No message reaches anybody",
-        detail="No route leads to anything that is configured here: what is engaged, released "
-        "or overdue is told to nobody but who looks at this console, and who is called.",
-        path=PAGE,
-        since=min((route.created_at for route in routes), default=now),
-    )
-
-
-def _created() -> dict[str, datetime]:
-    """Return the creation times of the severities' escalations, by severity."""
+def _creation_times() -> dict[str, datetime]:
     found = Target.objects.filter(name__in=SEVERITIES)
     return dict(found.values_list("name", "created_at"))
 
 
-def _silent(severity: str, ladder: list[Rung], since: datetime) -> AttentionItem:
+def _silent_severity(severity: str, ladder: list[Rung], since: datetime) -> AttentionItem:
     return AttentionItem(
         kind="escalation",
         severity="critical" if severity == "critical" else "warning",
@@ -97,9 +92,9 @@ def _silent(severity: str, ladder: list[Rung], since: datetime) -> AttentionItem
     )
 
 
-def _missed(rungs: list[tuple[str, Rung]]) -> AttentionItem:
+def _silent_target(rungs: list[tuple[str, Rung]]) -> AttentionItem:
     target, why = rungs[0][1].step.target, rungs[0][1].reach.why
-    steps = ", ".join(f"{severity} {_after(rung)}" for severity, rung in rungs)
+    steps = ", ".join(f"{severity} {_describe_delay(rung)}" for severity, rung in rungs)
     return AttentionItem(
         kind="target",
         severity="warning",
@@ -121,5 +116,5 @@ def _silent_route(route: Route, reached: Reach) -> AttentionItem:
     )
 
 
-def _after(rung: Rung) -> str:
+def _describe_delay(rung: Rung) -> str:
     return f"after {rung.after}" if rung.after else "at once"

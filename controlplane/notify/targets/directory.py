@@ -1,4 +1,4 @@
-"""Members of rotations and steps of escalations, read at once and used without further queries."""
+"""Members of rotations and steps of escalations, read at once."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from controlplane.core.clock import load_time_zone
 from controlplane.notify.models.targets import EscalationStep, OnCallMember, Target
-from controlplane.notify.transports import registry
+from controlplane.notify.transports import destinations
 from controlplane.notify.transports.base import TRANSPORTS
 
 from . import on_call_rotation
@@ -18,28 +18,27 @@ MAX_DESTINATION_LENGTH = 120  # The length of the outbox's column.
 
 @dataclass(frozen=True)
 class Directory:
-    """Members of rotations and steps of escalations, by target id, in order.
-
-    A rotation or an escalation that was not read reaches nobody.
-    """
+    """Members of rotations and steps of escalations that were read, in order, by target id."""
 
     members: Mapping[int, Sequence[Target]]
     steps: Mapping[int, Sequence[EscalationStep]]
 
     def destinations(self, target: Target, now: datetime) -> list[str]:
-        """Return the destinations of a target at `now`; empty if none is configured."""
         found = self.behind(target, now)
         if found is None:
             return []
-        return _channel(found) if found.kind == Target.Kind.CHANNEL else _person(found)
+        return (
+            _channel_destinations(found)
+            if found.kind == Target.Kind.CHANNEL
+            else _person_destinations(found)
+        )
 
     def unique(self, targets: Iterable[Target], now: datetime) -> list[str]:
-        """Return the destinations of several targets, each once, in order."""
         found = (one for target in targets for one in self.destinations(target, now))
         return list(dict.fromkeys(found))
 
     def behind(self, target: Target, now: datetime) -> Target | None:
-        """Return the person or channel that a target resolves to at `now`, None if there is none.
+        """Return the person or channel that a target resolves to at `now`; None without one.
 
         A rotation resolves to its member on duty, an escalation to the target of its first step.
         """
@@ -54,36 +53,36 @@ class Directory:
 
     def on_duty(
         self, rotation: Target, now: datetime
-    ) -> tuple[Target | None, on_call_rotation.Turn | None]:
-        """Return a rotation's person on duty and their turn; None for both if it has no members."""
+    ) -> tuple[Target | None, on_call_rotation.DutyTurn | None]:
+        """Return the rotation's person on duty and their turn; (None, None) without members."""
         people = self.members.get(rotation.pk, ())
-        turn = on_call_rotation.turn(
+        turn = on_call_rotation.find_turn(
             len(people),
             rotation.rotation_days or on_call_rotation.USUAL_DAYS,
             rotation.rotation_starts_at or rotation.created_at,
-            zone_of(rotation),
+            rotation_zone(rotation),
             now,
         )
         return (people[turn.member], turn) if turn else (None, None)
 
 
-def read(targets: Iterable[Target]) -> Directory:
-    """Read the directory of these targets, in two queries at most.
+def read_directory(targets: Iterable[Target]) -> Directory:
+    """Return the directory of these targets, read in at most two queries.
 
-    The targets have to be fetched with their account (`select_related("user")`).
+    The targets must be fetched with `select_related("user")`.
     """
     wanted = list(targets)
-    steps = _steps([one.pk for one in wanted if one.kind == Target.Kind.ESCALATION])
+    steps = _read_steps([one.pk for one in wanted if one.kind == Target.Kind.ESCALATION])
     wanted += [step.target for ladder in steps.values() for step in ladder]
     rotations = {one.pk for one in wanted if one.kind == Target.Kind.ON_CALL}
-    return Directory(_members(rotations), steps)
+    return Directory(_read_members(rotations), steps)
 
 
-def zone_of(rotation: Target) -> ZoneInfo:
+def rotation_zone(rotation: Target) -> ZoneInfo:
     return load_time_zone(rotation.time_zone)
 
 
-def _steps(escalations: Sequence[int]) -> dict[int, list[EscalationStep]]:
+def _read_steps(escalations: Sequence[int]) -> dict[int, list[EscalationStep]]:
     found: dict[int, list[EscalationStep]] = defaultdict(list)
     if escalations:
         rows = EscalationStep.objects.select_related("target__user")
@@ -92,7 +91,7 @@ def _steps(escalations: Sequence[int]) -> dict[int, list[EscalationStep]]:
     return dict(found)
 
 
-def _members(rotations: set[int]) -> dict[int, list[Target]]:
+def _read_members(rotations: set[int]) -> dict[int, list[Target]]:
     found: dict[int, list[Target]] = defaultdict(list)
     if rotations:
         rows = OnCallMember.objects.select_related("person__user")
@@ -101,17 +100,14 @@ def _members(rotations: set[int]) -> dict[int, list[Target]]:
     return dict(found)
 
 
-def _channel(channel: Target) -> list[str]:
-    transport = registry.transport_of(channel)
+def _channel_destinations(channel: Target) -> list[str]:
+    transport = destinations.transport_of(channel)
     destination = transport.destination_of(channel) if transport else ""
     return [destination] if destination else []
 
 
-def _person(person: Target) -> list[str]:
-    """Return a person's destinations, by the target's addresses or else those of the account.
-
-    There are none if the account is deactivated.
-    """
+def _person_destinations(person: Target) -> list[str]:
+    """Return a person's destinations; none if the account is deactivated."""
     account = person.user
     if account is not None and not account.is_active:
         return []

@@ -1,4 +1,4 @@
-"""Validation of a target's requested fields."""
+"""Validation of a requested target."""
 
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from controlplane.accounts.models.people import User, known_time_zone
 from controlplane.core.errors import InvalidInput
 from controlplane.core.message_templates import SEVERITIES
 from controlplane.notify.models.targets import Target
-from controlplane.notify.transports import registry
+from controlplane.notify.transports import destinations
 from controlplane.notify.transports.base import TRANSPORTS, Transport
 
 from . import on_call_rotation
@@ -24,11 +24,11 @@ MAX_MEMBERS, MAX_STEPS = 30, 12
 MAX_MINUTES = 7 * 24 * 60
 
 Reference = int | str
-"""A target by its id (a number) or its name (a text)."""
+"""A target by id (number) or by name (text)."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class TargetRequest:
     """The requested fields of a target; `settings` are those of the channel's transport."""
 
     name: str
@@ -47,26 +47,28 @@ class Asked:
 
 
 @dataclass
-class Checked:
-    """Valid values: the columns of the target, and its rows of members or steps."""
+class CheckedTarget:
+    """Valid columns of a target, with its members or steps."""
 
     columns: dict[str, Any]
     members: list[Target] = field(default_factory=list)
     steps: list[tuple[int, Target]] = field(default_factory=list)
 
 
-class Errors(dict[str, list[str]]):
+class FieldErrors(dict[str, list[str]]):
     def add(self, name: str, text: str) -> None:
         self.setdefault(name, []).append(text)
 
 
-def check(asked: Asked, present: Target | None) -> Checked:
-    """Return the validated fields; raises :class:`InvalidInput` with all errors."""
-    errors = Errors()
+def check_target(asked: TargetRequest, present: Target | None) -> CheckedTarget:
+    """Return the validated target; raise :class:`InvalidInput` with all errors."""
+    errors = FieldErrors()
     columns: dict[str, Any] = {
-        "name": _name(asked.name, present, errors),
-        "kind": _kind(asked.kind, present, errors),
-        "description": _text("description", asked.description, MAX_DESCRIPTION_LENGTH, errors),
+        "name": _check_name(asked.name, present, errors),
+        "kind": _check_kind(asked.kind, present, errors),
+        "description": _check_text(
+            "description", asked.description, MAX_DESCRIPTION_LENGTH, errors
+        ),
         "user": None,
         "email": "",
         "slack_user_id": "",
@@ -74,36 +76,35 @@ def check(asked: Asked, present: Target | None) -> Checked:
         "rotation_days": None,
         "rotation_starts_at": None,
     }
-    checked = Checked(columns)
+    checked = CheckedTarget(columns)
     match asked.kind:
         case Target.Kind.PERSON:
-            columns |= _person(asked, errors)
+            columns |= _check_person(asked, errors)
         case Target.Kind.CHANNEL:
-            columns |= _channel(asked, present, errors)
+            columns |= _check_channel(asked, present, errors)
         case Target.Kind.ON_CALL:
-            columns |= _rotation(asked, present, errors)
-            checked.members = _members(asked.members, errors)
+            columns |= _check_rotation(asked, present, errors)
+            checked.members = _check_members(asked.members, errors)
         case Target.Kind.ESCALATION:
-            checked.steps = _steps(asked.steps, errors)
+            checked.steps = _check_steps(asked.steps, errors)
     if errors:
         raise InvalidInput(errors)
     return checked
 
 
-def find(reference: Reference) -> Target | None:
-    """Return a target by id or by name, None if there is none."""
+def find_target(reference: Reference) -> Target | None:
     if isinstance(reference, str):
-        return Target.objects.filter(name=plain(reference)).first()
+        return Target.objects.filter(name=normalize_text(reference)).first()
     return Target.objects.filter(pk=reference).first() if 0 < reference < 2**63 else None
 
 
-def plain(text: str) -> str:
+def normalize_text(text: str) -> str:
     """Return the text in Unicode NFC, without NUL characters and surrounding white space."""
     return unicodedata.normalize("NFC", text.replace("\x00", "")).strip()
 
 
-def _name(text: str, present: Target | None, errors: Errors) -> str:
-    name = _text("name", text, MAX_NAME_LENGTH, errors)
+def _check_name(text: str, present: Target | None, errors: FieldErrors) -> str:
+    name = _check_text("name", text, MAX_NAME_LENGTH, errors)
     if not name:
         errors.add("name", "Give it a name, as people on duty would say it.")
     taken = Target.objects.filter(name=name).first()
@@ -114,7 +115,7 @@ def _name(text: str, present: Target | None, errors: Errors) -> str:
     return name
 
 
-def _kind(kind: str, present: Target | None, errors: Errors) -> str:
+def _check_kind(kind: str, present: Target | None, errors: FieldErrors) -> str:
     if kind not in Target.Kind.values:
         errors.add("kind", f"One of: {', '.join(Target.Kind.values)}.")
         return kind
@@ -127,8 +128,8 @@ def _kind(kind: str, present: Target | None, errors: Errors) -> str:
     return kind
 
 
-def _text(name: str, text: str, longest: int, errors: Errors) -> str:
-    text = plain(text)
+def _check_text(name: str, text: str, longest: int, errors: FieldErrors) -> str:
+    text = normalize_text(text)
     if len(text) > longest:
         errors.add(name, f"At most {longest} characters.")
     if any(unicodedata.category(character) == "Cc" for character in text):
@@ -137,7 +138,7 @@ def _text(name: str, text: str, longest: int, errors: Errors) -> str:
     return text
 
 
-def _person(asked: Asked, errors: Errors) -> dict[str, Any]:
+def _check_person(asked: TargetRequest, errors: FieldErrors) -> dict[str, Any]:
     account = None
     if asked.user.strip():
         account = User.objects.filter(username=asked.user.strip().replace("\x00", "")).first()
@@ -148,7 +149,7 @@ def _person(asked: Asked, errors: Errors) -> dict[str, Any]:
     return {"user": account, **ways}
 
 
-def _person_address(transport: Transport, asked: Asked, errors: Errors) -> str:
+def _person_address(transport: Transport, asked: TargetRequest, errors: FieldErrors) -> str:
     column = transport.person_column
     address: str = getattr(asked, column).strip()
     if not address or transport.check_person is None:
@@ -161,21 +162,23 @@ def _person_address(transport: Transport, asked: Asked, errors: Errors) -> str:
     return address
 
 
-def _check_length(name: str, destination: str, errors: Errors) -> None:
+def _check_length(name: str, destination: str, errors: FieldErrors) -> None:
     if len(destination) > MAX_DESTINATION_LENGTH:
         prefix_length = len(destination.partition(":")[0]) + 1
         errors.add(name, f"At most {MAX_DESTINATION_LENGTH - prefix_length} characters.")
 
 
-def _channel(asked: Asked, present: Target | None, errors: Errors) -> dict[str, Any]:
+def _check_channel(
+    asked: TargetRequest, present: Target | None, errors: FieldErrors
+) -> dict[str, Any]:
     address = asked.address.strip()
-    transport = registry.transport_for(address)
+    transport = destinations.transport_for(address)
     _refuse_misplaced_settings(transport, asked.settings, errors)
     try:
         if address:
             address = _channel_address(transport, address)
     except ValueError as error:
-        errors.add("address", str(error) or f"Write {registry.address_forms()}.")
+        errors.add("address", str(error) or f"Write {destinations.address_forms()}.")
     else:
         _check_length("address", address, errors)
         if transport and transport.settings:
@@ -195,15 +198,17 @@ def _channel_address(transport: Transport | None, address: str) -> str:
 
 
 def _refuse_misplaced_settings(
-    transport: Transport | None, given: Mapping[str, Any], errors: Errors
+    transport: Transport | None, given: Mapping[str, Any], errors: FieldErrors
 ) -> None:
-    for other in registry.channel_transports():
+    for other in destinations.channel_transports():
         for one in other.settings.fields if other.settings and other != transport else ():
             if given.get(one.name) and not (one.is_flag or one.choices):
                 errors.add(one.name, f"Only an address of {other.key} has {one.noun}.")
 
 
-def _rotation(asked: Asked, present: Target | None, errors: Errors) -> dict[str, Any]:
+def _check_rotation(
+    asked: TargetRequest, present: Target | None, errors: FieldErrors
+) -> dict[str, Any]:
     days = on_call_rotation.USUAL_DAYS if asked.rotation_days is None else asked.rotation_days
     if not 1 <= days <= on_call_rotation.MAX_DAYS:
         errors.add("rotation_days", f"From 1 to {on_call_rotation.MAX_DAYS} days.")
@@ -222,13 +227,13 @@ def _rotation(asked: Asked, present: Target | None, errors: Errors) -> dict[str,
     return {"rotation_days": days, "rotation_starts_at": starts_at, "time_zone": zone}
 
 
-def _members(references: Sequence[Reference], errors: Errors) -> list[Target]:
+def _check_members(references: Sequence[Reference], errors: FieldErrors) -> list[Target]:
     if len(references) > MAX_MEMBERS:
         errors.add("members", f"At most {MAX_MEMBERS} people.")
         return []
     found = []
     for reference in references:
-        person = find(reference)
+        person = find_target(reference)
         if person is None or person.kind != Target.Kind.PERSON:
             errors.add("members", f"There is no person {reference} among the targets.")
         else:
@@ -236,7 +241,9 @@ def _members(references: Sequence[Reference], errors: Errors) -> list[Target]:
     return found
 
 
-def _steps(asked: Sequence[tuple[int, Reference]], errors: Errors) -> list[tuple[int, Target]]:
+def _check_steps(
+    asked: Sequence[tuple[int, Reference]], errors: FieldErrors
+) -> list[tuple[int, Target]]:
     if not 1 <= len(asked) <= MAX_STEPS:
         errors.add("steps", f"From 1 to {MAX_STEPS} steps.")
         return []
@@ -247,7 +254,7 @@ def _steps(asked: Sequence[tuple[int, Reference]], errors: Errors) -> list[tuple
         errors.add("steps", f"From 0 to {MAX_MINUTES} minutes: seven days.")
     found = []
     for after, reference in asked:
-        target = find(reference)
+        target = find_target(reference)
         if target is None:
             errors.add("steps", f"There is no target {reference}.")
         elif target.kind == Target.Kind.ESCALATION:

@@ -1,7 +1,7 @@
-"""The schedule of an on-call rotation. Pure.
+"""Schedule of an on-call rotation. Pure.
 
-A hand-over happens at the same local time every `rotation_days` days: 09:00 stays 09:00 when the
-clocks change, so a turn across a change is an hour shorter or longer.
+Hand-overs take place at the same local time every `rotation_days` days. A turn during which the
+clocks change is an hour shorter or longer.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ MAX_DAYS = 366
 
 
 @dataclass(frozen=True)
-class Turn:
+class DutyTurn:
     """The index of the member on duty, from `since` until the hand-over at `until` (UTC)."""
 
     member: int
@@ -20,12 +20,12 @@ class Turn:
     until: datetime
 
 
-def turn(
+def find_turn(
     members: int, rotation_days: int, starts_at: datetime, zone: tzinfo, now: datetime
-) -> Turn | None:
-    """Return the turn at `now` among `members` people; None if there are none.
+) -> DutyTurn | None:
+    """Return the turn at `now` among `members` people; None for no members.
 
-    The first member's turn begins at `starts_at`, and covers any earlier time as well.
+    The first member's turn begins at `starts_at`, and includes any earlier time.
     """
     if members < 1:
         return None
@@ -35,8 +35,8 @@ def turn(
     if now < hand_over(local, number, rotation_days):
         number -= 1
     if number < 0:
-        return Turn(0, starts_at, hand_over(local, 1, rotation_days))
-    return Turn(
+        return DutyTurn(0, starts_at, hand_over(local, 1, rotation_days))
+    return DutyTurn(
         number % members,
         hand_over(local, number, rotation_days),
         hand_over(local, number + 1, rotation_days),
@@ -44,10 +44,10 @@ def turn(
 
 
 def hand_over(start: datetime, number: int, rotation_days: int) -> datetime:
-    """Return the time (UTC) of hand-over `number`, counted from `start`, a local time.
+    """Return the time (UTC) of hand-over `number`, counted from the local time `start`.
 
-    A local time skipped by a clock change moves forward: 02:30 becomes 03:30 that day. For one that
-    occurs twice, the first is used.
+    A local time skipped by a clock change moves forward: 02:30 becomes 03:30 that day. If a local
+    time occurs twice, the first one is used.
     """
     wall = (start + timedelta(days=number * rotation_days)).replace(fold=0)
     return wall.astimezone(UTC)

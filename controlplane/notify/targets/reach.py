@@ -1,4 +1,4 @@
-"""Reach of targets: the destinations with a configured transport."""
+"""Reach of targets: the person or channel of a target, and its configured destinations."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from controlplane.core import durations
 from controlplane.notify.models.targets import EscalationStep, Target
-from controlplane.notify.transports import registry
+from controlplane.notify.transports import destinations
 
 from . import directory
 from .directory import Directory
@@ -15,7 +15,7 @@ from .directory import Directory
 
 @dataclass(frozen=True)
 class Reach:
-    """The person or channel of a target and its destinations; `why` explains if there are none."""
+    """The person or channel of a target, and its destinations; `why` explains if there are none."""
 
     who: str
     to: tuple[str, ...]
@@ -24,59 +24,59 @@ class Reach:
 
 @dataclass(frozen=True)
 class Rung:
-    """A step of an escalation, with its current reach."""
+    """A step of an escalation, with the current reach of its target."""
 
     step: EscalationStep
     reach: Reach
 
     @property
     def after(self) -> str:
-        """The delay of the step, as `5 min` or `2 h`; empty if it has none."""
+        """The delay of the step, such as `5 min` or `2 h`; empty without a delay."""
         minutes = self.step.after_minutes
         return durations.format_readable(timedelta(minutes=minutes)) if minutes else ""
 
     @property
     def name(self) -> str:
-        """The target with its person, as `on-call (kim)`, or the target alone, as `slack`."""
+        """The target with its person, such as `on-call (kim)`, or the target's name alone."""
         name, who = self.step.target.name, self.reach.who
         return f"{name} ({who})" if who and who != name else name
 
 
-def reach(target: Target, now: datetime) -> Reach:
-    """Return the reach of a target at `now`."""
-    return reached(target, directory.read([target]), now)
+def find_reach(target: Target, now: datetime) -> Reach:
+    return reach_from(target, directory.read_directory([target]), now)
 
 
-def reached(target: Target, known: Directory, now: datetime) -> Reach:
-    """Return the reach of a target at `now` from a directory, without a query."""
+def reach_from(target: Target, known: Directory, now: datetime) -> Reach:
+    """Return the reach of a target at `now` by a directory, without a query."""
     found = known.behind(target, now)
     if found is None:
         return Reach("", (), "nobody configured")
     wanted = known.destinations(found, now)
-    if to := tuple(destination for destination in wanted if configured(destination)):
+    if to := tuple(destination for destination in wanted if is_configured(destination)):
         return Reach(found.name, to)
-    return Reach(found.name, (), _why_not(found, wanted))
+    return Reach(found.name, (), _explain(found, wanted))
 
 
-def configured(destination: str) -> bool:
-    """Return whether some transport is configured to send to the destination of a target.
+def is_configured(destination: str) -> bool:
+    """Return True if a transport is configured to send to the destination of a target.
 
-    A channel with settings of its own has a destination only if they are complete.
+    A channel with stored settings has a destination only if they are complete.
     """
-    transport = registry.transport_for(destination)
+    transport = destinations.transport_for(destination)
     if transport is None:
         return False
     return transport.settings is not None or transport.reaches(destination)
 
 
-def ladders(severities: Sequence[str], now: datetime) -> dict[str, list[Rung]]:
-    """Return the steps of each severity's escalation with their reach, in order."""
+def read_ladders(severities: Sequence[str], now: datetime) -> dict[str, list[Rung]]:
+    """Return the steps of each severity's escalation in order, with their reach."""
     steps = steps_of(severities)
-    return group(steps, severities, directory.read(step.target for step in steps), now)
+    return group_rungs(
+        steps, severities, directory.read_directory(step.target for step in steps), now
+    )
 
 
 def steps_of(severities: Sequence[str]) -> list[EscalationStep]:
-    """Return the steps of these severities' escalations, in order."""
     rows = EscalationStep.objects.select_related("target__user", "escalation")
     wanted = {
         "escalation__name__in": list(severities),
@@ -85,20 +85,21 @@ def steps_of(severities: Sequence[str]) -> list[EscalationStep]:
     return list(rows.filter(**wanted).order_by("escalation", "position"))
 
 
-def group(
+def group_rungs(
     steps: Iterable[EscalationStep], severities: Sequence[str], known: Directory, now: datetime
 ) -> dict[str, list[Rung]]:
-    """Return :func:`ladders` from a directory of the steps' targets, without a query."""
+    """Return the steps by severity, with their reach by a directory, without a query."""
     found: dict[str, list[Rung]] = defaultdict(list)
     for step in steps:
-        found[step.escalation.name].append(Rung(step, reached(step.target, known, now)))
+        found[step.escalation.name].append(Rung(step, reach_from(step.target, known, now)))
     return {severity: found[severity] for severity in severities}
 
 
-def _why_not(found: Target, wanted: list[str]) -> str:
+def _explain(found: Target, wanted: list[str]) -> str:
     if found.user is not None and not found.user.is_active:
         return f"the account {found.user.username} is closed"
     if not wanted:
         return "nobody configured"
     kinds = {destination.partition(":")[0] for destination in wanted}
-    return f"{' and '.join(sorted(registry.describe(kinds)))} not configured on this server"
+    names = " and ".join(sorted(destinations.describe_destinations(kinds)))
+    return f"{names} not configured on this server"

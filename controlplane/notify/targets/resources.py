@@ -1,22 +1,25 @@
-"""API representations of targets and routes, also used in the audit trail; without secrets."""
+"""API representations of targets and routes, also used in the audit log. Secrets are masked."""
 
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from rest_framework import serializers
+
 from controlplane.core import canonical
 from controlplane.core.canonical import timestamp
+from controlplane.core.http.resources import Resource
 from controlplane.notify.models.targets import Route, Target
-from controlplane.notify.transports import registry
+from controlplane.notify.transports import destinations
 from controlplane.notify.transports.base import TRANSPORTS
 
-from . import directory, naming, reach
+from . import destination_names, directory, reach
 from .directory import Directory
 
 
 def target_settings(target: Target, known: Directory | None = None) -> dict[str, Any]:
-    """Return the settings of a target's kind, secrets masked."""
-    known = known or directory.read([target])
+    """Return the settings of a target, depending on its kind."""
+    known = known or directory.read_directory([target])
     common = {
         "name": target.name,
         "kind": target.kind,
@@ -30,9 +33,9 @@ def target_settings(target: Target, known: Directory | None = None) -> dict[str,
                 **{column: getattr(target, column) for column in _person_columns()},
             }
         case Target.Kind.CHANNEL:
-            return {**common, "address": target.address, **registry.masked_settings(target)}
+            return {**common, "address": target.address, **destinations.masked_settings(target)}
         case Target.Kind.ON_CALL:
-            return {**common, **_rotation(target, known)}
+            return {**common, **_rotation_settings(target, known)}
     steps = [
         {"after_minutes": one.after_minutes, "target": one.target.name}
         for one in known.steps.get(target.pk, ())
@@ -41,40 +44,37 @@ def target_settings(target: Target, known: Directory | None = None) -> dict[str,
 
 
 def settings_digest(target: Target) -> str:
-    """Return a digest of a target's settings, which changes with them."""
+    """Return a hash of a target's settings, to detect changes."""
     return canonical.digest(target_settings(target))
 
 
 def target_resources(
     targets: Iterable[Target], now: datetime, *, addresses: bool
 ) -> list[dict[str, Any]]:
-    """Return targets with those they reach at `now`, with a fixed number of queries.
+    """Return targets with their reach at `now`, with a fixed number of queries.
 
     Without `addresses`, personal addresses are hidden: only signed-in people may see them.
     """
     shown = list(targets)
-    known = directory.read(shown)
-    return [_resource(target, known, now, addresses=addresses) for target in shown]
+    known = directory.read_directory(shown)
+    return [_target_resource(target, known, now, addresses=addresses) for target in shown]
 
 
 def target_resource(target: Target, now: datetime, *, addresses: bool) -> dict[str, Any]:
-    """Return one target with those it reaches at `now`."""
     (found,) = target_resources([target], now, addresses=addresses)
     return found
 
 
-def route_resource(route: Route) -> dict[str, Any]:
-    return {
-        "id": route.pk,
-        "event": route.event,
-        "scope": route.scope,
-        "severity": route.severity,
-        "target": route.target.name,
-        "target_id": route.target_id,
-    }
+class RouteShape(Resource[Route]):
+    id = serializers.IntegerField()
+    event = serializers.CharField()
+    scope = serializers.CharField()
+    severity = serializers.CharField()
+    target = serializers.CharField(source="target.name")
+    target_id = serializers.IntegerField()
 
 
-def _rotation(target: Target, known: Directory) -> dict[str, Any]:
+def _rotation_settings(target: Target, known: Directory) -> dict[str, Any]:
     starts_at = target.rotation_starts_at
     return {
         "members": [person.name for person in known.members.get(target.pk, ())],
@@ -84,31 +84,32 @@ def _rotation(target: Target, known: Directory) -> dict[str, Any]:
     }
 
 
-def _resource(
+def _target_resource(
     target: Target, known: Directory, now: datetime, *, addresses: bool
 ) -> dict[str, Any]:
-    reached = reach.reached(target, known, now)
+    reached = reach.reach_from(target, known, now)
     settings = target_settings(target, known)
     resource = {
         "id": target.pk,
-        **(settings if addresses else _hidden(settings)),
-        **(_channel(target, settings) if target.kind == Target.Kind.CHANNEL else {}),
+        **(settings if addresses else _hide_addresses(settings)),
+        **(_channel_fields(target, settings) if target.kind == Target.Kind.CHANNEL else {}),
         "reaches": {
             "who": reached.who or None,
-            "to": registry.describe(reached.to if addresses else map(naming.hidden, reached.to)),
+            "to": destinations.describe_destinations(
+                reached.to if addresses else map(destination_names.hide_address, reached.to)
+            ),
             "why_not": reached.why or None,
         },
     }
     if target.kind == Target.Kind.ON_CALL:
-        resource["on_duty"] = _on_duty(target, known, now)
+        resource["on_duty"] = _duty_resource(target, known, now)
     return resource
 
 
-def _channel(target: Target, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return a channel's transport, and null for the settings of all others."""
-    transport = registry.transport_of(target)
-    others = (one.settings for one in registry.channel_transports() if one.settings)
-    names = [field.name for one in others for field in one.fields if not field.is_flag]
+def _channel_fields(target: Target, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return a channel's transport, and null for the settings of other transports."""
+    transport = destinations.transport_of(target)
+    names = [field.name for field in destinations.channel_fields() if not field.is_flag]
     absent = [name for name in names if name not in settings]
     return {"transport": transport.key if transport else None, **dict.fromkeys(absent)}
 
@@ -117,7 +118,7 @@ def _person_columns() -> list[str]:
     return [one.person_column for one in TRANSPORTS.values() if one.check_person]
 
 
-def _on_duty(target: Target, known: Directory, now: datetime) -> dict[str, Any] | None:
+def _duty_resource(target: Target, known: Directory, now: datetime) -> dict[str, Any] | None:
     person, turn = known.on_duty(target, now)
     if person is None or turn is None:
         return None
@@ -125,10 +126,9 @@ def _on_duty(target: Target, known: Directory, now: datetime) -> dict[str, Any] 
     return {"person": person.name, "since": since, "until": until}
 
 
-def _hidden(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings with personal addresses replaced by `naming.HIDDEN`."""
+def _hide_addresses(settings: dict[str, Any]) -> dict[str, Any]:
     own = [name for name in _person_columns() if settings.get(name)]
-    shown = {**settings, **dict.fromkeys(own, naming.HIDDEN)}
+    shown = {**settings, **dict.fromkeys(own, destination_names.HIDDEN)}
     if "address" in shown:
-        shown["address"] = naming.hidden(shown["address"])
+        shown["address"] = destination_names.hide_address(shown["address"])
     return shown

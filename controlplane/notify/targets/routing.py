@@ -1,8 +1,8 @@
-"""Routing: from an event to the destinations of the targets that match.
+"""Routing of events to the destinations of matching targets.
 
 A destination is a text that a transport understands: `slack` (the configured channel),
-`slack:C024BE91L`, `email:ops@example.org`, `webhook:7` (the target's id). Routing happens under
-contended locks, so it takes three queries at most, whatever the number of targets.
+`slack:C024BE91L`, `email:ops@example.org`, or `webhook:7` (the id of a target). Routing takes at
+most three queries, because it runs while contended locks are held.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from controlplane.core.message_templates import incident_action_of
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.models.targets import Route, Target
-from controlplane.notify.transports import registry
+from controlplane.notify.transports import destinations
 from controlplane.notify.transports.base import TRANSPORTS
 
 from . import directory
@@ -23,11 +23,8 @@ _read: ContextVar[dict[tuple[str, str, str], list[str]] | None] = ContextVar("_r
 
 
 @contextmanager
-def reading_once() -> Iterator[None]:
-    """Cache the routing of each event, scope and severity within the block.
-
-    Meant for blocks of a few seconds that route many messages.
-    """
+def cached_routing() -> Iterator[None]:
+    """Cache the routing of each event, scope and severity within a short block."""
     before = _read.set({})
     try:
         yield
@@ -35,32 +32,32 @@ def reading_once() -> Iterator[None]:
         _read.reset(before)
 
 
-def routed(event: str, scope: str, severity: str, now: datetime) -> list[str]:
+def find_destinations(event: str, scope: str, severity: str, now: datetime) -> list[str]:
     """Return the destinations of the routes that match an event, each once."""
     known, wanted = _read.get(), (event, scope, severity)
     if known is None:
-        return _routed(event, scope, severity, now)
+        return _match_routes(event, scope, severity, now)
     if wanted not in known:
-        known[wanted] = _routed(event, scope, severity, now)
+        known[wanted] = _match_routes(event, scope, severity, now)
     return list(known[wanted])
 
 
-def _routed(event: str, scope: str, severity: str, now: datetime) -> list[str]:
+def _match_routes(event: str, scope: str, severity: str, now: datetime) -> list[str]:
     leading = Route.objects.filter(scope__in=("", scope), severity__in=("", severity))
     matching = [
         route.target
         for route in leading.select_related("target__user").order_by("id")
         if fnmatchcase(event, route.event)
     ]
-    found = directory.read(matching).unique(matching, now)
+    found = directory.read_directory(matching).unique(matching, now)
     starts_incident = severity != "info" and incident_action_of(event) == "trigger"
-    return [one for one in found if starts_incident or not registry.tracks_incidents(one)]
+    return [one for one in found if starts_incident or not destinations.tracks_incidents(one)]
 
 
 def incident_followers(subjects: Collection[str]) -> dict[str, list[str]]:
     """Return, by subject, the on-call services that were sent a message about it.
 
-    A service that tracks incidents has to be sent their end, whatever the routes.
+    They must be sent the end of the incident, even if no route leads to them any more.
     """
     keys = [one.key for one in TRANSPORTS.values() if one.tracks_incidents]
     channels = Target.objects.filter(kind=Target.Kind.CHANNEL, address__in=keys)
@@ -73,12 +70,10 @@ def incident_followers(subjects: Collection[str]) -> dict[str, list[str]]:
     return found
 
 
-def unique(targets: Iterable[Target], now: datetime) -> list[str]:
-    """Return the destinations of several targets, each once, in order."""
+def list_destinations(targets: Iterable[Target], now: datetime) -> list[str]:
     wanted = list(targets)
-    return directory.read(wanted).unique(wanted, now)
+    return directory.read_directory(wanted).unique(wanted, now)
 
 
-def destinations(target: Target, now: datetime) -> list[str]:
-    """Return the destinations of a target at `now`; empty if none is configured."""
-    return unique([target], now)
+def destinations_of(target: Target, now: datetime) -> list[str]:
+    return list_destinations([target], now)

@@ -1,4 +1,4 @@
-"""Create, change and remove targets and routes: admins only, audited without secrets."""
+"""Writes of targets and routes, for admins only; audited without secrets."""
 
 import re
 from collections.abc import Mapping
@@ -19,23 +19,23 @@ from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.roles import Power
 from controlplane.core.scopes import SCOPES
 from controlplane.notify.models.targets import EscalationStep, OnCallMember, Route, Target
-from controlplane.notify.transports import registry
+from controlplane.notify.transports import destinations
 from controlplane.notify.transports.base import Transport
 
 from . import fields, reach, usage
-from .fields import Asked
-from .resources import route_resource, settings_digest, target_settings
+from .fields import TargetRequest
+from .resources import RouteShape, settings_digest, target_settings
 
 TARGETS_LOCK = 0x7A56E75  # arbitrary, unique among advisory locks
 EVENT_PATTERN = re.compile(r"[a-z0-9_.*?-]{1,64}")
 SEALED_SINCE = "0022_seal_webhook_urls"
 SEALING_DELAY = timedelta(hours=1)
-"""Time after which processes of the previous release, which can't read sealed URLs, have ended."""
+"""Time after an upgrade in which older processes, which can't read sealed URLs, may run."""
 
 
 @dataclass(frozen=True)
 class NewSecret:
-    """A secret generated for a channel, with its name in the API; shown once."""
+    """A secret generated for a channel, with its field name in the API; shown once."""
 
     name: str
     text: str
@@ -43,47 +43,46 @@ class NewSecret:
 
 
 def look_up(settings: Mapping[str, Any]) -> None:
-    """Run the slow checks of a channel's settings, such as DNS, before the transaction.
-
-    Raises :class:`InvalidInput`, for example for a URL whose host may not be called.
-    """
-    for transport in registry.channel_transports():
+    """Run slow checks of settings, such as DNS, before the transaction; raise `InvalidInput`."""
+    for transport in destinations.channel_transports():
         if transport.settings:
             transport.settings.look_up(settings)
 
 
 @transaction.atomic
-def create(*, asked: Asked, actor: Actor, now: datetime) -> tuple[Target, NewSecret | None]:
-    """Create a target; return it with a secret generated for it, if any, which is not shown again.
+def create_target(
+    *, asked: TargetRequest, actor: Actor, now: datetime
+) -> tuple[Target, NewSecret | None]:
+    """Create a target; return it with the secret generated for it, if any.
 
     Raises :class:`InvalidInput` with all errors, and :class:`Forbidden` unless the actor is a
     signed-in admin.
     """
-    _lock(actor)
-    checked = fields.check(asked, None)
+    _require_admin(actor)
+    checked = fields.check_target(asked, None)
     target = Target(created_at=now)
-    secret = _write(target, checked, asked)
-    _note("target.created", target, actor, now, after=target_settings(target))
+    secret = _save_target(target, checked, asked)
+    _record_audit("target.created", target, actor, now, after=target_settings(target))
     return target, secret
 
 
 @transaction.atomic
-def change(
-    *, target_id: int, asked: Asked, seen: str = "", actor: Actor, now: datetime
+def change_target(
+    *, target_id: int, asked: TargetRequest, seen: str = "", actor: Actor, now: datetime
 ) -> tuple[Target, NewSecret | None]:
     """Replace a target's settings; omitted ones are emptied, except a channel's secrets.
 
-    Open escalations are evaluated again at the next tick. Returns the target, and a secret if a new
-    one was generated. `seen` is the :func:`settings_digest` on which the change is based: raises
-    :class:`Conflict` if somebody else changed the target since.
+    Open escalations are evaluated again at the next tick. Return the target, and a secret if one
+    was generated. `seen` is the :func:`settings_digest` that the change is based on: raises
+    :class:`Conflict` if somebody else has changed the target since.
     """
-    _lock(actor)
-    target = one(target_id)
+    _require_admin(actor)
+    target = get_target(target_id)
     before, values_before = target_settings(target), _stored_values(target)
     if seen not in ("", settings_digest(target)):
         raise Conflict("Somebody else changed this target meanwhile. Open it anew.")
-    checked = fields.check(asked, target)
-    secret = _write(target, checked, asked)
+    checked = fields.check_target(asked, target)
+    secret = _save_target(target, checked, asked)
     after, values = target_settings(target), _stored_values(target)
     if before == after and values_before == values and secret is None:
         return target, None
@@ -91,15 +90,15 @@ def change(
     if secret is not None:
         after[f"{secret.name}_changed"] = True
     Escalation.objects.filter(closed_at=None, acknowledged_at=None).update(next_at=now)
-    _note("target.changed", target, actor, now, before=before, after=after)
+    _record_audit("target.changed", target, actor, now, before=before, after=after)
     return target, secret
 
 
 @transaction.atomic
-def remove(*, target_id: int, actor: Actor, now: datetime) -> None:
-    """Remove an unused target; raises :class:`Conflict` that lists its uses."""
-    _lock(actor)
-    target = one(target_id)
+def remove_target(*, target_id: int, actor: Actor, now: datetime) -> None:
+    """Remove an unused target; raise :class:`Conflict` with the list of its uses."""
+    _require_admin(actor)
+    target = get_target(target_id)
     if target.name in SEVERITIES and target.kind == Target.Kind.ESCALATION:
         raise Conflict(f"{target.name} is what {target.name} messages climb; it can be changed.")
     users = used_by(target)
@@ -109,18 +108,24 @@ def remove(*, target_id: int, actor: Actor, now: datetime) -> None:
         )
     before = target_settings(target)
     target.delete()
-    _note("target.removed", target, actor, now, before=before)
+    _record_audit("target.removed", target, actor, now, before=before)
 
 
 @transaction.atomic
-def test(*, target_id: int, actor: Actor, now: datetime) -> tuple[Target, reach.Reach]:
-    """Send a test message; raises :class:`Conflict` if the target reaches nobody."""
+def send_test(*, target_id: int, actor: Actor, now: datetime) -> tuple[Target, reach.Reach]:
+    """Send a test message; raise :class:`Conflict` if the target reaches nobody."""
     actor.require_power(Power.ADMINISTER)
-    target = one(target_id)
-    reached = reach.reach(target, now)
+    target = get_target(target_id)
+    reached = reach.find_reach(target, now)
     if not reached.to:
         raise Conflict(f"{target.name} reaches nobody: {reached.why}.")
-    entry = _note("target.tested", target, actor, now, after={"to": registry.describe(reached.to)})
+    entry = _record_audit(
+        "target.tested",
+        target,
+        actor,
+        now,
+        after={"to": destinations.describe_destinations(reached.to)},
+    )
     outbox.announce(
         event="target.test",
         event_key=f"audit:{entry.pk}",
@@ -150,16 +155,16 @@ def add_route(
 
     Raises :class:`InvalidInput`, and :class:`Conflict` if the route exists.
     """
-    _lock(actor)
+    _require_admin(actor)
     event = event.strip() or "*"
-    errors = fields.Errors()
+    errors = fields.FieldErrors()
     if not EVENT_PATTERN.fullmatch(event):
         errors.add("event", "As switch.engaged, switch.* or *: small letters, dots, * and ?.")
     if scope and scope not in SCOPES:
         errors.add("scope", f"Empty for any, or one of: {', '.join(SCOPES.names)}.")
     if severity and severity not in SEVERITIES:
         errors.add("severity", f"Empty for any, or one of: {', '.join(SEVERITIES)}.")
-    found = fields.find(target)
+    found = fields.find_target(target)
     if found is None:
         errors.add("target", f"There is no target {target}.")
     if errors or found is None:
@@ -168,24 +173,23 @@ def add_route(
     if Route.objects.filter(**where).exists():
         raise Conflict(f"These messages go to {found.name} already.")
     route = Route.objects.create(**where, created_at=now)
-    _note("route.created", found, actor, now, after=route_resource(route))
+    _record_audit("route.created", found, actor, now, after=RouteShape.render(route))
     return route
 
 
 @transaction.atomic
 def remove_route(*, route_id: int, actor: Actor, now: datetime) -> None:
     """Remove a route; messages already in the outbox are still delivered."""
-    _lock(actor)
+    _require_admin(actor)
     route = Route.objects.select_related("target").filter(pk=route_id).first()
     if route is None:
         raise NotFound(f"There is no route {route_id}.")
-    before, target = route_resource(route), route.target
+    before, target = RouteShape.render(route), route.target
     route.delete()
-    _note("route.removed", target, actor, now, before=before)
+    _record_audit("route.removed", target, actor, now, before=before)
 
 
-def one(target_id: int) -> Target:
-    """Return the target; raises :class:`NotFound`."""
+def get_target(target_id: int) -> Target:
     target = Target.objects.select_related("user").filter(pk=target_id).first()
     if target is None:
         raise NotFound(f"There is no target {target_id}.")
@@ -193,19 +197,20 @@ def one(target_id: int) -> Target:
 
 
 def used_by(target: Target) -> list[str]:
-    """Return the steps, rotations and routes that use a target, in words."""
-    return usage.used_by([target])[target.pk]
+    return usage.list_uses([target])[target.pk]
 
 
-def _lock(actor: Actor) -> None:
-    """Require an admin, and serialize changes, so that checks still hold at the write."""
+def _require_admin(actor: Actor) -> None:
+    """Require an admin, and lock out other changes, so that checks still hold at the write."""
     actor.require_power(Power.ADMINISTER)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [TARGETS_LOCK])
 
 
-def _write(target: Target, checked: fields.Checked, asked: Asked) -> NewSecret | None:
-    former = registry.transport_of(target)
+def _save_target(
+    target: Target, checked: fields.CheckedTarget, asked: TargetRequest
+) -> NewSecret | None:
+    former = destinations.transport_of(target)
     for name, value in checked.columns.items():
         setattr(target, name, value)
     secret = _write_settings(target, former, asked)
@@ -223,9 +228,10 @@ def _write(target: Target, checked: fields.Checked, asked: Asked) -> NewSecret |
     return secret
 
 
-def _write_settings(target: Target, former: Transport | None, asked: Asked) -> NewSecret | None:
-    """Set the columns of the channel's transport, and empty those of its `former` one."""
-    own = registry.transport_of(target)
+def _write_settings(
+    target: Target, former: Transport | None, asked: TargetRequest
+) -> NewSecret | None:
+    own = destinations.transport_of(target)
     if former is not None and former != own and former.settings:
         former.settings.clear(target)
     if own is None or own.settings is None:
@@ -235,25 +241,20 @@ def _write_settings(target: Target, former: Transport | None, asked: Asked) -> N
 
 
 def _stored_values(target: Target) -> dict[str, str]:
-    transport = registry.transport_of(target)
+    transport = destinations.transport_of(target)
     return transport.settings.values(target) if transport and transport.settings else {}
 
 
 def _changed_secrets(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, bool]:
-    """Return `NAME_changed` for each secret that has changed; secrets are not shown."""
-    fields = [
-        one
-        for transport in registry.channel_transports()
-        for one in (transport.settings.fields if transport.settings else ())
-    ]
+    """Return `{"NAME_changed": True}` for each changed secret, instead of its value."""
     return {
         f"{one.name}_changed": True
-        for one in fields
+        for one in destinations.channel_fields()
         if one.is_secret and before.get(one.name, "") != after.get(one.name, "")
     }
 
 
-def _note(action: str, target: Target, actor: Actor, now: datetime, **changed: Any) -> Any:
+def _record_audit(action: str, target: Target, actor: Actor, now: datetime, **changed: Any) -> Any:
     return audit.record(
         actor=actor, action=action, target=f"target:{target.name}", now=now, **changed
     )
@@ -261,7 +262,7 @@ def _note(action: str, target: Target, actor: Actor, now: datetime, **changed: A
 
 @transaction.atomic
 def seal_webhook_urls(now: datetime) -> int:
-    """Seal URLs that an earlier release or backup stored in plain text; return their number.
+    """Encrypt URLs that an earlier release or a backup stored in plain text; return their number.
 
     Does nothing in the first hour after the upgrade that introduced encryption.
     """

@@ -10,8 +10,8 @@ from controlplane.accounts.people.deactivation import Duties
 from controlplane.notify.models.targets import EscalationStep, OnCallMember, Route, Target
 
 
-def used_by(targets: Sequence[Target]) -> dict[int, list[str]]:
-    """Return the uses of each target in words, by its id, in three queries."""
+def list_uses(targets: Sequence[Target]) -> dict[int, list[str]]:
+    """Return the uses of each target as texts, by its id, in three queries."""
     found: dict[int, dict[str, None]] = defaultdict(dict)  # Used as ordered sets.
     steps = EscalationStep.objects.filter(target__in=targets).select_related("escalation")
     for step in steps.order_by("after_minutes", "id"):
@@ -25,19 +25,21 @@ def used_by(targets: Sequence[Target]) -> dict[int, list[str]]:
 
 
 def duties_of(user: User, most: int) -> Duties:
-    """Return the notifications that depend on a person, at most `most` targets of each sort."""
+    """Return the notifications that depend on a person, with at most `most` targets per kind."""
     named = list(Target.objects.filter(kind=Target.Kind.PERSON, user=user)[:most])
-    leads = used_by(named)
+    leads = list_uses(named)
     return Duties(
         duties=list(dict.fromkeys(words for target in named for words in leads[target.pk])),
-        addressed=list(_addressed(user).order_by("name").values_list("name", flat=True)[:most]),
+        addressed=list(
+            _targets_with_address(user).order_by("name").values_list("name", flat=True)[:most]
+        ),
     )
 
 
-def _addressed(user: User) -> QuerySet[Target]:
-    """Return targets with this person's Slack or e-mail address that aren't linked to the account.
+def _targets_with_address(user: User) -> QuerySet[Target]:
+    """Return targets with this person's address that are not linked to the account.
 
-    Linked targets stop notifying when the account is deactivated.
+    They would still notify the person after the account is deactivated.
     """
     theirs = Q(pk__in=())
     if user.email:

@@ -1,4 +1,4 @@
-"""The Targets page: targets, routes, the people they reach now, and those that reach nobody."""
+"""The Targets page, and the forms to change targets and routes."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
 from controlplane.core.roles import Power
 from controlplane.notify.models.targets import Route, Target
-from controlplane.notify.transports import registry
+from controlplane.notify.transports import destinations
 
 from . import matrix, services
-from .forms import FORMS, RouteForm, TargetForm, initial
+from .forms import FORMS, RouteForm, TargetForm, initial_values
 from .services import NewSecret
 
 PAGE = "/targets/"
@@ -30,50 +30,49 @@ TITLES = {
 @signed_in
 @require_GET
 def targets_page(request: PersonRequest) -> HttpResponse:
-    """Show the Targets page."""
     now = db_now()
     page, routes = request.GET.get("page"), request.GET.get("routes")
-    shown = matrix.everything(now, page=page, routes=routes)
+    shown = matrix.page_context(now, page=page, routes=routes)
     return render(request, "core/targets.html", {"now": now, **shown})
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def new(request: PersonRequest, kind: str) -> HttpResponse:
+def new_target(request: PersonRequest, kind: str) -> HttpResponse:
     actor = actor_of(request)
     actor.require_power(Power.ADMINISTER)
     if kind not in FORMS:
         raise Http404
     start = {"time_zone": request.user.time_zone, "rotation_days": 7}
-    form = FORMS[kind](_posted(request), initial=start)
+    form = FORMS[kind](_posted_data(request), initial=start)
     if form.is_valid():
-        asked = form.asked(kind)
+        asked = form.read_request(kind)
         try:
             services.look_up(asked.settings)
-            target, secret = services.create(asked=asked, actor=actor, now=db_now())
+            target, secret = services.create_target(asked=asked, actor=actor, now=db_now())
         except InvalidInput as error:
             form.add_service_errors(error.errors)
         else:
-            return _saved(request, target, secret, f"{target.name} is there.")
-    return _form(request, form, {"kind": kind, "heading": f"Add {TITLES[kind]}"})
+            return _show_saved(request, target, secret, f"{target.name} is there.")
+    return _show_form(request, form, {"kind": kind, "heading": f"Add {TITLES[kind]}"})
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def change(request: PersonRequest, target_id: int) -> HttpResponse:
-    """Change a target, which may become another kind, except from or to an escalation."""
+def change_target(request: PersonRequest, target_id: int) -> HttpResponse:
+    """Change a target; the kind can change too, except from or to an escalation."""
     actor = actor_of(request)
     actor.require_power(Power.ADMINISTER)
-    target = services.one(target_id)
+    target = services.get_target(target_id)
     kind = request.GET.get("kind", target.kind)
     if kind not in FORMS:
         raise Http404
-    form = FORMS[kind](_posted(request), initial=initial(target))
+    form = FORMS[kind](_posted_data(request), initial=initial_values(target))
     if form.is_valid():
-        asked = form.asked(kind)
+        asked = form.read_request(kind)
         try:
             services.look_up(asked.settings)
-            changed, secret = services.change(
+            changed, secret = services.change_target(
                 target_id=target_id,
                 asked=asked,
                 seen=form.given("seen"),
@@ -83,29 +82,29 @@ def change(request: PersonRequest, target_id: int) -> HttpResponse:
         except InvalidInput as error:
             form.add_service_errors(error.errors)
         except Conflict as conflict:
-            return _refused(request, "Nothing was changed", conflict)
+            return _show_refusal(request, "Nothing was changed", conflict)
         else:
-            return _saved(request, changed, secret, f"{changed.name} is changed.")
+            return _show_saved(request, changed, secret, f"{changed.name} is changed.")
     context = {
         "target": target,
         "kind": kind,
         "kinds": _other_kinds(target),
         "heading": f"Change {target.name}",
     }
-    return _form(request, form, context)
+    return _show_form(request, form, context)
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def remove(request: PersonRequest, target_id: int) -> HttpResponse:
+def remove_target(request: PersonRequest, target_id: int) -> HttpResponse:
     actor = actor_of(request)
     actor.require_power(Power.ADMINISTER)
-    target = services.one(target_id)
+    target = services.get_target(target_id)
     if request.method == "POST":
         try:
-            services.remove(target_id=target_id, actor=actor, now=db_now())
+            services.remove_target(target_id=target_id, actor=actor, now=db_now())
         except Conflict as conflict:
-            return _refused(request, "Not removed", conflict)
+            return _show_refusal(request, "Not removed", conflict)
         return respond_done(request, f"{target.name} is removed.", PAGE)
     context = {"target": target, "users": services.used_by(target)}
     return show(request, "core/targets_remove.html", context)
@@ -113,12 +112,14 @@ def remove(request: PersonRequest, target_id: int) -> HttpResponse:
 
 @signed_in
 @require_POST
-def test(request: PersonRequest, target_id: int) -> HttpResponse:
+def test_target(request: PersonRequest, target_id: int) -> HttpResponse:
     try:
-        target, reached = services.test(target_id=target_id, actor=actor_of(request), now=db_now())
+        target, reached = services.send_test(
+            target_id=target_id, actor=actor_of(request), now=db_now()
+        )
     except Conflict as conflict:
-        return _refused(request, "Nothing was sent", conflict)
-    to = ", ".join(registry.describe(reached.to))
+        return _show_refusal(request, "Nothing was sent", conflict)
+    to = ", ".join(destinations.describe_destinations(reached.to))
     return respond_done(request, f"A test for {target.name} is on its way to {to}.", PAGE)
 
 
@@ -127,7 +128,7 @@ def test(request: PersonRequest, target_id: int) -> HttpResponse:
 def new_route(request: PersonRequest) -> HttpResponse:
     actor = actor_of(request)
     actor.require_power(Power.ADMINISTER)
-    form = RouteForm(_posted(request))
+    form = RouteForm(_posted_data(request))
     if form.is_valid():
         try:
             route = services.add_route(
@@ -162,32 +163,31 @@ def remove_route(request: PersonRequest, route_id: int) -> HttpResponse:
     return show(request, "core/targets_remove.html", {"route": route, "target": route.target})
 
 
-def _saved(
+def _show_saved(
     request: PersonRequest, target: Target, secret: NewSecret | None, message: str
 ) -> HttpResponse:
-    """Show a new secret in this response, the only time, or redirect if there is none."""
+    """Show a generated secret, in this response only; without a secret, redirect."""
     if secret is None:
         return respond_done(request, message, PAGE)
     return show(request, "core/targets_secret.html", {"target": target, "secret": secret})
 
 
-def _form(request: PersonRequest, form: TargetForm, context: dict[str, Any]) -> HttpResponse:
+def _show_form(request: PersonRequest, form: TargetForm, context: dict[str, Any]) -> HttpResponse:
     status = 422 if form.is_bound else 200
     return show(request, "core/targets_form.html", {"form": form, **context}, status=status)
 
 
 def _other_kinds(target: Target) -> list[tuple[str, str]]:
-    """Return the kinds that a target may have; empty for an escalation."""
     if target.kind == Target.Kind.ESCALATION:
         return []
     kinds = ("person", "channel", "on_call")
     return [(kind, TITLES[kind]) for kind in kinds]
 
 
-def _posted(request: PersonRequest) -> QueryDict | None:
+def _posted_data(request: PersonRequest) -> QueryDict | None:
     return request.POST if request.method == "POST" else None
 
 
-def _refused(request: PersonRequest, heading: str, conflict: Conflict) -> HttpResponse:
+def _show_refusal(request: PersonRequest, heading: str, conflict: Conflict) -> HttpResponse:
     context = {"heading": heading, "detail": conflict.detail, "back": "targets_page"}
     return show(request, "core/notice.html", context, status=409)

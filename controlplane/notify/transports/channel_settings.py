@@ -1,4 +1,4 @@
-"""Settings of a channel, stored in its target's row, and their fields in the API and the form."""
+"""Settings of a channel in its target's row, and their fields in the API and the form."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -13,11 +13,12 @@ MAX_VALUE_LENGTH = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class Field:
-    """A field of the API and of the form; `name` is unique among all transports.
+class SettingSpec:
+    """A setting; its `name` is unique among all transports.
 
-    Of a secret only its `mask` is shown; if omitted, a stored secret is kept. `noun` names the
-    field within a sentence ("a routing key"). A flag is a boolean that is not stored.
+    A secret is shown only as its `mask`; if it is omitted from a request, the stored one stays.
+    `noun` names the setting in a sentence ("a routing key"). A flag is a boolean that is not
+    stored.
     """
 
     name: str
@@ -35,7 +36,7 @@ class Field:
 
 
 class ChannelSettings:
-    """Settings stored together, sealed, in the column `transport_settings`.
+    """Settings stored together, encrypted, in the column `transport_settings`.
 
     `shown_once` is the name of a secret that :meth:`write` generates and returns; `shown_once_help`
     explains its use.
@@ -44,17 +45,32 @@ class ChannelSettings:
     shown_once = ""
     shown_once_help = ""
 
-    def __init__(self, *fields: Field) -> None:
+    def __init__(self, *fields: SettingSpec) -> None:
         self.fields = fields
+        self._seen_secrets: set[str] = set()
+
+    def reaches(self, destination: str) -> bool:
+        """Return True if the destination is a channel of this kind with complete settings."""
+        channel = find_channel(destination)
+        return channel is not None and self.is_complete(channel)
+
+    def remember_secrets(self, *texts: str) -> None:
+        """Store secrets for redaction, except texts too short to be secrets."""
+        self._seen_secrets.update(text for text in texts if len(text) >= 8)
+
+    def seen_secrets(self) -> list[str]:
+        """Return the secrets that this process has read, the longest first."""
+        return sorted(self._seen_secrets, key=len, reverse=True)
 
     def values(self, target: Target) -> dict[str, str]:
-        """Return the stored values by field name; empty if they can't be decrypted."""
+        """Return the stored values by name; empty if they can't be decrypted."""
         stored = target.transport_settings
-        found: dict[str, str] = orjson.loads(stored) if stored else {}
-        return found
+        values: dict[str, str] = orjson.loads(stored) if stored else {}
+        self.remember_secrets(*(values.get(one.name, "") for one in self.fields if one.is_secret))
+        return values
 
     def masked(self, target: Target) -> dict[str, str]:
-        """Return the displayable values of the stored fields, by name."""
+        """Return the stored values by name, with secrets masked."""
         values = self.values(target)
         return {
             field.name: field.mask(values.get(field.name, ""))
@@ -65,21 +81,21 @@ class ChannelSettings:
         }
 
     def summary(self, target: Target) -> str:
-        """Return a channel's address for the screen."""
         return target.address
 
     def is_complete(self, target: Target) -> bool:
-        """Return whether a message can be sent with the stored settings."""
         values = self.values(target)
         return all(values.get(field.name) for field in self.fields)
 
     def look_up(self, given: Mapping[str, Any]) -> None:
-        """Run slow checks, such as DNS, before the transaction; raises `InvalidInput`."""
+        """Run slow checks, such as DNS, before the transaction; raise `InvalidInput`."""
 
     def check(self, given: Mapping[str, Any], present: Target | None) -> dict[str, list[str]]:
-        """Return the errors of the given fields, by name; `present` is the channel to change."""
+        """Return the errors of the given settings, by name; `present` is the channel to change."""
         values = self._merged(given, present)
-        return {field.name: [text] for field in self.fields if (text := _mistake(field, values))}
+        return {
+            field.name: [text] for field in self.fields if (text := _find_mistake(field, values))
+        }
 
     def write(self, target: Target, given: Mapping[str, Any]) -> str | None:
         """Set the target's columns without saving; return a newly generated secret, if any."""
@@ -89,24 +105,23 @@ class ChannelSettings:
         return None
 
     def clear(self, target: Target) -> None:
-        """Empty the target's columns without saving."""
         target.transport_settings = ""
 
     def _merged(self, given: Mapping[str, Any], present: Target | None) -> dict[str, str]:
         values = {field.name: field.choices[0][0] for field in self.fields if field.choices}
         if present is not None:
             values |= self.values(present)
-        values |= {field.name: text for field in self.fields if (text := given_text(field, given))}
+        values |= {field.name: text for field in self.fields if (text := read_text(field, given))}
         return {field.name: values[field.name] for field in self.fields if field.name in values}
 
 
-def given_text(field: Field, given: Mapping[str, Any]) -> str:
-    """Return a field's text without surrounding white space; empty if omitted."""
+def read_text(field: SettingSpec, given: Mapping[str, Any]) -> str:
+    """Return a setting's text without surrounding white space; empty if it is omitted."""
     value = given.get(field.name)
     return value.strip() if isinstance(value, str) else ""
 
 
-def _mistake(field: Field, values: Mapping[str, str]) -> str:
+def _find_mistake(field: SettingSpec, values: Mapping[str, str]) -> str:
     value = values.get(field.name, "")
     if field.choices:
         known = [choice for choice, _ in field.choices]
@@ -114,3 +129,11 @@ def _mistake(field: Field, values: Mapping[str, str]) -> str:
     if len(value) > MAX_VALUE_LENGTH:
         return f"At most {MAX_VALUE_LENGTH} characters."
     return "" if re.fullmatch(field.pattern, value) else field.mistake or f"Give {field.noun}."
+
+
+def find_channel(destination: str) -> Target | None:
+    """Return the channel of a destination `key:id`; None unless its address still is `key`."""
+    key, _, number = destination.partition(":")
+    if not (number.isascii() and number.isdigit() and len(number) < 19):
+        return None
+    return Target.objects.filter(pk=int(number), address=key).first()

@@ -1,4 +1,4 @@
-"""Database connections of sender threads, released during calls to other servers.
+"""Database connections of sender threads, closed during calls to other servers.
 
 Otherwise unresponsive servers would use up the connections.
 """
@@ -14,10 +14,7 @@ _of_thread = threading.local()
 
 @contextmanager
 def only_while_asking() -> Iterator[None]:
-    """Give a sender thread a database connection of its own.
-
-    Queries open it, and `let_go` closes it.
-    """
+    """Give this sender thread a connection of its own, which :func:`let_go` closes."""
     with threads.own_connection():
         _of_thread.is_sender = True
         try:
@@ -27,9 +24,6 @@ def only_while_asking() -> Iterator[None]:
 
 
 def let_go() -> None:
-    """Close a sender thread's connection before a call to another server.
-
-    Does nothing in other threads.
-    """
+    """Close this thread's connection, if it is a sender's, before a call to another server."""
     if getattr(_of_thread, "is_sender", False):
         threads.close_connection()

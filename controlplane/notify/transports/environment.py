@@ -1,4 +1,4 @@
-"""Environment variables of all transports, read into Django settings.
+"""Environment variables of all transports, read for the Django settings.
 
 Imported before Django is configured, so this module must not import models or settings.
 """
@@ -11,12 +11,11 @@ from typing import Any
 
 
 def variable_names() -> tuple[str, ...]:
-    """Return the names of all environment variables that transports read."""
     return tuple(name for module in _modules() for name in module.VARIABLES)
 
 
 def read(variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return the transports' Django settings by name; raises `WrongVariable`."""
+    """Return the Django settings of all transports by name; raise `WrongVariable`."""
     found: dict[str, Any] = {}
     for module in _modules():
         found |= module.read(variables)

@@ -1,4 +1,4 @@
-"""Delivery failures. Reasons are shown to people and never contain a secret."""
+"""Delivery failures; their reasons are shown to people, so they never contain a secret."""
 
 
 class DeliveryFailure(Exception):
@@ -10,14 +10,13 @@ class DeliveryFailure(Exception):
 
 
 class PermanentFailure(DeliveryFailure):
-    """A failure that a retry can't fix without a change by somebody."""
+    """A failure that a retry can't fix."""
 
 
 class TransientFailure(DeliveryFailure):
-    """A failure that may pass, not before `retry_after_seconds` if the destination gave a time.
+    """A failure that may pass, after `retry_after_seconds` if the destination gave a time.
 
-    `in_doubt`: the message may have been delivered, and has to be looked up before it is sent
-    again.
+    `in_doubt` means that the message may have been delivered, so it is looked up before a retry.
     """
 
     def __init__(

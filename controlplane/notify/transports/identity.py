@@ -1,4 +1,4 @@
-"""Ids of messages and subjects, the same at every attempt, by which receivers drop repeats."""
+"""Stable ids of messages and subjects, by which receivers recognize repeats."""
 
 import hashlib
 

@@ -1,6 +1,6 @@
-"""On-call services: incident keys, requests and the meaning of responses.
+"""Shared parts of on-call services: incident keys, requests and responses.
 
-All messages about one subject have the same key there, so a repeat changes nothing.
+All messages about one subject have the same key, so a repeat changes nothing.
 """
 
 from collections.abc import Mapping
@@ -14,21 +14,19 @@ from controlplane.core.egress_guard.guard import GuardedTransport
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.renderer import RenderedMessage
 
-from .failures import PermanentFailure, TransientFailure
+from .channel_settings import ChannelSettings, SettingSpec, find_channel
+from .failures import PermanentFailure
 from .identity import stable_id
-from .outbound import Answer, post
-
-_TRANSIENT_STATUSES = {408, 425, 429}
+from .outbound import ReceiverResponse, post
 
 
 def incident_key(message: OutboxMessage) -> str:
-    """Return the key of a message's incident: that of its subject, or its own without one."""
+    """Return the key of a message's incident: its subject, or its own id without one."""
     about = message.subject or stable_id(message)
     return f"switchgear:{settings.ENVIRONMENT_NAME}:{about}"
 
 
 def details_of(message: OutboxMessage, rendered: RenderedMessage) -> dict[str, str]:
-    """Return the details of an incident, by label."""
     return {
         **dict(rendered.lines),
         "Event": message.event,
@@ -36,8 +34,7 @@ def details_of(message: OutboxMessage, rendered: RenderedMessage) -> dict[str, s
     }
 
 
-def source() -> str:
-    """Return the name of this console: its address, if that is set."""
+def console_name() -> str:
     return str(settings.PUBLIC_URL or f"Switchgear {settings.ENVIRONMENT_NAME}")
 
 
@@ -49,22 +46,24 @@ def post_event(
     *,
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> None:
-    """POST an event to an on-call service; raises a `DeliveryFailure` unless it was accepted.
-
-    The URL passes the same egress guard as a webhook's. No response text is logged or stored.
-    """
+    """POST an event through the egress guard; raise a `DeliveryFailure` unless it is accepted."""
     guarded = transport or GuardedTransport(WEBHOOKS)
-    _check_answer(service, post(url, body, headers, transport=guarded))
+    _check_response(service, post(url, body, headers, transport=guarded))
 
 
-def _check_answer(service: str, answer: Answer) -> None:
-    if 200 <= answer.status < 300:
-        return
-    reason = f"HTTP {answer.status} from {service}"
-    if answer.status in _TRANSIENT_STATUSES or answer.status >= 500:
-        raise TransientFailure(reason, retry_after_seconds=answer.retry_after_seconds)
-    if answer.status in {401, 403}:
+def _check_response(service: str, response: ReceiverResponse) -> None:
+    reason = f"HTTP {response.status} from {service}"
+    if response.status in {401, 403}:
         raise PermanentFailure(f"{reason}: give the target a valid key")
-    if answer.status in {400, 422}:
+    if response.status in {400, 422}:
         raise PermanentFailure(f"{reason}: it does not accept the event; check the target's key")
-    raise PermanentFailure(reason)
+    response.check(service)
+
+
+def read_settings(destination: str, settings: ChannelSettings, key: SettingSpec) -> dict[str, str]:
+    """Return a channel's settings; raise :class:`PermanentFailure` without its `key`."""
+    channel = find_channel(destination)
+    values = settings.values(channel) if channel else {}
+    if not values.get(key.name):
+        raise PermanentFailure(f"{destination} has no {key.noun.partition(' ')[2]}")
+    return values

@@ -1,4 +1,4 @@
-"""POST requests to other servers: always with a deadline, never following redirects."""
+"""POST requests to other servers, with a deadline and without redirects."""
 
 import asyncio
 import functools
@@ -16,7 +16,7 @@ from controlplane.core.egress_guard.name_resolution import Unresolved
 
 from . import connections
 from .failures import PermanentFailure, TransientFailure
-from .pacing import MAX_KEEP_AWAY
+from .rate_limits import MAX_KEEP_AWAY
 
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 5.0
@@ -27,12 +27,36 @@ MAX_RETRY_AFTER_SECONDS = MAX_KEEP_AWAY.total_seconds()
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A response: status, the beginning of the body, and `Retry-After` in seconds, if given."""
+class ReceiverResponse:
+    """A response: status, beginning of the body, and `Retry-After` in seconds, if given."""
 
     status: int
     body: bytes
     retry_after_seconds: float | None
+
+    @property
+    def is_accepted(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def is_transient(self) -> bool:
+        """True for errors that may pass: timeouts, rate limits and server errors."""
+        return self.status in {408, 425, 429} or self.status >= 500
+
+    def check(self, sender: str, *, doubt_server_errors: bool = False) -> None:
+        """Raise a `DeliveryFailure` naming `sender` unless the status is 2xx.
+
+        With `doubt_server_errors`, a message may have been delivered despite a 5xx.
+        """
+        reason = f"HTTP {self.status} from {sender}"
+        if self.is_transient:
+            raise TransientFailure(
+                reason,
+                retry_after_seconds=self.retry_after_seconds,
+                in_doubt=doubt_server_errors and self.status >= 500,
+            )
+        if not self.is_accepted:
+            raise PermanentFailure(reason)
 
 
 def post(
@@ -42,33 +66,32 @@ def post(
     *,
     transport: httpx.AsyncBaseTransport | None = None,
     whole_seconds: float | None = None,
-) -> Answer:
-    """POST `payload` as JSON, or bytes unchanged, through `transport` if one is given.
+) -> ReceiverResponse:
+    """POST `payload` as JSON, or unchanged if it is bytes; return the response.
 
     Redirects are not followed, because they would carry secrets elsewhere. Raises
-    :class:`TransientFailure` without a response, in doubt once there was a connection. The deadline
-    for the whole call also applies to a server that sends a byte now and then, and is shorter than
-    a sender's lease.
+    :class:`TransientFailure` without a response, in doubt if there was a connection. The deadline
+    of the whole call is shorter than a sender's lease.
     """
     body = {"content": payload} if isinstance(payload, bytes) else {"json": payload}
-    return _ask(url, headers, body, transport, whole_seconds, MAX_ANSWER_BYTES)
+    return _call(url, headers, body, transport, whole_seconds, MAX_ANSWER_BYTES)
 
 
 def post_form(
     url: str, form: Mapping[str, str], headers: Mapping[str, str], *, whole_seconds: float
-) -> Answer:
-    """POST a form to read data, with a larger response limit; fails like :func:`post`."""
-    return _ask(url, headers, {"data": form}, None, whole_seconds, MAX_RESPONSE_BYTES)
+) -> ReceiverResponse:
+    """POST a form to read data, with a larger response limit; see :func:`post`."""
+    return _call(url, headers, {"data": form}, None, whole_seconds, MAX_RESPONSE_BYTES)
 
 
-def _ask(
+def _call(
     url: str,
     headers: Mapping[str, str],
     body: Mapping[str, Any],
     transport: httpx.AsyncBaseTransport | None,
     whole_seconds: float | None,
     largest: int,
-) -> Answer:
+) -> ReceiverResponse:
     seconds = min(WHOLE_SECONDS, whole_seconds or WHOLE_SECONDS)
     connections.let_go()
     try:
@@ -98,12 +121,12 @@ async def _post(
     transport: httpx.AsyncBaseTransport | None,
     seconds: float,
     largest: int,
-) -> Answer:
+) -> ReceiverResponse:
     timeouts = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
     async with (
         asyncio.timeout(seconds),
         httpx.AsyncClient(
-            timeout=timeouts, verify=_trust(), follow_redirects=False, transport=transport
+            timeout=timeouts, verify=_tls_context(), follow_redirects=False, transport=transport
         ) as client,
         client.stream("POST", url, headers=headers, **body) as response,
     ):
@@ -112,17 +135,17 @@ async def _post(
             said += chunk
             if len(said) > largest:
                 break
-        retry_after = _seconds(response.headers.get("retry-after"))
-        return Answer(response.status_code, said[:largest], retry_after)
+        retry_after = _parse_retry_after(response.headers.get("retry-after"))
+        return ReceiverResponse(response.status_code, said[:largest], retry_after)
 
 
 @functools.cache
-def _trust() -> ssl.SSLContext:
+def _tls_context() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def _seconds(retry_after: str | None) -> float | None:
-    """Parse `Retry-After`, seconds or a date, to seconds; None if absent or invalid."""
+def _parse_retry_after(retry_after: str | None) -> float | None:
+    """Return the seconds of `Retry-After` (seconds or a date); None if missing or invalid."""
     if not retry_after:
         return None
     try:

@@ -23,7 +23,7 @@ HARMLESS = {
     "controlplane/accounts/authentication/views/password_reset.py": {
         "token"
     },  # With a word that is no token.
-    "controlplane/dataplane/ingest/contests.py": {"token_id"},  # The number of a row.
+    "controlplane/dataplane/ingest/boots.py": {"token_id"},  # The number of a row.
     "controlplane/accounts/authentication/socket_sessions.py": {"password"},  # Of two rows.
 }
 
@@ -104,7 +104,7 @@ def test_no_secret_is_compared_with_an_equals_sign():
         "controlplane/accounts/authentication/provider.py",
         "controlplane/notify/interactions/signatures.py",
         "controlplane/accounts/authentication/socket_sessions.py",
-        "controlplane/dataplane/storage/signature.py",
+        "controlplane/dataplane/storage/signed_file.py",
     ],
 )
 def test_where_secrets_are_compared_it_is_by_a_function_that_tells_nothing(place):

@@ -126,7 +126,7 @@ def test_one_that_can_not_be_taken_back_calls_the_person_on_call_until_it_is(on_
     version = unpublishable()
 
     look(now + MINUTE)
-    escalation.advance(now + 2 * MINUTE)
+    escalation.notify_due(now + 2 * MINUTE)
 
     ramp.job.refresh_from_db()
     assert ramp.job.state == "failed"

@@ -10,7 +10,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.gates import external
 from controlplane.core.jobs import engine
 from controlplane.core.outbox.models import OutboxMessage, Thread
-from controlplane.notify.delivery import claims, collecting
+from controlplane.notify.delivery import claims, collected_changes
 from switches import services
 from switches.models import Episode, Ramp
 from switches.ramps import actions
@@ -144,11 +144,11 @@ def test_what_waits_to_collect_goes_out_after_a_while_and_no_more_joins_it():
     turn(now + MINUTE)
     (digest,) = messages.find("ramps.released")
 
-    assert collecting.is_open("ramps.released", now + MINUTE)
-    assert not claims.due(now + MINUTE).filter(pk=digest.pk).exists()
+    assert collected_changes.is_open("ramps.released", now + MINUTE)
+    assert not claims.due_messages(now + MINUTE).filter(pk=digest.pk).exists()
     later = now + MINUTE + timedelta(seconds=40)
-    assert not collecting.is_open("ramps.released", later)
-    assert claims.due(later).filter(pk=digest.pk).exists()
+    assert not collected_changes.is_open("ramps.released", later)
+    assert claims.due_messages(later).filter(pk=digest.pk).exists()
 
 
 def test_aborts_are_told_of_one_by_one_however_many():

@@ -59,7 +59,7 @@ def choose(client, path, password=NEW, address="127.0.0.1"):
 
 
 def link_in(message):
-    text = email.written(message, ADDRESS).get_body(("plain",)).get_content()
+    text = email.make_mail(message, ADDRESS).get_body(("plain",)).get_content()
     return re.search(r"https://console\.example(/sign-in/reset/\S+)", text)[1]
 
 

@@ -84,11 +84,11 @@ def test_review_is_told_by_the_scope_of_its_switch_until_signed(routed):
             actor=person("admin", "kim").as_actor(),
             now=now,
         )
-    engine.advance(now)
+    engine.notify_due(now)
     assert list_messages("#global") == ["review.opened"]
     assert not OutboxMessage.objects.filter(event__startswith="escalation.").exists()
 
-    engine.advance(now + timedelta(hours=1))
+    engine.notify_due(now + timedelta(hours=1))
     assert OutboxMessage.objects.filter(
         event="escalation.step", destination="slack:#global"
     ).exists()

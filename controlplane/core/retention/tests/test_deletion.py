@@ -12,7 +12,7 @@ from controlplane.core import retention
 from controlplane.core.models import Attempt, Escalation, OutboxMessage, Pace, Thread
 from controlplane.core.outbox.retention_rules import MESSAGES, PACES, THREADS
 from controlplane.core.retention import table_sizes
-from controlplane.notify.escalation.retention_rules import ESCALATIONS
+from controlplane.notify.retention_rules import ESCALATIONS
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -1,4 +1,4 @@
-"""`manage.py dataplane`: the data plane by itself, beside or far away from the console."""
+"""`manage.py dataplane`: run a standalone data plane."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.notify.transports import outbound, registry
+from controlplane.core.rate_limiter import RateLimit
+from controlplane.notify.transports import destinations, outbound
 from controlplane.notify.transports.base import TRANSPORTS, Transport
-from controlplane.notify.transports.pacing import Limit
 
 from .fake_slack import fake_slack
 from .sending import nobody_sends, until
@@ -77,7 +77,7 @@ def registered():
 
 @pytest.fixture
 def no_pace(monkeypatch):
-    monkeypatch.setattr(registry, "limit_for", lambda _: Limit(0.001, 1000))
+    monkeypatch.setattr(destinations, "limit_for", lambda _: RateLimit(1000, 1000))
 
 
 @pytest.fixture

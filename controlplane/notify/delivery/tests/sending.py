@@ -8,7 +8,7 @@ from django.db import connection
 from controlplane.core.clock import db_now
 from controlplane.core.outbox import services
 from controlplane.core.outbox.models import OutboxMessage, Pace
-from controlplane.notify.delivery import claims, delivery, senders
+from controlplane.notify.delivery import claims, sender, sender_pool
 
 
 def announce(count=1, first=1, to=("slack",), event="switch.engaged", subject="", **more):
@@ -76,11 +76,11 @@ def sweep():
     also saves the threads' connections to PostgreSQL.
     """
     if not connection.in_atomic_block:
-        return delivery.sweep(db_now())
-    destinations = claims.destinations(db_now())
+        return sender.start_sending(db_now())
+    destinations = claims.due_destinations(db_now())
     for destination in destinations:
-        while (pause := delivery.send_one(destination)) is not None:
-            if pause > senders.MAX_WAIT_SECONDS:
+        while (pause := sender.send_one(destination)) is not None:
+            if pause > sender_pool.MAX_WAIT_SECONDS:
                 break
             time.sleep(pause)
     return len(destinations)

@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
-from controlplane.notify.delivery import delivery
+from controlplane.notify.delivery import claims, sender
 from controlplane.notify.transports.failures import TransientFailure
 
 from .sending import announce, attempted, make_due, message, nobody_sends, sweep, until
@@ -28,7 +28,7 @@ def test_retry_after_keeps_every_message_away(by_bot):
     until(nobody_sends)
     assert sweep() == 0
     assert len(by_bot.requests) == 1
-    assert delivery.claims.destinations(db_now() + timedelta(seconds=34)) == ["slack"]
+    assert claims.due_destinations(db_now() + timedelta(seconds=34)) == ["slack"]
 
 
 @pytest.mark.parametrize("step", ["429 1", "429 0"])
@@ -55,8 +55,8 @@ def test_asking_to_come_later_makes_the_pauses_grow_and_never_shorter_than_asked
     row = OutboxMessage(attempts=1)
 
     def pauses(attempt):
-        claimed = delivery.Claim(row, attempt)
-        return [delivery._again(claimed, busy).pause_seconds for _ in range(200)]
+        claimed = claims.ClaimedMessage(row, attempt)
+        return [sender._plan_retry(claimed, busy).pause_seconds for _ in range(200)]
 
     assert min(pauses(1)) >= 1
     assert max(pauses(1)) <= 2
@@ -67,7 +67,7 @@ def test_asking_to_come_later_makes_the_pauses_grow_and_never_shorter_than_asked
 def test_after_hours_of_asking_to_come_later_it_counts(by_bot):
     by_bot.always = "429 1"
     announce()
-    OutboxMessage.objects.update(created_at=db_now() - delivery.PATIENCE - timedelta(minutes=1))
+    OutboxMessage.objects.update(created_at=db_now() - sender.PATIENCE - timedelta(minutes=1))
 
     for attempt in range(1, 9):
         make_due()

@@ -42,11 +42,11 @@ def alarms():
 
 def test_a_thousand_is_not_too_many_and_one_more_is():
     waiting(1000)
-    backlog.look(NOW)
+    backlog.watch_backlog(NOW)
     assert alarms() == 0
 
     waiting(1001)
-    assert backlog.look(NOW) == 1001
+    assert backlog.watch_backlog(NOW) == 1001
 
     alarm = Escalation.objects.get()
     assert (alarm.severity, alarm.event) == ("critical", "outbox.backlog")
@@ -60,21 +60,21 @@ def test_it_alarms_once_however_often_it_looks():
     waiting(1001)
 
     for minute in range(3):
-        backlog.look(NOW + timedelta(minutes=minute))
+        backlog.watch_backlog(NOW + timedelta(minutes=minute))
 
     assert Escalation.objects.count() == 1
 
 
 def test_it_stays_until_fewer_than_five_hundred_wait_and_says_so_once(settings):
     waiting(1001)
-    backlog.look(NOW)
+    backlog.watch_backlog(NOW)
     waiting(500)
-    backlog.look(NOW)
+    backlog.watch_backlog(NOW)
     assert alarms() == 1
 
     waiting(499)
-    backlog.look(NOW)
-    backlog.look(NOW)
+    backlog.watch_backlog(NOW)
+    backlog.watch_backlog(NOW)
 
     assert alarms() == 0
     assert OutboxMessage.objects.filter(event="outbox.drained").count() <= 1
@@ -83,7 +83,7 @@ def test_it_stays_until_fewer_than_five_hundred_wait_and_says_so_once(settings):
 def test_another_backlog_is_another_alarm():
     for count in (1001, 0, 1001):
         waiting(count)
-        backlog.look(NOW)
+        backlog.watch_backlog(NOW)
 
     assert Escalation.objects.count() == 2
     assert alarms() == 1
@@ -91,14 +91,14 @@ def test_another_backlog_is_another_alarm():
 
 def test_a_backlog_is_critical_until_somebody_knows_of_it_and_then_still_waits():
     waiting(1001)
-    backlog.look(NOW)
+    backlog.watch_backlog(NOW)
     shown = [one for one in overview.read_all(NOW).waiting if one.kind == "outbox_backlog"]
     assert [(one.severity, one.since) for one in shown] == [("critical", NOW)]
     assert "Told so far: nobody" in shown[0].detail
 
     escalation.acknowledge(subject="outbox:backlog", actor=system_actor("test"), now=NOW)
 
-    (one,) = attention.backlogged(NOW)
+    (one,) = attention.list_backlog_alarms(NOW)
     assert "1,001" in one.title
     assert (one.severity, one.since) == ("warning", NOW)
 
@@ -110,7 +110,7 @@ def test_what_failed_waits_for_attention_once_for_each_destination():
     written("failed", "slack", at=NOW, severity="critical")
     written("sent", "slack", at=NOW)
 
-    first, second = attention.failed(NOW + timedelta(minutes=1))
+    first, second = attention.list_failed_messages(NOW + timedelta(minutes=1))
 
     assert first.title == "2 messages to pager (webhook) failed"
     assert (first.severity, second.severity) == ("warning", "critical")
@@ -125,7 +125,7 @@ def test_nobodys_address_is_in_what_waits_or_in_the_report():
     written("pending", "email:kim@example.org", at=NOW - timedelta(hours=1))
     now = NOW + timedelta(minutes=1)
 
-    said = repr([*attention.failed(now), *attention.held_up(now)])
+    said = repr([*attention.list_failed_messages(now), *attention.list_delayed_messages(now)])
     said += repr(report_sections.deliveries_section(MONDAY, MONDAY + WEEK, now))
 
     assert "kim (e-mail)" in said
@@ -140,7 +140,7 @@ def test_a_destination_that_holds_messages_up_for_long_waits_for_attention():
         destination="slack", paced_until=NOW, keep_away_until=NOW + timedelta(minutes=40)
     )
 
-    (one,) = attention.held_up(NOW)
+    (one,) = attention.list_delayed_messages(NOW)
 
     assert one.title == "1 message to slack can't go out"
     assert "40 min" in one.detail

@@ -10,7 +10,8 @@ from django.db import OperationalError
 
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.delivery import delivery
+from controlplane.notify.delivery import claims, sender
+from controlplane.notify.delivery.sender_pool import SenderPool
 from controlplane.notify.transports import outbound
 from controlplane.notify.transports.failures import TransientFailure
 
@@ -55,7 +56,7 @@ def test_a_passing_failure_is_tried_again_after_a_pause(by_bot, step):
     tried = attempted()
     assert (tried.state, tried.attempts) == ("pending", 1)
     assert tried.last_error
-    look_after = timedelta(seconds=delivery.claims.LOOK_AFTER_SECONDS)
+    look_after = timedelta(seconds=claims.LOOK_AFTER_SECONDS)
     assert look_after <= tried.next_attempt_at - before < look_after + timedelta(seconds=2)
     make_due()
     sweep()
@@ -72,7 +73,7 @@ def test_a_surely_failed_attempt_is_tried_again_after_jitter_and_without_a_look(
     sweep()
 
     tried = attempted()
-    ceiling = timedelta(seconds=delivery.FIRST_PAUSE_SECONDS)
+    ceiling = timedelta(seconds=sender.FIRST_PAUSE_SECONDS)
     assert NO_TIME <= tried.next_attempt_at - before < ceiling + timedelta(seconds=2)
     make_due()
     sweep()
@@ -142,7 +143,7 @@ def test_slack_that_hangs_is_given_up_on_in_time(by_bot, monkeypatch):
 def test_two_sweepers_at_once_send_each_message_once(by_bot):
     by_bot.always = "slow 0.02"
     announce(30)
-    processes = [delivery.Senders(delivery.send_one) for _ in range(4)]
+    processes = [SenderPool(sender.send_one) for _ in range(4)]
 
     for senders in processes:
         assert senders.serve("slack")
@@ -185,11 +186,11 @@ def test_a_dead_senders_message_is_sent_again_after_its_lease(by_bot):
     announce()
     now = db_now()
     OutboxMessage.objects.update(
-        attempts=1, fence=1, lease_until=now + timedelta(seconds=delivery.LEASE_SECONDS)
+        attempts=1, fence=1, lease_until=now + timedelta(seconds=sender.LEASE_SECONDS)
     )
 
     assert sweep() == 0
-    assert delivery.sweep(now + timedelta(seconds=29)) == 0
+    assert sender.start_sending(now + timedelta(seconds=29)) == 0
     OutboxMessage.objects.update(lease_until=now)
     assert sweep() == 1
 
@@ -228,7 +229,7 @@ def test_a_sender_that_lost_its_lease_records_nothing(by_bot):
 def test_a_broken_transport_ends_as_a_failed_message_and_not_as_a_dead_sender(
     by_bot, registered, caplog
 ):
-    registered("hook", Broken())
+    registered("hook", InternalError())
     announce(to=["slack", "hook:1"])
 
     for attempt in range(1, 9):
@@ -244,7 +245,7 @@ def test_a_broken_transport_ends_as_a_failed_message_and_not_as_a_dead_sender(
 
 @pytest.mark.parametrize("step", ["500", "ok:false invalid_auth", "reset", f"text 400 {TOKEN}"])
 def test_no_secret_is_stored_or_logged(by_bot, registered, caplog, step):
-    registered("hook", Broken())
+    registered("hook", InternalError())
     by_bot.always = step
     announce(to=["slack", "hook:1"])
 
@@ -284,7 +285,7 @@ class WithoutDatabase(Hook):
         raise OperationalError("the connection is lost")
 
 
-class Broken(Hook):
+class InternalError(Hook):
     def __init__(self):
         super().__init__("")
 

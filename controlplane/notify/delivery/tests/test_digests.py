@@ -8,7 +8,7 @@ from django.db import connection, transaction
 from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import Attempt, OutboxMessage
-from controlplane.notify.delivery import claims, digests, retries
+from controlplane.notify.delivery import claims, digests, failed_messages
 
 from .sending import announce, deliver, states, sweep, until
 
@@ -77,37 +77,37 @@ def test_a_storm_is_one_message_whatever_slack_does(by_bot, step):
 
 def test_two_senders_gather_one_digest(by_bot):
     remind(20)
-    first, second = claims.claim("slack"), claims.claim("slack")
+    first, second = claims.claim_message("slack"), claims.claim_message("slack")
 
     assert first.message.event == digests.EVENT
     assert second is None
-    claims.record(first, claims.Outcome())
+    claims.record_outcome(first, claims.AttemptOutcome())
     assert set(states()) == {"sent"}
 
 
 def test_a_digest_that_is_held_up_holds_up_nothing_else_about_its_subjects(by_bot):
     remind(12, subject="episode:1")
-    digest = claims.claim("slack")
-    claims.record(digest, claims.Outcome("busy", 3600.0))
+    digest = claims.claim_message("slack")
+    claims.record_outcome(digest, claims.AttemptOutcome("busy", 3600.0))
 
     announce(first=13, event="episode.overdue", subject="episode:1")
     announce(first=14, event="switch.released", subject="episode:1")
 
-    overdue = claims.claim("slack")
+    overdue = claims.claim_message("slack")
     assert overdue.message.event == "episode.overdue"
-    assert claims.claim("slack") is None
-    claims.record(overdue, claims.Outcome())
-    assert claims.claim("slack").message.event == "switch.released"
+    assert claims.claim_message("slack") is None
+    claims.record_outcome(overdue, claims.AttemptOutcome())
+    assert claims.claim_message("slack").message.event == "switch.released"
     OutboxMessage.objects.update(state="failed")
 
 
 def test_reminders_behind_a_digest_that_is_held_up_are_a_storm_of_their_own(by_bot):
     remind(12, subject="episode:1")
-    claims.record(claims.claim("slack"), claims.Outcome("busy", 3600.0))
+    claims.record_outcome(claims.claim_message("slack"), claims.AttemptOutcome("busy", 3600.0))
 
     remind(11, first=13, subject="episode:1")
 
-    assert claims.claim("slack").message.payload["count"] == 11
+    assert claims.claim_message("slack").message.payload["count"] == 11
     OutboxMessage.objects.update(state="failed")
 
 
@@ -116,7 +116,7 @@ def test_a_reminder_does_not_overtake_what_it_is_about(by_bot):
     remind(12, first=2, subject="episode:1")
     remind(11, first=14, subject="episode:2")
 
-    digest = claims.claim("slack")
+    digest = claims.claim_message("slack")
 
     assert digest.message.payload["count"] == 11
     OutboxMessage.objects.update(state="failed")
@@ -132,10 +132,10 @@ def test_thousands_of_reminders_are_gathered_in_time(by_bot):
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL statement_timeout = '2s'")
-        digest = digests.gather("slack", db_now())
+        digest = digests.create_digest("slack", db_now())
 
-    assert len(digests.members(digest)) == digests.MAX_TOGETHER
-    assert OutboxMessage.objects.filter(digests.TOLD_BY_ONE).count() == digests.MAX_TOGETHER
+    assert len(digests.list_members(digest)) == digests.MAX_TOGETHER
+    assert OutboxMessage.objects.filter(digests.IN_DIGEST).count() == digests.MAX_TOGETHER
 
 
 def test_a_digest_that_is_given_up_fails_its_members_and_its_retry_saves_them(by_bot):
@@ -148,7 +148,7 @@ def test_a_digest_that_is_given_up_fails_its_members_and_its_retry_saves_them(by
     assert f"message {digest.pk}" in member.last_error
     by_bot.always = "ok"
 
-    retries.retry(message_id=digest.pk, actor=system_actor("test"), now=db_now())
+    failed_messages.retry_message(message_id=digest.pk, actor=system_actor("test"), now=db_now())
     deliver()
 
     assert set(states()) == {"sent"}
@@ -157,7 +157,7 @@ def test_a_digest_that_is_given_up_fails_its_members_and_its_retry_saves_them(by
 
 def test_a_sender_that_died_with_a_digest_loses_no_member(by_bot):
     remind(12)
-    digest = claims.claim("slack").message
+    digest = claims.claim_message("slack").message
     OutboxMessage.objects.filter(pk=digest.pk).update(lease_until=db_now() - timedelta(seconds=1))
 
     deliver()

@@ -20,15 +20,15 @@ WHY = {"reason": "the webhook was removed"}
 
 def test_a_discarded_message_waits_for_nobody_and_stays_on_record():
     message = written("failed", "webhook:999", severity="critical")
-    assert attention.failed(db_now())
+    assert attention.list_failed_messages(db_now())
 
     answer = as_role("operator").post(f"/deliveries/{message.pk}/discard", WHY)
 
     assert (answer.status_code, answer.json()["state"]) == (200, "failed")
     assert answer.json()["discarded_at"]
     assert answer.json()["discarded_by"] == "user:a-operator"
-    assert attention.failed(db_now()) == []
-    assert selection.counts()["failed"] == 0
+    assert attention.list_failed_messages(db_now()) == []
+    assert selection.count_messages()["failed"] == 0
     day = timedelta(days=1)
     week = report_sections.deliveries_section(db_now() - day, db_now() + day, db_now())
     assert week.tone == "good"
@@ -102,15 +102,15 @@ def test_an_answer_to_a_click_that_comes_too_late_ends_by_itself():
     other = written("pending", "slack", outcomes=[])
 
     for message in (late, other):
-        claimed = claims.Claim(message, 1)
-        assert claims.record(claimed, claims.Outcome("too late"))
+        claimed = claims.ClaimedMessage(message, 1)
+        assert claims.record_outcome(claimed, claims.AttemptOutcome("too late"))
 
     late.refresh_from_db()
     other.refresh_from_db()
     assert (late.state, late.discarded_by) == ("failed", "")
     assert late.discarded_at is not None
     assert (other.state, other.discarded_at) == ("failed", None)
-    assert selection.counts()["failed"] == 1
+    assert selection.count_messages()["failed"] == 1
 
 
 def test_a_discarded_message_is_deleted_as_late_as_a_sent_one():

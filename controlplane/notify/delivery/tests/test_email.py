@@ -5,7 +5,7 @@ from email import message_from_bytes, policy
 
 import pytest
 
-from controlplane.notify.transports import registry
+from controlplane.notify.transports import destinations
 from controlplane.notify.transports.email import transport as email
 from controlplane.notify.transports.failures import PermanentFailure
 
@@ -137,7 +137,7 @@ def test_what_is_no_plain_address_is_not_reached(server, address):
 def test_without_a_mail_server_nobody_is_reached(settings):
     settings.EMAIL = replace(settings.EMAIL, host="")
 
-    assert not registry.reaches(OPS)
+    assert not destinations.reaches(OPS)
 
 
 def test_markup_in_a_reason_stays_text(server):

@@ -8,8 +8,9 @@ from socket import create_server
 
 import pytest
 
-from controlplane.notify.transports import registry
+from controlplane.notify.transports import destinations
 from controlplane.notify.transports.email import smtp
+from controlplane.notify.transports.email.environment import EmailSettings
 from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
 
 from .certificate import certificate
@@ -26,8 +27,8 @@ def server():
 
 
 def hand_in(server, seconds=5.0, **more):
-    given = smtp.Server("127.0.0.1", server.port, "", "", "")
-    smtp.hand_in(replace(given, **more), ENVELOPE, MAIL, seconds=seconds)
+    given = EmailSettings("127.0.0.1", server.port, "", "", "", "switchgear@example.org")
+    smtp.send_mail(replace(given, **more), ENVELOPE, MAIL, seconds=seconds)
 
 
 def failure(server, kind, **more):
@@ -103,16 +104,18 @@ def test_a_server_that_is_not_there_is_tried_again():
         port = listener.getsockname()[1]
 
     with pytest.raises(TransientFailure) as caught:
-        smtp.hand_in(smtp.Server("127.0.0.1", port, "", "", ""), ENVELOPE, MAIL)
+        smtp.send_mail(
+            EmailSettings("127.0.0.1", port, "", "", "", "switchgear@example.org"), ENVELOPE, MAIL
+        )
 
     assert not caught.value.in_doubt
 
 
 def test_a_name_that_nobody_knows_is_tried_again():
-    server = smtp.Server("mail.invalid", 25, "", "", "")
+    server = EmailSettings("mail.invalid", 25, "", "", "", "switchgear@example.org")
 
     with pytest.raises(TransientFailure, match=r"mail\.invalid"):
-        smtp.hand_in(server, ENVELOPE, MAIL)
+        smtp.send_mail(server, ENVELOPE, MAIL)
 
 
 def test_a_reply_cannot_bring_control_characters_into_our_words(server):
@@ -180,7 +183,7 @@ def test_a_refused_password_is_told_by_its_code_and_never_shown(server, reply, k
 
     refused = failure(server, kind, user="sg", password="hush-hush")
 
-    assert "hush-hush" not in registry.redact(refused.reason)
+    assert "hush-hush" not in destinations.redact_secrets(refused.reason)
 
 
 def test_a_drip_during_the_handshake_ends_in_time():
@@ -194,5 +197,5 @@ def test_a_drip_during_the_handshake_ends_in_time():
 
 
 def test_the_trust_is_the_systems_and_asks_for_names():
-    assert smtp._trust().verify_mode == ssl.CERT_REQUIRED
-    assert smtp._trust().check_hostname
+    assert smtp._tls_context().verify_mode == ssl.CERT_REQUIRED
+    assert smtp._tls_context().check_hostname

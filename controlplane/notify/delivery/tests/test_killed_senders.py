@@ -28,8 +28,8 @@ SWEEP = """
 import django; django.setup()
 import time
 from controlplane.core.clock import db_now
-from controlplane.notify.delivery import delivery
-delivery.sweep(db_now())
+from controlplane.notify.delivery import sender
+sender.start_sending(db_now())
 time.sleep(60)
 """
 

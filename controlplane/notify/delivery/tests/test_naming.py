@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from controlplane.notify.delivery import attention
-from controlplane.notify.targets import naming
+from controlplane.notify.targets import destination_names
 
 from .written import somebody, written
 
@@ -28,8 +28,10 @@ NOW = datetime(2026, 11, 21, 2, 11, tzinfo=UTC)
     ],
 )
 def test_address_of_a_person_is_personal(destination, is_personal):
-    assert naming.named([destination])[destination].is_personal == is_personal
-    assert (naming.hidden(destination) != destination) == is_personal
+    assert (
+        destination_names.name_destinations([destination])[destination].is_personal == is_personal
+    )
+    assert (destination_names.hide_address(destination) != destination) == is_personal
 
 
 def test_reply_to_somebody_is_told_by_their_name_and_never_by_their_slack_id():
@@ -37,7 +39,7 @@ def test_reply_to_somebody_is_told_by_their_name_and_never_by_their_slack_id():
     for address in ("U024BE7LH", "U999XXXXX"):
         written("pending", f"slack_reply:{address}", NOW - timedelta(hours=1))
 
-    shown = attention.held_up(NOW)
+    shown = attention.list_delayed_messages(NOW)
 
     titles = sorted(one.title for one in shown)
     assert titles == [

@@ -183,7 +183,7 @@ def test_a_message_of_another_installation_is_not_taken_for_ours(by_bot, setting
 
 def test_a_sender_that_died_before_its_first_call_leaves_a_begun_attempt(by_bot):
     announce()
-    claims.claim("slack")  # And then its process is gone.
+    claims.claim_message("slack")  # And then its process is gone.
     OutboxMessage.objects.update(lease_until=db_now())
 
     deliver()

@@ -7,7 +7,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, NotFound
 from controlplane.core.outbox.models import Attempt, OutboxMessage
-from controlplane.notify.delivery import discards, retries
+from controlplane.notify.delivery import failed_messages
 
 from .sending import announce, deliver, message, states
 
@@ -18,7 +18,9 @@ pytestmark = [
 
 
 def retry(message_id, actor=None):
-    return retries.retry(message_id=message_id, actor=actor or system_actor("test"), now=db_now())
+    return failed_messages.retry_message(
+        message_id=message_id, actor=actor or system_actor("test"), now=db_now()
+    )
 
 
 def test_a_failed_message_has_all_its_attempts_again_and_its_numbers_go_on(by_bot):
@@ -87,7 +89,7 @@ def test_whoever_may_write_dead_letters_may_send_it_again_or_let_it_go(by_bot):
     OutboxMessage.objects.update(state="failed")
     fixer = Actor(type="token", name="fixer", scopes=frozenset({"dlq:write"}))
 
-    discards.discard(
+    failed_messages.discard_message(
         message_id=message().pk, reason="nobody waits for it", actor=fixer, now=db_now()
     )
     by_whom = message().discarded_by

@@ -12,8 +12,8 @@ from django.db import connection
 
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.delivery import claims, senders
-from controlplane.notify.delivery.senders import MAX_FOR_SLOW, MAX_THREADS, Senders
+from controlplane.notify.delivery import claims, sender_pool
+from controlplane.notify.delivery.sender_pool import MAX_FOR_SLOW, MAX_THREADS, SenderPool
 from controlplane.notify.transports import connections
 
 from .sending import announce, nobody_sends, sweep, until
@@ -62,7 +62,7 @@ def until_quiet():
 @pytest.mark.usefixtures("ended")
 def test_no_more_threads_than_the_most_however_many_hang():
     receivers = Receivers()
-    pool = Senders(receivers.send)
+    pool = SenderPool(receivers.send)
 
     for number in range(115):
         assert pool.serve(f"hang{number}")
@@ -77,9 +77,9 @@ def test_no_more_threads_than_the_most_however_many_hang():
 
 @pytest.mark.usefixtures("ended")
 def test_what_hangs_leaves_threads_to_what_does_not(monkeypatch):
-    monkeypatch.setattr(senders, "SLOW_SECONDS", 0.05)
+    monkeypatch.setattr(sender_pool, "SLOW_SECONDS", 0.05)
     receivers = Receivers(each=2)
-    pool = Senders(receivers.send)
+    pool = SenderPool(receivers.send)
     for number in range(40):
         pool.serve(f"hang{number}")
     time.sleep(0.2)
@@ -108,9 +108,9 @@ def test_what_hangs_leaves_threads_to_what_does_not(monkeypatch):
 
 @pytest.mark.usefixtures("ended")
 def test_where_much_waits_it_is_sent_in_turn_with_others(monkeypatch):
-    monkeypatch.setattr(senders, "MAX_THREADS", 1)
+    monkeypatch.setattr(sender_pool, "MAX_THREADS", 1)
     receivers = Receivers(each=5)
-    pool = Senders(receivers.send)
+    pool = SenderPool(receivers.send)
     for name in ("hang", "a", "b", "c"):
         pool.serve(name)
     receivers.let_go.set()
@@ -126,7 +126,7 @@ def test_a_sender_that_breaks_takes_no_thread_with_it(caplog):
     def broken(destination):
         raise ValueError(destination)
 
-    pool = Senders(broken)
+    pool = SenderPool(broken)
 
     for _ in range(MAX_THREADS + 3):
         pool.serve("a")
@@ -139,7 +139,7 @@ def test_a_sender_that_breaks_takes_no_thread_with_it(caplog):
 @pytest.mark.usefixtures("ended")
 def test_who_ends_begins_nothing_more():
     receivers = Receivers()
-    pool = Senders(receivers.send)
+    pool = SenderPool(receivers.send)
     for number in range(MAX_THREADS + 5):
         pool.serve(f"hang{number}")
     time.sleep(0.1)
@@ -212,7 +212,7 @@ def test_who_waited_longest_is_served_first():
         waits = OutboxMessage.objects.filter(destination=to)
         waits.update(next_attempt_at=db_now() - (3 - minutes) * timedelta(minutes=1))
 
-    assert claims.destinations(db_now()) == ["slack:C1", "slack", "slack:C2"]
+    assert claims.due_destinations(db_now()) == ["slack:C1", "slack", "slack:C2"]
 
 
 def connected():

@@ -8,7 +8,7 @@ from controlplane.core.message_templates import MESSAGE_TEMPLATES
 from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.transports.slack import transport as slack
-from controlplane.notify.transports.slack.blocks import head, reply
+from controlplane.notify.transports.slack.blocks import render_head, render_reply
 
 AT = datetime(2026, 11, 21, 2, 11, tzinfo=UTC)
 ENGAGED = {
@@ -22,7 +22,7 @@ ENGAGED = {
 
 
 def render(event, facts):
-    return slack.render(OutboxMessage(event=event, payload=facts, created_at=AT))
+    return slack.render_message(OutboxMessage(event=event, payload=facts, created_at=AT))
 
 
 def everything(rendered):
@@ -118,7 +118,7 @@ def test_no_block_is_longer_than_slack_takes_it(settings):
     }
     for event in [*MESSAGE_TEMPLATES, "an.event_of_tomorrow"]:
         message = OutboxMessage(pk=7, event=event, payload=long, created_at=AT)
-        for said in (head(message, message), reply(message)):
+        for said in (render_head(message, message), render_reply(message)):
             assert len(said["blocks"]) <= 50
             assert units(said["blocks"][0]["text"]["text"]) <= 3000
             texts = [part for block in said["blocks"] for part in block.get("elements", [])]
@@ -138,9 +138,9 @@ def test_a_link_that_is_too_long_leads_to_the_page_without_what_was_filled_in(se
 
 
 def test_what_is_cut_off_is_no_half_of_an_escaped_letter():
-    said = reply(OutboxMessage(pk=7, event="x", payload={"a": "&" * 450}, created_at=AT))
+    said = render_reply(OutboxMessage(pk=7, event="x", payload={"a": "&" * 450}, created_at=AT))
     many = {f"{number}": "<" * 450 for number in range(9)}
-    cut = reply(OutboxMessage(pk=7, event="x", payload=many, created_at=AT))["text"]
+    cut = render_reply(OutboxMessage(pk=7, event="x", payload=many, created_at=AT))["text"]
 
     assert "…" not in said["text"]
     assert cut.endswith("&lt;…")

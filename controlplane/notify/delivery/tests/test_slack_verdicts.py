@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.transports import outbound, registry
+from controlplane.notify.transports import destinations, outbound
 from controlplane.notify.transports.failures import (
     DeliveryFailure,
     PermanentFailure,
@@ -20,7 +20,7 @@ from .conftest import TOKEN
 def send():
     now = datetime(2026, 11, 21, tzinfo=UTC)
     facts = {"switch": "segment:finance", "reason": "provider outage"}
-    registry.send(
+    destinations.send_message(
         OutboxMessage(
             event="switch.engaged",
             destination="slack",

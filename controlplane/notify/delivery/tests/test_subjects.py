@@ -8,7 +8,8 @@ import pytest
 from controlplane.core.clock import db_now
 from controlplane.core.outbox import services
 from controlplane.core.outbox.models import OutboxMessage, Thread
-from controlplane.notify.delivery import claims, delivery
+from controlplane.notify.delivery import claims, sender
+from controlplane.notify.delivery.sender_pool import SenderPool
 
 from .sending import announce, deliver, states, until
 
@@ -257,7 +258,7 @@ def test_order_within_a_subject_holds_through_failures_and_across_senders(by_bot
         OutboxMessage.objects.filter(state="pending", lease_until=None).update(
             next_attempt_at=db_now()
         )
-        processes = [delivery.Senders(delivery.send_one) for _ in range(3)]
+        processes = [SenderPool(sender.send_one) for _ in range(3)]
         for senders in processes:
             senders.serve("slack")
         until(lambda running=processes: not any(one.is_busy() for one in running), 15)
@@ -270,12 +271,12 @@ def test_order_within_a_subject_holds_through_failures_and_across_senders(by_bot
 def test_a_later_message_waits_for_an_earlier_one_but_not_for_a_failed_one(by_bot):
     tell(1, "switch.engaged")
     tell(2, "switch.released")
-    first = claims.claim("slack")
+    first = claims.claim_message("slack")
 
     assert first.message.event == "switch.engaged"
-    assert claims.claim("slack") is None
-    claims.record(first, claims.Outcome("no"))
-    assert claims.claim("slack").message.event == "switch.released"
+    assert claims.claim_message("slack") is None
+    claims.record_outcome(first, claims.AttemptOutcome("no"))
+    assert claims.claim_message("slack").message.event == "switch.released"
     OutboxMessage.objects.update(state="failed")
 
 
@@ -284,8 +285,8 @@ def test_a_message_without_subject_waits_for_nothing(by_bot):
     tell(2, "switch.released")
     announce(first=3)
 
-    assert claims.claim("slack").message.event_key == "audit:1"
-    assert claims.claim("slack").message.event_key == "audit:3"
+    assert claims.claim_message("slack").message.event_key == "audit:1"
+    assert claims.claim_message("slack").message.event_key == "audit:3"
     OutboxMessage.objects.update(state="failed")
 
 

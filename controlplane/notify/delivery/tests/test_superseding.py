@@ -5,7 +5,7 @@ import pytest
 from controlplane.core.clock import db_now
 from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.delivery import claims, selection, superseding
+from controlplane.notify.delivery import claims, obsolete_updates, selection
 
 from .sending import announce, storm
 
@@ -13,7 +13,7 @@ pytestmark = [
     pytest.mark.django_db,
     pytest.mark.usefixtures("by_bot", "no_pace"),
 ]
-LONG = 2 * superseding.MIN_WAIT
+LONG = 2 * obsolete_updates.MIN_WAIT
 
 
 def wait_long():
@@ -29,8 +29,8 @@ def said(*events, subject="episode:1", first=1, to=("slack",)):
 def sent(destination="slack"):
     """Send all messages and return them."""
     messages = []
-    while isinstance(claimed := claims.claim(destination), claims.Claim):
-        claims.record(claimed, claims.Outcome())
+    while isinstance(claimed := claims.claim_message(destination), claims.ClaimedMessage):
+        claims.record_outcome(claimed, claims.AttemptOutcome())
         messages.append(claimed.message)
     return messages
 
@@ -54,7 +54,7 @@ def test_updates_that_waited_long_are_superseded_by_the_newest():
         f"left out: message {told[1].pk} tells the newer state"
     }
     assert all(row.finished_at for row in left_out)
-    assert selection.counts() == {"pending": 0, "failed": 0, "superseded": 3}
+    assert selection.count_messages() == {"pending": 0, "failed": 0, "superseded": 3}
 
 
 def test_message_says_how_many_updates_were_left_out():
@@ -116,7 +116,9 @@ def test_updates_of_other_subjects_and_destinations_are_all_told(settings):
 
 def test_update_that_was_tried_is_not_left_out():
     said("switch.extended", "switch.extended")
-    claims.record(claims.claim("slack"), claims.Outcome("in doubt", 0.0, in_doubt=True))
+    claims.record_outcome(
+        claims.claim_message("slack"), claims.AttemptOutcome("in doubt", 0.0, in_doubt=True)
+    )
     wait_long()
 
     assert [message.event_key for message in sent()] == ["audit:1", "audit:2"]
@@ -130,7 +132,7 @@ def test_webhook_gets_every_event():
         for number in (1, 2)
     ]
 
-    assert superseding.superseded(waiting) == {}
+    assert obsolete_updates.find_obsolete(waiting) == {}
 
 
 def test_storm_of_thousands_of_changes_tells_each_subject_shortly():

@@ -11,9 +11,9 @@ import pytest
 from controlplane.core.clock import db_now
 from controlplane.core.outbox import services
 from controlplane.core.outbox.models import Attempt, OutboxMessage
-from controlplane.notify.delivery import delivery
+from controlplane.notify.delivery import sender
 from controlplane.notify.models.targets import Target
-from controlplane.notify.transports import outbound, registry
+from controlplane.notify.transports import destinations, outbound
 from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
 from controlplane.notify.transports.webhook import transport as webhook
 
@@ -72,7 +72,7 @@ def test_the_body_says_what_happened_in_words_and_facts(receiver, settings):
 
 def test_the_signature_is_that_of_standard_webhooks():
     """The example of the Standard Webhooks libraries."""
-    headers = webhook.signed(
+    headers = webhook.sign_request(
         "msg_p5jXN8AQM9LWM0D4loKWxJek",
         1614265330,
         b'{"test": 2432232314}',
@@ -182,7 +182,9 @@ def test_a_secret_of_before_they_were_sealed_signs_as_well(receiver):
     assert len(receiver.requests) == 2
     for request in receiver.requests:
         said, body = request["headers"], orjson.dumps(request["json"])
-        right = webhook.signed(said["webhook-id"], int(said["webhook-timestamp"]), body, SECRET)
+        right = webhook.sign_request(
+            said["webhook-id"], int(said["webhook-timestamp"]), body, SECRET
+        )
         assert said["webhook-signature"] == right["webhook-signature"]
 
 
@@ -196,30 +198,32 @@ def test_nothing_is_sent_without_a_secret_to_sign_with(receiver, secret):
 
 @pytest.mark.parametrize("name", ["", ":", ":x", ":-1", ":٣", ":99999999999999999999"])
 def test_what_names_no_target_is_not_reached(name):
-    assert not registry.reaches(f"webhook{name}")
+    assert not destinations.reaches(f"webhook{name}")
 
 
 def test_a_target_that_is_gone_or_no_webhook_is_not_reached(receiver):
     gone = target(receiver)
     destination = f"webhook:{gone.pk}"
-    assert registry.reaches(destination)
+    assert destinations.reaches(destination)
 
     gone.address = "slack"
     gone.save()
 
-    assert not registry.reaches(destination)
-    assert not registry.reaches("webhook:999999")
+    assert not destinations.reaches(destination)
+    assert not destinations.reaches("webhook:999999")
     with pytest.raises(PermanentFailure):
-        registry.send(message(destination))
+        destinations.send_message(message(destination))
 
 
 def test_url_and_secret_never_come_out(receiver):
     destination = to(receiver)
-    registry.reaches(destination)
+    destinations.reaches(destination)
     url = Target.objects.get(name="pager").webhook_url
     path = url.partition("127.0.0.1")[2].partition("/")[2]
 
-    said = registry.redact(f"{url} | /{path} | {SECRET} | {SECRET.removeprefix('whsec_')}")
+    said = destinations.redact_secrets(
+        f"{url} | /{path} | {SECRET} | {SECRET.removeprefix('whsec_')}"
+    )
 
     assert "S3CRET" not in said
     assert "MfKQ9r8" not in said
@@ -234,7 +238,7 @@ def test_a_message_goes_through_the_outbox_and_leaks_nothing(receiver, caplog):
         event="switch.engaged", event_key="audit:1", facts={}, now=db_now(), to=[destination]
     )
 
-    delivery.sweep(db_now())
+    sender.start_sending(db_now())
 
     ends = time.monotonic() + 5
     while OutboxMessage.objects.get().state == "pending":

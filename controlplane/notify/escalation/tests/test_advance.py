@@ -60,7 +60,7 @@ def minutes(count):
 def test_first_step_is_told_with_the_facts_in_the_thread_of_the_subject(now, matrix):
     row = opened(now)
 
-    engine.advance(now)
+    engine.notify_due(now)
 
     message = OutboxMessage.objects.get()
     assert (message.destination, message.event) == (ON_CALL, "escalation.step")
@@ -77,7 +77,7 @@ def test_each_step_says_who_was_told_before(now, matrix):
     opened(now)
 
     for later in (0, 5, 15, 30):
-        engine.advance(now + minutes(later))
+        engine.notify_due(now + minutes(later))
 
     assert [destination for destination, _ in said()] == [ON_CALL, ON_CALL, LEAD, CTO]
     last = OutboxMessage.objects.order_by("id").last().payload
@@ -89,8 +89,8 @@ def test_each_step_says_who_was_told_before(now, matrix):
 def test_two_turns_at_the_same_moment_tell_once(now, matrix):
     opened(now)
 
-    engine.advance(now)
-    engine.advance(now)
+    engine.notify_due(now)
+    engine.notify_due(now)
 
     assert len(said()) == 1
     assert Escalation.objects.get().notices == 1
@@ -103,7 +103,7 @@ def test_two_beats_race_and_tell_once():
     for number in range(20):
         opened(now, f"episode:{number}")
 
-    results = at_once(*[lambda: engine.advance(now)] * 4)
+    results = at_once(*[lambda: engine.notify_due(now)] * 4)
 
     assert sum(results) == 20
     assert said() == [(ON_CALL, "escalation.listing")]
@@ -118,10 +118,10 @@ def test_acknowledging_while_the_tick_runs_loses_neither():
     actor = system_actor("test")
 
     at_once(
-        lambda: engine.advance(now),
+        lambda: engine.notify_due(now),
         lambda: services.acknowledge(subject="episode:1", actor=actor, now=now),
     )
-    engine.advance(now + minutes(10))
+    engine.notify_due(now + minutes(10))
 
     row = Escalation.objects.get()
     assert row.acknowledged_by == "system:test"
@@ -132,7 +132,7 @@ def test_step_that_reaches_nobody_is_skipped_at_once_and_the_message_says_so(now
     fill("team-lead", "lead@example.org")
     opened(now)
 
-    engine.advance(now)
+    engine.notify_due(now)
 
     message = OutboxMessage.objects.get()
     assert message.destination == LEAD
@@ -142,9 +142,9 @@ def test_step_that_reaches_nobody_is_skipped_at_once_and_the_message_says_so(now
 def test_no_step_reaches_anybody_and_the_routes_are_told(now):
     opened(now)
 
-    engine.advance(now)
-    engine.advance(now + minutes(30))
-    engine.advance(now + minutes(60))
+    engine.notify_due(now)
+    engine.notify_due(now + minutes(30))
+    engine.notify_due(now + minutes(60))
 
     assert said() == [("slack", "escalation.step")] * 2
     payload = OutboxMessage.objects.first().payload
@@ -156,8 +156,8 @@ def test_nothing_is_reachable_at_all_and_the_clock_goes_on(now):
     Route.objects.all().delete()
     opened(now)
 
-    assert engine.advance(now) == 1
-    assert engine.advance(now + minutes(60)) == 1
+    assert engine.notify_due(now) == 1
+    assert engine.notify_due(now + minutes(60)) == 1
 
     assert said() == []
 
@@ -165,28 +165,28 @@ def test_nothing_is_reachable_at_all_and_the_clock_goes_on(now):
 def test_clock_stood_still_for_a_day_and_everybody_is_told_once(now, matrix):
     opened(now)
 
-    engine.advance(now + timedelta(days=1))
-    engine.advance(now + timedelta(days=1, seconds=15))
+    engine.notify_due(now + timedelta(days=1))
+    engine.notify_due(now + timedelta(days=1, seconds=15))
 
     assert sorted(destination for destination, _ in said()) == sorted([ON_CALL, LEAD, CTO])
 
 
 def test_acknowledged_is_quiet_for_24_hours_then_daily_until_closed(now, matrix):
     opened(now)
-    engine.advance(now)
+    engine.notify_due(now)
     services.acknowledge(subject="episode:1", actor=system_actor("test"), now=now + minutes(3))
     day = timedelta(days=1)
 
     for later in (minutes(5), minutes(60), day, day + minutes(2)):
-        engine.advance(now + later)
+        engine.notify_due(now + later)
     assert len(said()) == 1
-    engine.advance(now + day + minutes(3))
+    engine.notify_due(now + day + minutes(3))
     assert len(said()) == 2
     assert "by system:test" in OutboxMessage.objects.last().payload["acknowledged"]
-    engine.advance(now + 2 * day + minutes(3))
+    engine.notify_due(now + 2 * day + minutes(3))
     assert len(said()) == 3
     services.close(subject="episode:1", now=now + 2 * day + minutes(4))
-    engine.advance(now + 9 * day)
+    engine.notify_due(now + 9 * day)
     assert len(said()) == 3
 
 
@@ -202,12 +202,12 @@ def test_opened_again_while_open_changes_nothing_and_after_closing_begins_anew(n
 def test_up_to_three_are_told_apart_and_more_in_one_message(now, matrix):
     for number in range(3):
         opened(now, f"episode:{number}")
-    engine.advance(now)
+    engine.notify_due(now)
     assert said() == [(ON_CALL, "escalation.step")] * 3
 
     for number in range(10, 25):
         opened(now + minutes(1), f"episode:{number}", switch=f"feature:f{number}")
-    engine.advance(now + minutes(1))
+    engine.notify_due(now + minutes(1))
 
     assert said("escalation.listing") == [(ON_CALL, "escalation.listing")]
     payload = OutboxMessage.objects.get(event="escalation.listing").payload
@@ -220,14 +220,14 @@ def test_storm_without_any_step_is_one_message_by_the_routes(now):
     for number in range(200):
         opened(now, f"episode:{number}")
 
-    engine.advance(now)
+    engine.notify_due(now)
 
     assert said() == [("slack", "escalation.listing")]
 
 
 def test_changed_steps_are_honoured_by_what_is_open(now, matrix):
     opened(now)
-    engine.advance(now)
+    engine.notify_due(now)
     critical = Target.objects.get(name="critical")
     EscalationStep.objects.filter(escalation=critical, position=1).delete()
     EscalationStep.objects.filter(escalation=critical, position=2).update(
@@ -235,7 +235,7 @@ def test_changed_steps_are_honoured_by_what_is_open(now, matrix):
     )
     Escalation.objects.update(next_at=now)  # As changing a target does.
 
-    engine.advance(now + minutes(1))
+    engine.notify_due(now + minutes(1))
 
     assert [destination for destination, _ in said()] == [ON_CALL, LEAD]
 
@@ -246,7 +246,7 @@ def test_sixty_in_half_a_day_that_nobody_acknowledges_are_no_storm(now, matrix):
         tick = now + minutes(5 * turn)
         while begins and begins[0] <= tick:
             opened(begins.pop(0), f"episode:{len(begins)}")
-        engine.advance(tick)
+        engine.notify_due(tick)
 
     assert Escalation.objects.filter(notices=0).count() == 0
     # Each is told once as a step, and with all others twice an hour at most once they are many.
@@ -259,7 +259,7 @@ def test_sixty_in_half_a_day_that_nobody_acknowledges_are_no_storm(now, matrix):
 def test_reminders_of_many_fall_into_one_a_day(now, matrix):
     for number in range(40):
         opened(now, f"episode:{number}")
-    engine.advance(now)
+    engine.notify_due(now)
     for number in range(40):
         services.acknowledge(
             subject=f"episode:{number}", actor=system_actor("test"), now=now + minutes(10 * number)
@@ -267,7 +267,7 @@ def test_reminders_of_many_fall_into_one_a_day(now, matrix):
     OutboxMessage.objects.all().delete()
 
     for hour in range(4 * 24):
-        engine.advance(now + minutes(60 * hour))
+        engine.notify_due(now + minutes(60 * hour))
     third_day = now + timedelta(days=2, hours=1)
     told_later = OutboxMessage.objects.filter(created_at__gte=third_day)
 

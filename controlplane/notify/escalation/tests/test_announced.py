@@ -44,9 +44,9 @@ def test_announced_with_nobody_behind_any_step_is_told_again_after_an_hour(now):
     announced(now)
 
     for later in (0, 5, 30, 59):
-        engine.advance(now + minutes(later))
+        engine.notify_due(now + minutes(later))
     assert said() == []
-    engine.advance(now + minutes(60))
+    engine.notify_due(now + minutes(60))
 
     assert said() == [("slack", "escalation.step")]
     assert Escalation.objects.get().notices == 1
@@ -56,18 +56,18 @@ def test_announced_tells_whoever_is_behind_a_step_at_once(now):
     fill("on-call", "kim@example.org")
     announced(now)
 
-    engine.advance(now)
-    engine.advance(now + minutes(5))
+    engine.notify_due(now)
+    engine.notify_due(now + minutes(5))
 
     assert said() == [(ON_CALL, "escalation.step")] * 2
 
 
 def test_announced_and_somebody_is_named_later_is_told_then(now):
     announced(now)
-    engine.advance(now)
+    engine.notify_due(now)
 
     fill("team-lead", "lead@example.org")
     Escalation.objects.update(next_at=now + minutes(2))  # As changing a target does.
-    engine.advance(now + minutes(2))
+    engine.notify_due(now + minutes(2))
 
     assert said() == [(LEAD, "escalation.step")]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.notify.escalation import schedule
-from controlplane.notify.escalation.schedule import Standing, Step
+from controlplane.notify.escalation.schedule import EscalationStatus, ScheduledStep
 
 START = datetime(2026, 11, 21, 2, 11, tzinfo=UTC)
 CRITICAL = (0, 5, 15, 30)
@@ -21,7 +21,7 @@ def minutes(count):
 
 
 def steps(*after, mute=()):
-    return [Step(minutes(each), index not in mute) for index, each in enumerate(after)]
+    return [ScheduledStep(minutes(each), index not in mute) for index, each in enumerate(after)]
 
 
 def told(standing, verdict, now):
@@ -38,14 +38,14 @@ def told(standing, verdict, now):
 
 def run(ladder, until, *, severity="critical", acknowledged=None, every=TURN, away=()):
     """Return [(minutes since the start, kind, steps notified)], with a tick at least `every`."""
-    standing, next_at, now, said = Standing(severity, START), START, START, []
+    standing, next_at, now, said = EscalationStatus(severity, START), START, START, []
     while now <= START + until:
         if acknowledged is not None and now >= START + acknowledged and not _known(standing):
             standing = replace(standing, acknowledged_at=now)
             next_at = now + schedule.QUIET_PERIOD
         present = any(begin <= now - START < end for begin, end in away)
         if next_at <= now and not present:
-            verdict = schedule.judge(standing, ladder, now)
+            verdict = schedule.evaluate(standing, ladder, now)
             if verdict.kind:
                 said.append(((now - START) / minutes(1), verdict.kind, verdict.told))
             standing, next_at = told(standing, verdict, now), verdict.next_at
@@ -101,12 +101,12 @@ def test_nobody_at_all_is_reached_and_the_routes_are_told_hourly():
 
 
 def test_somebody_named_after_all_is_told_at_the_next_look():
-    standing = told(Standing("critical", START), verdict := schedule.judge(
-        Standing("critical", START), steps(*CRITICAL, mute={0, 1, 2, 3}), START
+    standing = told(EscalationStatus("critical", START), verdict := schedule.evaluate(
+        EscalationStatus("critical", START), steps(*CRITICAL, mute={0, 1, 2, 3}), START
     ), START)  # fmt: skip
     assert verdict.told == ()
 
-    later = schedule.judge(standing, steps(*CRITICAL, mute={2, 3}), START + minutes(7))
+    later = schedule.evaluate(standing, steps(*CRITICAL, mute={2, 3}), START + minutes(7))
 
     assert (later.kind, later.told) == ("step", (0, 1))
 
@@ -119,10 +119,12 @@ def test_clock_away_for_hours_and_one_message_catches_up():
 
 
 def test_steps_get_shorter_and_longer_meanwhile():
-    standing = Standing("critical", START, step=4, reached=True, notified_at=START + minutes(30))
+    standing = EscalationStatus(
+        "critical", START, step=4, reached=True, notified_at=START + minutes(30)
+    )
 
-    fewer = schedule.judge(standing, steps(0, 5), START + minutes(95))
-    more = schedule.judge(standing, steps(*CRITICAL, 60), START + minutes(61))
+    fewer = schedule.evaluate(standing, steps(0, 5), START + minutes(95))
+    more = schedule.evaluate(standing, steps(*CRITICAL, 60), START + minutes(61))
 
     assert (fewer.kind, fewer.told) == ("repeat", (0, 1))
     assert (more.kind, more.told) == ("step", (4,))
@@ -145,7 +147,7 @@ def test_info_is_repeated_daily():
     ],
 )
 def test_repeat_that_is_due_soon_comes_along(acknowledged, notified, due_in, comes):
-    standing = Standing(
+    standing = EscalationStatus(
         "critical",
         START,
         step=4,
@@ -155,7 +157,7 @@ def test_repeat_that_is_due_soon_comes_along(acknowledged, notified, due_in, com
     )
     now = START + timedelta(days=2)
 
-    assert schedule.along(standing, now, now + minutes(due_in)) is comes
+    assert schedule.may_send_early(standing, now, now + minutes(due_in)) is comes
 
 
 ladders = st.lists(st.integers(0, 300), min_size=1, max_size=6, unique=True).map(sorted)
@@ -166,10 +168,10 @@ def test_whenever_the_clock_runs_every_reaching_step_is_told_once_and_none_early
     after, mute, gaps
 ):
     ladder = steps(*after, mute=mute)
-    standing, now, said = Standing("critical", START), START + minutes(after[0]), []
+    standing, now, said = EscalationStatus("critical", START), START + minutes(after[0]), []
     for gap in [0, *gaps, 400]:
         now += minutes(gap)
-        verdict = schedule.judge(standing, ladder, now)
+        verdict = schedule.evaluate(standing, ladder, now)
         if verdict.kind == "step":
             said += [(index, now) for index in verdict.told]
         standing = told(standing, verdict, now)
@@ -186,9 +188,9 @@ def test_a_verdict_always_says_when_to_look_again_and_then_something_is_due(afte
     ladder = steps(*after, mute=mute)
     now = START + minutes(later)
 
-    first = schedule.judge(Standing("warning", START), ladder, now)
-    standing = told(Standing("warning", START), first, now)
-    again = schedule.judge(standing, ladder, first.next_at)
+    first = schedule.evaluate(EscalationStatus("warning", START), ladder, now)
+    standing = told(EscalationStatus("warning", START), first, now)
+    again = schedule.evaluate(standing, ladder, first.next_at)
 
     assert first.next_at > now or first.kind == "step"
     assert again.kind is not None or again.next_at > first.next_at
@@ -207,7 +209,7 @@ def test_never_more_than_an_hour_goes_by_in_silence_once_the_steps_are_over(afte
 
 
 def test_looked_at_early_it_is_no_reason_to_remind_again():
-    standing = Standing(
+    standing = EscalationStatus(
         "critical",
         START,
         step=1,
@@ -216,7 +218,7 @@ def test_looked_at_early_it_is_no_reason_to_remind_again():
         acknowledged_at=START,
     )
 
-    verdict = schedule.judge(standing, steps(*CRITICAL), START + timedelta(hours=26))
+    verdict = schedule.evaluate(standing, steps(*CRITICAL), START + timedelta(hours=26))
 
     assert verdict.kind is None
     assert verdict.next_at == START + timedelta(hours=49)
@@ -224,8 +226,8 @@ def test_looked_at_early_it_is_no_reason_to_remind_again():
 
 def announced(ladder, at):
     """Return the verdict `at` minutes after only the routes were notified."""
-    standing = Standing("critical", START, notified_at=START)
-    return schedule.judge(standing, ladder, START + minutes(at))
+    standing = EscalationStatus("critical", START, notified_at=START)
+    return schedule.evaluate(standing, ladder, START + minutes(at))
 
 
 def test_announced_with_nobody_reachable_is_repeated_after_an_hour():

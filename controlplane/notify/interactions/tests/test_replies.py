@@ -7,7 +7,7 @@ import pytest
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.delivery.tests.sending import deliver
-from controlplane.notify.transports import registry
+from controlplane.notify.transports import destinations
 from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
 from controlplane.notify.transports.slack_reply import transport as slack_reply
 
@@ -44,7 +44,7 @@ def test_pressed_and_answered_through_the_outbox(in_slack, slack):
 
 
 def test_text_of_people_is_escaped(slack):
-    registry.send(reply(slack, said="<!channel> @here & <https://evil>"))
+    destinations.send_message(reply(slack, said="<!channel> @here & <https://evil>"))
 
     (text,) = slack.texts
     assert "<" not in text
@@ -52,11 +52,11 @@ def test_text_of_people_is_escaped(slack):
 
 
 def test_after_25_minutes_it_is_too_late(slack):
-    registry.send(reply(slack, age=timedelta(minutes=24)))
+    destinations.send_message(reply(slack, age=timedelta(minutes=24)))
     OutboxMessage.objects.all().delete()
 
     with pytest.raises(PermanentFailure, match="too late"):
-        registry.send(reply(slack, age=timedelta(minutes=26)))
+        destinations.send_message(reply(slack, age=timedelta(minutes=26)))
 
 
 @pytest.mark.parametrize("step", ["404", "410", "403"])
@@ -64,7 +64,7 @@ def test_used_or_expired_address_is_permanent_and_never_named(slack, step):
     slack.script = [step]
 
     with pytest.raises(PermanentFailure) as caught:
-        registry.send(reply(slack))
+        destinations.send_message(reply(slack))
 
     assert "secretpath" not in str(caught.value)
 
@@ -74,11 +74,11 @@ def test_trouble_is_tried_again(slack, step):
     slack.script = [step]
 
     with pytest.raises(TransientFailure) as caught:
-        registry.send(reply(slack))
+        destinations.send_message(reply(slack))
 
     assert "secretpath" not in str(caught.value)
 
 
 def test_elsewhere_is_never_called(slack):
     with pytest.raises(PermanentFailure, match="not Slack's"):
-        registry.send(reply(slack, address="http://127.0.0.1:1/x"))
+        destinations.send_message(reply(slack, address="http://127.0.0.1:1/x"))

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from controlplane.notify.interactions.signatures import WINDOW_SECONDS, genuine, sign
+from controlplane.notify.interactions.signatures import WINDOW_SECONDS, is_genuine, sign
 from controlplane.notify.models.interactions import AnsweredRequest
 
 from .pressing import PATH, SECRET, payload, send, signed
@@ -25,7 +25,7 @@ def test_the_signature_is_the_one_of_slacks_documentation():
     signature = "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503"
 
     assert sign(SECRET, "1531420618", body) == signature
-    assert genuine(SECRET, "1531420618", signature, body, now=1531420618 + 299)
+    assert is_genuine(SECRET, "1531420618", signature, body, now=1531420618 + 299)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_the_signature_is_the_one_of_slacks_documentation():
 def test_five_minutes_both_ways(seconds, believed):
     signature = sign(SECRET, "1000000", BODY)
 
-    assert genuine(SECRET, "1000000", signature, BODY, now=1000000 + seconds) is believed
+    assert is_genuine(SECRET, "1000000", signature, BODY, now=1000000 + seconds) is believed
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,11 @@ def test_five_minutes_both_ways(seconds, believed):
     ["", "-1", "+1000000", "1e6", " 1000000", "1000000.0", "１００００００", "9" * 5000],
 )
 def test_only_a_plain_number_is_a_time(timestamp):
-    assert not genuine(SECRET, timestamp, sign(SECRET, timestamp, BODY), BODY, now=1000000)
+    assert not is_genuine(SECRET, timestamp, sign(SECRET, timestamp, BODY), BODY, now=1000000)
 
 
 def test_without_a_secret_nothing_is_genuine():
-    assert not genuine("", "1000000", sign("", "1000000", BODY), BODY, now=1000000)
+    assert not is_genuine("", "1000000", sign("", "1000000", BODY), BODY, now=1000000)
 
 
 def wrong_headers():

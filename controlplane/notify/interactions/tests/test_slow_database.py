@@ -83,10 +83,10 @@ def test_pressed_again_afterwards_it_works(in_slack, slack, waiting, hurried):
 
 def test_press_whose_session_was_terminated_is_carried_out_once(in_slack, waiting):
     lee = in_slack("approver", "lee")
-    pressed = payloads.read(lee.body("approve", {"approval": waiting}))
+    pressed = payloads.parse_payload(lee.body("approve", {"approval": waiting}))
 
     with terminated_at("core_approval.*FOR UPDATE", 1) as ended:
-        services.answer(pressed, "digest", ends=time.monotonic() + 5)
+        services.handle_press(pressed, "digest", ends=time.monotonic() + 5)
 
     assert len(ended) == 1
     assert Approval.objects.get().decided_by == "slack:lee"

@@ -1,10 +1,10 @@
-"""`manage.py transports`: the kinds of destination, what each needs, and which are configured."""
+"""`manage.py transports`: list the transports, their requirements, and which are configured."""
 
 from argparse import ArgumentParser
 from typing import Any
 
 from controlplane.core.shell import ShellCommand
-from controlplane.notify.transports import registry
+from controlplane.notify.transports import destinations
 
 
 class Command(ShellCommand):
@@ -17,10 +17,10 @@ class Command(ShellCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["markdown"]:
-            for row in registry.docs_table().splitlines():
+            for row in destinations.docs_table().splitlines():
                 self.line(row)
             return
-        for transport in registry.channel_transports():
+        for transport in destinations.channel_transports():
             needs = "; or ".join(row.needs for row in transport.docs).replace("`", "")
             state = "configured" if transport.is_configured() else "not configured"
             self.line(f"{transport.key:<12} {state:<14} {needs}")

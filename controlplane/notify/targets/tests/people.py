@@ -6,7 +6,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from controlplane.notify.models.targets import Target
 from controlplane.notify.targets import services
-from controlplane.notify.targets.fields import Asked
+from controlplane.notify.targets.fields import TargetRequest
 
 
 def an_admin(name: str = "root") -> Any:
@@ -17,9 +17,9 @@ def add(name: str, kind: str = "person", **more: Any) -> Target:
     """Create a target as an admin; a person gets an address."""
     if kind == "person" and not {"email", "user", "slack_user_id"} & more.keys():
         more["email"] = f"{abs(hash(name))}@example.org"
-    asked = Asked(name=name, kind=kind, **more)
+    asked = TargetRequest(name=name, kind=kind, **more)
     admin = an_admin(f"admin-{Target.objects.count()}")
-    target, _ = services.create(asked=asked, actor=admin, now=db_now())
+    target, _ = services.create_target(asked=asked, actor=admin, now=db_now())
     return target
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.notify.targets.on_call_rotation import hand_over, turn
+from controlplane.notify.targets.on_call_rotation import find_turn, hand_over
 
 ZONES = ["Europe/Berlin", "America/New_York", "Asia/Seoul", "Australia/Lord_Howe", "UTC"]
 
@@ -29,7 +29,7 @@ def test_hand_over_stays_at_nine_when_the_clocks_change(zone, monday, before, af
     start = at(zone, *monday)
 
     now = start + timedelta(days=1)
-    found = turn(2, 7, start, ZoneInfo(zone), now)
+    found = find_turn(2, 7, start, ZoneInfo(zone), now)
 
     assert found.until.astimezone(ZoneInfo(zone)).hour == 9
     assert found.until - found.since == timedelta(days=7) + after + before
@@ -42,14 +42,14 @@ def test_turn_changes_at_the_hand_over_and_not_a_microsecond_before(zone):
     for number in range(1, 120):
         moment = hand_over(start, number, 7)
 
-        assert turn(3, 7, start, ZoneInfo(zone), moment - tick).member == (number - 1) % 3
-        assert turn(3, 7, start, ZoneInfo(zone), moment).member == number % 3
+        assert find_turn(3, 7, start, ZoneInfo(zone), moment - tick).member == (number - 1) % 3
+        assert find_turn(3, 7, start, ZoneInfo(zone), moment).member == number % 3
 
 
 def test_before_the_beginning_the_first_is_on_duty():
     start = at("Asia/Seoul", 2026, 12, 1, 9)
 
-    found = turn(3, 7, start, ZoneInfo("Asia/Seoul"), start - timedelta(days=400))
+    found = find_turn(3, 7, start, ZoneInfo("Asia/Seoul"), start - timedelta(days=400))
 
     assert found.member == 0
     assert found.until == start + timedelta(days=7)
@@ -57,7 +57,8 @@ def test_before_the_beginning_the_first_is_on_duty():
 
 def test_nobody_is_in_it_and_nobody_is_on_duty():
     assert (
-        turn(0, 7, datetime(2026, 1, 1, tzinfo=UTC), UTC, datetime(2026, 1, 2, tzinfo=UTC)) is None
+        find_turn(0, 7, datetime(2026, 1, 1, tzinfo=UTC), UTC, datetime(2026, 1, 2, tzinfo=UTC))
+        is None
     )
 
 
@@ -65,7 +66,7 @@ def test_skipped_hour_hands_over_once_all_the_same():
     berlin = ZoneInfo("Europe/Berlin")
     start = at("Europe/Berlin", 2026, 3, 22, 2, 30)
 
-    found = turn(2, 7, start, berlin, at("Europe/Berlin", 2026, 3, 29, 3, 30))
+    found = find_turn(2, 7, start, berlin, at("Europe/Berlin", 2026, 3, 29, 3, 30))
 
     assert found.member == 1
     assert found.since.astimezone(berlin).hour == 3
@@ -82,9 +83,9 @@ def test_any_moment_lies_in_exactly_the_turn_that_is_found(zone, members, days, 
     beginning = datetime(2020, 1, 1, tzinfo=UTC) + start
     now = beginning + later
 
-    found = turn(members, days, beginning, ZoneInfo(zone), now)
+    found = find_turn(members, days, beginning, ZoneInfo(zone), now)
 
     assert found.since <= now < found.until
-    following = turn(members, days, beginning, ZoneInfo(zone), found.until)
+    following = find_turn(members, days, beginning, ZoneInfo(zone), found.until)
     assert following.since == found.until
     assert following.member == (found.member + 1) % members

@@ -30,7 +30,9 @@ def test_routing_takes_three_queries_and_telling_two_more():
     def tell():
         outbox.announce(event="switch.engaged", event_key="a", facts={}, now=now)
 
-    assert queries(lambda: routing.routed("switch.engaged", "segment", "warning", now)) <= 3
+    assert (
+        queries(lambda: routing.find_destinations("switch.engaged", "segment", "warning", now)) <= 3
+    )
     assert queries(tell) <= 5
     assert OutboxMessage.objects.filter(destination__startswith="webhook:").count() == 30
 

@@ -23,36 +23,36 @@ def _somebody():
 
 
 def routed(event="ramp.held", severity="warning"):
-    return routing.routed(event, "feature", severity, db_now())
+    return routing.find_destinations(event, "feature", severity, db_now())
 
 
 def test_batch_reads_routes_once_for_each_kind_of_message():
-    with routing.reading_once():
+    with routing.cached_routing():
         assert routed() == ["email:all@example.org"]
         with CaptureQueriesContext(connection) as queries:
-            again = routing.routed("ramp.held", "feature", "warning", None)
+            again = routing.find_destinations("ramp.held", "feature", "warning", None)
         assert (again, len(queries)) == (["email:all@example.org"], 0)
         assert routed(event="switch.engaged") == []
 
 
 def test_what_one_caller_adds_to_its_answer_no_other_gets():
-    with routing.reading_once():
+    with routing.cached_routing():
         routed().append("email:stranger@example.org")
         assert routed() == ["email:all@example.org"]
 
 
 def test_route_made_after_a_batch_counts_for_the_next():
-    with routing.reading_once():
+    with routing.cached_routing():
         assert routed(event="switch.engaged") == []
         Route.objects.update(event="*")
     assert routed(event="switch.engaged") == ["email:all@example.org"]
-    with routing.reading_once():
+    with routing.cached_routing():
         assert routed(event="switch.engaged") == ["email:all@example.org"]
 
 
 def test_batch_of_one_thread_is_nothing_to_another():
     found = []
-    with routing.reading_once():
+    with routing.cached_routing():
         thread = threading.Thread(target=lambda: found.append(routing._read.get()))
         thread.start()
         thread.join()

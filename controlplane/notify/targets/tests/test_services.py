@@ -17,7 +17,7 @@ from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.models.targets import Target
 from controlplane.notify.targets import reach, routing, services
-from controlplane.notify.targets.fields import Asked
+from controlplane.notify.targets.fields import TargetRequest
 
 from .people import add, an_admin
 
@@ -34,7 +34,9 @@ def now():
 def wrong(asked, target=None):
     """Return the names of the rejected fields."""
     write = {"asked": asked, "actor": an_admin(f"a{User.objects.count()}"), "now": db_now()}
-    change = partial(services.change, target_id=target.pk) if target else services.create
+    change = (
+        partial(services.change_target, target_id=target.pk) if target else services.create_target
+    )
     with pytest.raises(InvalidInput) as refused:
         change(**write)
     return set(refused.value.errors)
@@ -46,12 +48,12 @@ def test_only_an_admin_changes_anything(role, now):
     slack = Target.objects.get(name="slack")
 
     for call in (
-        lambda: services.create(asked=Asked("x", "person"), actor=actor, now=now),
-        lambda: services.change(
-            target_id=slack.pk, asked=Asked("x", "channel"), actor=actor, now=now
+        lambda: services.create_target(asked=TargetRequest("x", "person"), actor=actor, now=now),
+        lambda: services.change_target(
+            target_id=slack.pk, asked=TargetRequest("x", "channel"), actor=actor, now=now
         ),
-        lambda: services.remove(target_id=slack.pk, actor=actor, now=now),
-        lambda: services.test(target_id=slack.pk, actor=actor, now=now),
+        lambda: services.remove_target(target_id=slack.pk, actor=actor, now=now),
+        lambda: services.send_test(target_id=slack.pk, actor=actor, now=now),
         lambda: services.add_route(
             event="*", scope="", severity="", target="slack", actor=actor, now=now
         ),
@@ -60,33 +62,36 @@ def test_only_an_admin_changes_anything(role, now):
         with pytest.raises(Forbidden):
             call()
     with pytest.raises(Forbidden):
-        services.create(asked=Asked("x", "person"), actor=system_actor("x"), now=now)
+        services.create_target(asked=TargetRequest("x", "person"), actor=system_actor("x"), now=now)
 
 
 def test_names_of_any_script_are_kept_and_are_one_however_typed(now):
     target = add("  당직 엔지니어 🌙 ")
 
     assert target.name == "당직 엔지니어 🌙"
-    assert wrong(Asked("당직 엔지니어 🌙", "person")) == {"name"}
+    assert wrong(TargetRequest("당직 엔지니어 🌙", "person")) == {"name"}
 
 
 @pytest.mark.parametrize(
     ("asked", "fields"),
     [
-        (Asked("", "person"), {"name"}),
-        (Asked("x" * 81, "person"), {"name"}),
-        (Asked("a\nb", "person"), {"name"}),
-        (Asked("a", "robot"), {"kind"}),
-        (Asked("a", "person", email="no"), {"email"}),
-        (Asked("a", "person", user="nobody"), {"user"}),
-        (Asked("a", "person", slack_user_id="@kim"), {"slack_user_id"}),
-        (Asked("a", "channel", address="pager:7"), {"address"}),
-        (Asked("a", "channel", address="slack:ops"), {"address"}),
-        (Asked("a", "channel", address="email:no"), {"address"}),
-        (Asked("a", "channel", address="webhook"), {"webhook_url"}),
-        (Asked("a", "channel", address="slack", settings={"webhook_url": HOOK}), {"webhook_url"}),
+        (TargetRequest("", "person"), {"name"}),
+        (TargetRequest("x" * 81, "person"), {"name"}),
+        (TargetRequest("a\nb", "person"), {"name"}),
+        (TargetRequest("a", "robot"), {"kind"}),
+        (TargetRequest("a", "person", email="no"), {"email"}),
+        (TargetRequest("a", "person", user="nobody"), {"user"}),
+        (TargetRequest("a", "person", slack_user_id="@kim"), {"slack_user_id"}),
+        (TargetRequest("a", "channel", address="pager:7"), {"address"}),
+        (TargetRequest("a", "channel", address="slack:ops"), {"address"}),
+        (TargetRequest("a", "channel", address="email:no"), {"address"}),
+        (TargetRequest("a", "channel", address="webhook"), {"webhook_url"}),
         (
-            Asked(
+            TargetRequest("a", "channel", address="slack", settings={"webhook_url": HOOK}),
+            {"webhook_url"},
+        ),
+        (
+            TargetRequest(
                 "a",
                 "channel",
                 address="webhook",
@@ -94,18 +99,20 @@ def test_names_of_any_script_are_kept_and_are_one_however_typed(now):
             ),
             {"webhook_url"},
         ),
-        (Asked("a", "channel", address="slack:#a|b"), {"address"}),
-        (Asked("a", "channel", address="slack:#a&b"), {"address"}),
+        (TargetRequest("a", "channel", address="slack:#a|b"), {"address"}),
+        (TargetRequest("a", "channel", address="slack:#a&b"), {"address"}),
         (
-            Asked("a", "channel", address="webhook", settings={"webhook_url": "https://."}),
+            TargetRequest("a", "channel", address="webhook", settings={"webhook_url": "https://."}),
             {"webhook_url"},
         ),
         (
-            Asked("a", "channel", address="webhook", settings={"webhook_url": "https://a..b/"}),
+            TargetRequest(
+                "a", "channel", address="webhook", settings={"webhook_url": "https://a..b/"}
+            ),
             {"webhook_url"},
         ),
         (
-            Asked(
+            TargetRequest(
                 "a",
                 "channel",
                 address="webhook",
@@ -113,14 +120,14 @@ def test_names_of_any_script_are_kept_and_are_one_however_typed(now):
             ),
             {"webhook_url"},
         ),
-        (Asked("a", "on_call", rotation_days=0), {"rotation_days"}),
-        (Asked("a", "on_call", members=["nobody"]), {"members", "rotation_starts_at"}),
-        (Asked("a", "on_call", time_zone="Mars/Base"), {"time_zone"}),
-        (Asked("a", "on_call", rotation_days=999), {"rotation_days"}),
-        (Asked("a", "escalation"), {"steps"}),
-        (Asked("a", "escalation", steps=[(5, "slack"), (5, "slack")]), {"steps"}),
-        (Asked("a", "escalation", steps=[(0, "critical")]), {"steps"}),
-        (Asked("a", "escalation", steps=[(0, 999_999)]), {"steps"}),
+        (TargetRequest("a", "on_call", rotation_days=0), {"rotation_days"}),
+        (TargetRequest("a", "on_call", members=["nobody"]), {"members", "rotation_starts_at"}),
+        (TargetRequest("a", "on_call", time_zone="Mars/Base"), {"time_zone"}),
+        (TargetRequest("a", "on_call", rotation_days=999), {"rotation_days"}),
+        (TargetRequest("a", "escalation"), {"steps"}),
+        (TargetRequest("a", "escalation", steps=[(5, "slack"), (5, "slack")]), {"steps"}),
+        (TargetRequest("a", "escalation", steps=[(0, "critical")]), {"steps"}),
+        (TargetRequest("a", "escalation", steps=[(0, 999_999)]), {"steps"}),
     ],
 )
 def test_wrong_field_is_named(asked, fields):
@@ -129,18 +136,20 @@ def test_wrong_field_is_named(asked, fields):
 
 def test_webhook_secret_is_returned_once_and_never_told_again(now):
     admin = an_admin()
-    asked = Asked("receiver", "channel", address="webhook", settings={"webhook_url": HOOK})
+    asked = TargetRequest("receiver", "channel", address="webhook", settings={"webhook_url": HOOK})
 
-    target, secret = services.create(asked=asked, actor=admin, now=now)
-    kept, none = services.change(
+    target, secret = services.create_target(asked=asked, actor=admin, now=now)
+    kept, none = services.change_target(
         target_id=target.pk,
-        asked=Asked("receiver", "channel", description="moved", address="webhook"),
+        asked=TargetRequest("receiver", "channel", description="moved", address="webhook"),
         actor=admin,
         now=now,
     )
-    _, another = services.change(
+    _, another = services.change_target(
         target_id=target.pk,
-        asked=Asked("receiver", "channel", address="webhook", settings={"new_secret": True}),
+        asked=TargetRequest(
+            "receiver", "channel", address="webhook", settings={"new_secret": True}
+        ),
         actor=admin,
         now=now,
     )
@@ -162,11 +171,11 @@ def test_webhook_secret_is_returned_once_and_never_told_again(now):
 
 def test_webhook_secret_of_before_they_were_sealed_is_sealed_by_the_next_change(now):
     admin = an_admin()
-    asked = Asked("receiver", "channel", address="webhook", settings={"webhook_url": HOOK})
-    target, secret = services.create(asked=asked, actor=admin, now=now)
+    asked = TargetRequest("receiver", "channel", address="webhook", settings={"webhook_url": HOOK})
+    target, secret = services.create_target(asked=asked, actor=admin, now=now)
     Target.objects.filter(pk=target.pk).update(webhook_secret=secret.text)
 
-    changed, _ = services.change(target_id=target.pk, asked=asked, actor=admin, now=now)
+    changed, _ = services.change_target(target_id=target.pk, asked=asked, actor=admin, now=now)
 
     changed.refresh_from_db()
     assert changed.signing_secret == secret.text
@@ -174,8 +183,8 @@ def test_webhook_secret_of_before_they_were_sealed_is_sealed_by_the_next_change(
 
 
 def test_webhook_secret_sealed_by_a_key_that_is_gone_can_not_be_read(now, settings):
-    asked = Asked("receiver", "channel", address="webhook", settings={"webhook_url": HOOK})
-    target, secret = services.create(asked=asked, actor=an_admin(), now=now)
+    asked = TargetRequest("receiver", "channel", address="webhook", settings={"webhook_url": HOOK})
+    target, secret = services.create_target(asked=asked, actor=an_admin(), now=now)
 
     before, settings.SECRET_KEY = settings.SECRET_KEY, "another"
     assert target.signing_secret == ""
@@ -192,12 +201,12 @@ def test_channel_of_any_script_is_an_address(address, now):
 
 
 def test_host_is_looked_up_before_the_transaction_and_not_in_it(now):
-    asked = Asked(
+    asked = TargetRequest(
         "a", "channel", address="webhook", settings={"webhook_url": "https://localhost/hook"}
     )
 
     # Nothing but a look-up tells where a name leads: in the transaction there is none.
-    assert services.create(asked=asked, actor=an_admin(), now=now)[0].webhook_url
+    assert services.create_target(asked=asked, actor=an_admin(), now=now)[0].webhook_url
     with pytest.raises(InvalidInput) as refused:
         services.look_up({"webhook_url": "https://localhost/hook"})
     assert set(refused.value.errors) == {"webhook_url"}
@@ -206,17 +215,19 @@ def test_host_is_looked_up_before_the_transaction_and_not_in_it(now):
 def test_what_is_used_stays_and_says_by_what(now):
     for name, user in (("on-call", "critical"), ("slack", "the route for *")):
         with pytest.raises(Conflict, match=user.replace("*", r"\*")):
-            services.remove(
+            services.remove_target(
                 target_id=Target.objects.get(name=name).pk, actor=an_admin(name), now=now
             )
     with pytest.raises(Conflict):
-        services.remove(target_id=Target.objects.get(name="info").pk, actor=an_admin(), now=now)
+        services.remove_target(
+            target_id=Target.objects.get(name="info").pk, actor=an_admin(), now=now
+        )
 
 
 def test_unused_is_removed_and_the_trail_tells(now):
     target = add("kim")
 
-    services.remove(target_id=target.pk, actor=an_admin(), now=now)
+    services.remove_target(target_id=target.pk, actor=an_admin(), now=now)
 
     assert not Target.objects.filter(name="kim").exists()
     assert AuditEntry.objects.latest("id").action == "target.removed"
@@ -226,19 +237,19 @@ def test_place_of_the_matrix_becomes_whatever_stands_there(now):
     place = Target.objects.get(name="responsible-team")
     kim = add("kim")
 
-    services.change(
+    services.change_target(
         target_id=place.pk,
-        asked=Asked("payments", "person", email="team@example.org"),
+        asked=TargetRequest("payments", "person", email="team@example.org"),
         actor=an_admin(),
         now=now,
     )
 
-    assert reach.ladders(["info"], now)["info"][0].name == "payments"
+    assert reach.read_ladders(["info"], now)["info"][0].name == "payments"
     add("night", "on_call", members=[kim.pk], rotation_starts_at=now)
-    assert wrong(Asked("kim", "channel", address="slack"), kim) == {"kind"}
+    assert wrong(TargetRequest("kim", "channel", address="slack"), kim) == {"kind"}
     critical = Target.objects.get(name="critical")
-    assert wrong(Asked("red", "escalation", steps=[(0, "slack")]), critical) == {"name"}
-    assert wrong(Asked("critical", "person"), critical) == {"kind"}
+    assert wrong(TargetRequest("red", "escalation", steps=[(0, "slack")]), critical) == {"name"}
+    assert wrong(TargetRequest("critical", "person"), critical) == {"kind"}
 
 
 def test_person_is_reached_by_their_own_and_their_accounts_addresses_until_it_closes(now):
@@ -247,12 +258,12 @@ def test_person_is_reached_by_their_own_and_their_accounts_addresses_until_it_cl
     account.save()
     target = add("Kim", user="kim", email="night@example.org")
 
-    assert routing.destinations(target, now) == ["slack:U024BE7LH", "email:night@example.org"]
+    assert routing.destinations_of(target, now) == ["slack:U024BE7LH", "email:night@example.org"]
     account.is_active = False
     account.save()
     target = Target.objects.get(pk=target.pk)
-    assert routing.destinations(target, now) == []
-    assert reach.reach(target, now).why == "the account kim is closed"
+    assert routing.destinations_of(target, now) == []
+    assert reach.find_reach(target, now).why == "the account kim is closed"
 
 
 def test_rotation_and_escalation_lead_to_whoever_is_there_now(now):
@@ -262,7 +273,7 @@ def test_rotation_and_escalation_lead_to_whoever_is_there_now(now):
     escalation_ = add("mine", "escalation", steps=[(0, rotation.pk)])
 
     def at(day):
-        return routing.destinations(escalation_, datetime(2026, 11, day, 10, tzinfo=UTC))
+        return routing.destinations_of(escalation_, datetime(2026, 11, day, 10, tzinfo=UTC))
 
     assert at(17) == ["email:kim@example.org"]
     assert at(23) == ["email:lee@example.org"]
@@ -277,9 +288,9 @@ def test_change_has_what_is_open_looked_at_again(now):
     Escalation.objects.update(next_at=None)
 
     place = Target.objects.get(name="cto")
-    services.change(
+    services.change_target(
         target_id=place.pk,
-        asked=Asked("cto", "person", email="cto@example.org"),
+        asked=TargetRequest("cto", "person", email="cto@example.org"),
         actor=an_admin(),
         now=now,
     )
@@ -290,12 +301,14 @@ def test_change_has_what_is_open_looked_at_again(now):
 def test_test_message_goes_there_and_to_nobody_else(now):
     target = add("kim", email="kim@example.org")
 
-    services.test(target_id=target.pk, actor=an_admin(), now=now)
+    services.send_test(target_id=target.pk, actor=an_admin(), now=now)
 
     message = OutboxMessage.objects.get()
     assert (message.event, message.destination) == ("target.test", "email:kim@example.org")
     with pytest.raises(Conflict, match="nobody configured"):
-        services.test(target_id=Target.objects.get(name="cto").pk, actor=an_admin("b"), now=now)
+        services.send_test(
+            target_id=Target.objects.get(name="cto").pk, actor=an_admin("b"), now=now
+        )
 
 
 def test_route_is_checked_and_made_once(now):

@@ -1,1 +1,1 @@
-"""E-mail, through the configured mail server."""
+"""E-mail through the configured mail server."""

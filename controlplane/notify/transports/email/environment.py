@@ -1,4 +1,4 @@
-"""The e-mail transport's environment variable."""
+"""The environment variable of the e-mail transport."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ VARIABLES = ("EMAIL_URL",)
 
 @dataclass(frozen=True)
 class EmailSettings:
-    """The mail server; `host` is empty if there is none. `sender` is the From address."""
+    """The mail server, with an empty `host` if there is none; `sender` is the From address."""
 
     host: str
     port: int
@@ -23,15 +23,15 @@ class EmailSettings:
 
 
 def read(variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return the setting `EMAIL`; raises :class:`WrongVariable`."""
+    """Return the setting `EMAIL`; raise :class:`WrongVariable`."""
     return {"EMAIL": _mail_server(variables)}
 
 
 def _mail_server(variables: Mapping[str, str]) -> EmailSettings:
     """Parse `smtp://user:password@host:587?from=switchgear@example.org`.
 
-    `smtps://` is TLS from the start. Plain `smtp://` upgrades by STARTTLS, unless the host is this
-    machine or `?tls=off` is given.
+    `smtps://` uses TLS from the start. `smtp://` requires STARTTLS, unless the host is this machine
+    or `?tls=off` is given.
     """
     given = variables.get("EMAIL_URL", "")
     if not given:

@@ -1,8 +1,8 @@
 """The e-mail transport.
 
 Mails contain no actions, only a link to a page behind the sign-in. Every attempt has the same
-Message-ID, so that receivers can drop a repeat, and all messages about one subject refer to the
-same, never sent, first mail, so that mail programs group them.
+Message-ID, so that receivers can drop a repeat. All mails about a subject refer to the same
+Message-ID, which was never sent, so that mail programs group them.
 """
 
 import re
@@ -21,10 +21,10 @@ from controlplane.core.console_urls import console_url
 from controlplane.core.outbox import late, renderer
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.renderer import RenderedMessage
+from controlplane.core.rate_limiter import RateLimit
 from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
 from controlplane.notify.transports.failures import PermanentFailure
 from controlplane.notify.transports.identity import stable_id, subject_id
-from controlplane.notify.transports.pacing import Limit
 
 from . import smtp
 
@@ -37,62 +37,58 @@ _ADDRESS = re.compile(r"[^\s@<>\",;:\\()\[\]]{1,64}@[^\s@<>\",;:\\()\[\]]{1,190}
 
 
 def reaches(destination: str) -> bool:
-    """Return whether there is a mail server, and the destination has a valid address."""
-    return is_configured() and _address(destination) is not None
+    return is_configured() and _parse_address(destination) is not None
 
 
 def is_configured() -> bool:
-    """Return whether the environment names a mail server."""
     return bool(settings.EMAIL.host)
 
 
-def secrets() -> list[str]:
-    """Return the mail server's password, if there is one."""
+def list_secrets() -> list[str]:
     return [settings.EMAIL.password] if settings.EMAIL.password else []
 
 
 def send(message: OutboxMessage) -> None:
-    """Send one mail; raises a `DeliveryFailure`."""
-    recipient = _address(message.destination)
+    recipient = _parse_address(message.destination)
     if recipient is None:
         raise PermanentFailure("that is not an e-mail address")
-    sender = _idna(parseaddr(settings.EMAIL.sender)[1])
+    sender = _to_ascii(parseaddr(settings.EMAIL.sender)[1])
     envelope = smtp.Envelope(sender, recipient, not (sender + recipient).isascii())
-    email = settings.EMAIL
-    server = smtp.Server(email.host, email.port, email.user, email.password, email.security)
-    smtp.hand_in(server, envelope, as_bytes(message, envelope))
+    smtp.send_mail(settings.EMAIL, envelope, encode_mail(message, envelope))
 
 
-def as_bytes(message: OutboxMessage, envelope: smtp.Envelope) -> bytes:
-    """Return the encoded mail; raises :class:`PermanentFailure` if it can't be encoded."""
+def encode_mail(message: OutboxMessage, envelope: smtp.Envelope) -> bytes:
+    """Return the encoded mail; raise :class:`PermanentFailure` if it can't be encoded."""
     chosen = policy.SMTPUTF8 if envelope.international else policy.SMTP
     try:
-        return written(message, envelope.recipient).as_bytes(policy=chosen)
+        return make_mail(message, envelope.recipient).as_bytes(policy=chosen)
     except (MessageError, ValueError, UnicodeError) as error:
         raise PermanentFailure(f"the mail can't be written ({type(error).__name__})") from error
 
 
-def written(message: OutboxMessage, recipient: str) -> EmailMessage:
-    """Return the mail: plain text, and the same as simple HTML."""
+def make_mail(message: OutboxMessage, recipient: str) -> EmailMessage:
+    """Return the mail, as plain text and as simple HTML."""
     notice = renderer.render(message.event, late.load_facts(message))
     name, sender = parseaddr(settings.EMAIL.sender)
-    host = _idna(sender).rpartition("@")[2]
+    host = _to_ascii(sender).rpartition("@")[2]
     mail = EmailMessage(policy=policy.SMTP)
-    mail["Subject"] = _one_line(f"[{_loud()}] {notice.icon} {notice.title}")
-    mail["From"] = _who(_one_line(name) or "Switchgear", _idna(sender))
-    mail["To"] = _who("", recipient)
+    mail["Subject"] = _one_line(f"[{_environment_name()}] {notice.icon} {notice.title}")
+    mail["From"] = _make_address(_one_line(name) or "Switchgear", _to_ascii(sender))
+    mail["To"] = _make_address("", recipient)
     mail["Date"] = format_datetime(message.created_at)
     mail["Message-ID"] = f"<{stable_id(message)}@{host}>"
     if about := subject_id(message):
         mail["In-Reply-To"] = mail["References"] = f"<{about}@{host}>"
     mail["Auto-Submitted"] = "auto-generated"  # Suppresses out-of-office replies.
     mail["X-Auto-Response-Suppress"] = "All"
-    mail.set_content(_plain(notice, _small(message), _link(message, notice)))
-    mail.add_alternative(_html(notice, _small(message), _link(message, notice)), subtype="html")
+    mail.set_content(_render_text(notice, _footer(message), _make_link(message, notice)))
+    mail.add_alternative(
+        _render_html(notice, _footer(message), _make_link(message, notice)), subtype="html"
+    )
     return mail
 
 
-def _plain(notice: RenderedMessage, small: str, link: tuple[str, str]) -> str:
+def _render_text(notice: RenderedMessage, small: str, link: tuple[str, str]) -> str:
     lines = [f"{notice.icon} {notice.title}", ""]
     lines += [f"{label}: {text}" for label, text in notice.lines]
     label, url = link
@@ -101,7 +97,7 @@ def _plain(notice: RenderedMessage, small: str, link: tuple[str, str]) -> str:
     return "\n".join([*lines, "", "-- ", small, ""])
 
 
-def _html(notice: RenderedMessage, small: str, link: tuple[str, str]) -> str:
+def _render_html(notice: RenderedMessage, small: str, link: tuple[str, str]) -> str:
     rows = format_html_join(
         "",
         '<tr><th align="left" valign="top" style="padding:4px 16px 4px 0">{}</th>'
@@ -122,41 +118,40 @@ def _html(notice: RenderedMessage, small: str, link: tuple[str, str]) -> str:
     )
 
 
-def _who(name: str, address: str) -> Address:
+def _make_address(name: str, address: str) -> Address:
     local, _, domain = address.rpartition("@")
     return Address(name, local, domain)
 
 
-def _link(message: OutboxMessage, notice: RenderedMessage) -> tuple[str, str]:
+def _make_link(message: OutboxMessage, notice: RenderedMessage) -> tuple[str, str]:
     buttons = renderer.buttons_for(message.event, message.payload)
     decides = not {"approve", "sign"}.isdisjoint(buttons)
     return TO_DECIDE if decides else TO_OPEN, console_url(notice.path)
 
 
-def _small(message: OutboxMessage) -> str:
-    return f"Switchgear · {_loud()} · {message.created_at:%Y-%m-%d %H:%M:%S} UTC"
+def _footer(message: OutboxMessage) -> str:
+    return f"Switchgear · {_environment_name()} · {message.created_at:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _loud() -> str:
+def _environment_name() -> str:
     name = str(settings.ENVIRONMENT_NAME)
     return name.upper() if name == "production" else name
 
 
 def _one_line(text: str) -> str:
-    """Return a header's text on one line, clipped to `MAX_SUBJECT_LENGTH`."""
     shown = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return shown if len(shown) <= MAX_SUBJECT_LENGTH else f"{shown[: MAX_SUBJECT_LENGTH - 1]}…"
 
 
-def _address(destination: str) -> str | None:
-    """Return the address of `email:…` in its ASCII form; None if it is invalid."""
+def _parse_address(destination: str) -> str | None:
+    """Return the address of `email:…` in ASCII form; None if it is invalid."""
     given = destination.removeprefix("email:")
     if given == destination or not given.isprintable() or len(given) > MAX_ADDRESS_LENGTH:
         return None
-    return _idna(given) if _ADDRESS.fullmatch(given) else None
+    return _to_ascii(given) if _ADDRESS.fullmatch(given) else None
 
 
-def _idna(address: str) -> str:
+def _to_ascii(address: str) -> str:
     """Return the address with its domain in ASCII (IDNA) and its local part unchanged."""
     local, _, domain = address.rpartition("@")
     try:
@@ -166,7 +161,7 @@ def _idna(address: str) -> str:
 
 
 def check_address(address: str) -> str:
-    """Return the address of a channel; raises :class:`ValueError` with a sentence."""
+    """Return a channel's address; raise :class:`ValueError` with a sentence for the user."""
     given = address.removeprefix("email:")
     if given == address or not given:
         raise ValueError
@@ -175,7 +170,7 @@ def check_address(address: str) -> str:
 
 
 def check_person(address: str) -> str:
-    """Return an e-mail address; raises :class:`ValueError` with a sentence."""
+    """Return a person's address; raise :class:`ValueError` with a sentence for the user."""
     try:
         validate_email(address)
     except ValidationError as error:
@@ -190,9 +185,9 @@ TRANSPORTS.register(
         position=20,
         reaches=reaches,
         send=send,
-        secrets=secrets,
+        secrets=list_secrets,
         is_configured=is_configured,
-        limit=Limit(1.0, 20),
+        limit=RateLimit(1, 20),
         address_examples=("email:ops@example.org",),
         check_address=check_address,
         person_column="email",

@@ -1,4 +1,4 @@
-"""The Opsgenie transport's environment variable."""
+"""The environment variable of the Opsgenie transport."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,6 +9,6 @@ VARIABLES = ("OPSGENIE_API_URL",)
 
 
 def read(variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return the setting `OPSGENIE_API_URL`: empty for Opsgenie's own addresses by region."""
+    """Return the setting `OPSGENIE_API_URL`; if empty, Opsgenie's URL of the region is used."""
     url = variables.get("OPSGENIE_API_URL", "").rstrip("/")
     return {"OPSGENIE_API_URL": url and check_url(url, "OPSGENIE_API_URL", {"http", "https"})}

@@ -1,4 +1,4 @@
-"""The Opsgenie transport: an alert for each subject, by its alias.
+"""The Opsgenie transport: one alert per subject, identified by its alias.
 
 https://docs.opsgenie.com/docs/alert-api
 """
@@ -14,13 +14,10 @@ from controlplane.core.console_urls import console_url
 from controlplane.core.message_templates import incident_action_of
 from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.models.targets import Target
+from controlplane.core.rate_limiter import RateLimit
 from controlplane.notify.transports import incidents
 from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
-from controlplane.notify.transports.channel_settings import ChannelSettings, Field
-from controlplane.notify.transports.channels import SeenSecrets, find_channel
-from controlplane.notify.transports.failures import PermanentFailure
-from controlplane.notify.transports.pacing import Limit
+from controlplane.notify.transports.channel_settings import ChannelSettings, SettingSpec
 
 KEY = "opsgenie"
 API_URLS = {"us": "https://api.opsgenie.com", "eu": "https://api.eu.opsgenie.com"}
@@ -30,9 +27,9 @@ MAX_MESSAGE_LENGTH = 130
 MAX_DESCRIPTION_LENGTH = 15_000
 MAX_SOURCE_LENGTH = 100
 PRIORITIES = {"critical": "P1", "warning": "P3", "info": "P5"}
-"""Opsgenie's priorities by our severities."""
+"""Opsgenie's priority for each of our severities."""
 
-API_KEY = Field(
+API_KEY = SettingSpec(
     name="opsgenie_api_key",
     label="Opsgenie API key",
     noun="an API key",
@@ -41,7 +38,7 @@ API_KEY = Field(
     mistake="The API key of an integration: letters, digits and hyphens.",
     is_secret=True,
 )
-REGION = Field(
+REGION = SettingSpec(
     name="opsgenie_region",
     label="Opsgenie region",
     noun="a region",
@@ -50,21 +47,10 @@ REGION = Field(
 )
 SETTINGS = ChannelSettings(API_KEY, REGION)
 
-_seen = SeenSecrets()
-
-
-def reaches(destination: str) -> bool:
-    """Return whether the destination is an Opsgenie channel with an API key."""
-    channel = find_channel(destination)
-    return channel is not None and SETTINGS.is_complete(channel)
-
 
 def send(message: OutboxMessage, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
-    """Create, acknowledge or close an alert; raises a `DeliveryFailure`."""
-    channel = find_channel(message.destination)
-    values = _values(channel) if channel else {}
-    if not values.get(API_KEY.name):
-        raise PermanentFailure(f"{message.destination} has no API key")
+    """Create, acknowledge or close an alert; raise a `DeliveryFailure`."""
+    values = incidents.read_settings(message.destination, SETTINGS, API_KEY)
     base = settings.OPSGENIE_API_URL or API_URLS[values[REGION.name]]
     path, body = request_of(message)
     headers = {"Authorization": f"GenieKey {values[API_KEY.name]}"}
@@ -72,11 +58,10 @@ def send(message: OutboxMessage, *, transport: httpx.AsyncBaseTransport | None =
 
 
 def request_of(message: OutboxMessage) -> tuple[str, Mapping[str, Any]]:
-    """Return the path and the body of the request for a message."""
     action = incident_action_of(message.event)
     alias = incidents.incident_key(message)
     rendered = renderer.render(message.event, message.payload)
-    source = incidents.source()[:MAX_SOURCE_LENGTH]
+    source = incidents.console_name()[:MAX_SOURCE_LENGTH]
     if action != "trigger":
         path = f"{PATH}/{quote(alias, safe='')}/{ACTIONS[action]}?identifierType=alias"
         return path, {"source": source, "note": rendered.title}
@@ -93,21 +78,15 @@ def request_of(message: OutboxMessage) -> tuple[str, Mapping[str, Any]]:
     }
 
 
-def _values(channel: Target) -> dict[str, str]:
-    values = SETTINGS.values(channel)
-    _seen.remember(values.get(API_KEY.name, ""))
-    return values
-
-
 TRANSPORTS.register(
     Transport(
         key=KEY,
         label="Opsgenie",
         position=50,
-        reaches=reaches,
+        reaches=SETTINGS.reaches,
         send=send,
-        secrets=_seen.all,
-        limit=Limit(0.5, 20),
+        secrets=SETTINGS.seen_secrets,
+        limit=RateLimit(2, 20),
         address_examples=(KEY,),
         settings=SETTINGS,
         tracks_incidents=True,

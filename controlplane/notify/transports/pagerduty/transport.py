@@ -1,4 +1,4 @@
-"""The PagerDuty transport: an incident for each subject, by the Events API v2.
+"""The PagerDuty transport: one incident per subject, by the Events API v2.
 
 https://developer.pagerduty.com/docs/events-api-v2/overview/
 """
@@ -13,22 +13,19 @@ from controlplane.core.console_urls import console_url
 from controlplane.core.message_templates import incident_action_of
 from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.models.targets import Target
+from controlplane.core.rate_limiter import RateLimit
 from controlplane.notify.transports import incidents
 from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
-from controlplane.notify.transports.channel_settings import ChannelSettings, Field
-from controlplane.notify.transports.channels import SeenSecrets, find_channel
-from controlplane.notify.transports.failures import PermanentFailure
-from controlplane.notify.transports.pacing import Limit
+from controlplane.notify.transports.channel_settings import ChannelSettings, SettingSpec
 
 KEY = "pagerduty"
 API_URLS = {"us": "https://events.pagerduty.com", "eu": "https://events.eu.pagerduty.com"}
 PATH = "/v2/enqueue"
 MAX_SUMMARY_LENGTH = 1024
 SEVERITIES = {"critical": "critical", "warning": "warning", "info": "info"}
-"""PagerDuty's severities by ours; it has `error` as well."""
+"""PagerDuty's severity for each of ours."""
 
-ROUTING_KEY = Field(
+ROUTING_KEY = SettingSpec(
     name="pagerduty_routing_key",
     label="PagerDuty routing key",
     noun="a routing key",
@@ -38,7 +35,7 @@ ROUTING_KEY = Field(
     mistake="A routing key of the Events API v2: 32 letters and digits.",
     is_secret=True,
 )
-REGION = Field(
+REGION = SettingSpec(
     name="pagerduty_region",
     label="PagerDuty region",
     noun="a region",
@@ -47,28 +44,16 @@ REGION = Field(
 )
 SETTINGS = ChannelSettings(ROUTING_KEY, REGION)
 
-_seen = SeenSecrets()
-
-
-def reaches(destination: str) -> bool:
-    """Return whether the destination is a PagerDuty channel with a routing key."""
-    channel = find_channel(destination)
-    return channel is not None and SETTINGS.is_complete(channel)
-
 
 def send(message: OutboxMessage, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
-    """Trigger, acknowledge or resolve an incident; raises a `DeliveryFailure`."""
-    channel = find_channel(message.destination)
-    values = _values(channel) if channel else {}
-    if not values.get(ROUTING_KEY.name):
-        raise PermanentFailure(f"{message.destination} has no routing key")
+    """Trigger, acknowledge or resolve an incident; raise a `DeliveryFailure`."""
+    values = incidents.read_settings(message.destination, SETTINGS, ROUTING_KEY)
     base = settings.PAGERDUTY_API_URL or API_URLS[values[REGION.name]]
     body = {"routing_key": values[ROUTING_KEY.name], **event_of(message)}
     incidents.post_event("PagerDuty", f"{base}{PATH}", body, {}, transport=transport)
 
 
 def event_of(message: OutboxMessage) -> dict[str, Any]:
-    """Return the event of a message, without the routing key."""
     action = incident_action_of(message.event)
     event: dict[str, Any] = {
         "event_action": action,
@@ -82,7 +67,7 @@ def event_of(message: OutboxMessage) -> dict[str, Any]:
         event["client_url"] = url
     event["payload"] = {
         "summary": rendered.title[:MAX_SUMMARY_LENGTH],
-        "source": incidents.source(),
+        "source": incidents.console_name(),
         "severity": SEVERITIES.get(message.severity, "error"),
         "timestamp": timestamp(message.created_at),
         "class": message.event,
@@ -91,21 +76,15 @@ def event_of(message: OutboxMessage) -> dict[str, Any]:
     return event
 
 
-def _values(channel: Target) -> dict[str, str]:
-    values = SETTINGS.values(channel)
-    _seen.remember(values.get(ROUTING_KEY.name, ""))
-    return values
-
-
 TRANSPORTS.register(
     Transport(
         key=KEY,
         label="PagerDuty",
         position=40,
-        reaches=reaches,
+        reaches=SETTINGS.reaches,
         send=send,
-        secrets=_seen.all,
-        limit=Limit(0.5, 20),  # PagerDuty accepts about 120 events a minute per routing key.
+        secrets=SETTINGS.seen_secrets,
+        limit=RateLimit(2, 20),  # PagerDuty accepts about 120 events a minute per routing key.
         address_examples=(KEY,),
         settings=SETTINGS,
         tracks_incidents=True,

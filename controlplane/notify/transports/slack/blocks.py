@@ -1,4 +1,4 @@
-"""Slack messages in Block Kit, with a text for clients that don't show blocks."""
+"""Slack messages in Block Kit, with a plain text for clients without blocks."""
 
 import json
 import re
@@ -15,11 +15,11 @@ MAX_HEADER_LENGTH = 150
 MAX_TEXT_LENGTH = 3000
 MAX_VALUE_LENGTH = 2000
 MAX_BLOCKS = 50
-"""Slack's limits; it rejects a message that exceeds one of them."""
+"""Slack rejects messages that exceed one of these limits."""
 NOT_LINES = 4
-"""Blocks of a message other than its lines: header, latest update, footer, buttons."""
+"""Number of blocks that are not lines: header, latest update, footer and buttons."""
 VALUES = ("switch", "episode", "ramp", "approval", "escalation", "alert")
-"""Facts that a button carries, beside the subject, for its action."""
+"""Facts in a button's value, beside the subject."""
 
 _HALF_AN_ENTITY = re.compile(r"&[a-z]{0,3}$")
 _CALL_EVERYBODY = re.compile(r"@(?=channel|here|everyone|group)", re.IGNORECASE)
@@ -27,10 +27,10 @@ _CALL_EVERYBODY = re.compile(r"@(?=channel|here|everyone|group)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Button:
-    """A button: label, Slack's style (default, primary, danger), and its confirmation question.
+    """A button: label, style (default, primary or danger), and confirmation question.
 
-    `needs` is the fact without which the button is not shown. `does` is the name of its action, if
-    not its own.
+    The button is shown only if the message has the fact `needs`. `does` names the action of another
+    button, if it is not its own.
     """
 
     label: str
@@ -53,85 +53,82 @@ BUTTONS = {
 }
 
 
-def render(message: OutboxMessage) -> dict[str, Any]:
+def render_message(message: OutboxMessage) -> dict[str, Any]:
     """Return a message with all its lines, without buttons."""
     notice = renderer.render(message.event, message.payload)
-    title = f"{notice.icon} [{_environment()}] {notice.title}"
-    lines = _lines(notice)
+    title = f"{notice.icon} [{_environment_name()}] {notice.title}"
+    lines = _render_lines(notice)
     blocks: list[dict[str, Any]] = [{"type": "header", "text": _plain_text(title)}]
     shown = lines[: MAX_BLOCKS - NOT_LINES]
-    blocks += [{"type": "section", "text": _marked(line)} for line in shown]
-    blocks.append({"type": "context", "elements": [_marked(_small(message, notice.path))]})
-    return {"text": "\n".join([escape(title), *lines]), "blocks": blocks}
+    blocks += [{"type": "section", "text": _mrkdwn(line)} for line in shown]
+    blocks.append({"type": "context", "elements": [_mrkdwn(_footer(message, notice.path))]})
+    return {"text": "\n".join([escape_text(title), *lines]), "blocks": blocks}
 
 
-def head(message: OutboxMessage, latest: OutboxMessage) -> dict[str, Any]:
-    """Return the head of a thread: the state of its subject, and the latest message if different.
-
-    Includes the state's buttons if clicks can be verified.
-    """
-    said = render(message)
+def render_head(message: OutboxMessage, latest: OutboxMessage) -> dict[str, Any]:
+    """Return the first message of a thread: the subject's state, and its `latest` message."""
+    said = render_message(message)
     if latest is not message:
         notice = renderer.render(latest.event, latest.payload)
-        line = escape(f"{notice.icon} {notice.title}")
-        said["blocks"].insert(-1, {"type": "context", "elements": [_marked(line)]})
-    if buttons := _buttons(message):
+        line = escape_text(f"{notice.icon} {notice.title}")
+        said["blocks"].insert(-1, {"type": "context", "elements": [_mrkdwn(line)]})
+    if buttons := _render_buttons(message):
         block_id = f"actions-{latest.pk}"
         said["blocks"].append({"type": "actions", "block_id": block_id, "elements": buttons})
     return said
 
 
-def reply(message: OutboxMessage) -> dict[str, Any]:
-    """Return a reply in a thread, shorter than the head above it."""
+def render_reply(message: OutboxMessage) -> dict[str, Any]:
+    """Return a reply in a thread, shorter than the first message."""
     notice = renderer.render(message.event, message.payload)
-    text = "\n".join([f"*{escape(f'{notice.icon} {notice.title}')}*", *_lines(notice)])
-    small = _small(message, notice.path)
+    text = "\n".join([f"*{escape_text(f'{notice.icon} {notice.title}')}*", *_render_lines(notice)])
+    small = _footer(message, notice.path)
     return {
-        "text": _clip(text, MAX_TEXT_LENGTH),
+        "text": _clip_text(text, MAX_TEXT_LENGTH),
         "blocks": [
-            {"type": "section", "text": _marked(text)},
-            {"type": "context", "elements": [_marked(small)]},
+            {"type": "section", "text": _mrkdwn(text)},
+            {"type": "context", "elements": [_mrkdwn(small)]},
         ],
         "reply_broadcast": renderer.is_broadcast(message.event, message.severity),
     }
 
 
-def escape(text: str) -> str:
-    """Return text escaped for Slack: no markup, no links, no mention of a whole channel."""
+def escape_text(text: str) -> str:
+    """Return text escaped for Slack: no markup, no links, and no mention of a whole channel."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _CALL_EVERYBODY.sub("@\N{WORD JOINER}", text)
 
 
-def _environment() -> str:
+def _environment_name() -> str:
     name: str = settings.ENVIRONMENT_NAME
     return name.upper() if name == "production" else name
 
 
-def _lines(notice: RenderedMessage) -> list[str]:
-    return [f"*{escape(label)}:* {escape(text)}" for label, text in notice.lines]
+def _render_lines(notice: RenderedMessage) -> list[str]:
+    return [f"*{escape_text(label)}:* {escape_text(text)}" for label, text in notice.lines]
 
 
-def _small(message: OutboxMessage, path: str) -> str:
+def _footer(message: OutboxMessage, path: str) -> str:
     at = f"{message.created_at:%Y-%m-%d %H:%M:%S} UTC"
-    small = f"Switchgear · {escape(_environment())} · {at}"
+    small = f"Switchgear · {escape_text(_environment_name())} · {at}"
     if not settings.PUBLIC_URL:
         return small
     # A link that prefills a form may be too long: then drop the query, or link the home page.
-    links = (_linked(small, one) for one in (path, path.partition("?")[0], "/"))
-    return next((text for text in links if _length(text) <= MAX_TEXT_LENGTH), small)
+    links = (_add_link(small, one) for one in (path, path.partition("?")[0], "/"))
+    return next((text for text in links if _utf16_length(text) <= MAX_TEXT_LENGTH), small)
 
 
-def _linked(small: str, path: str) -> str:
-    return f"{small} · <{settings.PUBLIC_URL.rstrip('/')}{escape(path)}|Open the console>"
+def _add_link(small: str, path: str) -> str:
+    return f"{small} · <{settings.PUBLIC_URL.rstrip('/')}{escape_text(path)}|Open the console>"
 
 
-def _buttons(message: OutboxMessage) -> list[dict[str, Any]]:
-    """Return the buttons that have their facts; none if clicks can't be verified."""
+def _render_buttons(message: OutboxMessage) -> list[dict[str, Any]]:
+    """Return the buttons whose facts are present; none without a signing secret."""
     if not settings.SLACK.signing_secret:
         return []
     names = renderer.buttons_for(message.event, message.payload)
     known = [name for name in names if name in BUTTONS]
-    shown = [_button(name, message) for name in known if _is_whole(BUTTONS[name], message)]
+    shown = [_render_button(name, message) for name in known if _is_whole(BUTTONS[name], message)]
     return [button for button in shown if len(button["value"]) <= MAX_VALUE_LENGTH]
 
 
@@ -139,7 +136,7 @@ def _is_whole(button: Button, message: OutboxMessage) -> bool:
     return not button.needs or button.needs in message.payload
 
 
-def _button(name: str, message: OutboxMessage) -> dict[str, Any]:
+def _render_button(name: str, message: OutboxMessage) -> dict[str, Any]:
     button, facts = BUTTONS[name], message.payload
     value = {"subject": message.subject, **{key: facts[key] for key in VALUES if key in facts}}
     element: dict[str, Any] = {
@@ -162,24 +159,24 @@ def _button(name: str, message: OutboxMessage) -> dict[str, Any]:
 
 def _plain_text(text: str) -> dict[str, Any]:
     calm = _CALL_EVERYBODY.sub("@\N{WORD JOINER}", text)
-    return {"type": "plain_text", "text": _clip(calm, MAX_HEADER_LENGTH)}
+    return {"type": "plain_text", "text": _clip_text(calm, MAX_HEADER_LENGTH)}
 
 
-def _marked(text: str) -> dict[str, Any]:
+def _mrkdwn(text: str) -> dict[str, Any]:
     # Verbatim keeps Slack from turning plain words into links and mentions.
-    return {"type": "mrkdwn", "text": _clip(text, MAX_TEXT_LENGTH), "verbatim": True}
+    return {"type": "mrkdwn", "text": _clip_text(text, MAX_TEXT_LENGTH), "verbatim": True}
 
 
-def _clip(text: str, longest: int) -> str:
-    """Return the text cut to `longest`, without a partial entity (`&lt;`) at its end."""
-    if _length(text) <= longest:
+def _clip_text(text: str, longest: int) -> str:
+    """Return the text cut to `longest`, without a partial entity such as `&lt` at its end."""
+    if _utf16_length(text) <= longest:
         return text
     kept = text[: longest - 1]
-    while _length(kept) >= longest:
+    while _utf16_length(kept) >= longest:
         kept = kept[:-1]
     return f"{_HALF_AN_ENTITY.sub('', kept)}…"
 
 
-def _length(text: str) -> int:
-    """Return the length in UTF-16 units, the largest of the counts that Slack may use."""
+def _utf16_length(text: str) -> int:
+    """Return the length in UTF-16 units, the largest count that Slack may use."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -1,4 +1,4 @@
-"""Slack Web API calls, within one deadline per attempt, and the meaning of responses."""
+"""Calls of Slack's Web API within one deadline per attempt, and the check of responses."""
 
 import json
 import re
@@ -9,36 +9,35 @@ from typing import Any
 from django.conf import settings
 
 from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
-from controlplane.notify.transports.outbound import Answer, post, post_form
+from controlplane.notify.transports.outbound import ReceiverResponse, post, post_form
 
 from .codes import IN_DOUBT, PERMANENT, TRANSIENT
 
 MIN_CALL_SECONDS = 1.0
 
 _CODE = re.compile(r"[a-z][a-z_]{1,60}")
-_TRANSIENT_STATUSES = {408, 425, 429}
 
 
-class Refused(PermanentFailure):
-    """Slack rejected the call with a code that some callers can handle."""
+class SlackRefusal(PermanentFailure):
+    """Slack rejected the call with an error code that some callers handle."""
 
     def __init__(self, reason: str, code: str) -> None:
         super().__init__(reason)
         self.code = code
 
 
-class Calls:
-    """Slack's Web API for one attempt; a call without time left raises a `TransientFailure`."""
+class SlackCalls:
+    """Slack's Web API for one attempt; a call without time left raises `TransientFailure`."""
 
     def __init__(self, seconds: float) -> None:
         self._ends = time.monotonic() + seconds
 
     def write(self, method: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Call a method that changes something; raises a `DeliveryFailure` unless it succeeded."""
+        """Call a method that changes something; raise a `DeliveryFailure` unless it succeeds."""
         return self._call(method, lambda url, auth, left: post(url, said, auth, whole_seconds=left))
 
     def write_again(self, method: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Call an idempotent method that changes something; a failure leaves nothing in doubt."""
+        """Call an idempotent method that changes something; a failure is never in doubt."""
         return self._without_doubt(lambda: self.write(method, said))
 
     def read(self, method: str, form: Mapping[str, str]) -> Mapping[str, Any]:
@@ -54,7 +53,7 @@ class Calls:
     def _call(
         self,
         method: str,
-        ask: Callable[[str, Mapping[str, str], float], Answer],
+        ask: Callable[[str, Mapping[str, str], float], ReceiverResponse],
         *,
         reading: bool = False,
     ) -> Mapping[str, Any]:
@@ -64,7 +63,7 @@ class Calls:
         slack = settings.SLACK
         auth = {"Authorization": f"Bearer {slack.bot_token}"}
         answer = ask(f"{slack.api_url.rstrip('/')}/{method}", auth, left)
-        return judge(answer, must_say_ok=True, reading=reading)
+        return check_response(answer, must_say_ok=True, reading=reading)
 
     def _without_doubt(self, ask: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
         try:
@@ -75,28 +74,29 @@ class Calls:
             ) from failure
 
 
-def by_webhook(said: Mapping[str, Any]) -> None:
-    """Post to the incoming webhook."""
-    judge(post(settings.SLACK.webhook_url, said, {}), must_say_ok=False)
+def post_to_webhook(said: Mapping[str, Any]) -> None:
+    check_response(post(settings.SLACK.webhook_url, said, {}), must_say_ok=False)
 
 
-def judge(answer: Answer, *, must_say_ok: bool, reading: bool = False) -> Mapping[str, Any]:
+def check_response(
+    answer: ReceiverResponse, *, must_say_ok: bool, reading: bool = False
+) -> Mapping[str, Any]:
     """Return Slack's response if it accepted the call, else raise a `DeliveryFailure`.
 
     With `must_say_ok` the body must contain `ok` (Web API), else the status decides (webhook). With
     `reading`, unknown error codes are permanent.
     """
-    said = _json(answer.body)
+    said = _parse_json(answer.body)
     ok = said.get("ok", None if must_say_ok else True)
-    if 200 <= answer.status < 300 and ok is True:
+    if answer.is_accepted and ok is True:
         return said
-    code = _code(said, answer.body)
+    code = _error_code(said, answer.body)
     if code in PERMANENT:
-        raise Refused(f"Slack says {code}: {PERMANENT[code]}", code)
+        raise SlackRefusal(f"Slack says {code}: {PERMANENT[code]}", code)
     reason = f"HTTP {answer.status} from Slack, {code or 'without an error code'}"
     if reading and ok is False and code not in TRANSIENT:
-        raise Refused(reason, code)
-    if answer.status in _TRANSIENT_STATUSES or answer.status >= 500 or answer.status < 300:
+        raise SlackRefusal(reason, code)
+    if answer.is_transient or answer.status < 300:
         says_nothing = answer.status < 300 and ok is None
         doubt = answer.status >= 500 or code in IN_DOUBT or says_nothing
         raise TransientFailure(
@@ -105,7 +105,7 @@ def judge(answer: Answer, *, must_say_ok: bool, reading: bool = False) -> Mappin
     raise PermanentFailure(reason)
 
 
-def _json(body: bytes) -> Mapping[str, Any]:
+def _parse_json(body: bytes) -> Mapping[str, Any]:
     try:
         said = json.loads(body)
     except ValueError:
@@ -113,7 +113,7 @@ def _json(body: bytes) -> Mapping[str, Any]:
     return said if isinstance(said, dict) else {}
 
 
-def _code(said: Mapping[str, Any], body: bytes) -> str:
-    """Return the response's error code, if any; no other text of it is stored."""
+def _error_code(said: Mapping[str, Any], body: bytes) -> str:
+    """Return the error code of a response, if any; no other text of it is stored."""
     code = said.get("error", body.decode("utf-8", "replace").strip())
     return code if isinstance(code, str) and _CODE.fullmatch(code) else ""

@@ -1,4 +1,4 @@
-"""Slack's error codes, by what a retry can do."""
+"""Slack's error codes, by the effect of a retry."""
 
 PERMANENT = {
     "account_inactive": "the bot's account is deactivated; make a new token",
@@ -34,13 +34,13 @@ PERMANENT = {
     "token_revoked": "set SLACK_BOT_TOKEN to a new token",
     "user_not_found": "set SLACK_WEBHOOK_URL to a valid webhook",
 }
-"""Codes of permanent errors, with what to do. Unknown codes are retried."""
+"""Permanent errors, with what to do about them. Unknown codes are retried."""
 
 IN_DOUBT = {"fatal_error", "internal_error", "request_timeout", "service_unavailable"}
-"""Codes after which, by Slack's documentation, the operation may have partly succeeded."""
+"""Errors after which, by Slack's documentation, the call may have partly succeeded."""
 
 TRANSIENT = {*IN_DOUBT, "ratelimited", "rate_limited", "team_added_to_org"}
-"""Codes after which a search is retried; any other code ends it."""
+"""Errors after which a lookup is retried; any other code ends it."""
 
 THREAD_IS_GONE = "thread_not_found"
 
@@ -53,4 +53,4 @@ ROOT_IS_LOST = {
     "message_not_found",
     "not_in_channel",
 }
-"""Codes after which the head of a thread can't be used any more and is posted anew."""
+"""Errors after which the first message of a thread can't be used, so a new one is posted."""

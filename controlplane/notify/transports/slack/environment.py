@@ -1,4 +1,4 @@
-"""The Slack transport's environment variables."""
+"""The environment variables of the Slack transport."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class SlackSettings:
 
 
 def read(variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return the setting `SLACK`; raises :class:`WrongVariable`."""
+    """Return the setting `SLACK`; raise :class:`WrongVariable`."""
     token, channel = variables.get("SLACK_BOT_TOKEN", ""), variables.get("SLACK_CHANNEL", "")
     webhook = variables.get("SLACK_WEBHOOK_URL", "")
     if token and not channel:

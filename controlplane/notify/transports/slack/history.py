@@ -1,4 +1,4 @@
-"""Look up a message in a channel's history by its metadata, before it is sent again."""
+"""Lookup of a message in a channel's history, before it is sent again."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from controlplane.notify.transports.failures import PermanentFailure
 from controlplane.notify.transports.identity import stable_id
 
 from . import subjects
-from .calls import Calls, Refused
+from .calls import SlackCalls, SlackRefusal
 from .codes import THREAD_IS_GONE
 
 CLOCKS_DIFFER_BY = timedelta(minutes=2)
@@ -21,53 +21,50 @@ _CHANNEL = re.compile(r"[CDG][A-Z0-9]{5,}")
 _PERSON = re.compile(r"[UW][A-Z0-9]{5,}")
 
 
-def arrived(message: OutboxMessage, since: datetime, calls: Calls) -> bool | None:
-    """Return whether the message is in its channel or thread; None if that can't be read.
+def find_message(message: OutboxMessage, since: datetime, calls: SlackCalls) -> bool | None:
+    """Return True if the message is in its channel or thread; None if they can't be read.
 
-    `since` is the time of the first attempt. If the message is the head of a thread, it is stored
-    as such. Raises :class:`TransientFailure` if Slack is unavailable.
+    `since` is the time of the first attempt. If the message is found as the first of a thread, the
+    thread is stored. Raises :class:`TransientFailure` if Slack is unavailable.
     """
     oldest = {"oldest": f"{(since - CLOCKS_DIFFER_BY).timestamp():.6f}"}
     thread = subjects.thread_of(message)
     try:
-        if thread is not None and _in_thread(message, thread, oldest, calls):
+        if thread is not None and _is_in_thread(message, thread, oldest, calls):
             return True
-        channel = _readable(message.destination, calls)
+        channel = _channel_to_read(message.destination, calls)
         if not channel:
             return None
         where = {"channel": channel, **oldest}
-        found = _find(message, _pages("conversations.history", where, calls))
+        found = _find(message, _read_pages("conversations.history", where, calls))
     except (PermanentFailure, _TooLong):
         return None
     if found is None:
         return False
     if message.subject and not _is_reply(found) and _is_later(found, thread):
-        subjects.remember(message, channel, str(found["ts"]))
+        subjects.save_thread(message, channel, str(found["ts"]))
     return True
 
 
-def _in_thread(
-    message: OutboxMessage, thread: Thread, oldest: Mapping[str, str], calls: Calls
+def _is_in_thread(
+    message: OutboxMessage, thread: Thread, oldest: Mapping[str, str], calls: SlackCalls
 ) -> bool:
     where = {"channel": thread.channel, "ts": thread.ts, **oldest}
     try:
-        return _find(message, _pages("conversations.replies", where, calls)) is not None
-    except Refused as refused:
+        return _find(message, _read_pages("conversations.replies", where, calls)) is not None
+    except SlackRefusal as refused:
         if refused.code != THREAD_IS_GONE:
             raise
         return False
 
 
 class _TooLong(Exception):
-    """The history is longer than the pages that are read."""
+    """The history is longer than `MAX_PAGES` pages."""
 
 
-def _readable(destination: str, calls: Calls) -> str:
-    """Return the id of the channel to read, or its name if the id is unknown.
-
-    For a person, Slack is asked for the id of the direct messages.
-    """
-    address = subjects.address(destination)
+def _channel_to_read(destination: str, calls: SlackCalls) -> str:
+    """Return the id of the channel or direct messages, or the channel's name if it is unknown."""
+    address = subjects.channel_of(destination)
     if _PERSON.fullmatch(address):
         opened = calls.read("conversations.open", {"users": address}).get("channel", {})
         return str(opened.get("id", ""))
@@ -77,7 +74,9 @@ def _readable(destination: str, calls: Calls) -> str:
     return subjects.last_channel(destination) or address
 
 
-def _pages(method: str, form: Mapping[str, str], calls: Calls) -> Iterator[list[Mapping[str, Any]]]:
+def _read_pages(
+    method: str, form: Mapping[str, str], calls: SlackCalls
+) -> Iterator[list[Mapping[str, Any]]]:
     more = {"limit": str(A_PAGE), "include_all_metadata": "true"}
     for _ in range(MAX_PAGES):
         page = calls.read(method, {**form, **more})

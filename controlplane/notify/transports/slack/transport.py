@@ -6,73 +6,68 @@ from datetime import datetime
 from django.conf import settings
 
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.rate_limiter import RateLimit
 from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
-from controlplane.notify.transports.pacing import Limit
 
 from . import history, subjects
-from .blocks import render
-from .calls import Calls, by_webhook
+from .blocks import render_message
+from .calls import SlackCalls, post_to_webhook
 
 KEY = "slack"
 LOOK_SECONDS = 8.0
 SAY_SECONDS = 13.0
-"""Seconds for a lookup and for a post: together shorter than a sender's lease."""
+"""Seconds for a post; with a lookup, still shorter than a sender's lease."""
 
 # Channel names may use any script, but of ASCII only letters, digits, `-`, `.` and `_`.
 _CHANNEL_NAME = r"#[^\x00-,/:-@\[-^`{-\x7f\s]{1,80}"
 _ADDRESS = re.compile(rf"slack(?::(?:{_CHANNEL_NAME}|[CGDUW][A-Z0-9]{{2,38}}))?")
 _MEMBER_ID = re.compile(r"[UW][A-Z0-9]{2,38}")
 _PEOPLE = ("U", "W", "D", "@")
-"""First letters of addresses that belong to a person, not a channel."""
+"""First characters of addresses that belong to a person, not to a channel."""
 
 
 def reaches(destination: str) -> bool:
-    """Return whether the environment names a bot, or a webhook for the plain destination."""
+    """Return True if a bot is configured, or a webhook for the plain destination `slack`."""
     return is_configured() if destination == KEY else bool(settings.SLACK.bot_token)
 
 
 def is_configured() -> bool:
-    """Return whether the environment names a bot or a webhook."""
     return bool(settings.SLACK.bot_token or settings.SLACK.webhook_url)
 
 
-def secrets() -> list[str]:
-    """Return the configured ones of bot token, webhook URL and signing secret."""
+def list_secrets() -> list[str]:
     slack = settings.SLACK
     return [text for text in (slack.bot_token, slack.webhook_url, slack.signing_secret) if text]
 
 
 def send(message: OutboxMessage) -> None:
-    """Post one message; raises a `DeliveryFailure`."""
     if settings.SLACK.bot_token:
-        subjects.say(message, Calls(SAY_SECONDS))
+        subjects.post_message(message, SlackCalls(SAY_SECONDS))
     else:
-        by_webhook(render(message))
+        post_to_webhook(render_message(message))
 
 
 def find_sent(message: OutboxMessage, since: datetime) -> bool | None:
-    """Return whether a message was posted since `since`; None by webhook, or if unknown."""
+    """Return True if a message was posted since `since`; None if unknown."""
     if not settings.SLACK.bot_token:
         return None
-    return history.arrived(message, since, Calls(LOOK_SECONDS))
+    return history.find_message(message, since, SlackCalls(LOOK_SECONDS))
 
 
 def check_address(address: str) -> str:
-    """Return the address of a channel; raises :class:`ValueError`."""
     if not _ADDRESS.fullmatch(address):
         raise ValueError
     return address
 
 
 def check_person(address: str) -> str:
-    """Return a person's member ID; raises :class:`ValueError` with a sentence."""
+    """Return a person's member ID; raise :class:`ValueError` with a sentence for the user."""
     if not _MEMBER_ID.fullmatch(address):
         raise ValueError("A Slack member id, as U024BE7LH; their profile has it.")
     return address
 
 
 def is_personal(address: str) -> bool:
-    """Return whether an address is a person's member ID or direct messages."""
     return address.startswith(_PEOPLE)
 
 
@@ -85,9 +80,9 @@ TRANSPORTS.register(
         reaches=reaches,
         send=send,
         find_sent=find_sent,
-        secrets=secrets,
+        secrets=list_secrets,
         is_configured=is_configured,
-        limit=Limit(1.0, 10),  # Slack accepts a message a second per channel, and short bursts.
+        limit=RateLimit(1, 10),  # Slack accepts a message a second per channel, and short bursts.
         address_examples=("slack", "slack:#name", "slack:C024BE91L"),
         check_address=check_address,
         person_column="slack_user_id",

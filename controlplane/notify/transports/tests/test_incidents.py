@@ -68,7 +68,7 @@ def test_end_is_sent_though_no_route_leads_it(pager):
 def test_escalation_is_acknowledged_and_closed_where_it_was_sent(pager):
     EscalationStep.objects.filter(escalation__name="critical", position=0).update(target=pager)
     open_one()
-    engine.advance(db_now())
+    engine.notify_due(db_now())
 
     escalation.acknowledge(subject=SUBJECT, actor=system_actor("test"), now=db_now())
     escalation.close(subject=SUBJECT, now=db_now())
@@ -85,7 +85,7 @@ def test_many_escalations_are_an_incident_each(pager):
     for number in range(6):
         open_one(f"episode:{number}")
 
-    engine.advance(db_now())
+    engine.notify_due(db_now())
 
     assert events() == ["escalation.step"] * 6
 
@@ -102,4 +102,4 @@ def test_waiting_escalations_are_not_combined(pager):
             to=[to],
         )
 
-    assert digests.gather(to, db_now()) is None
+    assert digests.create_digest(to, db_now()) is None

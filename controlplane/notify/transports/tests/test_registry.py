@@ -14,13 +14,13 @@ from controlplane.core.http import document
 from controlplane.core.http.tests.callers import as_role, with_token
 from controlplane.core.outbox import services
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.delivery import delivery
+from controlplane.core.rate_limiter import RateLimit
+from controlplane.notify.delivery import sender
 from controlplane.notify.models.targets import Target
-from controlplane.notify.targets import naming
-from controlplane.notify.transports import registry
+from controlplane.notify.targets import destination_names
+from controlplane.notify.transports import destinations
 from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
-from controlplane.notify.transports.channel_settings import ChannelSettings, Field
-from controlplane.notify.transports.pacing import Limit
+from controlplane.notify.transports.channel_settings import ChannelSettings, SettingSpec
 
 pytestmark = pytest.mark.django_db
 DOCS = Path(__file__).parents[4] / "docs" / "notifications.md"
@@ -46,11 +46,13 @@ def loft():
         position=99,
         reaches=lambda destination: Target.objects.filter(pk=destination[7:]).exists(),
         send=loft.send,
-        limit=Limit(0.001, 1000),
+        limit=RateLimit(1000, 1000),
         address_examples=("pigeon",),
         settings=ChannelSettings(
-            Field(name="pigeon_band", label="Band of the pigeon", noun="a band", is_secret=True),
-            Field(
+            SettingSpec(
+                name="pigeon_band", label="Band of the pigeon", noun="a band", is_secret=True
+            ),
+            SettingSpec(
                 name="pigeon_race",
                 label="Race of the pigeon",
                 noun="a race",
@@ -181,11 +183,11 @@ def test_command_lists_the_kind(loft):
 
 
 def test_docs_miss_a_kind_that_they_do_not_list(loft):
-    assert registry.docs_table() not in DOCS.read_text(encoding="utf-8")
+    assert destinations.docs_table() not in DOCS.read_text(encoding="utf-8")
 
 
 def test_docs_list_every_kind():
-    assert registry.docs_table() in DOCS.read_text(encoding="utf-8")
+    assert destinations.docs_table() in DOCS.read_text(encoding="utf-8")
 
 
 def test_message_is_delivered_and_named(loft, admin):
@@ -194,8 +196,11 @@ def test_message_is_delivered_and_named(loft, admin):
         event="switch.engaged", event_key="a:1", facts={}, now=db_now(), to=[f"pigeon:{pk}"]
     )
 
-    delivery.send_one(f"pigeon:{pk}")
+    sender.send_one(f"pigeon:{pk}")
 
     assert [one.destination for one in loft.sent] == [f"pigeon:{pk}"]
     assert OutboxMessage.objects.get().state == "sent"
-    assert naming.named([f"pigeon:{pk}"])[f"pigeon:{pk}"].label == "loft (carrier pigeon)"
+    assert (
+        destination_names.name_destinations([f"pigeon:{pk}"])[f"pigeon:{pk}"].label
+        == "loft (carrier pigeon)"
+    )

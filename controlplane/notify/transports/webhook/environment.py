@@ -1,4 +1,4 @@
-"""The webhook transport's environment variable."""
+"""The environment variable of the webhook transport."""
 
 from collections.abc import Mapping
 from typing import Any

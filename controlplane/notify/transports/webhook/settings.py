@@ -1,4 +1,4 @@
-"""A webhook's URL and signing secret, in columns of their own."""
+"""Settings of a webhook: its URL and signing secret, stored in columns of their own."""
 
 import base64
 import re
@@ -16,8 +16,8 @@ from controlplane.notify.models.targets import SECRET_PREFIX, Target
 from controlplane.notify.transports.channel_settings import (
     MAX_VALUE_LENGTH,
     ChannelSettings,
-    Field,
-    given_text,
+    SettingSpec,
+    read_text,
 )
 
 MAX_HOST_LENGTH = 253
@@ -26,7 +26,7 @@ _HOST_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 
 
 def masked_url(url: str) -> str:
-    """Return a URL as `https://hooks.example.org/…`; the rest may be a secret."""
+    """Return a URL without its path, as in `https://hooks.example.org/…`, as that may be secret."""
     if not url:
         return ""
     try:
@@ -37,7 +37,7 @@ def masked_url(url: str) -> str:
     return f"{parts.scheme}://{parts.hostname or ''}{port}/…"
 
 
-URL = Field(
+URL = SettingSpec(
     name="webhook_url",
     label="URL of the webhook",
     noun="a URL",
@@ -47,7 +47,7 @@ URL = Field(
     is_url=True,
     mask=masked_url,
 )
-NEW_SECRET = Field(
+NEW_SECRET = SettingSpec(
     name="new_secret",
     label="Sign with a new secret; the present one ends at once",
     noun="a secret",
@@ -75,16 +75,15 @@ class WebhookSettings(ChannelSettings):
         return bool(target.webhook_url)
 
     def look_up(self, given: Mapping[str, Any]) -> None:
-        """Reject a URL whose host may not be called; raises :class:`InvalidInput`.
-
-        The host is checked again for each message, as DNS may have changed.
-        """
-        url = given_text(URL, given)
-        if 0 < len(url) <= MAX_VALUE_LENGTH and (mistake := _mistake(url, name_resolution.resolve)):
+        """Raise :class:`InvalidInput` if the URL's host may not be called."""
+        url = read_text(URL, given)
+        if 0 < len(url) <= MAX_VALUE_LENGTH and (
+            mistake := _find_mistake(url, name_resolution.resolve)
+        ):
             raise InvalidInput({URL.name: [mistake]})
 
     def check(self, given: Mapping[str, Any], present: Target | None) -> dict[str, list[str]]:
-        url = given_text(URL, given)
+        url = read_text(URL, given)
         if not url:
             has_url = present is not None and bool(present.webhook_url)
             return (
@@ -94,11 +93,11 @@ class WebhookSettings(ChannelSettings):
             )
         if len(url) > MAX_VALUE_LENGTH:
             return {URL.name: [f"At most {MAX_VALUE_LENGTH} characters."]}
-        mistake = _mistake(url, _look_up_nothing)
+        mistake = _find_mistake(url, _look_up_nothing)
         return {URL.name: [mistake]} if mistake else {}
 
     def write(self, target: Target, given: Mapping[str, Any]) -> str | None:
-        if url := given_text(URL, given):
+        if url := read_text(URL, given):
             target.webhook_url = url
         if target.webhook_secret and not given.get(NEW_SECRET.name):
             if target.webhook_secret.startswith(SECRET_PREFIX):
@@ -112,7 +111,7 @@ class WebhookSettings(ChannelSettings):
         target.webhook_url = target.webhook_secret = ""
 
 
-def _mistake(url: str, resolver: name_resolution.Resolve) -> str:
+def _find_mistake(url: str, resolver: name_resolution.Resolve) -> str:
     try:
         guard.check_url(url, WEBHOOKS, resolver=resolver)
     except ValueError as error:
@@ -125,7 +124,7 @@ def _look_up_nothing(host: str, port: int) -> list[str]:
 
 
 def is_host(host: str) -> bool:
-    """Return whether an ASCII host is an IPv6 address, or valid as a DNS name or IPv4 address."""
+    """Return True for an IPv6 address, and for a valid DNS name or IPv4 address."""
     if ":" in host:
         return True
     name = host.removesuffix(".").lower()

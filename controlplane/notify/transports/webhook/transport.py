@@ -1,6 +1,6 @@
 """The webhook transport: JSON to a target's URL, signed by Standard Webhooks.
 
-The receiver verifies `webhook-signature`, rejects an old `webhook-timestamp`, and drops repeats by
+Receivers verify `webhook-signature`, reject an old `webhook-timestamp`, and drop repeats by
 `webhook-id`, which is the same at every attempt. https://www.standardwebhooks.com
 """
 
@@ -23,39 +23,30 @@ from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.models.targets import SECRET_PREFIX, Target
 from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
-from controlplane.notify.transports.channels import SeenSecrets, find_channel
-from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
+from controlplane.notify.transports.channel_settings import find_channel
+from controlplane.notify.transports.failures import PermanentFailure
 from controlplane.notify.transports.identity import stable_id
-from controlplane.notify.transports.outbound import Answer, post
+from controlplane.notify.transports.outbound import ReceiverResponse, post
 
 from .settings import WebhookSettings
 
 KEY = "webhook"
 MIN_SECRET_BYTES = 16
 
-_TRANSIENT_STATUSES = {408, 425, 429}
-_seen = SeenSecrets()
-
-
-def reaches(destination: str) -> bool:
-    """Return whether the destination is a target that still is a webhook."""
-    return _target(destination) is not None
+SETTINGS = WebhookSettings()
 
 
 def send(message: OutboxMessage, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
-    """Post one message; raises a `DeliveryFailure`."""
-    target = _target(message.destination)
+    target = _find_target(message.destination)
     if target is None:
         raise PermanentFailure(f"{message.destination} is not a webhook any more")
-    body = orjson.dumps(content(message))
-    headers = signed(stable_id(message), int(time.time()), body, target.signing_secret)
+    body = orjson.dumps(message_body(message))
+    headers = sign_request(stable_id(message), int(time.time()), body, target.signing_secret)
     guarded = transport or GuardedTransport(WEBHOOKS)
-    answer = post(target.webhook_url, body, headers, transport=guarded)
-    _judge(answer)
+    _check_response(post(target.webhook_url, body, headers, transport=guarded))
 
 
-def content(message: OutboxMessage) -> dict[str, Any]:
-    """Return the body: the rendered message, and its facts."""
+def message_body(message: OutboxMessage) -> dict[str, Any]:
     notice = renderer.render(message.event, message.payload)
     return {
         "id": stable_id(message),
@@ -71,12 +62,9 @@ def content(message: OutboxMessage) -> dict[str, Any]:
     }
 
 
-def signed(message_id: str, at: int, body: bytes, secret: str) -> dict[str, str]:
-    """Return the headers of a request at `at` (Unix time).
-
-    Raises :class:`PermanentFailure` for an invalid secret.
-    """
-    key = _key(secret)
+def sign_request(message_id: str, at: int, body: bytes, secret: str) -> dict[str, str]:
+    """Return the signed headers of a request at `at` (Unix time)."""
+    key = _decode_key(secret)
     if key is None:
         raise PermanentFailure("the target has no usable secret; give it a new one")
     to_sign = b"%s.%d.%s" % (message_id.encode(), at, body)
@@ -90,7 +78,7 @@ def signed(message_id: str, at: int, body: bytes, secret: str) -> dict[str, str]
     }
 
 
-def _key(secret: str) -> bytes | None:
+def _decode_key(secret: str) -> bytes | None:
     if not secret.startswith(SECRET_PREFIX):
         return None
     try:
@@ -100,34 +88,24 @@ def _key(secret: str) -> bytes | None:
     return key if len(key) >= MIN_SECRET_BYTES else None
 
 
-def _target(destination: str) -> Target | None:
+def _find_target(destination: str) -> Target | None:
     target = find_channel(destination)
     if target is None or not target.webhook_url:
         return None
     # The path often contains a secret, and an error may include it without the host.
     _, _, path = target.webhook_url.partition("://")[2].partition("/")
     secret = target.signing_secret
-    _seen.remember(target.webhook_url, path, secret, secret.removeprefix(SECRET_PREFIX))
+    SETTINGS.remember_secrets(target.webhook_url, path, secret, secret.removeprefix(SECRET_PREFIX))
     return target
 
 
-def _judge(answer: Answer) -> None:
-    """Raise a `DeliveryFailure` unless the receiver accepted; no response text is stored."""
-    if 200 <= answer.status < 300:
-        return
-    if answer.status in _TRANSIENT_STATUSES or answer.status >= 500:
-        raise TransientFailure(
-            f"HTTP {answer.status} from the receiver",
-            retry_after_seconds=answer.retry_after_seconds,
-            in_doubt=answer.status >= 500,
-        )
-    if 300 <= answer.status < 400:
-        raise PermanentFailure(
-            f"HTTP {answer.status} from the receiver: redirects are not followed; give its own URL"
-        )
-    if answer.status == 410:
-        raise PermanentFailure("HTTP 410 from the receiver: it wants no more; remove the target")
-    raise PermanentFailure(f"HTTP {answer.status} from the receiver")
+def _check_response(response: ReceiverResponse) -> None:
+    receiver = "the receiver"
+    if 300 <= response.status < 400:
+        receiver += ": redirects are not followed; give its own URL"
+    elif response.status == 410:
+        receiver += ": it wants no more; remove the target"
+    response.check(receiver, doubt_server_errors=True)
 
 
 TRANSPORTS.register(
@@ -136,11 +114,11 @@ TRANSPORTS.register(
         label="webhook",
         position=30,
         icon="link",
-        reaches=reaches,
+        reaches=SETTINGS.reaches,
         send=send,
-        secrets=_seen.all,
+        secrets=SETTINGS.seen_secrets,
         address_examples=(KEY,),
-        settings=WebhookSettings(),
+        settings=SETTINGS,
         takes_every_event=True,  # Programs may count them.
         docs=(
             DocsRow(

@@ -9,7 +9,7 @@ from django.conf import settings
 from controlplane.core import health_server
 from controlplane.core.shell import ShellCommand
 from controlplane.core.watchdog import Watchdog
-from controlplane.notify.delivery import delivery
+from controlplane.notify.delivery import sender
 
 STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 LAST_SENDS_SECONDS = 0.7
@@ -28,4 +28,4 @@ class Command(ShellCommand):
         threading.Thread(target=watchdog.run, daemon=True, name="watchdog").start()
         signal.sigwait(STOP_SIGNALS)
         stop.set()
-        delivery.finish(LAST_SENDS_SECONDS)
+        sender.stop_sending(LAST_SENDS_SECONDS)

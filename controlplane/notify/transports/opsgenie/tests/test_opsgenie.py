@@ -7,7 +7,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role
 from controlplane.notify.delivery.tests.messages import message
 from controlplane.notify.models.targets import Target
-from controlplane.notify.transports import registry
+from controlplane.notify.transports import destinations
 from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
 from controlplane.notify.transports.opsgenie import transport as opsgenie
 from controlplane.notify.transports.tests.fake_on_call_service import API_KEY
@@ -108,7 +108,7 @@ def test_wrong_api_key_is_refused_and_no_key_comes_out(on_call_service):
     with pytest.raises(PermanentFailure, match="valid key"):
         opsgenie.send(message(channel(wrong)))
 
-    assert registry.redact(f"key {wrong}") == "key [redacted]"
+    assert destinations.redact_secrets(f"key {wrong}") == "key [redacted]"
 
 
 def test_api_takes_an_api_key_and_a_region():

@@ -6,10 +6,10 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role
 from controlplane.core.outbox import services
 from controlplane.core.outbox.models import Attempt, OutboxMessage
-from controlplane.notify.delivery import delivery
+from controlplane.notify.delivery import sender
 from controlplane.notify.delivery.tests.messages import message
 from controlplane.notify.models.targets import Target
-from controlplane.notify.transports import outbound, registry
+from controlplane.notify.transports import destinations, outbound
 from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
 from controlplane.notify.transports.pagerduty import transport as pagerduty
 from controlplane.notify.transports.tests.fake_on_call_service import ROUTING_KEY
@@ -135,16 +135,16 @@ def test_address_of_the_house_is_not_called_unless_it_is_allowed(on_call_service
 def test_routing_key_never_comes_out(on_call_service):
     pagerduty.send(message(channel()))
 
-    assert registry.redact(f"key {ROUTING_KEY}") == "key [redacted]"
+    assert destinations.redact_secrets(f"key {ROUTING_KEY}") == "key [redacted]"
 
 
 def test_target_with_another_address_is_not_reached(on_call_service):
     to = channel()
-    assert registry.reaches(to)
+    assert destinations.reaches(to)
 
     Target.objects.update(address="slack")
 
-    assert not registry.reaches(to)
+    assert not destinations.reaches(to)
     with pytest.raises(PermanentFailure):
         pagerduty.send(message(to))
 
@@ -169,7 +169,7 @@ def test_refused_message_waits_and_leaks_nothing(on_call_service):
     to = channel("W" * 32)
     services.announce(event="switch.engaged", event_key="a:1", facts={}, now=db_now(), to=[to])
 
-    delivery.send_one(to)
+    sender.send_one(to)
 
     failed = OutboxMessage.objects.get()
     assert failed.state == "failed"

@@ -1,7 +1,7 @@
-"""Collecting messages: one delayed message that names many changes.
+"""Delayed messages that collect the names of several changes.
 
-A collecting message is an outbox row that is not due yet; further changes are added to it. Once
-due, it is sent like any other, and the next change starts a new one.
+Such a message is an outbox row that is not due yet. Changes are added to it until it is due; the
+next change creates a new message.
 """
 
 from collections.abc import Sequence
@@ -15,15 +15,15 @@ from controlplane.notify.targets import reach
 
 MAX_NAMED = 10
 MAX_KEPT = 500
-"""Maximum number of names in one message; the next one starts another message."""
+"""Most names in one message; the next name starts another message."""
 
 
 def is_open(event: str, now: datetime) -> bool:
-    """Return whether a message of this event is still collecting at any destination."""
-    return _collecting(event, now).exists()
+    """Return True if a message of this event still collects changes, for any destination."""
+    return _open_messages(event, now).exists()
 
 
-def add(
+def add_change(
     name: str,
     said: str,
     *,
@@ -35,33 +35,33 @@ def add(
     soon: timedelta,
     apart: timedelta,
 ) -> None:
-    """Add a name to the collecting message of `event` at each destination.
+    """Add a name to the collecting message of `event` for each destination.
 
-    Runs in the caller's transaction. A message is sent `soon` after it was created, and at least
-    `apart` after the one before. Callers must be serialized, for example by a lock.
+    Must run in the caller's transaction, and callers must be serialized by a lock. A new message is
+    due `soon` after its creation, and at least `apart` after the previous message.
     """
     for destination in to:
-        if not reach.configured(destination):
+        if not reach.is_configured(destination):
             continue
-        open_one = _collecting(event, now).filter(destination=destination)
+        open_one = _open_messages(event, now).filter(destination=destination)
         message = open_one.select_for_update(skip_locked=True).order_by("id").last()
         if message is None or len(message.payload["switches"]) >= MAX_KEPT:
-            due_at = max(now + soon, _last(event, destination, now - apart) + apart)
-            _begin(event, destination, severity, path, name, said, now, due_at)
+            due_at = max(now + soon, _latest_time(event, destination, now - apart) + apart)
+            _create_message(event, destination, severity, path, name, said, now, due_at)
         else:
             names = [*message.payload["switches"], name]
-            message.payload = {**message.payload, **_named(names)}
+            message.payload = {**message.payload, **_list_names(names)}
             message.save(update_fields=["payload"])
 
 
-def _collecting(event: str, now: datetime) -> QuerySet[OutboxMessage]:
+def _open_messages(event: str, now: datetime) -> QuerySet[OutboxMessage]:
     return OutboxMessage.objects.filter(
         event=event, state="pending", attempts=0, lease_until=None, next_attempt_at__gt=now
     )
 
 
-def _last(event: str, destination: str, since: datetime) -> datetime:
-    """Return the time of the latest collecting message, sent or scheduled, or `since` if older."""
+def _latest_time(event: str, destination: str, since: datetime) -> datetime:
+    """Return when the latest message of the event was sent or is due, at least `since`."""
     same = OutboxMessage.objects.filter(event=event, destination=destination)
     waiting = same.filter(state="pending", next_attempt_at__gt=since)
     sent = same.filter(state="sent", finished_at__gt=since)
@@ -72,7 +72,7 @@ def _last(event: str, destination: str, since: datetime) -> datetime:
     return max((moment for moment in moments if moment), default=since)
 
 
-def _begin(
+def _create_message(
     event: str,
     destination: str,
     severity: str,
@@ -89,7 +89,7 @@ def _begin(
                 event_key=f"{event}:{now.isoformat()}:{sha256(name.encode()).hexdigest()[:16]}",
                 destination=destination,
                 severity=severity,
-                payload={**_named([name]), "first_said": said, "path": path},
+                payload={**_list_names([name]), "first_said": said, "path": path},
                 next_attempt_at=due_at,
                 created_at=now,
             )
@@ -98,8 +98,8 @@ def _begin(
     )
 
 
-def _named(names: list[str]) -> dict[str, object]:
-    """Return the facts about the names: `feature:a, feature:b and 12 more`, and the full list."""
+def _list_names(names: list[str]) -> dict[str, object]:
+    """Return the facts for the names: a text such as `a, b and 12 more`, and the full list."""
     more = len(names) - MAX_NAMED
     shown = ", ".join(names[:MAX_NAMED])
     return {

@@ -1,8 +1,29 @@
-"""Message templates of escalations."""
+"""Message templates of the outbox, escalations, button replies and target tests."""
 
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
+from controlplane.core.outbox.renderer import MAX_LISTED
 
 MESSAGE_TEMPLATES.register(
+    MessageTemplate(
+        "outbox.backlog",
+        "📬",
+        "{pending} messages wait to go out",
+        (("What to do", "said"), ("The oldest waits since", "waiting_since_at")),
+        severity="critical",
+        buttons=("acknowledge",),
+    ),
+    MessageTemplate(
+        "outbox.drained",
+        "📭",
+        "The outbox has caught up: {pending} messages wait",
+        (("There were too many since", "since_at"),),
+    ),
+    MessageTemplate(
+        "outbox.digest",
+        "📚",
+        "{count} reminders at once",
+        (*((f"{number + 1}", f"told_{number}") for number in range(MAX_LISTED)), ("And", "more")),
+    ),
     MessageTemplate(
         "escalation.step",
         "📣",
@@ -47,5 +68,14 @@ MESSAGE_TEMPLATES.register(
         "Over: nobody has to act on {subject} any more",
         changes_state=False,
         incident_action="resolve",
+    ),
+    MessageTemplate(
+        "interaction.answered", "💬", "{said}", (), changes_state=False, is_ephemeral=True
+    ),
+    MessageTemplate(
+        "target.test",
+        "🔔",
+        "A test for {target}: if you read this, it works",
+        (("Sent by", "by"), ("To do", "said")),
     ),
 )

@@ -1,6 +1,6 @@
-"""Readable names of destinations: the target's name and the transport, without the address.
+"""Readable names of destinations, without addresses.
 
-Signed-in people may see personal addresses; programs, reports and digests get the name.
+Only signed-in people see personal addresses; programs, reports and digests get the name.
 """
 
 from collections.abc import Iterable
@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from django.db.models import Q
 
 from controlplane.notify.models.targets import Target
-from controlplane.notify.transports import registry
+from controlplane.notify.transports import destinations
 from controlplane.notify.transports.base import TRANSPORTS
 
 HIDDEN = "[hidden]"
 
 
 @dataclass(frozen=True)
-class Named:
-    """A destination, its transport (`way`) and its target's name, empty without a target.
+class DestinationName:
+    """A destination with the label of its transport (`way`) and the name of its target, if any.
 
-    `is_personal` says if its address is that of a person.
+    `is_personal` is True if its address is a person's.
     """
 
     destination: str
@@ -29,8 +29,7 @@ class Named:
 
     @property
     def icon(self) -> str:
-        """The icon of its transport."""
-        transport = registry.transport_for(self.destination)
+        transport = destinations.transport_for(self.destination)
         return transport.icon if transport else "delivery"
 
     @property
@@ -40,12 +39,12 @@ class Named:
 
     @property
     def _is_stored(self) -> bool:
-        transport = registry.transport_for(self.destination)
+        transport = destinations.transport_for(self.destination)
         return transport is not None and transport.settings is not None
 
     @property
     def label(self) -> str:
-        """The display name, never a personal address: `kim (e-mail)`, `Slack #ops`."""
+        """The display name, without a personal address: `kim (e-mail)`, `Slack #ops`."""
         if self.name:
             return (
                 self.name if self.name.lower() == self.way.lower() else f"{self.name} ({self.way})"
@@ -61,36 +60,33 @@ class Named:
         return text.replace(self.address, HIDDEN) if self.is_personal and self.address else text
 
 
-def named(destinations: Iterable[str]) -> dict[str, Named]:
-    """Return the names of destinations, with a fixed number of queries."""
+def name_destinations(destinations: Iterable[str]) -> dict[str, DestinationName]:
+    """Return names by destination, with a fixed number of queries."""
     wanted = list(dict.fromkeys(destinations))
-    names = _names(wanted)
-    return {one: _named(one, names.get(one, "")) for one in wanted}
+    names = _find_names(wanted)
+    return {one: _make_name(one, names.get(one, "")) for one in wanted}
 
 
 def is_personal(destination: str) -> bool:
-    """Return whether a destination's address is that of a person."""
-    transport = registry.transport_for(destination)
+    transport = destinations.transport_for(destination)
     return transport is not None and transport.is_personal(destination.partition(":")[2])
 
 
-def hidden(destination: str) -> str:
-    """Return a destination with a personal address replaced: `email:[hidden]`."""
+def hide_address(destination: str) -> str:
     return f"{destination.partition(':')[0]}:{HIDDEN}" if is_personal(destination) else destination
 
 
-def named_like(name: str) -> list[str]:
-    """Return the destinations of the targets with a name, ignoring case."""
+def find_destinations(name: str) -> list[str]:
     targets = Target.objects.select_related("user").filter(name__iexact=name)
-    return [destination for target in targets for destination in _of(target)]
+    return [destination for target in targets for destination in _list_destinations(target)]
 
 
-def _named(destination: str, name: str) -> Named:
-    (way,) = registry.describe([destination.partition(":")[0]])
-    return Named(destination, way, name, is_personal(destination))
+def _make_name(destination: str, name: str) -> DestinationName:
+    (way,) = destinations.describe_destinations([destination.partition(":")[0]])
+    return DestinationName(destination, way, name, is_personal(destination))
 
 
-def _names(destinations: list[str]) -> dict[str, str]:
+def _find_names(destinations: list[str]) -> dict[str, str]:
     having = Q(address__in=destinations)
     for transport in TRANSPORTS.values():
         prefix = f"{transport.key}:"
@@ -105,7 +101,7 @@ def _names(destinations: list[str]) -> dict[str, str]:
             having |= Q(**{f"{column}__in": own}) | Q(**{f"user__{column}__in": own})
     found: dict[str, str] = {}
     for target in Target.objects.select_related("user").filter(having).order_by("id"):
-        for destination in _of(target):
+        for destination in _list_destinations(target):
             found.setdefault(destination, target.name)
     return found
 
@@ -114,9 +110,9 @@ def _is_id(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 19
 
 
-def _of(target: Target) -> list[str]:
-    """Return every destination that is this target's, at any time."""
-    own = registry.transport_of(target)
+def _list_destinations(target: Target) -> list[str]:
+    """Return every destination that the target can have, at any time."""
+    own = destinations.transport_of(target)
     if own is not None and own.settings:
         return [f"{own.key}:{target.pk}"]
     found = [target.address] if target.address else []

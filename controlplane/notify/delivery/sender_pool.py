@@ -1,8 +1,7 @@
-"""A thread pool that sends to many destinations in turn.
+"""Thread pool that serves many destinations in the order they were queued.
 
-Destinations are served in the order they were queued. Those whose last call was slow get half of
-the threads at most, so that unresponsive destinations never occupy the pool. A thread holds a
-database connection only during queries, never during calls to other servers.
+Destinations whose last call was slow get at most half of the threads, so that unresponsive servers
+can't occupy the pool. A thread holds a database connection only during queries.
 """
 
 import threading
@@ -20,19 +19,16 @@ MAX_THREADS = 16
 MAX_FOR_SLOW = MAX_THREADS // 2
 SLOW_SECONDS = 3.0
 MAX_WAIT_SECONDS = 2.0
-"""Longest wait for the rate limit; beyond it the rest is left to a later sweep."""
+"""Longest wait for a rate limit; after a longer one, a later tick continues."""
 
 Send = Callable[[str], float | None]
-"""Send one message; return the seconds until the next may be sent, None if nothing is due."""
+"""Sends one message; returns the seconds until the next may be sent, None if none is due."""
 
 log = structlog.get_logger(__name__)
 
 
-class Senders:
-    """The sender threads of this process: at most one per destination.
-
-    Other processes have their own.
-    """
+class SenderPool:
+    """The sender threads of this process, at most one per destination."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -61,7 +57,7 @@ class Senders:
             return bool(self._threads)
 
     def finish(self, seconds: float) -> bool:
-        """Stop each thread after its current message; return whether all ended within `seconds`."""
+        """Stop after the current messages; return True if all threads ended within `seconds`."""
         ends = time.monotonic() + seconds
         self._ending.set()
         with self._lock:
@@ -94,7 +90,6 @@ class Senders:
             self._put_back(destination, has_more)
 
     def _take(self) -> str | None:
-        """Return the next destination for this thread; None ends the thread."""
         with self._lock:
             destination = None if self._ending.is_set() else self._next()
             if destination is None:
@@ -109,7 +104,7 @@ class Senders:
         return next((one for one in self._waiting if free_for_slow or one not in self._slow), None)
 
     def _turn(self, destination: str) -> bool:
-        """Send until nothing is due or others wait for a thread; return whether more may be due."""
+        """Send until none is due or others wait for a thread; return True if more may be due."""
         while not self._ending.is_set():
             began = time.monotonic()
             pause = self._send(destination)

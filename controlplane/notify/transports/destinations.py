@@ -1,4 +1,4 @@
-"""Lookups of transports, and sending by a destination or a channel."""
+"""Lookup of transports by destination or channel, and sending by destination."""
 
 from collections.abc import Iterable
 from dataclasses import astuple
@@ -6,47 +6,50 @@ from datetime import datetime
 from typing import Any
 
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.rate_limiter import RateLimit
 from controlplane.notify.models.targets import Target
 
 from .base import TRANSPORTS, Transport
+from .channel_settings import SettingSpec
 from .failures import PermanentFailure
-from .pacing import DEFAULT_LIMIT, Limit
+from .rate_limits import DEFAULT_LIMIT
 
 DOCS_COLUMNS = ("destination", "needs", "one message per episode", "a doubtful send")
 
 
 def channel_transports() -> tuple[Transport, ...]:
-    """Return the transports that channels may have."""
     return tuple(one for one in TRANSPORTS.values() if one.address_examples)
 
 
+def channel_fields() -> list[SettingSpec]:
+    return [field for one in channel_transports() if one.settings for field in one.settings.fields]
+
+
 def transport_for(destination: str) -> Transport | None:
-    """Return the transport of a destination, or of a channel's address."""
     return TRANSPORTS.get(destination.partition(":")[0])
 
 
 def transport_of(channel: Target) -> Transport | None:
-    """Return the transport of a channel; None without an address, or if it no longer exists."""
+    """Return the transport of a channel; None without an address or a known transport."""
     found = transport_for(channel.address)
     return found if found is not None and found.address_examples else None
 
 
 def reaches(destination: str) -> bool:
-    """Return whether some transport is configured to send there."""
     transport = transport_for(destination)
     return transport is not None and transport.reaches(destination)
 
 
-def send(message: OutboxMessage) -> None:
-    """Send a message by the transport of its destination; raises a `DeliveryFailure`."""
+def send_message(message: OutboxMessage) -> None:
+    """Send a message by the transport of its destination; raise a `DeliveryFailure`."""
     transport = transport_for(message.destination)
     if transport is None or not transport.reaches(message.destination):
         raise PermanentFailure(f"{message.destination} is not configured any more")
     transport.send(message)
 
 
-def find_sent(message: OutboxMessage, since: datetime) -> bool | None:
-    """Return whether a message that may have been sent was delivered; None if unknown."""
+def find_sent_message(message: OutboxMessage, since: datetime) -> bool | None:
+    """Return True if a message that may have been sent was delivered; None if unknown."""
     transport = transport_for(message.destination)
     if transport is None or transport.find_sent is None:
         return None
@@ -55,8 +58,8 @@ def find_sent(message: OutboxMessage, since: datetime) -> bool | None:
     return transport.find_sent(message, since)
 
 
-def redact(text: str) -> str:
-    """Return the text without any secret of any transport."""
+def redact_secrets(text: str) -> str:
+    """Return the text with the secrets of all transports replaced."""
     for transport in TRANSPORTS.values():
         for secret in transport.secrets():
             text = text.replace(secret, "[redacted]")
@@ -64,25 +67,24 @@ def redact(text: str) -> str:
 
 
 def takes_every_event(destination: str) -> bool:
-    """Return whether a destination also gets updates that a later message makes obsolete."""
+    """Return True if the destination gets updates made obsolete by a later message too."""
     transport = transport_for(destination)
     return transport is not None and transport.takes_every_event
 
 
 def tracks_incidents(destination: str) -> bool:
-    """Return whether each subject is an incident of its own at a destination."""
+    """Return True if the destination is an on-call service, with an incident per subject."""
     transport = transport_for(destination)
     return transport is not None and transport.tracks_incidents
 
 
-def limit_for(destination: str) -> Limit:
-    """Return the rate limit of a destination."""
+def limit_for(destination: str) -> RateLimit:
     transport = transport_for(destination)
     return transport.limit if transport else DEFAULT_LIMIT
 
 
-def describe(destinations: Iterable[str]) -> list[str]:
-    """Return destinations in words: `e-mail kim@example.org`, `Slack #ops`, `webhook`."""
+def describe_destinations(destinations: Iterable[str]) -> list[str]:
+    """Return destinations as texts: `e-mail kim@example.org`, `Slack #ops`, `webhook`."""
     described = []
     for destination in destinations:
         key, _, address = destination.partition(":")
@@ -92,13 +94,11 @@ def describe(destinations: Iterable[str]) -> list[str]:
 
 
 def masked_settings(channel: Target) -> dict[str, Any]:
-    """Return the displayable values of a channel's settings, by field name."""
     transport = transport_of(channel)
     return dict(transport.settings.masked(channel)) if transport and transport.settings else {}
 
 
 def visible_settings(channel: Target) -> dict[str, str]:
-    """Return the values of a channel's own settings that are not secret, by field name."""
     transport = transport_of(channel)
     if transport is None or transport.settings is None:
         return {}
@@ -108,13 +108,11 @@ def visible_settings(channel: Target) -> dict[str, str]:
 
 
 def address_forms() -> str:
-    """Return all forms of a channel's address, as a sentence lists them."""
     *forms, last = [form for one in channel_transports() for form in one.address_examples]
     return f"{', '.join(forms)} or {last}"
 
 
 def docs_table() -> str:
-    """Return the table of destinations in Markdown, as in the docs."""
     rows = [DOCS_COLUMNS, *(astuple(row) for one in TRANSPORTS.values() for row in one.docs)]
     head, *lines = [f"| {' | '.join(cells)} |" for cells in rows]
     return "\n".join([head, "|---" * len(DOCS_COLUMNS) + "|", *lines])

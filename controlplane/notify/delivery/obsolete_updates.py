@@ -1,7 +1,7 @@
-"""Superseding: of updates that wait long for a destination, only the newest state is sent.
+"""Skipping of obsolete updates: of long waiting updates, only the newest is sent.
 
-Skipped messages stay in the table as SUPERSEDED and name the message that replaces them, which
-counts them. Webhooks get every event, because programs may count them.
+Skipped messages get the state SUPERSEDED and name the message that replaces them, which contains
+their number. Webhooks get every message, because programs may count them.
 """
 
 from collections import defaultdict
@@ -13,19 +13,15 @@ from django.db.models import Exists, F, OuterRef
 from controlplane.core.message_templates import MESSAGE_TEMPLATES
 from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import Attempt, OutboxMessage
-from controlplane.notify.transports import registry
+from controlplane.notify.transports import destinations
 
 MIN_WAIT = timedelta(minutes=1)
 """Age below which messages are never skipped."""
 MAX_AT_ONCE = 1000
 
 
-def supersede(message: OutboxMessage, now: datetime) -> bool:
-    """Skip the updates about the subject of `message` that later ones make obsolete.
-
-    Runs in the transaction of a claim, which holds the destination's `Pace` row. Returns whether
-    `message` itself was skipped.
-    """
+def skip_obsolete(message: OutboxMessage, now: datetime) -> bool:
+    """Skip obsolete updates about the subject; return True if `message` itself was skipped."""
     if not _may_be_superseded(message) or now - message.created_at < MIN_WAIT:
         return False
     tried = Attempt.objects.filter(message=OuterRef("pk"))
@@ -39,7 +35,7 @@ def supersede(message: OutboxMessage, now: datetime) -> bool:
         id__gte=message.pk,
     )
     waiting = list(rows.select_for_update(skip_locked=True).order_by("id")[:MAX_AT_ONCE])
-    found = superseded(waiting)
+    found = find_obsolete(waiting)
     for newer, left_out in found.items():
         OutboxMessage.objects.filter(pk__in=[old.pk for old in left_out]).update(
             state=OutboxMessage.State.SUPERSEDED,
@@ -53,13 +49,13 @@ def supersede(message: OutboxMessage, now: datetime) -> bool:
     return any(message in left_out for left_out in found.values())
 
 
-def superseded(
+def find_obsolete(
     waiting: Sequence[OutboxMessage],
 ) -> Mapping[OutboxMessage, Sequence[OutboxMessage]]:
-    """Return the obsolete messages of `waiting`, by the message that replaces them.
+    """Return the obsolete messages, by the message that replaces them.
 
-    `waiting` holds messages of one subject, in order; the replacement is the next one that is sent
-    and reports the newer state.
+    `waiting` holds the messages about one subject in order. A message is replaced by the next
+    message that is sent and has a template that supersedes it.
     """
     kept: list[OutboxMessage] = []
     found = defaultdict[OutboxMessage, list[OutboxMessage]](list)
@@ -83,5 +79,5 @@ def _may_be_superseded(message: OutboxMessage) -> bool:
         bool(_superseded_by(message))
         and bool(message.subject)
         and message.severity != "critical"
-        and not registry.takes_every_event(message.destination)
+        and not destinations.takes_every_event(message.destination)
     )

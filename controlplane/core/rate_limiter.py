@@ -1,0 +1,72 @@
+"""Rate limits by token buckets. Pure: times are seconds on any one clock, given by the caller.
+
+A bucket is stored as one number, the time at which it will be full again: the generic cell rate
+algorithm of ITU-T I.371.
+"""
+
+from collections import OrderedDict
+from typing import NamedTuple
+
+NEVER_USED = float("-inf")
+"""The state of a bucket that was never used: full."""
+ROUNDING_SECONDS = 1e-6
+
+
+class RateLimit(NamedTuple):
+    """A sustained rate `per_second`, and the largest `burst` after a pause."""
+
+    per_second: float
+    burst: float
+
+    def seconds_to_wait(self, full_at: float, now: float) -> float:
+        """Return the seconds until a token is available; 0 if one is available at `now`."""
+        seconds = full_at - now - (self.burst - 1) / self.per_second
+        return seconds if seconds > ROUNDING_SECONDS else 0.0
+
+    def take(self, full_at: float, now: float) -> float:
+        """Return the new `full_at` of a bucket from which a token is taken at `now`."""
+        return max(full_at, now) + 1 / self.per_second
+
+
+class TokenBucket:
+    """A single bucket, full at the start."""
+
+    def __init__(self, limit: RateLimit) -> None:
+        self._limit = limit
+        self._full_at = NEVER_USED
+
+    def take(self, now: float) -> bool:
+        """Take a token if one is available; return True if it was."""
+        if self._limit.seconds_to_wait(self._full_at, now):
+            return False
+        self._full_at = self._limit.take(self._full_at, now)
+        return True
+
+
+class TokenBuckets:
+    """Buckets for at most `max_keys` keys; the least recently used one is dropped, as if full."""
+
+    def __init__(self, limit: RateLimit, max_keys: int) -> None:
+        self._limit = limit
+        self._max_keys = max_keys
+        self._full_at: OrderedDict[object, float] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._full_at)
+
+    def clear(self) -> None:
+        self._full_at.clear()
+
+    def seconds_to_wait(self, key: object, now: float) -> float:
+        """Return the seconds until a token of `key` is available; 0 if one is available now."""
+        return self._limit.seconds_to_wait(self._full_at.get(key, NEVER_USED), now)
+
+    def take(self, key: object, now: float) -> float:
+        """Take a token of `key` if one is available; return the seconds to wait, 0 if taken."""
+        full_at = self._full_at.get(key, NEVER_USED)
+        seconds = self._limit.seconds_to_wait(full_at, now)
+        self._full_at[key] = full_at if seconds else self._limit.take(full_at, now)
+        self._full_at.move_to_end(key)
+        if len(self._full_at) > self._max_keys:
+            self._full_at.popitem(last=False)
+        return seconds

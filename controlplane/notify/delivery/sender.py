@@ -1,0 +1,157 @@
+"""Sender of outbox messages: one at a time per destination, destinations in parallel.
+
+A message is claimed in a short transaction, sent outside of it, and its outcome is recorded if its
+fence is unchanged. If the sender dies, the message is claimed again after the lease. A message that
+may have been delivered is looked up before it is sent again.
+"""
+
+import random
+import time
+import traceback
+from datetime import datetime, timedelta
+
+import structlog
+from django.db import InterfaceError, OperationalError
+
+from controlplane.core import threads
+from controlplane.core.outbox import renderer
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.notify.transports import destinations
+from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
+
+from . import claims
+from .claims import LEASE_SECONDS, MAX_ATTEMPTS, AttemptOutcome, ClaimedMessage
+from .sender_pool import SenderPool
+
+FIRST_PAUSE_SECONDS = 2.0
+PAUSE_GROWS_BY = 3.0
+RECORD_AGAIN_SECONDS = 0.5
+MIN_KEEP_AWAY_SECONDS = 1.0
+PATIENCE = timedelta(hours=6)
+"""Age of a message up to which attempts refused with `Retry-After` don't count."""
+
+log = structlog.get_logger(__name__)
+
+
+def start_sending(now: datetime) -> int:
+    """Queue every destination with due messages that is not served yet; return how many."""
+    died = "the sender died during the last attempt; it may have arrived"
+    for claimed in claims.claim_exhausted(now):
+        _record(claimed, AttemptOutcome(died, in_doubt=True))
+    return sum(_pool.serve(destination) for destination in claims.due_destinations(now))
+
+
+def stop_sending(seconds: float) -> bool:
+    """Stop after the current messages; return True if all threads ended within `seconds`."""
+    return _pool.finish(seconds)
+
+
+def backoff_seconds(attempts: int, draw: float) -> float:
+    """Return a random pause in seconds, below an exponentially growing ceiling (full jitter).
+
+    `draw` is uniform in [0, 1). Source: Brooker, "Exponential Backoff And Jitter" (2015). The
+    ceilings of 8 attempts add up to 36 minutes; later attempts use the eighth ceiling.
+    """
+    ceiling = FIRST_PAUSE_SECONDS * PAUSE_GROWS_BY ** min(attempts - 1, MAX_ATTEMPTS - 1)
+    return float(draw * ceiling)
+
+
+def send_one(destination: str) -> float | None:
+    """Send one message; return the seconds until the next may be sent, None if none is due."""
+    claimed = claims.claim_message(destination)
+    if not isinstance(claimed, ClaimedMessage):
+        return claimed
+    _record(claimed, _attempt_send(claimed))
+    return 0.0
+
+
+_pool = SenderPool(send_one)
+
+
+def _attempt_send(claimed: ClaimedMessage) -> AttemptOutcome:
+    message = claimed.message
+    try:
+        return _send(claimed)
+    except PermanentFailure as failure:
+        return AttemptOutcome(destinations.redact_secrets(failure.reason))
+    except TransientFailure as failure:
+        return _plan_retry(claimed, failure)
+    except (OperationalError, InterfaceError):
+        threads.close_connection()
+        lost = "the database could not be asked while sending; it may have arrived"
+        return _plan_retry(claimed, TransientFailure(lost, in_doubt=True))
+    except Exception as error:
+        log.error(
+            "outbox.transport_broke",
+            destination=message.destination,
+            traceback=destinations.redact_secrets(traceback.format_exc()),
+        )
+        reason = f"the transport broke ({type(error).__name__})"
+        return _plan_retry(claimed, TransientFailure(reason, in_doubt=True))
+
+
+def _send(claimed: ClaimedMessage) -> AttemptOutcome:
+    message, note = claimed.message, ""
+    if claimed.doubtful_since is not None:
+        found = destinations.find_sent_message(message, claimed.doubtful_since)
+        if found:
+            return AttemptOutcome(note="found there: an earlier attempt had arrived")
+        if found is None:
+            note = "sent again without a way to look: it may be a repeat"
+            message.payload = {
+                **message.payload,
+                renderer.REPEAT: True,
+            }  # Not saved.
+    destinations.send_message(message)
+    return AttemptOutcome(note=note)
+
+
+def _plan_retry(claimed: ClaimedMessage, failure: TransientFailure) -> AttemptOutcome:
+    """Return the outcome of an attempt that failed temporarily.
+
+    A destination that refuses with `Retry-After` is busy, not broken. Until a message is `PATIENCE`
+    old, such attempts don't count toward the maximum.
+    """
+    message, doubt = claimed.message, failure.in_doubt
+    reason, asked = destinations.redact_secrets(failure.reason), failure.retry_after_seconds
+    keep_away = 0.0 if asked is None else max(asked, MIN_KEEP_AWAY_SECONDS)
+    counts = asked is None or doubt or claimed.waited > PATIENCE
+    if counts and message.attempts >= MAX_ATTEMPTS:
+        last = f"{reason} (attempt {message.attempts}, the last)"
+        return AttemptOutcome(last, None, keep_away, in_doubt=doubt)
+    number = message.attempts if counts else claimed.attempt
+    pause = max(keep_away, backoff_seconds(number, random.random()))  # noqa: S311
+    return AttemptOutcome(reason, pause, keep_away, in_doubt=doubt, counts=counts)
+
+
+def _record(claimed: ClaimedMessage, outcome: AttemptOutcome) -> None:
+    """Record the outcome, retrying until shortly before the lease ends; then raise."""
+    ends = time.monotonic() + LEASE_SECONDS - 5
+    while True:
+        try:
+            recorded = claims.record_outcome(claimed, outcome)
+        except (OperationalError, InterfaceError):
+            threads.close_connection()
+            if time.monotonic() > ends:
+                raise
+            time.sleep(RECORD_AGAIN_SECONDS)
+        else:
+            _log_outcome(claimed, outcome, recorded)
+            return
+
+
+def _log_outcome(claimed: ClaimedMessage, outcome: AttemptOutcome, recorded: bool) -> None:
+    told = {
+        "message_id": claimed.message.pk,
+        "event_name": claimed.message.event,
+        "destination": claimed.message.destination,
+        "attempt": claimed.attempt,
+    }
+    if not recorded:
+        log.warning("outbox.lease_lost", **told)
+    elif outcome.state == OutboxMessage.State.FAILED and not claimed.is_fleeting:
+        log.error("outbox.failed", reason=outcome.reason, **told)
+    elif outcome.reason:
+        log.warning(
+            "outbox.postponed", reason=outcome.reason, pause_seconds=outcome.pause_seconds, **told
+        )

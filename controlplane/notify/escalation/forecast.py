@@ -1,0 +1,56 @@
+"""Forecast of an escalation's next notification, by the rules of the tick."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from controlplane.core.message_templates import SEVERITIES
+from controlplane.core.outbox.escalation import Escalation
+from controlplane.notify.targets import reach, routing
+from controlplane.notify.targets.reach import Rung
+
+from . import engine, schedule
+
+
+@dataclass(frozen=True)
+class NextNotice:
+    """The next notification, and the recipients it would have now.
+
+    `kind` is that of the decision, `number` the number of the step (from 1) or None, and `who` the
+    names of the targets; without names, the routes are used. `is_heard` is True if anybody is
+    reached.
+    """
+
+    at: datetime
+    kind: schedule.Kind
+    number: int | None
+    who: tuple[str, ...]
+    is_heard: bool
+
+
+def next_notices(escalations: Sequence[Escalation], now: datetime) -> dict[int, NextNotice]:
+    """Return the next notification of each open escalation, by id."""
+    open_ones = [one for one in escalations if one.closed_at is None and one.next_at]
+    if not open_ones:
+        return {}
+    ladders = reach.read_ladders(SEVERITIES, now)
+    with routing.cached_routing():
+        return {one.pk: _next_notice(one, ladders[one.severity], now) for one in open_ones}
+
+
+def _next_notice(one: Escalation, ladder: Sequence[Rung], now: datetime) -> NextNotice:
+    steps, standing = engine.schedule_steps(ladder), engine.escalation_status(one)
+    at = max(one.next_at or now, now)
+    verdict = schedule.evaluate(standing, steps, at)
+    if verdict.kind is None:
+        at = verdict.next_at
+        verdict = schedule.evaluate(standing, steps, at)
+    who = tuple(dict.fromkeys(ladder[index].name for index in verdict.told))
+    kind = verdict.kind or "repeat"
+    number = verdict.told[0] + 1 if kind == "step" else None
+    return NextNotice(at, kind, number, who, bool(who) or _routes_reach(one, now))
+
+
+def _routes_reach(one: Escalation, now: datetime) -> bool:
+    found = routing.find_destinations(engine.STEP, one.scope, one.severity, now)
+    return any(reach.is_configured(destination) for destination in found)

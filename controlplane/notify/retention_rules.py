@@ -1,0 +1,35 @@
+"""Retention of escalations, answered button requests, targets and routes."""
+
+from datetime import timedelta
+
+from controlplane.core.retention import RETENTION_RULES, RetentionRule, keep_permanently
+
+ESCALATIONS = RetentionRule(
+    name="escalations",
+    model="core.Escalation",
+    period=timedelta(days=400),
+    where="closed_at < %(before)s",
+    since="opened_at",
+    bounds=(90, 3650),
+    tick="escalation.purge",
+    why="Who was called and who acknowledged, for postmortems.",
+    exempt="What is open.",
+)
+ANSWERED_REQUESTS = RetentionRule(
+    name="answered-requests",
+    model="core.AnsweredRequest",
+    period=timedelta(hours=1),
+    where="at < %(before)s",
+    since="at",
+    tick="interactions.purge",
+    why="So that a button's request is not replayed: far longer than its signature is valid.",
+)
+
+RETENTION_RULES.register(ESCALATIONS, ANSWERED_REQUESTS)
+keep_permanently(
+    "Set by people, until they take it away.",
+    "core.Target",
+    "core.OnCallMember",
+    "core.EscalationStep",
+    "core.Route",
+)

@@ -1,0 +1,37 @@
+"""Rate limit of a destination, whose state is the column `Pace.paced_until`. Pure."""
+
+from datetime import datetime, timedelta
+
+from controlplane.core.rate_limiter import RateLimit
+
+DEFAULT_LIMIT = RateLimit(per_second=5, burst=20)
+ROUNDING_SECONDS = 1.0
+MAX_KEEP_AWAY = timedelta(hours=24)
+"""Longest pause of a destination, whatever its `Retry-After`."""
+
+
+def wait_seconds(limit: RateLimit, paced_until: datetime, now: datetime) -> float:
+    """Return the seconds until the next message may be sent; 0 if it may be sent now."""
+    return limit.seconds_to_wait(_seconds_ahead(limit, paced_until, now), 0.0)
+
+
+def advance(limit: RateLimit, paced_until: datetime, now: datetime) -> datetime:
+    """Return the new `paced_until` after a message is sent at `now`."""
+    return now + timedelta(seconds=limit.take(_seconds_ahead(limit, paced_until, now), 0.0))
+
+
+def keep_away_until(until: datetime | None, now: datetime) -> datetime | None:
+    """Return `until`, or None if it is further ahead than `MAX_KEEP_AWAY`.
+
+    Such a time was stored before the clock was set back.
+    """
+    return until if until is not None and until <= now + MAX_KEEP_AWAY else None
+
+
+def _seconds_ahead(limit: RateLimit, paced_until: datetime, now: datetime) -> float:
+    """Return how far `paced_until` is ahead; 0 if it is further ahead than a full burst.
+
+    Such a time was stored before the clock was set back.
+    """
+    seconds = (paced_until - now).total_seconds()
+    return seconds if seconds <= limit.burst / limit.per_second + ROUNDING_SECONDS else 0.0
