@@ -284,7 +284,7 @@ def test_signing_in_takes_no_other_method(method):
 
 
 def test_strangers_of_one_address_do_not_fill_the_table_of_sessions(monkeypatch):
-    monkeypatch.setattr(throttle, "MAX_STRANGERS", 10)
+    monkeypatch.setattr(throttle, "MAX_ANONYMOUS", 10)
     monkeypatch.setattr(throttle, "EVICTED_AT_ONCE", 1)
 
     def asked(address):
