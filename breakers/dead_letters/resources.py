@@ -1,12 +1,16 @@
-"""JSON resources of streams, for the API and live messages."""
+"""JSON resources of streams and bulk jobs, for the API and live messages."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from controlplane.core.canonical import timestamp
+from controlplane.core.jobs.models import Job
+from controlplane.core.jobs.resources import job_resource
 
-from .models import LetterStream
+from .bulk import replays
+from .letters import ids
+from .models import LetterStream, Replay
 from .monitoring import streams
 
 
@@ -17,6 +21,27 @@ def stream_resources(rows: Sequence[LetterStream], now: datetime) -> list[dict[s
     """
     growth = streams.growth_per_minute(rows, now)
     return [_stream_resource(row, growth.get(row.pk, 0.0)) for row in rows]
+
+
+def replay_resource(job: Job, now: datetime) -> dict[str, Any]:
+    """Return a bulk job as JSON.
+
+    It runs no query if `replay__stream` is selected and `steps` are prefetched.
+    """
+    replay: Replay = getattr(job, "replay")  # noqa: B009 - the checker knows it only at times
+    return {
+        **job_resource(job, now),
+        "stream": replay.stream.name,
+        "server": replay.stream.server,
+        "action": replay.action,
+        "filter": replay.chosen,
+        "until": ids.to_entry_id(replay.until),
+        "counts": {**replays.NO_COUNTS, **replay.counts},
+        "rate_per_second": replay.rate_per_second,
+        "most_retries": replay.most_retries,
+        "waits_for": replay.waits_for,
+        "approval": replay.approval_id,
+    }
 
 
 def _stream_resource(row: LetterStream, growth_per_minute: float) -> dict[str, Any]:

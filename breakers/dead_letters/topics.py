@@ -7,14 +7,13 @@ from typing import Any
 from django.db.models import Q
 from rest_framework import serializers
 
-from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.sources import configured_sources
 from controlplane.core.http.resources import Resource, TimestampField
 from controlplane.core.jobs.models import Job
 from controlplane.core.live import topics
 
 from .models import LetterServer, LetterStream
-from .resources import stream_resources
+from .resources import replay_resource, stream_resources
 
 JOB, SERVER = "job:", "server:"
 MAX_PK = 2**63 - 1
@@ -64,7 +63,7 @@ def _read_jobs(ids: dict[str, str], now: datetime) -> dict[str, dict[str, Any]]:
     pks = [int(pk) for pk in ids if pk.isascii() and pk.isdigit() and int(pk) <= MAX_PK]
     jobs = Job.objects.filter(pk__in=pks, replay__isnull=False).select_related("replay__stream")
     jobs = jobs.prefetch_related("steps")
-    return {ids[str(job.pk)]: replays.replay_resource(job, now) for job in jobs}
+    return {ids[str(job.pk)]: replay_resource(job, now) for job in jobs}
 
 
 topics.register("dlq", scope="dlq:read", event="dlq.changed", read=read_topics)

@@ -11,7 +11,7 @@ import sys
 import controlplane.processes.celery_command, controlplane.celery
 from controlplane.core import ticks
 from controlplane.processes.management.commands import watchdog
-ticks.registered()
+ticks.list_ticks()
 print(*sys.modules)
 """
 FOR_PAGES = {

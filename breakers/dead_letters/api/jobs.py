@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from breakers.dead_letters.bulk import eligibility, replays
 from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import LetterStream
+from breakers.dead_letters.resources import replay_resource
 from controlplane.core.actors import Actor
 from controlplane.core.approvals.api import ApprovalShape
 from controlplane.core.approvals.models import Approval
@@ -36,7 +37,7 @@ JOB_OR_APPROVAL = PolymorphicProxySerializer(
 
 class ListedReplayShape(ReplayShape):
     def to_representation(self, job: Job) -> dict[str, Any]:
-        return replays.replay_resource(job, self.context["now"])
+        return replay_resource(job, self.context["now"])
 
 
 class ReplayList(ListView[Job]):
@@ -110,7 +111,7 @@ class ReplayList(ListView[Job]):
         )
         if isinstance(result, Approval):
             return Done({"approval": ApprovalShape.render(result)}, status=202)
-        return Done(replays.replay_resource(result, now), status=202)
+        return Done(replay_resource(result, now), status=202)
 
     def _parse_body(
         self, body: dict[str, Any], now: datetime
@@ -158,7 +159,7 @@ class ReplayView(ApiView):
     @extend_schema(operation_id="dlq_job", responses=ReplayShape)
     def get(self, _request: Request, job_id: int) -> Response:
         """Return one bulk job with its progress, rate, errors and hold reason."""
-        return Response(replays.replay_resource(_find_job(job_id), db_now()))
+        return Response(replay_resource(_find_job(job_id), db_now()))
 
 
 class ReplayIntervention(ApiView):
@@ -198,7 +199,7 @@ def _change_job(verb: str, body: dict[str, Any], actor: Actor, now: datetime, jo
     _find_job(job_id)
     reason = body.get("reason", "").strip() or f"Asked to {verb} over the API, without saying why."
     control.intervene(job_id=job_id, verb=verb, reason=reason, actor=actor, now=now)
-    return Done(replays.replay_resource(_find_job(job_id), now))
+    return Done(replay_resource(_find_job(job_id), now))
 
 
 def _find_job(job_id: int) -> Job:

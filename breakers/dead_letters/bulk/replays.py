@@ -22,7 +22,6 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
-from controlplane.core.jobs.resources import job_resource
 from controlplane.core.live import change_notices
 
 from . import breaker_gates, selection
@@ -105,27 +104,6 @@ def validate_limits(
         errors["most_retries"] = [f"Must be from 1 to {MAX_RETRIES_LIMIT:,}."]
     if errors:
         raise InvalidInput(errors)
-
-
-def replay_resource(job: Job, now: datetime) -> dict[str, Any]:
-    """Return a bulk job as JSON.
-
-    It runs no query if `replay__stream` is selected and `steps` are prefetched.
-    """
-    replay: Replay = getattr(job, "replay")  # noqa: B009 - the checker knows it only at times
-    return {
-        **job_resource(job, now),
-        "stream": replay.stream.name,
-        "server": replay.stream.server,
-        "action": replay.action,
-        "filter": replay.chosen,
-        "until": ids.to_entry_id(replay.until),
-        "counts": {**NO_COUNTS, **replay.counts},
-        "rate_per_second": replay.rate_per_second,
-        "most_retries": replay.most_retries,
-        "waits_for": replay.waits_for,
-        "approval": replay.approval_id,
-    }
 
 
 def _start_job(replay: Replay, reason: str, actor: Actor, now: datetime) -> Job:

@@ -149,7 +149,7 @@ def action_does(action: str) -> str:
 
 
 @register.filter
-def safe_error(error: str) -> str:
+def redacted_error(error: str) -> str:
     """Return an error text with secrets redacted and invisible characters escaped."""
     redacted = redaction.configured_redaction().redact_text((error or "").encode())
     return payload.escape_unseen(redacted.decode(errors="replace"))

@@ -7,6 +7,7 @@ from breakers.dead_letters.bulk import eligibility, replays, worker
 from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import Departure, LetterStream, Replay
 from breakers.dead_letters.monitoring import indexer
+from breakers.dead_letters.resources import replay_resource
 from breakers.models import Channel
 from breakers.tests.fleet import MINUTE, NOW, SECOND, dependency, reports
 from breakers.tests.registered import OPERATOR, VIEWER
@@ -226,7 +227,7 @@ def test_it_is_shown_with_what_it_does_and_how_far_it_is(letters):
     job = ask(letters.stream(), chosen=LetterFilter(error="failed"))
     until_over(job)
 
-    shown = replays.replay_resource(Job.objects.get(pk=job.pk), NOW)
+    shown = replay_resource(Job.objects.get(pk=job.pk), NOW)
 
     assert (shown["stream"], shown["server"]) == (letters.name(), "default")
     assert (shown["action"], shown["filter"]) == ("retry", {"error": "failed"})

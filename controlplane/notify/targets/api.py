@@ -14,6 +14,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.fields import Body, Filters, Flag, Instant, MutationBody, Text
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.http.resources import Resource
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.roles import Power
 from controlplane.notify.models.targets import Route, Target
@@ -22,7 +23,7 @@ from controlplane.notify.transports.channel_settings import SettingSpec
 
 from . import services
 from .fields import Reference, TargetRequest
-from .resources import RouteShape, target_resource, target_resources
+from .resources import target_resource, target_resources
 from .services import NewSecret
 
 MASKED = "As much as may be shown; the rest may be a secret."
@@ -234,6 +235,15 @@ class TestTargetView(ApiView):
         """Send a test message to a target."""
         target, reached = services.send_test(target_id=target_id, actor=actor, now=now)
         return Done({"target": target.name, "to": destinations.describe_destinations(reached.to)})
+
+
+class RouteShape(Resource[Route]):
+    id = serializers.IntegerField()
+    event = serializers.CharField()
+    scope = serializers.CharField()
+    severity = serializers.CharField()
+    target = serializers.CharField(source="target.name")
+    target_id = serializers.IntegerField()
 
 
 class RouteList(ListView[Route]):

@@ -4,11 +4,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from rest_framework import serializers
-
 from controlplane.core import canonical
 from controlplane.core.canonical import timestamp
-from controlplane.core.http.resources import Resource
 from controlplane.notify.models.targets import Route, Target
 from controlplane.notify.transports import destinations
 from controlplane.notify.transports.base import TRANSPORTS
@@ -65,13 +62,16 @@ def target_resource(target: Target, now: datetime, *, addresses: bool) -> dict[s
     return found
 
 
-class RouteShape(Resource[Route]):
-    id = serializers.IntegerField()
-    event = serializers.CharField()
-    scope = serializers.CharField()
-    severity = serializers.CharField()
-    target = serializers.CharField(source="target.name")
-    target_id = serializers.IntegerField()
+def route_settings(route: Route) -> dict[str, Any]:
+    """Return a route for the audit log."""
+    return {
+        "id": route.pk,
+        "event": route.event,
+        "scope": route.scope,
+        "severity": route.severity,
+        "target": route.target.name,
+        "target_id": route.target_id,
+    }
 
 
 def _rotation_settings(target: Target, known: Directory) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from controlplane.notify.transports.base import Transport
 
 from . import fields, reach, usage
 from .fields import TargetRequest
-from .resources import RouteShape, settings_digest, target_settings
+from .resources import route_settings, settings_digest, target_settings
 
 TARGETS_LOCK = 0x7A56E75  # arbitrary, unique among advisory locks
 EVENT_PATTERN = re.compile(r"[a-z0-9_.*?-]{1,64}")
@@ -173,7 +173,7 @@ def add_route(
     if Route.objects.filter(**where).exists():
         raise Conflict(f"These messages go to {found.name} already.")
     route = Route.objects.create(**where, created_at=now)
-    _record_audit("route.created", found, actor, now, after=RouteShape.render(route))
+    _record_audit("route.created", found, actor, now, after=route_settings(route))
     return route
 
 
@@ -184,7 +184,7 @@ def remove_route(*, route_id: int, actor: Actor, now: datetime) -> None:
     route = Route.objects.select_related("target").filter(pk=route_id).first()
     if route is None:
         raise NotFound(f"There is no route {route_id}.")
-    before, target = RouteShape.render(route), route.target
+    before, target = route_settings(route), route.target
     route.delete()
     _record_audit("route.removed", target, actor, now, before=before)
 

@@ -15,7 +15,7 @@ from breakers.dead_letters.tests.heaps import heap
 from breakers.tests.house import dependency
 from controlplane.accounts.models.people import User
 from controlplane.core.clock import db_now
-from controlplane.core.http.document import representation
+from controlplane.core.http.document import get_representation
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.dataplane.tests.conftest import idle  # noqa: F401 - a fixture
 from controlplane.dataplane.tests.lines import until
@@ -33,7 +33,7 @@ NOT_DJANGO = ("/ofrep/", "/api/v1/report", "/api/v1/config", "/api/v1/snapshot/s
 
 @pytest.fixture(scope="module")
 def operations():
-    document = orjson.loads(representation("json").plain)
+    document = orjson.loads(get_representation("json").plain)
     return [one.ok() for one in schemathesis.openapi.from_dict(document).get_all_operations()]
 
 
