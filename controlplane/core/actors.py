@@ -114,5 +114,5 @@ class Actor:
 
 
 def system_actor(name: str) -> Actor:
-    """Return an actor for the installation's own work, or for the server's shell."""
+    """Return an actor of type `system`; `name` is a component (`ramps`) or `shell:<user>`."""
     return Actor(type="system", name=name)

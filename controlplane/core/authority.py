@@ -38,5 +38,8 @@ def holders_of(power: str) -> list[str]:
 
 
 def names_with_permission(refused: Mapping[str, Any]) -> list[str]:
-    """Return the names of people who have the `power` or `scope` missing in a refusal's `extra`."""
+    """Return the names of people with the permission that a refusal names.
+
+    `refused` is the `extra` of the :class:`Forbidden` error, with a `power` or a `scope`.
+    """
     return _port.get().names_with_permission(refused)

@@ -32,10 +32,7 @@ class ServiceForm(forms.Form):
             self.add_error(name if name in self.fields else None, list(texts))
 
     def given(self, name: str) -> str:
-        r"""Return a field's submitted text, or "", with line ends as `\
-
-        `.
-        """
+        """Return a field's submitted text with LF line ends, or "" if it is empty."""
         return str(self.cleaned_data.get(name) or "").replace("\r\n", "\n")
 
 

@@ -35,7 +35,7 @@ def check_audit_table_owner(**_: Any) -> list[CheckMessage]:
 
 @register()
 def check_retention_periods(**_: Any) -> list[CheckMessage]:
-    """Report invalid KEPT_DAYS, which stops `migrate` and so every start."""
+    """Report invalid entries of the setting KEPT_DAYS; `migrate` fails on them."""
     return [
         Error(f"KEPT_DAYS: {problem}", id="core.E001")
         for problem in find_period_errors(settings.KEPT_DAYS)

@@ -44,7 +44,10 @@ def decrypt(text: str, purpose: str) -> str:
 
 
 class UnreadableSecret(str):
-    """An empty text in place of one encrypted with another key; saving it keeps the stored text."""
+    """An empty string that replaces a secret no known key decrypts.
+
+    Saving it leaves the encrypted text in the database unchanged.
+    """
 
     stored: str
 

@@ -48,7 +48,7 @@ class Forbidden(DomainError):
 
 
 class ConfirmFirst(Forbidden):
-    """The user must confirm their identity at `confirm_url`, which leads back."""
+    """Raised if the user must first confirm their identity, on the page `confirm_url`."""
 
     slug = "confirm-first"
     title = "Show again that it is you"

@@ -59,7 +59,7 @@ def set_snapshot_source(source: Callable[[], SnapshotStatus]) -> None:
 
 
 def set_starting(is_starting: Callable[[], bool]) -> None:
-    """Set the function that returns True while a predecessor still serves this process's port."""
+    """Set the function that returns True while the previous process still serves the port."""
     global _is_starting
     _is_starting = is_starting
 

@@ -29,8 +29,8 @@ def record_heartbeat(name: str) -> None:
 def load_ages() -> dict[str, float]:
     """Return the age in seconds of each process's last heartbeat, by name.
 
-    A heartbeat from the future was written before the clock was set back; its distance counts as
-    its age.
+    A heartbeat in the future was written before the clock was set back. Its age is the absolute
+    difference from the current time.
     """
     rows = list(Heartbeat.objects.all())
     now = db_now()

@@ -28,7 +28,7 @@ class Histogram:
         self._sum_seconds += seconds
 
     def add_to(self, build_family: "HistogramMetricFamily", labels: Sequence[str]) -> None:
-        """Add this histogram to `family` as a series with these labels."""
+        """Add this histogram to the metric family `build_family`, as a series with these labels."""
         bounds = (*map(str, map(float, self._bounds)), "+Inf")
         totals = accumulate(list(self._counts))
         build_family.add_metric(labels, list(zip(bounds, totals, strict=True)), self._sum_seconds)

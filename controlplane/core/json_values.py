@@ -118,7 +118,7 @@ def read_url(path: str, value: Any, longest: int, errors: Errors) -> str:
 
 
 def parse_web_url(url: str) -> SplitResult | None:
-    """Return the parts of an HTTP or HTTPS URL, or None if the text is none."""
+    """Return the parts of a valid HTTP or HTTPS URL, or None for any other text."""
     if not url.isprintable() or " " in url:
         return None
     try:

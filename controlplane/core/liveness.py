@@ -5,7 +5,7 @@ import time
 
 
 class Loop:
-    """Progress of a main loop, which hangs if it completes no iteration for `may_rest_seconds`."""
+    """Progress of a main loop; it hangs after `may_rest_seconds` without an iteration."""
 
     def __init__(self, *, may_rest_seconds: float) -> None:
         self._may_rest = may_rest_seconds
@@ -26,8 +26,8 @@ class Loop:
 class Crew:
     """The worker threads of a loop.
 
-    The crew hangs if every thread exceeds the time allowed for one task: the main loop still
-    iterates then, but no work gets done.
+    The crew counts as hanging while every thread exceeds the time allowed for one task, even if the
+    main loop still iterates.
     """
 
     def __init__(self, size: int, *, task_may_take_seconds: float) -> None:

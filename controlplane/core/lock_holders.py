@@ -70,7 +70,7 @@ class Blocker:
     """A session that others wait for and that waits for no lock itself.
 
     `awaits_client` is True while the server waits for the client process. `seconds` is the time
-    since `state_change`.
+    since `state_change`. The other fields are columns of `pg_stat_activity`.
     """
 
     pid: int

@@ -22,7 +22,7 @@ BASELINE = {
     "breakers": "0005_alarms_of_outages",
     "slo": "0002_builtin_rules",
 }
-"""The last migration of each app that is not checked, because no release ran before it."""
+"""The last unchecked migration of each app: there was no release before that it could break."""
 
 HARMLESS = (
     ops.CreateModel,

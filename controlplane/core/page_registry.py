@@ -1,4 +1,4 @@
-"""Registries of what apps add to shared pages.
+"""Registries of the content that apps add to shared pages.
 
 The page *Needs attention*, the weekly report and the preview of an engage show the registered
 items in order of `position`. Apps register functions in modules named `attention`,

@@ -57,7 +57,7 @@ def grant_rights(role: str) -> None:
 
 @transaction.atomic
 def make_role(role: str) -> None:
-    """Create the role without login that a single login assumes by SET ROLE."""
+    """Create `role` without login, and let the current login assume it by SET ROLE."""
     take_lock()
     name = sql.Identifier(role)
     if not _fetch_row("SELECT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = %s)", role)[0]:

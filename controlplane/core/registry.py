@@ -21,9 +21,8 @@ class KindRegistry(Mapping[str, T], Generic[T]):
     """A mapping of names to registered objects, sorted by `order`.
 
     On first use it imports every module or package named `module` (such as `retention_rules`) in
-    the folders of this project's apps; each of them calls :meth:`register`. Adding a kind so takes
-    one new file in its owner's folder. Without `module`, the owner registers its objects when it is
-    imported.
+    the folders of this project's apps; each of them calls :meth:`register`. Without `module`, the
+    owner registers its objects when it is imported.
     """
 
     def __init__(

@@ -25,7 +25,7 @@ MAX_EVENTS_AT_ONCE = 500_000
 
 @shared_task(name="core.run_ticks", ignore_result=True)
 def run_ticks(names: list[str]) -> None:
-    """Run ticks one after another; a lost or repeated message does no harm."""
+    """Run ticks one after another; safe to repeat."""
     for name in names:
         ticks.run(name, RAN_BY)
 
@@ -59,7 +59,7 @@ def purge_idempotency_keys(now: datetime) -> int:
 
 @ticks.tick("gates.purge", seconds=60, queue="housekeeping")
 def purge_gates(now: datetime) -> int:
-    """Delete old event counts; services may report thousands a second."""
+    """Delete old event counts and external verdicts."""
     return gates.purge_expired(now, at_once=MAX_AT_ONCE, most=MAX_EVENTS_AT_ONCE)
 
 

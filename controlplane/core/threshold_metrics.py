@@ -30,7 +30,7 @@ class MetricQuery:
     """A query for the subjects whose `statistic` compares with `limit` by `comparison`.
 
     `window` is zero for a metric without windows; `part` restricts the query to one part. `since`
-    is the time of the last query: a figure that exceeded the limit only in between counts too.
+    is the time of the last query: a figure that exceeded the limit at any time since then counts.
     Subjects in `standing` are always returned if there is data on them.
     """
 
@@ -83,7 +83,10 @@ class MetricReading:
 
 MetricReader = Callable[[MetricQuery, datetime], Iterable[MetricReading]]
 SubjectReader = Callable[[datetime], Collection[str]]
-"""Function that returns subjects already on *Needs attention*, whose alerts are left out there."""
+"""Function that returns the subjects with an item of their own on *Needs attention*.
+
+That page doesn't list alerts on these subjects.
+"""
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ def publish_on_commit(channel: str, text: str | bytes) -> None:
 
 @contextmanager
 def report_failures_to(report: Callable[[str], object]) -> Iterator[None]:
-    """Report a failure as one sentence, once, by calling `say` instead of logging it."""
+    """Within the block, pass a sentence on the first failure to `report` and log no failures."""
     global _report, _has_reported
     _report, _has_reported = report, False
     try:

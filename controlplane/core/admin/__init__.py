@@ -1,4 +1,4 @@
-"""Django's admin over core's tables. History is read-only; all else goes through services."""
+"""Django admin pages of core's tables: history read-only, changes through services."""
 
 from . import tables
 from .site import ReadOnly, Table, apply_to_each, register_read_only

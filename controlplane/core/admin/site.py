@@ -50,10 +50,9 @@ admin.site.password_change_done = _redirect_to_preferences  # type: ignore[metho
 
 
 class Table(admin.ModelAdmin):  # type: ignore[type-arg]
-    """An admin table that can be filtered only by its `list_filter`.
+    """A `ModelAdmin` that accepts only filters of its `list_filter` from the query string.
 
-    Django accepts any column in the query string, so hidden values could be guessed letter by
-    letter.
+    Filters on any column, as Django accepts them, would reveal hidden values letter by letter.
     """
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:

@@ -1,4 +1,4 @@
-"""Decisions of approval requests, with their audit rows and messages."""
+"""Audit rows and messages of new approval requests and of decisions on them."""
 
 from datetime import datetime
 from typing import Any
@@ -23,15 +23,15 @@ def get_subject(approval: Approval) -> str:
 
 
 def get_target(approval: Approval) -> str:
-    """Return the switch or rule of a request, without the number of a repeated review."""
+    """Return the switch or rule of a request, without the suffix of a review (`#2`)."""
     return approval.target.partition("#")[0]
 
 
 def message_fields(approval: Approval) -> dict[str, Any]:
     """Return the routing fields that all messages about a request share.
 
-    Scope and severity don't depend on the decision, so that its message reaches every destination
-    of the request and removes the buttons there.
+    Scope and severity are the same before and after the decision. So the decision's message reaches
+    each destination of the request's message, where it removes the buttons.
     """
     scope = approval.target.partition(":")[0]
     return {
@@ -52,9 +52,9 @@ def record_decision(
 
 
 def announce_request(approval: Approval, actor: Actor, now: datetime) -> None:
-    """Write the audit row and messages of a new request, last in the transaction.
+    """Write the audit row and messages of a new request.
 
-    The audit lock is held until the transaction ends.
+    Call this last in the transaction, because it holds the audit lock until the end.
     """
     entry = audit.record(
         actor=actor,
@@ -80,10 +80,10 @@ def announce_request(approval: Approval, actor: Actor, now: datetime) -> None:
 
 
 def announce_decision(approval: Approval, actor: Actor, now: datetime, **more: Any) -> None:
-    """Write the audit row and messages of a decision, last in the transaction.
+    """Write the audit row and messages of a decision.
 
-    The messages remove the buttons of the request's messages. The audit lock is held until the
-    transaction ends.
+    The messages remove the buttons of the request's messages. Call this last in the transaction,
+    because it holds the audit lock until the end.
     """
     review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
     signed = review and approval.state == Approval.State.APPROVED
@@ -115,7 +115,7 @@ def announce_decision(approval: Approval, actor: Actor, now: datetime, **more: A
 
 
 def get_outcome(approval: Approval) -> str:
-    """Return the state, or `withdrawn` if the requester denied their own request."""
+    """Return the request's state, or `withdrawn` if the requester denied their own request."""
     requester = approval.requester.username if approval.requester else None
     if (
         approval.state == Approval.State.DENIED

@@ -22,9 +22,9 @@ def _hide_episode(approvals: Sequence[Approval]) -> Sequence[Mapping[str, Any]]:
 
 @dataclass(frozen=True)
 class ApprovalKind:
-    """The behavior of a kind of requests.
+    """The behavior of one kind of approval request.
 
-    `carry_out` does what was approved; None if no installed app has the kind. `lock_first` takes
+    `carry_out` makes the approved change; None if no installed app has the kind. `lock_first` takes
     the locks that precede the approval's own in the lock order. `check_reason` validates an edited
     reason. `on_end` is called when a request is denied, expires or is withdrawn. With
     `restarts_lifetime` an edited request gets a new lifetime. If `requires_confirmation`, approvers

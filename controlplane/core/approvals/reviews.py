@@ -30,7 +30,7 @@ SUMMARY_LENGTH = 300
 def open_review(
     *, rule: str, reason: str, target: str, diff: Mapping[str, Any], actor: Actor, now: datetime
 ) -> Approval:
-    """Create the review of a broken glass, last in the transaction.
+    """Create the review of a break-glass override; call this last in the transaction.
 
     `target` gets a number if an earlier review of it is still unsigned, because each override has
     its own review. The caller must hold a lock that serializes this; the audit lock is held until
@@ -66,9 +66,9 @@ def sign(*, review_id: int, comment: str, actor: Actor, now: datetime) -> Approv
 
 
 def reopen_due_reviews(now: datetime) -> int:
-    """Reopen reviews that were unsigned for another week; return their number.
+    """Reopen each review that has been unsigned for another full week; return their number.
 
-    A review is reopened once, even if several weeks have passed since the last run.
+    If several weeks have passed since the last run, the review is reopened only once.
     """
     unsigned = Approval.objects.filter(
         kind=REVIEW, state=Approval.State.PENDING, requested_at__lte=now - REOPEN_INTERVAL
@@ -136,13 +136,13 @@ def _announce(
 
 
 def _get_escalation_week(subject: str) -> int:
-    """Return the week of the review in which its open escalation began; -1 without one."""
+    """Return the age in weeks at which a review was last escalated; -1 if it isn't escalated."""
     escalation = Escalation.objects.filter(subject=subject, closed_at=None).first()
     return -1 if escalation is None else int(escalation.facts.get("weeks", 0))
 
 
 def _find_free_target(target: str) -> str:
-    """Return the target, with a number if it has an unsigned review: `segment:finance#2`."""
+    """Return the target, or `target#2` and so on if an unsigned review already has the name."""
     taken = set(
         Approval.objects.filter(
             kind=REVIEW, state=Approval.State.PENDING, target__startswith=target

@@ -63,8 +63,8 @@ class RiskFacts:
 def classify_facts(facts: RiskFacts) -> Risk:
     """Return the worst risk that any of the facts implies; NaN counts as too large.
 
-    Source: the risk classifier of "long-running autonomous agents", section 9. That classifier
-    returns the first match, which would rate a financial and destructive step as only high.
+    Source: the risk classifier of "long-running autonomous agents", section 9. Unlike
+    it, this function doesn't stop at the first match.
     """
     risks = [RISK_OF_TAG.get(tag, Risk.LOW) for tag in facts.tags]
     if not facts.recipients <= MAX_RECIPIENTS:
@@ -87,5 +87,5 @@ def classify_request(kind: str, facts: RiskFacts | None = None, at_least: str = 
 
 
 def find_worst_risk(*risks: Risk) -> Risk:
-    """Return the worst of the risks; low without any."""
+    """Return the highest of the risks, or low if there are none."""
     return max(risks, key=CLASSES.index, default=Risk.LOW)

@@ -99,7 +99,7 @@ def requires_confirmation(approval: Approval) -> bool:
 def approve(*, approval_id: int, comment: str, actor: Actor, now: datetime) -> Approval:
     """Approve a request and carry it out, in one transaction.
 
-    Repeating it changes nothing. Raises :class:`Forbidden` for the requester and for tokens, and
+    A repeated call changes nothing. Raises :class:`Forbidden` for the requester and for tokens, and
     :class:`Conflict` with the actual outcome if the request is no longer pending.
     """
     return _decide(approval_id, Approval.State.APPROVED, comment, actor, now)
@@ -286,7 +286,7 @@ def _has_expired(approval: Approval, now: datetime) -> bool:
 
 
 def _is_requester(approval: Approval, actor: Actor) -> bool:
-    """Return True if the actor made the request. Requests of the system match by label."""
+    """Return True if the actor made the request; actors of type `system` match by label."""
     if approval.requester_id is None:
         return approval.requested_by == actor.label
     return approval.requester_id == actor.user_id

@@ -34,7 +34,7 @@ STATE_LOOKS = {
 @signed_in
 @require_GET
 def approvals_page(request: PersonRequest) -> HttpResponse:
-    """List reviews, pending requests and the latest decisions; `before` pages the decisions."""
+    """Show reviews, pending requests and a page of decisions, older than `?before=` if given."""
     now = db_now()
     before = request.GET.get("before", "")
     decided = Approval.objects.exclude(state="pending").order_by("-id")
@@ -73,7 +73,7 @@ def approve(request: PersonRequest, approval_id: int) -> HttpResponse:
 @signed_in
 @require_POST
 def deny(request: PersonRequest, approval_id: int) -> HttpResponse:
-    """Deny a request. A comment is required, except to withdraw one's own request."""
+    """Deny a request. A comment is required, except for requesters who withdraw their own."""
     approval = services.get_approval(approval_id)
     review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
     waits = approval.state == Approval.State.PENDING and not review
@@ -95,7 +95,7 @@ def sign(request: PersonRequest, approval_id: int) -> HttpResponse:
 @signed_in
 @require_POST
 def edit(request: PersonRequest, approval_id: int) -> HttpResponse:
-    """Replace one's own request by one with another reason."""
+    """Replace the user's own request by one with another reason."""
     reason = request.POST.get("reason", "").replace("\x00", "")
     try:
         approval = services.edit_request(
@@ -166,8 +166,8 @@ def _describe_decision(approval: Approval) -> dict[str, Any]:
 def list_changes(kind: str, diff: Mapping[str, Any]) -> list[AuditChange]:
     """Return the fields of a request's `diff` as changes.
 
-    A list of two values means before and after. Other values are unchanged, as are all fields of a
-    review.
+    A list of two values is the value before and after. Any other value is shown as unchanged, and
+    so is every field of a break-glass review.
     """
     if kind == "break_glass_review":
         shown = json.dumps({name: _format_value(value) for name, value in diff.items()})
@@ -183,7 +183,7 @@ def list_changes(kind: str, diff: Mapping[str, Any]) -> list[AuditChange]:
 
 
 def _is_table(value: Any) -> bool:
-    """Return True for a list of objects, such as a plan's steps; the page shows them itself."""
+    """Return True for a list of objects, such as steps, which the page shows as a table."""
     return isinstance(value, list) and any(isinstance(one, dict) for one in value)
 
 

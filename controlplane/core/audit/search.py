@@ -60,7 +60,7 @@ def match_text(text: str) -> Q:
 
 
 def match_newest() -> Q:
-    """Match the newest `MAX_SCANNED` rows, for a text that :func:`is_short`."""
+    """Match the newest `MAX_SCANNED` rows, the only ones searched for a short text."""
     return Q(id__gt=RawSQL(f"{_NEWEST} - %s", [MAX_SCANNED]))  # noqa: S611 - no user input
 
 
@@ -91,5 +91,5 @@ def build_segment_query(
 
 
 def _folded_bytes(text: str) -> int:
-    """Return a lower bound of the uppercase text's bytes, valid for PostgreSQL's rules too."""
+    """Return a lower bound of the bytes of the text in uppercase, as PostgreSQL converts it."""
     return min(len(text.encode()), len(text.upper().encode()))

@@ -115,9 +115,9 @@ def read_trail() -> Iterator[dict[str, Any]]:
 
 
 def read_entries(entries: QuerySet[AuditEntry], text: str = "") -> Iterator[dict[str, Any]]:
-    """Yield the entries that contain `text`, in order, up to the newest at the start.
+    """Yield the entries that contain `text`, by id, except those added after the first read.
 
-    They are read in pages, so that a slow consumer holds no transaction or statement open.
+    The entries are read in pages, so that a slow consumer holds no transaction or statement open.
     """
     newest = AuditEntry.objects.order_by("-id").values_list("id", flat=True).first() or 0
     seen = 0

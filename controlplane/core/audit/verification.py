@@ -16,10 +16,10 @@ log = structlog.get_logger(__name__)
 
 @transaction.atomic
 def verify_next_rows(now: datetime, *, most: int = MAX_AT_ONCE) -> int:
-    """Verify the next rows and return the number of valid ones; an invalid row is retried.
+    """Verify up to `most` rows after the last verified one; return the number of valid rows.
 
-    A round also requires the head of the last complete round, because a truncated or rehashed trail
-    is a valid chain otherwise.
+    After an invalid row the next call starts at that row again. Each round also compares the trail
+    with the head of the last complete round, which reveals a truncated or rehashed trail.
     """
     AuditRound.objects.get_or_create(pk=1, defaults={"begun_at": now})
     state = AuditRound.objects.select_for_update(skip_locked=True).first()

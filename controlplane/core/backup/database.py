@@ -38,7 +38,7 @@ Database: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 @contextmanager
 def connect(url: str, *, autocommit: bool = False) -> Iterator[Database]:
-    """Connect to the database at `url` under an application name that is exempt from termination.
+    """Connect to the database at `url`, exempt from termination by `core.lock_holders`.
 
     Raises :class:`Unavailable` with PostgreSQL's message if the connection or a statement fails.
     """
@@ -62,12 +62,12 @@ def fetch_value(database: Database, statement: str, *values: str | int) -> Any:
 
 
 def list_tables(database: Database) -> list[str]:
-    """Return the names of all tables and views of the schema, without the restore mark."""
+    """Return the names of all tables and views of the schema, except `core_restoring`."""
     return [name for (name,) in database.execute(_TABLES, [RESTORE_MARK]).fetchall()]
 
 
 def read_mark(database: Database) -> str | None:
-    """Return the SHA-256 of the backup that is being restored, or None without a restore."""
+    """Return the SHA-256 of the backup being restored, or None if no restore has begun."""
     if not fetch_value(database, "SELECT to_regclass(%s) IS NOT NULL", RESTORE_MARK):
         return None
     return str(fetch_value(database, "SELECT max(sha256) FROM core_restoring"))
@@ -76,7 +76,8 @@ def read_mark(database: Database) -> str | None:
 def is_restored(database: Database, manifest: Manifest) -> bool:
     """Return True if an interrupted restore has already filled the tables from this backup.
 
-    The last audit row must match. A first start may have created other tables after the mark.
+    The backup's last audit row must be present: other tables alone are no proof, because the first
+    start of an installation may have created them.
     """
     if read_mark(database) != manifest.sha256 or "core_auditentry" not in list_tables(database):
         return False
@@ -88,7 +89,7 @@ def is_restored(database: Database, manifest: Manifest) -> bool:
 
 
 def drop_fresh_tables(database: Database) -> None:
-    """Drop the tables created by a first start.
+    """Drop the tables that the first start of an installation created.
 
     Raises :class:`Conflict` if the installation has been used, or other tables exist.
     """

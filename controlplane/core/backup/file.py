@@ -81,7 +81,7 @@ def open_backup(path: Path) -> Iterator[tuple[Manifest, IO[bytes]]]:
 
 @contextmanager
 def _lock_draft(draft: Path) -> Iterator[IO[bytes]]:
-    """Open the empty draft under a kernel lock, which ends with the process."""
+    """Open and truncate the draft file, with an `flock` that is released if the process dies."""
     descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         try:

@@ -80,7 +80,10 @@ def loads(content: bytes) -> Manifest:
 
 
 def describe_database(cursor: "Cursor[Any]") -> Manifest:
-    """Return the manifest of the database as seen by the cursor's transaction, without a dump."""
+    """Return a manifest of the database as the cursor's transaction sees it.
+
+    Its digest and size, which describe the dump, are still empty.
+    """
     taken_at, postgres = _fetch_row(
         cursor, "SELECT now(), current_setting('server_version_num')::int / 10000"
     )

@@ -40,11 +40,11 @@ Say = Callable[[str], None]
 
 
 def restore(path: Path, url: str, *, actor: Actor, say: Say, over_fresh: bool = False) -> Manifest:
-    """Restore the backup at `path` into Django's own, empty database at `url`.
+    """Restore the backup at `path` into the empty database at `url`, which Django uses.
 
-    `over_fresh` accepts a database that a first start set up and nobody used; its tables are
-    dropped. Raises :class:`InvalidInput` for a damaged file, :class:`Conflict` for a database in
-    use or a backup of a later release, and :class:`Unavailable`.
+    With `over_fresh`, the tables of an installation that was started but never used are dropped
+    first. Raises :class:`InvalidInput` for a damaged file, :class:`Conflict` for a database in
+    use or a backup of a later release, and :class:`Unavailable` if the database fails.
     """
     manifest = file.read_manifest(path)
     if missing := manifest.missing_migrations():

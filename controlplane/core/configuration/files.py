@@ -63,7 +63,7 @@ def _load_documents(name: str, text: str, loader: type["_Loader"], errors: Error
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML loader without Python objects and duplicate keys, whose first value would be lost."""
+    """YAML loader that rejects Python objects, duplicate keys and overlong numbers."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         # Python parses and prints integers of many digits slowly, or not at all.
@@ -76,7 +76,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _WithoutAliases(_Loader):
-    """YAML loader without aliases: a few nested ones can expand beyond memory."""
+    """YAML loader that rejects aliases, because nested aliases can exhaust the memory."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):

@@ -26,8 +26,9 @@ log = structlog.get_logger(__name__)
 class Load(Protocol):
     """Loader of an app's entries from texts, by file name, in the caller's transaction.
 
-    Entries missing from the texts stay unchanged, and with `keep_edited` so do entries changed by
-    hand. Raises :class:`InvalidInput` with file and key. The caller writes the audit rows, last.
+    Entries missing from the texts stay unchanged. With `keep_edited`, entries that were changed
+    manually stay unchanged too. Raises :class:`InvalidInput` with file and key. The caller writes
+    the returned audit rows at the end.
     """
 
     def __call__(

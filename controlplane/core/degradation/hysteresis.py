@@ -16,8 +16,8 @@ MAX_CAUSES = 100
 class ActiveCauses:
     """The active causes, worst first.
 
-    `falling` maps a cause's `what` to the time (RFC 3339) since when it is unreported, or reported
-    at a lower level.
+    `falling` maps a cause's `what` to the time (RFC 3339) of the first report that left the cause
+    out or gave it a lower level.
     """
 
     causes: Sequence[Cause]

@@ -1,1 +1,1 @@
-"""Gates: conditions that a ramp step must pass before the next one; also holds on ramps."""
+"""Gates, the conditions for the next step of a ramp, and holds, which stop ramps at a step."""

@@ -47,7 +47,7 @@ _EDGES = """
 
 @dataclass(frozen=True)
 class EdgeSpan:
-    """A span of an SLO that begins at `start`, without the part from `first` to `last`."""
+    """The time from `start` until now of an SLO, without the part from `first` to `last`."""
 
     slo: str
     start: datetime
@@ -70,9 +70,10 @@ def record(rows: Sequence[Mapping[str, Any]]) -> None:
 def sum_edges(
     spans: Iterable[EdgeSpan], *, longest: timedelta, now: datetime
 ) -> list[tuple[int, int]]:
-    """Return the good and total events at both ends of each span, up to now.
+    """Return the good and total events of each span: from `start` to `first`, and since `last`.
 
-    A count that crosses the end of a span is ignored if it covers more than `longest`.
+    The caller counts the events from `first` to `last`. A count that crosses `start` or `last` is
+    ignored if it covers more than `longest`.
     """
     spans = list(spans)
     arguments: dict[str, Any] = {

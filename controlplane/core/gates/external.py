@@ -53,7 +53,7 @@ _OBSERVATIONS = """
 
 @dataclass(frozen=True)
 class RecordedVerdict:
-    """The stored verdict after a report; `accepted` is False if a later one was stored before."""
+    """The stored verdict after a report; `accepted` is False if a later one is already stored."""
 
     verdict: ExternalVerdict
     accepted: bool
@@ -139,7 +139,7 @@ def find_observations(
 def evaluate(question: GateQuestion, observation: Observation | None, now: datetime) -> GateAnswer:
     """Return a pass for a fresh `ok`; a fail for a fresh `fail` or a failure since the step began.
 
-    A failure since then counts at any age, because no evaluation may have read it in time.
+    A failure since the step began counts at any age, because evaluations may have missed it.
     """
     if observation is None:
         return build_no_data(question, f"nobody has reported {question.spec.get('gate')} yet", {})

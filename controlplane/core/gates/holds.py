@@ -1,4 +1,4 @@
-"""Holds: they keep ramps at their step while a service of their switch has a problem."""
+"""Holds, which keep ramps at their step while a service that checks the switch has a problem."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

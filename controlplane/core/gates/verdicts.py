@@ -1,8 +1,8 @@
 """Rules that turn observations into verdicts. Pure.
 
 An observation that is missing, stale, older than the step or ahead of the clock gives `no_data`,
-which holds a step and never fails it. Its evidence explains it in a clause that reads after the
-gate's name.
+which holds a step and never fails it. The evidence then has the reason as `why`, a clause
+that completes a sentence beginning with the gate's name.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Recent confirmation of a person's identity, required for high-impact actions.
 
-The session stores its time. Signing in counts as a confirmation for `CONFIRM_MINUTES`. Tokens,
-Slack and the shell have no session and need no confirmation.
+The session stores the time of the confirmation. Signing in counts as a confirmation for
+`CONFIRM_MINUTES`. Tokens, Slack and the shell have no session and need no confirmation.
 """
 
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Template context processor for the installation."""
+"""Template context processor for the name of the installation's environment."""
 
 from django.conf import settings
 from django.http import HttpRequest

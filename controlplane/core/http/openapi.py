@@ -22,7 +22,7 @@ def undocumented_bases() -> list[type]:
 
 
 class ApiSchema(AutoSchema):
-    """Adds path parameters, list filters, and the headers of mutations."""
+    """drf-spectacular schema with our path parameters, list filters and headers of mutations."""
 
     def get_override_parameters(self) -> list[Any]:
         parameters = list(super().get_override_parameters())

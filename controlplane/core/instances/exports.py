@@ -80,7 +80,10 @@ def load_check_rates(
 
 
 def load_switches_checked_together(switch_id: str, since: datetime) -> set[str]:
-    """Return switches that named instances have checked since `since`, as well as `switch_id`."""
+    """Return the switches checked since `since` by instances that also checked `switch_id`.
+
+    The result includes `switch_id`. Callers without an instance name are ignored.
+    """
     parameters = {"switch": switch_id, "since": timestamp(since), "token": TOKEN_PREFIX}
     with connection.cursor() as cursor:
         cursor.execute(_CHECKED_TOGETHER, parameters)

@@ -101,7 +101,7 @@ class InstanceStatus:
 
 
 class VersionCounts:
-    """Cumulative counts of instances by applied version; version -1 stands for none."""
+    """Cumulative counts of instances by applied version; -1 means that none is applied."""
 
     def __init__(self, counts: Mapping[int, int]) -> None:
         self._versions = sorted(counts)
@@ -243,11 +243,11 @@ def list_callers(
     within: timedelta = timedelta(hours=1),
     most: int | None = 200,
 ) -> tuple[list[Caller], int]:
-    """Return the `most` busiest callers of a switch within that time (None: all), and their total.
+    """Return the busiest callers of a switch within the time `within`, and the number of all.
 
-    If `switch_id` is None, return one row per instance, as a caller of `global:all`. If an instance
-    reported no counts under that id, its switches' counts are added up, and a call that checks two
-    switches counts twice.
+    At most `most` callers are returned; None means all. If `switch_id` is None, return one row per
+    instance, as a caller of `global:all`. If an instance reported no counts under that id, its
+    switches' counts are added up, and a call that checks two switches counts twice.
     """
     found = [caller for caller in _load_callers(switch_id, now) if caller.last_seen >= now - within]
     found.sort(key=lambda caller: (-caller.calls_per_second, caller.id))

@@ -9,7 +9,7 @@ from controlplane.core.instances.retention_rules import ACKNOWLEDGEMENTS, INSTAN
 def purge_inactive(now: datetime, *, most: int) -> int:
     """Delete at most `most` inactive instances and return their number.
 
-    An instance is inactive without a poll, report or check for 24 h. Also deletes as many
-    acknowledgements older than 8 days.
+    An instance is inactive without a poll, report or check for 24 h. Also deletes at
+    most `most` acknowledgements older than 8 days.
     """
     return retention.purge([INSTANCES, ACKNOWLEDGEMENTS], now, at_once=most, most=most)

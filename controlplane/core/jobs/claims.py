@@ -110,7 +110,7 @@ class LeasedJob:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Open a transaction whose rollback also restores the job object."""
+        """Open a transaction whose rollback also restores the attributes of the job object."""
         before = dict(self.job.__dict__)
         try:
             with transaction.atomic():

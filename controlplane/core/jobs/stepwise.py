@@ -24,7 +24,10 @@ COMPENSATE_AGAIN = timedelta(seconds=30)
 BEAT = timedelta(seconds=30)
 """Maximum time between two runs of a waiting step, so that the job's heartbeat stays fresh."""
 DIED_TWICE = 2 * LEASE
-"""Age of a failed job after which a dead worker must have been the second one."""
+"""Time since a job's failure after which a further dead worker means a failed compensation.
+
+By then at least two workers have died or exceeded their lease while they compensated the job.
+"""
 
 log = structlog.get_logger(__name__)
 
@@ -219,7 +222,10 @@ def _handle_failure(
 
 
 def _count_compensation_attempt(leased: LeasedJob, now: datetime) -> None:
-    """Count the attempt before it runs, because compensation may have killed its worker."""
+    """Count an attempt to compensate a job whose previous worker died.
+
+    From `DIED_TWICE` after the job's failure, the compensation is also escalated as failed.
+    """
     job, again = leased.job, now + COMPENSATE_AGAIN
     with leased.together():
         leased.heartbeat(now)

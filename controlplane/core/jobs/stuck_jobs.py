@@ -60,7 +60,7 @@ def check_stuck_jobs(now: datetime) -> int:
 
 
 def escalate_stuck_jobs(now: datetime) -> int:
-    """Escalate stuck jobs and announce recovered ones; return the number of both.
+    """Escalate stuck jobs and announce recovered ones; return the total number.
 
     At most `MAX_CALLED` escalations are open at once; the jobs page lists the rest.
     """
@@ -91,7 +91,7 @@ def escalate_stuck_jobs(now: datetime) -> int:
 
 @transaction.atomic
 def _mark_stuck(pk: int, room: bool, now: datetime) -> bool:
-    """Mark and escalate a stuck job; a job locked by a concurrent write is skipped."""
+    """Mark a job as stuck, and escalate it if `room`; skip a job that another write has locked."""
     job = Job.objects.select_for_update(skip_locked=True).filter(pk=pk).first()
     if job is None or not is_stuck(job, now):
         return False

@@ -64,7 +64,7 @@ def jobs_page(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_GET
 def jobs_rows(request: PersonRequest) -> HttpResponse:
-    """Render the table alone. Progress writes no audit row, so the page polls it."""
+    """Render only the table, which the page polls to show progress."""
     now = db_now()
     return _add_server_time(render(request, "core/_jobs.html", _build_context(request, now)), now)
 

@@ -77,7 +77,7 @@ class Hub:
         self.is_subscribed = False
         """True while notifications are received."""
         self._is_disconnected = False
-        """True after a failed attempt to receive them."""
+        """True after a failed attempt to receive notifications."""
         self.closing = False
         self._publishers: dict[str, TopicPublisher] = {}
         self._tasks: list[asyncio.Task[None]] = []

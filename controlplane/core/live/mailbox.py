@@ -28,7 +28,7 @@ class Mailbox:
         return self._most - len(self._texts)
 
     def put(self, topic: str, text: str) -> None:
-        """Queue a numbered message, or drop it if its topic must be reloaded anyway."""
+        """Queue a numbered message; drop it if the queue is full or the topic must be reloaded."""
         if topic in self._reloads:
             return
         if len(self._texts) < self._most:

@@ -41,7 +41,7 @@ class Socket:
         """The code and reason of the pending close."""
         self.sent_at = time.monotonic()
         self.task: asyncio.Task[None] | None = None
-        """The task that serves it, to be cancelled if the client stops reading."""
+        """The task that serves the socket; cancelled if the client stops reading."""
         self.stuck = False
         self.connection: Peer | None = None
         """Address and port of the peer."""

@@ -33,7 +33,7 @@ class Topic:
 DEGRADATION = Topic(
     "degradation", frozenset({"breakers:read", "switches:read"}), "degradation.changed"
 )
-"""Sent by each process from its own state, even while the database is down."""
+"""Topic of the degradation, which each process sends even while the database is down."""
 
 _topics: dict[str, Topic] = {
     topic.name: topic

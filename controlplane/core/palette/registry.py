@@ -47,8 +47,8 @@ class PaletteCommand:
 class PaletteEntry:
     """A line of the palette, and its target.
 
-    Entries are sorted by `weight`, highest first. `is_lasting` lets the script list the entry among
-    the recent ones later.
+    Entries are sorted by `weight`, highest first. If `is_lasting`, the page's script may list
+    the entry among the recently used ones.
     """
 
     kind: str

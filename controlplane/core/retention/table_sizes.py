@@ -23,7 +23,7 @@ _SIZE = """
 
 @dataclass(frozen=True)
 class TableSize:
-    """The number of rows, the time of the oldest row under the rule, and the rows `due`."""
+    """The number of rows, the time of the oldest, and the number due for deletion, by a rule."""
 
     rows: int
     oldest: datetime | None
