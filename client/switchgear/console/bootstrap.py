@@ -83,7 +83,7 @@ class Bootstrap:
                 return
 
     def age_seconds(self) -> float | None:
-        """Return the time since the bootstrap was published; None if it is not in force."""
+        """Return the seconds since the bootstrap was published; None if it is not in force."""
         snapshot = self._store.snapshot
         if snapshot is None or snapshot.published_at is None or not self._store.is_bootstrapped:
             return None

@@ -1,7 +1,7 @@
 """Callbacks for changed switches, called on a thread of their own or on their event loop.
 
 A callback receives the difference between the state of its last notification and the current state.
-So all changes while it is busy become one change per switch, and nothing piles up.
+Changes while it is busy are merged into one per switch, so no queue builds up.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.lazy import asyncio
 
 CHECK_SECONDS = 1.0
-"""Interval of the checks for engagements that expire: the console's clock may be corrected."""
+"""Interval of the checks for expired engagements: a clock correction can move their expiry."""
 STOP_SECONDS = 0.2
 
 ChangeState = Literal["released", "ramping", "engaged"]
@@ -33,9 +33,10 @@ log = logging.getLogger("switchgear")
 class Change:
     """One change of `switch`: of its state, its share of allowed calls, or its reason.
 
-    Changes in quick succession are merged into one. `reason` is that of the episode, also of an
-    ended one. `allow_percent` is the share of calls that are allowed now, from 0 to 100. `version`
-    is that of the snapshot; None for a switch forced here before the first snapshot.
+    Changes in quick succession are merged into one. `reason` is the reason of the episode, even if
+    the episode has ended. `allow_percent` is the share of calls that are allowed now, from 0 to
+    100. `version` is the version of the snapshot; None for a switch that this process forced before
+    its first snapshot.
     """
 
     switch: str
@@ -52,7 +53,7 @@ ChangeCallback = Callable[[Change], object]
 
 @dataclass(eq=False)
 class ChangeListener:
-    """A callback, its switches (none: all), and the entries of its last notification."""
+    """A callback, its switch ids (all if empty), and the entries of its last notification."""
 
     callback: ChangeCallback
     switches: frozenset[str]
@@ -60,10 +61,10 @@ class ChangeListener:
     seen: Mapping[str, SwitchEntry]
     is_busy: bool = False
     undelivered: int = 0
-    """Number of changes handed to its event loop and not yet delivered."""
+    """Number of changes passed to the callback's event loop and not yet delivered."""
     is_subscribed: bool = True
     is_warned: bool = False
-    """True once it was logged that it returns a coroutine without being a coroutine function."""
+    """True after the warning about a plain function that returns a coroutine was logged."""
     task: "asyncio.Task[None] | None" = None
 
     def changes_to(self, entries: Mapping[str, SwitchEntry], version: int | None) -> list[Change]:
@@ -98,8 +99,8 @@ class ChangeNotifier:
         """Call `callback` with every change from now on; return a function that unsubscribes it.
 
         Raise :class:`RuntimeError` for a coroutine function without a running asyncio event loop,
-        :class:`TypeError` for a callback that can't be called, and that or :class:`ValueError` for
-        an invalid switch id.
+        :class:`TypeError` for a callback that can't be called, and :class:`TypeError` or
+        :class:`ValueError` for an invalid switch id.
         """
         if not callable(callback):
             kind = type(callback).__name__
@@ -233,7 +234,7 @@ class ChangeNotifier:
                 await _await_callback(listener, change)
 
     def _on_task_done(self, listener: ChangeListener) -> None:
-        """Count undelivered changes, also if the task was cancelled before it began."""
+        """Add the changes that the ended task did not deliver to `dropped`."""
         self.dropped += listener.undelivered
         listener.is_busy, listener.undelivered, listener.task = False, 0, None
         self.notify()

@@ -9,8 +9,8 @@ import zlib
 class RequestFailed(Exception):
     """Raised if a request got no usable answer.
 
-    `why` is short and holds no secret. `status` is that of the answer, if there was one, and
-    `retry_after` its header, in seconds if the answer has a `Date`.
+    `why` is a short reason without secrets. `status` is the status of the answer, None without an
+    answer. `retry_after` is its `Retry-After` header, in seconds if the answer has a `Date`.
     """
 
     def __init__(self, why: str, retry_after: str | None = None, status: int | None = None) -> None:

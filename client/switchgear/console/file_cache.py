@@ -68,7 +68,7 @@ class FileCache:
     def restore(self, use: Callable[[CachedDocument], object]) -> None:
         """Pass the cached document to `use`, if there is a valid one.
 
-        Errors of `use` that reject the document are logged like all others. Never raises.
+        An error by which `use` rejects the document is logged. Never raises.
         """
         if self._folder is None:
             return
@@ -98,7 +98,7 @@ class FileCache:
             self._is_warned = False
 
     def is_missing(self) -> bool:
-        """Return True if the last :meth:`save` failed or, checked at times, the file is gone."""
+        """Return True if a check is due and the last :meth:`save` failed or the file is gone."""
         if self._folder is None or time.monotonic() < self._recheck_at:
             return False
         self._recheck_at = time.monotonic() + self._recheck_seconds
@@ -135,7 +135,7 @@ class FileCache:
 
     @contextlib.contextmanager
     def _lock(self, folder: int) -> Iterator[None]:
-        """Hold the lock of all writers; raise if another process keeps it for too long."""
+        """Hold the lock of all writers. Raise :class:`UnusableFile` after `LOCK_SECONDS`."""
         descriptor = os.open(f"{self.name}.lock", _LOCK, 0o600, dir_fd=folder)
         try:
             _check_owner(os.fstat(descriptor), "the lock")
@@ -200,8 +200,8 @@ def file_name(url: str, service: str, kind: str) -> str:
 def find_file_name(settings: Settings, service: str, kind: str) -> str:
     """Return the :func:`file_name` of this service and kind.
 
-    If the console's address is unknown, return the only existing one, provided that there is
-    exactly one.
+    If the settings have no console URL, return the name of the only existing file of this service
+    and kind; the name for an empty URL if there are none or several.
     """
     if settings.url is not None or settings.state_dir is None:
         return file_name(settings.url or "", service, kind)

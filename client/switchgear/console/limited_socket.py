@@ -19,8 +19,8 @@ from switchgear.console.errors import SocketError
 
 MAX_PROXY_BYTES = 2**14
 MAX_CPU_SECONDS, MAX_CPU_SECONDS_PER_BYTE = 0.25, 1e-7
-"""CPU time for an answer, and for each of its bytes: many times the need of an answer that arrives
-in pieces of normal size."""
+"""Limit of the CPU time for an answer: a fixed part and a part per byte. An answer that arrives in
+pieces of normal size needs far less."""
 
 
 class LimitedSocket:
@@ -51,14 +51,14 @@ class LimitedSocket:
         return opened
 
     def get_socket(self) -> socket.socket:
-        """Return the socket, with the time left as timeout; raise :class:`TimeoutError` at 0."""
+        """Return the socket, with the time left as timeout. Raise :class:`TimeoutError`."""
         if self._socket is None or self._aborted:
             raise ConnectionAbortedError
         self._socket.settimeout(seconds_until(self._until))
         return self._socket
 
     def receive_into(self, buffer: memoryview) -> int | None:
-        """Return the number of bytes received; 0 at the end, None if peeking finds none."""
+        """Return the number of bytes received: 0 at the end, None if peeking finds no data."""
         receiving = self.get_socket()
         if self._is_peeking:
             receiving.settimeout(0)
@@ -146,7 +146,7 @@ class _SocketReader(io.RawIOBase):
 
 
 def seconds_until(until: float) -> float:
-    """Return the seconds until a monotonic time; raise :class:`TimeoutError` if it is over."""
+    """Return the seconds until a monotonic time; raise :class:`TimeoutError` if it has passed."""
     left = until - time.monotonic()
     if left <= 0:
         raise TimeoutError
@@ -189,7 +189,7 @@ def dial(
 
 
 def _connect(connection: LimitedSocket, host: str, port: int, until: float) -> None:
-    """Connect to the first address that answers; each gets its share of the time."""
+    """Connect to the first address that answers; the addresses share the time equally."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     last_error: OSError = SocketError("it has no address")
     for number, (family, kind, protocol, _name, address) in enumerate(found):

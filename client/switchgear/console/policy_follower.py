@@ -1,7 +1,7 @@
-"""Threads that keep policies and overrides of a service's calls up to date, by held polls.
+"""Threads that keep policies and overrides of a service's calls up to date, by held (long) polls.
 
-One daemon thread runs for each service whose policies are used, usually one. Whatever the console
-does, the last valid document stays in force, also on disk.
+One daemon thread runs for each service whose policies are used, usually one. The last valid
+document stays in force and on disk until a newer valid one arrives.
 """
 
 import logging
@@ -26,14 +26,14 @@ MAX_BYTES = 2**22
 POLL_SECONDS = 5.0
 """Pause between two polls of a console that does not hold them."""
 PAUSE_JITTER_SECONDS = 0.2
-"""Jitter after an answer: all held polls are answered at one moment."""
+"""Maximum pause after an answer, since the console answers all held polls at one moment."""
 _ETAG = re.compile(r'"([\w.-]{1,100})\.c([0-9]{1,18})(?:-gzip)?"', re.ASCII)
 
 log = logging.getLogger("switchgear")
 
 
 class PolicyDocument(Protocol):
-    """The latest policy document of a service; `epoch` is None before the first."""
+    """The latest policy document of a service; `epoch` is None before the first document."""
 
     @property
     def epoch(self) -> str | None: ...
@@ -218,7 +218,7 @@ def _parse_left_epochs(found: CachedDocument) -> tuple[str, ...]:
 
 
 class PolicyFollowers:
-    """The policy followers of one client, which only restore documents without a console."""
+    """The policy followers of one client. Without a console they only restore documents."""
 
     def __init__(
         self,

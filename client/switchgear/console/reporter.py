@@ -94,7 +94,7 @@ class Reporter:
                 self._thread = thread
 
     def record_applied(self) -> None:
-        """Request an acknowledgement: a version from the stream was put in force."""
+        """Request an acknowledgement of a version from the stream that was put in force."""
         self._has_applied = True
         self._acknowledgement.failures = 0  # The stream shows that the console answers.
         self._wake()
@@ -124,7 +124,7 @@ class Reporter:
             thread.join(ABORT_SECONDS)
 
     def stop_from_finalizer(self, before_stop: Callable[[], None]) -> None:
-        """Like :meth:`stop`, without a lock; the thread first calls `before_stop`."""
+        """Let the thread call `before_stop` and then end as by :meth:`stop`; take no lock."""
         self._before_stop = before_stop
         self._wake()
 

@@ -175,9 +175,10 @@ class SnapshotClient:
     def _update_clock_by_version(
         self, before: Snapshot | None, after: Snapshot, is_pushed: bool
     ) -> None:
-        """Record when a version that follows the one in force was published at the earliest.
+        """Tell the clock the maximum age of `after` if it is newer than `before`.
 
-        That is when the version in force was last confirmed, or just now for a pushed one.
+        That is the time since `before` was last confirmed; for a pushed snapshot at most
+        `MAX_PUSH_SECONDS`.
         """
         if before is None or after.epoch != before.epoch or after.version <= before.version:
             return

@@ -1,7 +1,7 @@
-"""A thread that keeps the snapshot up to date, by a stream, held polls or plain polls.
+"""A thread that keeps the snapshot up to date, by a stream, held (long) polls or plain polls.
 
-Runs in one daemon thread. Whatever the console does, the last good snapshot stays in force, no
-error reaches the service, and CPU time and memory stay limited.
+Runs in one daemon thread. Whatever the console sends, the last valid snapshot stays in force,
+no error reaches the service, and CPU time and memory stay limited.
 """
 
 import logging
@@ -160,7 +160,7 @@ class SnapshotFollower(FollowerThread):
             self._pause(seconds)
 
     def _record_mode_failure(self, error: RequestFailed, hint_seconds: float | None) -> None:
-        """Record that the current mode failed, and pause; the console may be available."""
+        """Record a failure of the current mode, which may not affect other modes, and pause."""
         mode = self._modes.mode
         self._modes.record_failure(
             time.monotonic(), is_permanent=isinstance(error, ModeUnavailable)

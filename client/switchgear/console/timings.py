@@ -18,11 +18,11 @@ Draw = Callable[[], float]
 
 FIRST_SECONDS, MAX_SECONDS = 2.0, 20.0
 REFUSED_FIRST_SECONDS, REFUSED_MAX_SECONDS = 15.0, 60.0
-"""Backoff after 401 and 403, which last until the token is changed."""
+"""Backoff of fetches after a 401 or 403: the refusal lasts until the token is replaced."""
 MAX_RETRY_AFTER_SECONDS = 60.0
 POLL_JITTER = 0.2
 REFUSED_SECONDS = 300.0
-"""Pause after a 403, which lasts until the token is replaced."""
+"""Pause of reports or acknowledgements after a 403."""
 REFUSAL_STATUSES = (400, 403, 404, 413, 422)
 FREE_SECONDS, PAUSE_FACTOR, MAX_PAUSE_SECONDS = 0.01, 4, 2.0
 """CPU time without a pause; beyond that, pause `PAUSE_FACTOR` times as long, up to the maximum."""
@@ -71,7 +71,7 @@ def failure_delay(
     retry_after_seconds: float | None = None,
     hint_seconds: float | None = None,
 ) -> float:
-    """Return :func:`backoff_delay`, longer if the request was refused with 401 or 403.
+    """Return the seconds of :func:`backoff_delay`; more after a 401 or 403.
 
     `retry_after_seconds` is added, since all clients receive the same value. `hint_seconds` is a
     stream's reconnection delay, the lower limit of the range.
@@ -117,10 +117,7 @@ class SendSchedule:
         self.due_at = time.monotonic() + poll_delay(self.interval_seconds, self.draw)
 
     def record_failure(self, error: RequestFailed, retry_after_seconds: float | None) -> None:
-        """Schedule the next request after a backoff; log the first of several refusals.
-
-        An unreachable console is logged by the follower.
-        """
+        """Schedule the next request after a backoff, and log the first of several refusals."""
         self.failures += 1
         pause = failure_delay(self.failures, self.draw, error.status, retry_after_seconds)
         if error.status == 403:

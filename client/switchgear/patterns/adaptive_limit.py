@@ -1,11 +1,11 @@
 """An adaptive concurrency limit by additive increase and multiplicative decrease (AIMD). Pure.
 
 Calls are evaluated in windows. The baseline is the tenth percentile of the median durations of
-recent windows. The limit decreases after a window whose calls took `tolerance` times the baseline,
-or of which the callee rejected too many; it increases by half its square root after any other
+recent windows. The limit decreases after a window whose calls took `tolerance` times the baseline
+or were too often rejected by the callee; it increases by half its square root after any other
 window in which it was used. As `tolerance` times `backoff` is below 1, each decrease ends below the
-concurrency at which the callee begins to queue. There the baseline is measured again, so it can't
-creep up under constant load.
+concurrency at which the callee begins to queue. The baseline is then measured without a queue, so
+it can't creep up under constant load.
 
 The signals (in-flight calls, duration, drops), and the rule that an unused limit does not grow, are
 those of Netflix' concurrency-limits.
@@ -106,7 +106,7 @@ class AdaptiveLimit:
         self._open_window(now)
 
     def _is_slow(self, typical: float) -> bool:
-        """Compare a window's median with the baseline, and add the median to the baseline."""
+        """Return True if the median `typical` of a window is slow; add it to the baseline."""
         before, self._before_decrease = self._before_decrease, None
         if before is not None:
             self._in_vain = self._in_vain + 1 if typical > NO_BETTER * before else 0

@@ -135,7 +135,7 @@ class PriorityReader:
 
 
 def validate_priority(given: Any) -> Any:
-    """Return a priority for all calls, a number or a function of their arguments; 0 for None.
+    """Return `given`, a number or a function of the arguments of a call; 0 for None.
 
     Raise :class:`TypeError` for any other value.
     """

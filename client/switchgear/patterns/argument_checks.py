@@ -14,7 +14,7 @@ def check_type(name: str, given: object, kind: type, *, is_optional: bool = Fals
 
 
 def check_functions(*, is_optional: bool = True, **arguments: object) -> None:
-    """Raise :class:`TypeError` unless each is a function, and no class, or an optional None."""
+    """Raise :class:`TypeError` for a class or non-callable; allow None if `is_optional`."""
     for name, given in arguments.items():
         if given is None and is_optional:
             continue

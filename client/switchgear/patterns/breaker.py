@@ -210,7 +210,7 @@ class Breaker(BareDecorator, BreakerBlock):
         return self._listeners.add(watcher)
 
     def refusal(self) -> CircuitOpen | None:
-        """Return the refusal of calls that have not begun, if the breaker is forced open."""
+        """Return the error for calls that have not begun, None unless forced open."""
         if self._machine.mode != "forced_open":
             return None
         return CircuitOpen(self.name, None, self._last_failure)
@@ -224,7 +224,7 @@ class Breaker(BareDecorator, BreakerBlock):
         return self._listeners.add_mode_listener(callback)
 
     def after_fork(self) -> None:
-        """Start in a forked child: closed, or in the parent's mode, with an empty window."""
+        """Reset in a forked child: closed, or in the parent's mode, with an empty window."""
         forks.keep_alive(self._lock)
         self.counters.after_fork()
         self._listeners.after_fork()

@@ -38,8 +38,8 @@ def around_function(breaker: "Breaker", function: Callable[..., Any]) -> Callabl
 def around_coroutine(breaker: "Breaker", function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the coroutine function `function` with `breaker` around its calls.
 
-    Calls are timed by a :class:`CallTimer`, since a task begun inside may wait for the call in a
-    queue.
+    Calls are timed by a :class:`CallTimer`, which also excludes the queue time of tasks that the
+    call starts.
     """
     classifies = breaker._classifier.classifies_results
 

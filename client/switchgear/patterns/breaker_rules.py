@@ -52,7 +52,7 @@ class OutcomeClassifier:
         return not isinstance(error, Exception)
 
     def _is_response(self, error: BaseException) -> bool:
-        """Return True for an HTTP client error, and for a group without any failure."""
+        """Return True for an HTTP client error, or a group of errors of which none is a failure."""
         if isinstance(error, BaseExceptionGroup):
             inside = error.exceptions
             return all(self._is_ignored(each) or self._is_response(each) for each in inside)

@@ -1,7 +1,8 @@
 """The queue of a bulkhead: calls wait for a permit, until a timeout or a refusal.
 
 `wait` and `async_wait` return when `waiter` is admitted or displaced, after `seconds` by `clock`,
-or when a source in `sources` or in the context refuses the call. The waiter's `wake` rings `bell`.
+or when a source in `sources` or in the context refuses the call. The waiter's `wake` sets
+`bell`.
 """
 
 import threading
@@ -18,7 +19,7 @@ class Waiter:
     """A call in the queue of a bulkhead, or about to enter it.
 
     `wake`, None for a call that can't wait, is called from any thread once `state` is "admitted" or
-    "displaced"; if it raises, the call is gone. `reason` names the limit that rejected a call.
+    "displaced"; if it raises, the call can't go on. `reason` names the limit that rejected a call.
     """
 
     __slots__ = ("key", "rank", "reason", "state", "wake")

@@ -53,7 +53,7 @@ class TaskCancelScope:
             self.timer.loop.call_soon_threadsafe(self._cancel_if_waiting)
 
     def absorb(self, error: BaseException | None) -> bool:
-        """Undo the cancellation once. Return True if `error` came from it alone."""
+        """Undo the cancellation once. Return True if only it caused `error`."""
         if not self.has_cancelled or self.is_absorbed:
             return False
         self.is_absorbed = True
@@ -71,8 +71,8 @@ class TrioCancelScope:
     """A scope that cancels one trio task after `seconds`.
 
     `outer` is a scope around this one, in the same task, with the same end. It is suspended
-    meanwhile: if both were cancelled at once, the outer scope would catch the cancellation, and
-    code between the two would see no timeout.
+    while this one is open: if both were cancelled at once, the outer scope would catch the
+    cancellation, and code between the two would see no timeout.
     """
 
     has_cancelled = True

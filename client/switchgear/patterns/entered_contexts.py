@@ -5,11 +5,11 @@ from contextvars import ContextVar
 from typing import Any
 
 MAX_DEPTH = 1000
-"""Maximum number of open entries. Beyond it, entries were left in contexts that can't be found."""
+"""Maximum nesting. Beyond it, older entries are dropped: they were left in other contexts."""
 
 
 class _Entry:
-    """An entered object, linked to the previous one. Copied contexts share its end."""
+    """An entered object, linked to the previous one. Copies of the context share the entry."""
 
     __slots__ = ("depth", "is_over", "owner", "previous", "timer", "value")
     depth: int

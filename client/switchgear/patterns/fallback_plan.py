@@ -167,7 +167,7 @@ class AnswerCounts:
 
 
 def is_covered_by_default(error: BaseException) -> bool:
-    """Return True if a fallback without `on` covers `error`: bugs must not become answers."""
+    """Return True if a fallback without `on` covers `error`: all but bugs (`MISTAKES`)."""
     if isinstance(error, BaseExceptionGroup):
         return all(map(is_covered_by_default, error.exceptions))
     return isinstance(error, Exception) and not isinstance(error, MISTAKES)

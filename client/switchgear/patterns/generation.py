@@ -12,7 +12,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 
 class IllegalTransition(RuntimeError):
-    """A transition that no breaker makes by itself: a defect of this library."""
+    """Raised for a transition outside the rules of a breaker: a defect of this library."""
 
 
 @dataclass(frozen=True, slots=True)

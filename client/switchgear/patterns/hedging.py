@@ -132,7 +132,7 @@ class Hedge:
 
 
 class _HedgedCall(RetriedCall):
-    """All attempts of a hedged call, or one attempt that shares the `request_numbers` of all."""
+    """A hedged call, or one of its attempts, which all share the same `request_numbers`."""
 
     repeats = False
 

@@ -85,7 +85,7 @@ def _logical_call() -> RetriedCall | None:
 
 
 def _request_number(attempt: RetriedCall, digest: str) -> int:
-    """Return the number, from 1, of another such request in the logical call.
+    """Return the number, from 1, of the next request with `digest` in the logical call.
 
     The requests of a repeated attempt get the same numbers as in the previous attempt.
     """

@@ -119,7 +119,7 @@ class PermitPool:
             return waiter.state
 
     def dequeue(self, waiter: Waiter) -> str:
-        """End the wait of `waiter`, and return its state: "gone" unless it was decided before."""
+        """End the wait of `waiter`, and return its state: "gone" unless admitted or displaced."""
         with self._lock:
             if waiter.state == "waiting":
                 waiter.state = "gone"  # First, so that it is not admitted from here on.

@@ -15,7 +15,7 @@ from switchgear.patterns.time_limits import current_limit
 from switchgear.patterns.timeout_errors import CallTimeout, DeadlineExceeded
 
 TOLERANCE_SECONDS = 0.1
-"""Delay until a timeout is noticed."""
+"""Allowance for the delay with which a timeout is raised."""
 
 Clock = Callable[[], float]
 
@@ -102,7 +102,7 @@ def _running_timers() -> list[CallTimer]:
 def is_queue_timeout(error: BaseException) -> bool:
     """Return True if `error` is a timeout whose time was mostly spent in a queue.
 
-    The call itself had less time than the queue took, and might otherwise have ended in time.
+    That is, the call ran for less time than it had waited in its last queue.
     """
     wait = _last_wait.get()
     if wait is None:

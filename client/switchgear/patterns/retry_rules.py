@@ -101,9 +101,9 @@ def status_error(response: object) -> BaseException | None:
 
 
 def backoff_seconds(retries: int, parameters: RetryParameters, rng: Callable[[], float]) -> float:
-    """Return the pause after `retries` retries, from 0, with full jitter.
+    """Return the seconds to wait after `retries` earlier retries, with full jitter.
 
-    U(0, min(cap, base·2ⁿ)), or U(0, min(cap, base·(n+1))) with a linear backoff.
+    U(0, min(cap, base·2ⁿ)), or U(0, min(cap, base·(n+1))) with a linear backoff; n is `retries`.
     """
     base = parameters.base_seconds
     if parameters.backoff == "linear":
@@ -130,7 +130,7 @@ def jitter_retry_after(
 
 
 def set_note(error: BaseException, note: str) -> None:
-    """Add `note` to `error`, replacing our previous note: an error may be raised repeatedly."""
+    """Add `note` to `error`, replacing an earlier note of this library."""
     notes = getattr(error, "__notes__", None)
     if isinstance(notes, list):
         notes[:] = [

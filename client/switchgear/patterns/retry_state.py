@@ -72,9 +72,9 @@ def is_budgeted(outer: retried_calls.RetriedCall | None, budget: RetryBudget) ->
 class RetryCallState(retried_calls.RetriedCall):
     """The attempts of one call. `truncates` is True if the next one needs truncated arguments.
 
-    Call :meth:`enter`, then one of the `after_…` methods after each attempt: they return the
-    seconds to wait before the next attempt, or None if there is none or an outer retry takes over.
-    At the end, call :meth:`leave`.
+    Call :meth:`enter`, then one of the `after_…` methods after each attempt: each returns the
+    seconds to wait before the next attempt, or None if this retry makes no further attempt. At the
+    end, call :meth:`leave`.
     """
 
     number: int = 0
@@ -182,8 +182,8 @@ class RetryCallState(retried_calls.RetriedCall):
     def _can_retry(self) -> bool:
         """Return True if the settings allow any retry.
 
-        A budget that is spent for now does not matter: inner layers must not add retries of their
-        own then.
+        A budget that is exhausted at the moment still counts, so that inner retries don't replace
+        this one.
         """
         budget = self.settings.budget
         is_allowed = budget is None or budget.rate > 0 or budget.per_second > 0

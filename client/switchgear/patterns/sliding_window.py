@@ -25,7 +25,7 @@ class CallCounts(NamedTuple):
 
 
 class SlidingWindow(Protocol):
-    """A window of recent outcomes. All methods but `succeed`, a fast success, need a lock."""
+    """A window of recent outcomes. `succeed` counts a fast success; the rest needs a lock."""
 
     is_time_based: bool
     """True if time alone changes the tally. Then :meth:`tally` must be called at `ends` or later,

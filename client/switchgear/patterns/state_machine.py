@@ -109,7 +109,7 @@ class BreakerStateMachine:
             self.release(probe)
 
     def force(self, mode: Mode) -> bool:
-        """Override the state by `mode`, with an empty window; return False if it is in force."""
+        """Override the state by `mode`, with an empty window; return False if already in it."""
         if mode == self.mode:
             return False
         cause = "override ended" if mode == "normal" else f"override {mode}"

@@ -1,4 +1,4 @@
-"""Streams whose first item is fetched early, while a failure can still be retried or answered."""
+"""Streams whose first item is fetched early, while a retry or fallback is still possible."""
 
 import functools
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping

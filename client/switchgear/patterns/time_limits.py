@@ -24,8 +24,8 @@ FOREVER = math.inf
 class TimeLimit:
     """A limit in force in a context, until `until` on `clock`.
 
-    Every call creates one, so rare attributes are stored on the class, and no limit refers to
-    itself, which would leave it to the garbage collector.
+    Every call creates a limit, so attributes that are rarely set have defaults on the class, and no
+    reference cycle leaves a limit to the garbage collector.
     """
 
     is_over = False
@@ -39,7 +39,7 @@ class TimeLimit:
     """The outer limit that ends first and so sets the end of this limit."""
     outer: "TimeLimit | None" = None
     previous: "TimeLimit | None" = None
-    """The limit in force where this one began: `outer`, unless outer limits are left aside."""
+    """The limit in force when this one began: `outer`, unless outer limits are ignored."""
 
     def __init__(self, owner: object, seconds: float, until: float, clock: Clock) -> None:
         self.owner = owner
@@ -226,7 +226,7 @@ class StreamTimeLimit:
 
 
 def absorb_cancellation(limit: TimeLimit, error: BaseException | None) -> bool:
-    """Undo the cancellation by `limit`. Return True if `error` is it, and no other is pending."""
+    """Undo the cancellation by `limit`. Return True if only this cancellation caused `error`."""
     cancel_scope = limit.cancel_scope
     return cancel_scope is not None and cancel_scope.has_cancelled and cancel_scope.absorb(error)
 

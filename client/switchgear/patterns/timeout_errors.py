@@ -20,7 +20,7 @@ class DeadlineExceeded(TimeoutError):
     """Raised if everything inside a deadline is not done within `seconds`.
 
     `attempts` is the number of attempts made; `caused_by_retrying` is True if the first attempt
-    failed in time, and only the later ones did not fit.
+    failed within the limit, and a later one exceeded it.
     """
 
     def __init__(self, seconds: float, attempts: int = 1, caused_by_retrying: bool = False) -> None:

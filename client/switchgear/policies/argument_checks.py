@@ -51,12 +51,12 @@ def _is_errors(value: object) -> bool:
 
 
 def _is_function(value: object) -> bool:
-    """Return True for a function, except where its result would always be truthy."""
+    """Return True for a callable other than a coroutine function or an exception class."""
     return callable(value) and not is_coroutine_function(value) and not _is_error_class(value)
 
 
 def _is_judge(value: object) -> bool:
-    """Return True for a predicate. A class is none: its instances are nearly always truthy."""
+    """Return True for a callable that may be a predicate; a class may not."""
     return _is_function(value) and not isinstance(value, type)
 
 

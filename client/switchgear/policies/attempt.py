@@ -82,8 +82,8 @@ class PolicyAttempt:
     def _will_retry(self, error: BaseException | None) -> bool:
         """End the attempt; return True if the call is retried.
 
-        If not, leave the outer managers here: an asynchronous iterator that is left by `return`
-        ends later, in another context.
+        After the last attempt, leave the outer managers at once: an asynchronous iterator that is
+        left by `return` is closed later, in another context.
         """
         attempt = self._attempt
         if attempt is None:

@@ -182,7 +182,7 @@ class Dependency:
             self._is_pending = True
 
     def expire_override(self, now: float) -> None:
-        """End an override whose time is over, or restore one that turns out not to be over."""
+        """End an override whose time is over, or restore an override that was ended too early."""
         with self._lock:
             override = self._target_config.override
             if override is None or override.mode == RESET:
@@ -216,7 +216,7 @@ class Dependency:
 
     @property
     def ends_at(self) -> float | None:
-        """The end time of the override, also of one that has ended; None without one."""
+        """The end time of the override, even if it has passed; None without an override."""
         override = self._target_config.override
         return None if override is None or override.mode == RESET else override.ends_at
 
@@ -242,7 +242,7 @@ class Dependency:
             return True
 
     def _apply_target(self) -> None:
-        """Apply the target, in one thread at a time; `config` last, since policies compare it."""
+        """Apply the latest configuration to all patterns. Called by one thread at a time."""
         with self._lock:
             config, now = self._target_config, self._now
             breaker, bulkhead = self._breaker, self._bulkhead

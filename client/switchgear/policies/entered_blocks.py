@@ -50,10 +50,9 @@ class EnteredBlocks:
         entered_contexts.push_entry(self, stack, None)
 
     def _pop(self, kind: type[Stack]) -> tuple[Stack | None, bool]:
-        """Return a block to leave, and True if it is certainly the block that ends.
+        """Return a block to leave, and True if it was entered in this context.
 
-        If not, it may be the block of another context, which then leaves this one's: in the end as
-        many blocks are left as were entered.
+        Otherwise it may be the wrong block of several, but every block is left in the end.
         """
         while (found := entered_contexts.pop_entry(self)) is not None:
             if isinstance(found[0], kind) and self._claim(found[0]):

@@ -140,7 +140,7 @@ class Layers:
     def wrap_caller(
         self, caller: Callable[..., Any], admission: AdmissionArguments
     ) -> Callable[..., Any]:
-        """Return `caller`, which calls its first argument, with all layers; built once."""
+        """Return `caller`, which calls its first argument, with all layers but the fallback."""
         found = self._wrapped_callers.get(caller)
         if found is None:
             found = self._wrapped_callers[caller] = self.wrap(
@@ -150,7 +150,7 @@ class Layers:
 
 
 def call_function(function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
-    """Call a function; stands for every function in a stack that ignores the arguments."""
+    """Call `function`. Wrapped once, it applies the layers of a policy to any function."""
     return function(*args, **kwargs)
 
 

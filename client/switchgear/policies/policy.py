@@ -295,7 +295,7 @@ class Policy:
         return self._arguments.get("timeout_seconds")
 
     def _wrap(self, function: Callable[..., Any], *, is_coroutine: bool) -> Callable[..., Any]:
-        """Return `function` within the layers, which are compared by identity at each call."""
+        """Return `function` with all layers, rebuilt at the first call after a change."""
         dependency, sought = self._dependency, self._admission
         layers = self._current_layers()
         config, built = layers.config, layers.wrap(function, sought)
@@ -325,7 +325,7 @@ class Policy:
     def _wrap_once(
         self, layers: Layers, function: Callable[..., Any], through: Callable[..., Any]
     ) -> Callable[..., Any]:
-        """Return `function` for one call within the layers but the fallback."""
+        """Return `function` with all layers but the fallback, for a single call."""
         if (
             self._admission.depends_on_call
             or self._retry.truncate

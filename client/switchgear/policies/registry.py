@@ -19,7 +19,7 @@ MAX_DEPENDENCIES = 10_000
 MAX_CALLERS = 4
 MAX_LOGGED = 20
 CHECK_SECONDS = 1.0
-"""Longest interval of the checks for expired overrides: the clock may be corrected."""
+"""Longest interval of the checks for expired overrides: a clock correction can move the expiry."""
 
 log = logging.getLogger("switchgear")
 
@@ -32,7 +32,7 @@ class OutdatedDocument(ValueError):
 class CallerPolicies:
     """The console's latest document for the calls of one service.
 
-    `epoch` is that of the console's database; a client never returns to `left_epochs`. `in_force`
+    `epoch` is the epoch of the document; a client never returns to `left_epochs`. `in_force`
     is the latest document that all breakers apply.
     """
 
@@ -54,7 +54,7 @@ def _ignore(*_told: object) -> None:
 class Registry:
     """All dependencies of a client. Thread-safe.
 
-    If not `ends_alone`, the owner ends overrides by :meth:`expire_overrides`. Configurations are
+    Without `ends_alone`, the owner must call :meth:`expire_overrides`. Configurations are
     selected under the lock and applied without it: a breaker's listeners may request another
     policy, or wait for a thread that does.
     """
@@ -75,8 +75,8 @@ class Registry:
     def get_dependency(self, name: str) -> Dependency:
         """Return the dependency of that name, created at its first use.
 
-        A dependency whose name is not `caller->callee` is not reported. One beyond the limit is not
-        shared, and has no configuration of the console.
+        A dependency whose name is not `caller->callee` is not reported. Beyond `MAX_DEPENDENCIES`
+        names, each call returns a new dependency without the console's configuration.
         """
         dependency = self._dependencies.get(name)
         if dependency is not None:

@@ -12,7 +12,7 @@ from switchgear.policies.registry import MAX_BREAKERS, MAX_BULKHEADS, Registry
 
 MAX_TRANSITIONS = 1000
 MAX_TRANSITION_BYTES = 200 * 2**10
-"""Limits of transitions in one report; the rest follows at once in the next."""
+"""Limits of the number and the size of transitions in one report; the rest follows at once."""
 TRANSITION_BYTES = 140
 """The size of one transition in JSON, without its cause."""
 MAX_CAUSE_LENGTH = 200
@@ -109,7 +109,7 @@ class _TransitionQuota:
         self._steps, self._bytes = MAX_TRANSITIONS, MAX_TRANSITION_BYTES
 
     def take_first(self, steps: list[StateTransition]) -> list[StateTransition]:
-        """Return as many of the first transitions as there is room for."""
+        """Return the first transitions that fit into the rest of the quota."""
         fit: list[StateTransition] = []
         for step in steps[: self._steps]:
             self._bytes -= TRANSITION_BYTES + len(_shorten_cause(step).encode(errors="replace"))
