@@ -23,7 +23,7 @@ AWAY: Mapping[str, str] = {
     world.NL2SQL: "ORACLE_UNAVAILABLE",
     world.ONTOLOGY: "SYNAPSE_UNAVAILABLE",
 }
-"""Error codes of visitors' answers while a service fails."""
+"""Error code in core's answer, by the intent whose service is unavailable."""
 
 log = logging.getLogger("demo")
 
@@ -51,7 +51,7 @@ class Core:
         self._whole = gear.sli("core-whole-answers")
 
     def ask(self, question: Body) -> ServiceResponse:
-        """Answer a visitor's question: `{"user", "segment", "intent"}`."""
+        """Answer a visitor's question, a JSON object with `user`, `segment` and `intent`."""
         intent, user = str(question.get("intent")), str(question.get("user"))
         if intent not in AWAY:
             return ServiceResponse(400, {"error": f"intent must be one of {', '.join(AWAY)}"})

@@ -16,7 +16,7 @@ class InjectedFailure(Exception):
 
 
 class WrongFault(ValueError):
-    """An invalid fault; the message says why."""
+    """Raised for an invalid fault; the message states the problem."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ WELL = Fault()
 
 
 def parse_fault(values: Mapping[str, Any]) -> Fault:
-    """Return the fault that a request body describes. Raise :class:`WrongFault`."""
+    """Return the fault in a request body; raise :class:`WrongFault` if it is invalid."""
     known = {field.name: type(field.default) for field in fields(Fault)}
     wrong = sorted(set(values) - set(known))
     if wrong:

@@ -13,11 +13,11 @@ MIN_SECONDS = 0.001
 
 
 class Unreachable(ConnectionError):
-    """There was no response, or an unreadable one."""
+    """Raised if a service sent no response, or one that is not a JSON object."""
 
 
 class TooLate(Unreachable, TimeoutError):
-    """There was no response in time."""
+    """Raised if a service did not respond before the timeout."""
 
 
 def call(

@@ -104,7 +104,7 @@ def serve(service: FaultyService, port: int) -> None:
 
 @contextmanager
 def run_service(service: FaultyService, port: int = 0, poll_seconds: float = 0.1) -> Iterator[int]:
-    """Serve until the block ends; yield the port, a free one for 0."""
+    """Serve in a thread until the `with` block ends, and yield the port; 0 picks a free port."""
     server = _Server((HOST, port), _handler(service))
     threading.Thread(target=server.serve_forever, args=(poll_seconds,), daemon=True).start()
     try:

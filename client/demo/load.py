@@ -82,7 +82,7 @@ def visit_core(port: int, tally: Tally) -> None:
 
 
 def parse_rate(text: str) -> float:
-    """Return the questions per second in `DEMO_RATE`. Raise :class:`ValueError`."""
+    """Return `DEMO_RATE`, questions per second; raise :class:`ValueError` if it is invalid."""
     try:
         rate = float(text or RATE)
     except ValueError:
@@ -93,7 +93,7 @@ def parse_rate(text: str) -> float:
 
 
 def wait_for(ports: Iterable[int], wait: Callable[[float], bool]) -> None:
-    """Wait until all services respond, or until `wait` returns True."""
+    """Wait until all services at `ports` respond, or until `wait` returns True."""
     for port in ports:
         while True:
             try:

@@ -11,7 +11,7 @@ THINKING_SECONDS = (0.01, 0.06)
 
 
 class Overloaded(Exception):
-    """A provider's error, with `code` and `status` as real clients have them."""
+    """Raised for an overloaded model, with the `code` and `status` of real providers' errors."""
 
     code = "model_overloaded"
     status = 503
@@ -27,7 +27,7 @@ class FakeProvider:
         self._faults = faults
 
     def complete(self, question: Body, model: str = FIRST) -> dict[str, str]:
-        """Return SQL and the name of the model that wrote it. Raise :class:`Overloaded`."""
+        """Return SQL and the name of its model; raise :class:`Overloaded` if that is overloaded."""
         time.sleep(random.uniform(*THINKING_SECONDS))  # noqa: S311
         if model == FIRST and self._faults.overloads():
             raise Overloaded(model)

@@ -20,7 +20,7 @@ BUTTONS: Mapping[str, tuple[str, Mapping[str, object]]] = {
 }
 """Label and fault of each button, by the value it posts."""
 ONLY = {"garble": "core", "overload": "oracle"}
-"""Buttons that only one service has."""
+"""The only service with this button, for buttons that not every service has."""
 
 _PAGE = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
 _ROW = (
@@ -52,8 +52,8 @@ _WELL = "\N{HEAVY CHECK MARK} well"
 class Pages:
     """The handlers of the page.
 
-    `ports` are the services' ports, `console` is the console's URL, and `policies` are those of
-    core's calls.
+    `ports` are the services' ports, `console` is the console's URL, and `policies` are the policies
+    of core's calls.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ def run_manage(*arguments: str) -> str:
 
 
 def is_good(token_file: Path) -> bool:
-    """Return True if the token of an earlier run is recent, known and not revoked."""
+    """Return True if the token of an earlier run is recent, and active in the console."""
     try:
         token, written = token_file.read_text(), token_file.stat().st_mtime
     except FileNotFoundError:

@@ -155,7 +155,7 @@ class Player:
 
 
 def parse_scenario(text: str) -> tuple[str, ...]:
-    """Return the names of the chapters in `DEMO_SCENARIO`. Raise :class:`ValueError`."""
+    """Return the chapters named by `DEMO_SCENARIO`; raise :class:`ValueError` for a wrong name."""
     if text in ("", "auto"):
         return tuple(CHAPTERS)
     if text == "off":

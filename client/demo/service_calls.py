@@ -1,4 +1,4 @@
-"""Core's calls of oracle and synapse, each by a policy that the console may change.
+"""Core's calls to oracle and synapse, each within a policy that the console can change.
 
 Oracle's answers are cached: while oracle fails, visitors get an earlier answer, labeled as partial.
 """
@@ -14,11 +14,11 @@ from switchgear import Answer, Fallback, Policy, SwitchEngaged, Switchgear
 from switchgear.patterns.caches import MemoryCache
 
 MAX_SECONDS = 10.0
-"""Longest timeout, whatever the console configures."""
+"""Upper limit of every timeout that the console configures."""
 TRY_SECONDS = 3.0
 KEPT_SECONDS = 900.0
 MAX_KEPT = 120
-"""Fewer than the 200 visitors, so that an outage shows cached answers and errors."""
+"""Maximum number of cached answers: below the 200 visitors, so that an outage also shows errors."""
 
 
 class Failed(InjectedFailure):
@@ -30,7 +30,7 @@ class Failed(InjectedFailure):
 
 
 class ServiceCalls:
-    """Calls of the services at `ports`, by policies."""
+    """Calls to the services at `ports`, each within its policy."""
 
     def __init__(self, gear: Switchgear, ports: Mapping[str, int]) -> None:
         self._ports = ports

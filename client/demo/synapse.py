@@ -21,7 +21,7 @@ BACKOFF_SECONDS = 0.2
 
 
 class UnreadableAmount(ValueError):
-    """The amount of an event is not a number."""
+    """Raised for an event whose amount is not a number."""
 
     __module__ = "demo.synapse"  # Not `__main__`: letters are grouped by this name.
 
@@ -43,7 +43,7 @@ class Synapse:
     def take(self, message: Message) -> None:
         """Add the event's amount to the total.
 
-        Raise :class:`UnreadableAmount` if it is no number.
+        Raise :class:`UnreadableAmount` if it is not a number.
         """
         self._faults.strike()
         written = message.fields.get("amount", "")

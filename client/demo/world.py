@@ -13,7 +13,7 @@ SEGMENTS = ("finance", "hr", "sales", "legal")
 NL2SQL, ONTOLOGY = "nl2sql", "ontology"
 """Features: the intents of questions."""
 RETRIEVAL = "rag-v2"
-"""An experiment with half of the visitors."""
+"""The experiment, in which half of the visitors take part."""
 EVENTS = "axiom:events"
 USERS = 200
 

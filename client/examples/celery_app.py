@@ -20,7 +20,7 @@ gear = Switchgear.from_env(service="digests")  # Works in each forked process.
 
 @app.task(bind=True, max_retries=None)
 def digest(self: "Task[..., str]", user: str) -> str:
-    """Write a digest; while its switch is engaged, try again later."""
+    """Write a digest. While its switch is engaged, the task is retried later."""
     try:
         return write(user)
     except SwitchEngaged as stopped:

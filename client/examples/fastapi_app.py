@@ -25,7 +25,7 @@ app = FastAPI(lifespan=lifespan)
 
 @app.exception_handler(SwitchEngaged)
 async def report_stopped(_request: Request, error: SwitchEngaged) -> JSONResponse:
-    """Respond with status 503 that names the switch, without its reason."""
+    """Return a response with status 503 that names the switch but not its reason."""
     return JSONResponse({"detail": "temporarily disabled", "switch": error.switch}, 503)
 
 

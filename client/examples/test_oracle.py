@@ -1,4 +1,4 @@
-"""Example tests of retries and breakers that don't wait."""
+"""Example tests of retries and breakers, without real waiting."""
 
 import pytest
 

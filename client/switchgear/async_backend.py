@@ -49,7 +49,7 @@ async def to_thread(function: Callable[..., T], *args: Any) -> T:
 
 
 def require_asyncio(what: str, instead: str) -> None:
-    """Raise :class:`RuntimeError` in a trio task."""
+    """Raise :class:`RuntimeError` in a trio task: `what` needs asyncio, `instead` is the advice."""
     if trio_here() is not None:
         raise RuntimeError(f"{what} needs asyncio and does not work under trio: {instead}")
 

@@ -97,7 +97,7 @@ def cancel_token() -> CancelToken:
 
 
 class TaskCancellation:
-    """The cancellation of the running task as soon as `source` refuses its call."""
+    """A subscription that cancels the running task as soon as `source` refuses its call."""
 
     def __init__(self, source: CancelSource) -> None:
         self._scope = async_backend.cancel_scope()
@@ -107,7 +107,7 @@ class TaskCancellation:
         self._on_source_change()  # The switch may have been engaged since it was last checked.
 
     def end(self, error: BaseException | None) -> None:
-        """Stop. Raise the refusal if `error` is only the cancellation that this object made."""
+        """Unsubscribe from the source; raise its refusal if `error` is the cancellation by it."""
         self._unsubscribe()
         if self._scope.end(error) and self._refusal is not None:
             raise self._refusal from error
@@ -157,9 +157,10 @@ def check(sources: Sources = (), cause: BaseException | None = None) -> None:
 
 @contextmanager
 def notify_on_refusal(sources: Sources, wake: Callback) -> Iterator[None]:
-    """Call `wake`, from any thread, once one of `sources` or of this context refuses calls.
+    """Within the block, call `wake` when one of `sources` or of this context may refuse calls.
 
-    Changes before this block are not reported: call :func:`find_refusal` inside it first.
+    `wake` may run in any thread. Earlier changes are not reported: call :func:`find_refusal` first
+    inside the block.
     """
     with _subscribe_all([*sources, *_sources_of(current_scope.get())], wake):
         yield

@@ -37,13 +37,13 @@ class Switchgear:
         if gear.allowed(feature="chat", targeting_key=user_id): ...
 
     Two daemon threads keep it up to date; no failure of the console is raised into the service.
-    `url` and `token` (scope `switches:read`, and `report:write` for reports) are the console's;
-    without a `url` only forced switches are engaged. `service` and `instance` name this process on
-    its screens. The last good snapshot is kept in `state_dir`, None for nowhere. `force_engaged`
-    are switch ids that block whatever the console says, beside those of `SWITCHGEAR_FORCE_ENGAGED`.
-    `bootstrap` is a snapshot to use until the console has answered: a mapping, a path, or a URL,
-    for which the constructor waits at most two seconds. An `offline` client never contacts the
-    console: it uses its copy on disk and its bootstrap.
+    `url` is the console's base URL; without one, only forced switches are engaged. `token` needs
+    the scope `switches:read`, and `report:write` for reports. `service` and `instance` name this
+    process on its screens. The last good snapshot is stored in the folder `state_dir`, unless that
+    is None. `force_engaged` are switch ids that block whatever the console's state, in addition to
+    those of `SWITCHGEAR_FORCE_ENGAGED`. `bootstrap` is a snapshot to use until the console has
+    answered: a mapping, a path, or a URL, for which the constructor waits at most two seconds. An
+    `offline` client never contacts the console: it uses its copy on disk and its bootstrap.
 
     Raise :class:`ValueError` or :class:`TypeError` for invalid arguments. :meth:`from_env` does not
     raise for invalid environment variables.
@@ -127,10 +127,10 @@ class Switchgear:
     ) -> bool:
         """Return True if this call is allowed. Never raises.
 
-        Does no I/O, and takes no lock once the answer is cached, which it is if it stays the same
-        until the next change. A key is a str, an int, a UUID or an enum member; keys are compared
-        by their text. A value of any other type is logged as an error, counted in
-        `status().unknown` and stops nothing. Pass several experiments as a tuple.
+        Does no I/O. Answers that don't change until the next change of switches are cached, and
+        read without a lock. A key is a str, an int, a UUID or an enum member; keys are compared by
+        their text. A value of any other type is logged as an error, counted in `status().unknown`,
+        and blocks nothing. Pass several experiments as a tuple.
         """
         try:
             cached = self._store.cache[segment, feature, experiments]
@@ -219,7 +219,8 @@ class Switchgear:
     def breaker(self, name: str, **arguments: "Unpack[BreakerArguments]") -> "Breaker":
         """Return the breaker that all policies of `name` share.
 
-        It follows the console as long as this client exists. Raise the errors of :meth:`policy`.
+        The console configures and overrides it as long as this client exists. Raise the errors of
+        :meth:`policy`.
         """
         from switchgear.policies.argument_checks import check_breaker
 
@@ -243,7 +244,7 @@ class Switchgear:
         return self._registry.dependencies()
 
     def on_change(self, callback: "ChangeCallback", *switches: str) -> Callable[[], None]:
-        """Call `callback(change)` after each change of these switches, or of any.
+        """Call `callback(change)` after each change of `switches`; of any switch if none is named.
 
         Return a function that unsubscribes it. A plain function runs on a thread of the client, a
         coroutine function as a task of the current event loop. Errors are logged. `global` alone
@@ -293,7 +294,7 @@ class Switchgear:
         )
 
     def close(self, seconds: float = 2.0) -> None:
-        """Send a last report and end the threads, within `seconds`. Decisions stay as they are."""
+        """Send a last report and end the threads within `seconds`. The snapshot stays in force."""
         if self._closed:
             return
         self._closed = True
@@ -366,7 +367,7 @@ class Switchgear:
                 self._policy_followers.follow(caller)
 
     def _after_fork(self) -> None:
-        """Continue in a child as a new instance; a closed client only continues to decide."""
+        """Restart in a forked child as a new instance; a closed client only keeps its decisions."""
         self._store.after_fork()
         self._bootstrap.after_fork()
         self._indicators.after_fork()

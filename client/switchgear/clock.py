@@ -13,7 +13,7 @@ from datetime import UTC
 from typing import Protocol
 
 TOLERANCE_SECONDS = 1.0
-"""`Date` has whole seconds, so smaller differences are noise."""
+"""Difference below which two times count as equal, since `Date` has whole seconds only."""
 MAX_ANSWERS = 9
 """Number of recent answers that the estimate is based on."""
 MIN_AGREEING = 3
@@ -48,10 +48,10 @@ class SystemTime:
 
 
 class Alarm(Protocol):
-    """An alarm on a clock that tests advance. It is dropped once nothing refers to it."""
+    """An alarm on a fake clock. It is dropped when no reference to it is left."""
 
     real_seconds: float
-    """The longest real wait for that moment."""
+    """Maximum real time, in seconds, to wait for the alarm."""
 
     def advance(self) -> None:
         """Advance the clock to the time of the alarm, unless that has passed."""
@@ -136,7 +136,7 @@ class OffsetEstimator:
 
 
 class ConsoleClock:
-    """UNIX seconds by the console's clock; by the local one until the console has answered."""
+    """The console's clock, in UNIX seconds; the local clock until the console has answered."""
 
     def __init__(self, time: Time) -> None:
         self.time = time
@@ -154,7 +154,7 @@ class ConsoleClock:
         self._is_local = False
 
     def now(self) -> float:
-        """Return the best estimate: by the median of recent answers, else by the local clock."""
+        """Return the best estimate, by the median of recent answers or else by the local clock."""
         offset = self._offset
         return self.time.wall() if offset is None else self.time.monotonic() + offset
 
@@ -192,8 +192,8 @@ class ConsoleClock:
 
         Names in `headers` are lower case. `Switchgear-Time` is PostgreSQL's time. `Date`, which may
         be the time of any proxy, is used only until the first `Switchgear-Time`, and never beside
-        one that is `unknown`. A malformed time is ignored. An answer to a held poll carries the
-        time at its end.
+        one that is `unknown`. A malformed time is ignored. The response to a long poll has the time
+        at the end of the poll.
         """
         sent_time = headers.get(TIME_HEADER)
         if sent_time is None:

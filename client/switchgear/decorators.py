@@ -73,8 +73,8 @@ def wrap_by_kind(
     """Return the replacement by `plain` or `coroutine`, with the name and signature of `function`.
 
     A generator is replaced by `generator`, or has `stream` around its body. Raise
-    :class:`TypeError` for a generator without either, naming the decorator as `what`, and for
-    anything but a function.
+    :class:`TypeError` for a generator if both are None, and for anything but a function; `what`
+    names the decorator in the message.
     """
     given: Any = function
     if isinstance(given, classmethod | staticmethod):
@@ -136,10 +136,10 @@ def _wraps_coroutine_function(function: object) -> bool:
 def _wrap_ambiguous(
     function: Callable[..., Any], plain: Wrapper, coroutine: Wrapper
 ) -> Callable[..., Any]:
-    """Return a wrapper of a plain function around a coroutine function, which decides per call.
+    """Wrap a plain function around a coroutine function; each call uses `plain` or `coroutine`.
 
-    Such a function either returns the coroutine or runs it in an event loop of its own. The first
-    is useful only inside a running loop, the second only outside.
+    Such a function either returns the coroutine or runs it in an event loop of its own. Calls
+    inside a running loop are taken as the first case, calls outside as the second.
     """
 
     @functools.wraps(function)

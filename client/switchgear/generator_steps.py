@@ -69,7 +69,7 @@ def _async_steps(function: Callable[..., Any], steps: StepManagerFactory) -> Cal
 
 
 def drive(steps: Generator[Callable[[], Any], Any, T]) -> T:
-    """Call the functions that `steps` yields, send their results or errors back; return the end."""
+    """Call the functions that `steps` yields, send back results or errors; return its value."""
     try:
         call = next(steps)
         while True:

@@ -56,13 +56,14 @@ class Guard:
     with `on_engage="cancel"` coroutines are cancelled, generators end at their next step, and plain
     functions can check :func:`~switchgear.cancellation.cancel_token`.
 
-    A function that finds keys gets those arguments of the call that its own parameters name, `self`
-    among them, or all of them if it names others; in a context manager none. Its errors are raised
-    into the call; a value that can't be a key is unknown, as in :meth:`Switchgear.allowed`. A guard
-    may be used many times, by many threads. `others` are further sources that refuse calls once
-    they have begun, such as a forced breaker; `owner` lives as long as the guard. Raise
-    :class:`TypeError`, naming the argument, for keys of the wrong type, and :class:`ValueError` for
-    an invalid `unknown` or `on_engage`.
+    A function that finds keys receives the arguments of the call that have the names of its own
+    parameters, including `self`. If one of its parameters is not a parameter of the guarded
+    function, it receives all arguments. In a context manager it receives none. Its errors are
+    raised into the call; a value that can't be a key is unknown, as in :meth:`Switchgear.allowed`.
+    A guard may be used many times, by many threads. `others` are further sources of refusals, such
+    as a forced breaker, checked only after a call has begun; `owner` is an object that the guard
+    keeps alive. Raise :class:`TypeError`, naming the argument, for keys of the wrong type, and
+    :class:`ValueError` for an invalid `unknown` or `on_engage`.
     """
 
     def __init__(

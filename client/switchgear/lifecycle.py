@@ -134,7 +134,7 @@ def _after_fork_in_child() -> None:
 
 
 def _at_exit() -> None:
-    """Close all clients at once, so that the slowest does not use up the time of the others."""
+    """Close all clients concurrently, so that a slow one does not use up the time of the others."""
     until = time.monotonic() + EXIT_SECONDS
     still_open = open_clients()
     for client in still_open:

@@ -19,7 +19,7 @@ class Refused(Exception):
 
 
 class CircuitOpen(Refused):
-    """The breaker of `dependency` is open, or has enough probes running.
+    """Raised if the breaker of `dependency` is open, or half-open with all its probes running.
 
     `retry_after` is the minimum number of seconds until the breaker changes: 0.0 if that depends on
     probes, None if an operator forces the mode. `last_failure` is the shortened text of the last
@@ -41,7 +41,7 @@ class CircuitOpen(Refused):
 
 
 class BulkheadFull(Refused):
-    """There was no permit for this call in the bulkhead `name`.
+    """Raised if there was no permit for a call in the bulkhead `name`.
 
     `why` names the limit: "queue is full", "no place within 5.0 s", "limit of key" or "displaced".
     """
@@ -56,7 +56,7 @@ class BulkheadFull(Refused):
 
 
 def refusal_in(error: BaseException, deepest: int = MAX_DEPTH) -> Refused | None:
-    """Return the refusal that `error` is or was raised from; the first of an all-refused group."""
+    """Return `error` if it is a refusal, or else the refusal that it was raised from, if any."""
     found: BaseException | None = error
     for depth in range(deepest, 0, -1):
         if found is None or isinstance(found, Refused):

@@ -13,7 +13,7 @@ from switchgear.decorators import wrap
 from switchgear.guards import SwitchEngaged
 
 MAX_NAMES = 200
-"""The console's limit for one process."""
+"""Maximum number of SLO names that the console accepts from one process."""
 MAX_NAME_BYTES = 200  # bytes in UTF-8
 MAX_EVENTS = 2**53
 """Limit of the counts of one SLO: the largest integer that every JSON parser keeps exact."""
@@ -28,7 +28,7 @@ log = logging.getLogger("switchgear")
 
 
 class SLI:
-    """A counter of events of one SLO in this process. Thread-safe; no I/O, and no errors."""
+    """A counter of events of one SLO in this process. Thread-safe; does no I/O and never raises."""
 
     def __init__(self, name: str, *, is_reported: bool = True) -> None:
         self.name = name
@@ -95,8 +95,9 @@ class SLIMeasure(AbstractContextManager[None]):
     """A measure that counts one event for each call or block; a bad one if it raises.
 
     Calls stopped by a switch, cancelled calls, and ended processes or generators do not count. With
-    `within_seconds`, longer ones are bad; then use a new measure for each `with`. As a decorator it
-    suits functions, coroutine functions and generators, and keeps their signature.
+    `within_seconds`, calls and blocks that take longer are bad; such a measure must not be used by
+    two `with` blocks at once. As a decorator it suits functions, coroutine functions and
+    generators, and keeps their signature.
     """
 
     def __init__(self, sli: SLI, within_seconds: float | None = None) -> None:

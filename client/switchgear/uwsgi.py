@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 THREADS_BY_DEFAULT = (2, 0, 31)
-"""A version that is known to enable threads by default."""
+"""uWSGI versions from this one on are known to enable threads by default."""
 FORK_HOOKS = ("lazy-apps", "lazy", "py-call-osafterfork", "py-call-uwsgi-fork-hooks")
 """Options with which a client starts in the worker, or is notified of the fork."""
 

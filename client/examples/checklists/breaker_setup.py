@@ -1,4 +1,4 @@
-"""A checklist for breakers: each opens when it must, only then, and closes again gently.
+"""A checklist for the settings of breakers: when they open, and how they probe and close.
 
 python breaker_setup.py shop:policies
 """

@@ -1,4 +1,4 @@
-"""Shared by both checklists: finds a service's policies, and prints what is missing.
+"""Code shared by both checklists: loads a service's policies and prints unmet items.
 
     python pre_deployment.py MODULE:NAME
 

@@ -1,4 +1,4 @@
-"""Before a service is deployed: may each of its dependencies fail without taking it along?
+"""A checklist before deployment: the service must survive the failure of each dependency.
 
 python pre_deployment.py shop:policies
 """
@@ -12,9 +12,9 @@ from switchgear import Policy
 MAX_ATTEMPTS = 5
 MAX_BUDGET_RATE = 0.5
 MAX_AT_ONCE = 1000
-"""Limit of a bulkhead, and of its queue."""
+"""Largest acceptable limit of a bulkhead, and of its queue."""
 PASSING = (408, 429)
-"""Client errors that are temporary."""
+"""HTTP statuses 4xx of temporary errors."""
 
 
 def _tries_fit(policy: Policy) -> bool:

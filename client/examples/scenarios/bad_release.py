@@ -1,4 +1,4 @@
-"""A new model answers worse: its experiment is stopped, then released by a ramp.
+"""Scenario: a new model answers worse, so its experiment is stopped and later ramped up.
 
 A console in memory stands in for the real one, where a person or an SLO engages the switch.
 """

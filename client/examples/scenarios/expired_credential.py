@@ -1,7 +1,7 @@
-"""A credential has expired: the call is not retried, and people are notified.
+"""Scenario: a credential has expired. The call is not retried, and people are notified.
 
-A 401 is a persistent failure: at most once a minute per dependency it is reported as the journal
-entry `failure_persistent`, to the log and to hooks.
+A 401 is a persistent failure. It is recorded as the journal event `failure_persistent`, at most
+once a minute per dependency, and passed to the log and to hooks.
 """
 
 from switchgear import RetryParameters, Switchgear, journal

@@ -1,4 +1,4 @@
-"""One user sends a thousand questions; a bulkhead keeps room for the others.
+"""Scenario: one user sends a thousand questions, and a bulkhead keeps room for other users.
 
 Each user may run two calls at once. Failures are retried within a budget, so that a thousand
 failures do not cause three thousand calls.

@@ -1,4 +1,4 @@
-"""A provider of language models limits its rate: calls are retried, then go to another provider.
+"""Scenario: an LLM provider limits calls; they are retried, then sent to another provider.
 
 Retries wait as long as the provider's Retry-After demands. If it keeps rejecting calls, the breaker
 opens, and the other provider answers at once until the first one recovers.

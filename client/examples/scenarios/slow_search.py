@@ -1,4 +1,4 @@
-"""A search index takes seconds to respond: a timeout and a bulkhead contain the damage.
+"""Scenario: a search index responds slowly; a timeout and a bulkhead contain the damage.
 
 Each search has 0.2 s, and at most four run at once; further searches are rejected at once. Answers
 that need no search are not slowed down.

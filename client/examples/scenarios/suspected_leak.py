@@ -1,4 +1,4 @@
-"""Data may be leaking: the failing call is not retried, and everything is stopped.
+"""Scenario: data may be leaking. The failing call is not retried, and everything is stopped.
 
 A catastrophic failure gets neither a retry nor a fallback. Then a person engages `global:all`; a
 console in memory stands in for the real one, whose audit trail has the details.
@@ -11,7 +11,7 @@ from switchgear.testing import Console
 
 
 class ForeignRows(Catastrophic):
-    """The result has rows of another user."""
+    """Raised if a result contains rows of another user."""
 
 
 def totals(user: str) -> str:

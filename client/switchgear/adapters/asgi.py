@@ -1,7 +1,7 @@
 """A middleware for ASGI applications, such as FastAPI's and Starlette's.
 
-It limits a request to the time that its caller waits, and leaves its failures to a trusted caller
-that retries.
+It limits each request to the time that its caller still waits. If a trusted caller retries, this
+service does not retry on its own.
 
     app.add_middleware(Incoming, trusted_peers=("10.0.0.0/8",))
 """
@@ -21,8 +21,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 class Incoming:
     """ASGI middleware around `app`.
 
-    It answers 504 to a request that has no time left on arrival, and cancels nothing itself:
-    deadlines and timeouts inside do that, no later than the caller's limit.
+    It responds with 504 to a request that has no time left on arrival. It does not cancel running
+    requests; the deadlines and timeouts inside them end no later than the caller's limit.
 
     `trusted_peers` are addresses and networks of callers whose `X-Retry-Attempt` switches off the
     retries of this service. They are matched against the connection's address as reported by the

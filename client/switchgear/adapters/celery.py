@@ -31,7 +31,7 @@ SENT_HEADER = "Switchgear-Sent-At"
 REFUSALS_HEADER = "Switchgear-Refusals"
 RETRIES_HEADER = "Switchgear-Retries"
 BODY_RUNNING = "switchgear_begun"
-"""Set on a request whose body runs: a call of the task inside it is a plain function call."""
+"""Attribute of a Celery request whose task body runs; a call of the task inside is a plain call."""
 REFUSAL_JITTER = 0.2
 """Jitter of the pause after a refusal, as a fraction."""
 
@@ -41,10 +41,10 @@ class PolicyTask(Base):
 
     The policy's retry sends failed tasks again as later messages: no worker sleeps, and
     `Retry-After` and the retry budget apply. A refused task is sent again after the breaker's delay
-    or `refused_seconds`, as often as necessary and without counting as an attempt; with None it
-    fails. All attempts of a task have one idempotency key. A fallback of the policy answers before
-    a retry; its deadline applies to one attempt. Celery's soft time limit counts as a timeout, and
-    is neither retried nor answered by the fallback.
+    or `refused_seconds`, as often as necessary and without counting as an attempt; it fails if
+    `refused_seconds` is None. All attempts of a task have one idempotency key. A fallback of the
+    policy answers before a retry; its deadline applies to one attempt. Celery's soft time limit
+    counts as a timeout, and is neither retried nor answered by the fallback.
 
     Celery's `max_retries` applies to retries that the body or `autoretry_for` requests, not to
     those of the policy or after refusals. Eager tasks are retried without a pause and fail when
@@ -61,7 +61,7 @@ class PolicyTask(Base):
     _wrapped: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the task in a worker; called directly, it is a function within its policy."""
+        """Run the task body within its policy, in a worker or as a direct call."""
         request, body = self.request, self._wrapped_run()
         if request.called_directly or getattr(request, BODY_RUNNING, False):
             return self._call_directly(body, args, kwargs)
@@ -96,7 +96,7 @@ class PolicyTask(Base):
         max_retries: int | None = None,
         **options: Any,
     ) -> Any:
-        """Retry like Celery's method, with `max_retries` for the retries that the body requests."""
+        """Retry like Celery's method; `max_retries` limits only retries requested by the body."""
         if options.get("headers"):
             options["headers"] = {**self._retry_counts(), **options["headers"]}
         most = self.max_retries if max_retries is None else max_retries
@@ -118,7 +118,7 @@ class PolicyTask(Base):
         headers: dict[str, Any] | None = None,
         **options: Any,
     ) -> Any:
-        """Send the task like Celery's method; an awaited one carries the deadline along."""
+        """Send the task like Celery's method; with `is_awaited`, add the sender's deadline."""
         if self.is_awaited and SENT_HEADER not in (headers or {}):
             carried: dict[str, Any] = outgoing()
             if TIMEOUT_HEADER in carried:
@@ -128,7 +128,7 @@ class PolicyTask(Base):
         return super().apply_async(args, kwargs, *more, **options)
 
     def _call_directly(self, body: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """Run the body with a request of its own, as a direct call."""
+        """Run the body as a direct call, with a Celery request of its own."""
         _task_stack.push(self)
         self.push_request(args=args, kwargs=kwargs, called_directly=True)
         try:
@@ -168,9 +168,9 @@ class PolicyTask(Base):
         return marker
 
     def _retry_refused(self, refusal: Refused) -> None:
-        """Raise Celery's retry, unless a refusal is a failure here.
+        """Raise Celery's retry after a refusal; return if the refused task fails instead.
 
-        An eager task would be repeated and refused at once until the stack is full.
+        An eager task fails: its retries would run and be refused at once, until the stack is full.
         """
         is_late = isinstance(refusal, NoTimeLeft)
         if self.refused_seconds is None or self.request.is_eager or is_late:

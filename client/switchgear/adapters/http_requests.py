@@ -28,9 +28,9 @@ REPEATABLE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRAC
 UNSENT_ERRORS = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 PARTS = ("connect", "read", "write", "pool")
 MAX_DRAIN_BYTES = 65_536
-"""Maximum size of a discarded answer that is read so that its connection can be reused."""
+"""Maximum size of a discarded response that is read so that its connection can be reused."""
 MAX_DRAIN_SECONDS = 0.05
-"""Maximum time for reading a discarded answer; a new connection costs less than a longer wait."""
+"""Maximum time for reading a discarded response; a new connection takes less than a longer read."""
 MIN_SECONDS = 0.001
 
 _KEY_EXTENSION = "switchgear.idempotency_key"
@@ -82,7 +82,7 @@ class Patterns:
 
 
 class StatusFailure(Exception):
-    """An answer whose status a breaker counts as a failure."""
+    """A response whose status a breaker counts as a failure."""
 
     def __init__(self, status_code: int) -> None:
         super().__init__(status_code)
@@ -99,7 +99,7 @@ class BreakerPermit:
         self._admitted = None if breaker is None else (breaker, *breaker._start())
 
     def record_error(self, error: BaseException) -> None:
-        """Record that there was no answer."""
+        """Record that the request failed without a response."""
         if self._admitted is not None:
             breaker, permit, began = self._admitted
             breaker.settle(permit, error, breaker._elapsed_seconds(began))
@@ -122,12 +122,12 @@ class _GeneratedKey:
 
 
 def prepare_request(request: httpx.Request) -> bool:
-    """Give a POST or PATCH without an `Idempotency-Key` one; return True if it may be repeated.
+    """Generate a key for a POST or PATCH without `Idempotency-Key`; return True if repeatable.
 
     A request may be repeated if its method is idempotent or the caller set a key, since only the
     caller knows that the server honors keys, and if its body can be sent again. The generated key
-    is the same in all attempts and stays with a request that is sent again, as after a redirect or
-    authentication; it is never mistaken for a key of the caller.
+    is the same in all attempts, and when the request is sent again after a redirect or
+    authentication. It does not count as a key of the caller.
     """
     is_callers = KEY_HEADER in request.headers or explicit_key() is not None
     is_replayable = isinstance(request.stream, httpx.ByteStream)
@@ -173,7 +173,7 @@ def make_attempt(request: httpx.Request, http: HttpTimeouts | None) -> httpx.Req
 
 
 def _make_status_error(request: httpx.Request) -> httpx.HTTPStatusError:
-    """Return the error that callers usually raise for a failed request."""
+    """Return an example of the error that callers raise for a failed request, with status 503."""
     response = httpx.Response(503, request=request)
     return httpx.HTTPStatusError(status_phrase(503), request=request, response=response)
 
@@ -203,10 +203,10 @@ def make_timeouts(request: httpx.Request, http: HttpTimeouts | None) -> dict[str
 
 
 class BodyTimer:
-    """A timer of the waits for an answer's body, which share the time that `limit` leaves.
+    """A timer of the reads of a response body, which together may take the time left by `limit`.
 
-    The time that the reader takes in between does not count. Call :meth:`begin` before each wait
-    and :meth:`is_over` after it.
+    The time between reads does not count. Call :meth:`begin` before each read and :meth:`is_over`
+    after it.
     """
 
     def __init__(self, limit: TimeLimit | None) -> None:
@@ -227,14 +227,14 @@ class BodyTimer:
 
 
 def should_drain(response: httpx.Response) -> bool:
-    """Return True if the rest of an answer is unread, short, and of known length."""
+    """Return True if a response is not fully read and has a known, short length."""
     length = response.headers.get("content-length", "")
     is_short = length.isascii() and length.isdigit() and len(length) < 9
     return is_short and int(length) <= MAX_DRAIN_BYTES and not response.is_stream_consumed
 
 
 def limit_drain(sent: httpx.Request) -> None:
-    """Limit reads of the answer to `sent`, for which httpx looks up the timeout later."""
+    """Shorten the read timeout of `sent`, which httpx looks up at each read of the response."""
     timeout: MutableMapping[str, float | None] = sent.extensions["timeout"]
     requested = timeout["read"]
     timeout["read"] = MAX_DRAIN_SECONDS if requested is None else min(requested, MAX_DRAIN_SECONDS)

@@ -3,11 +3,11 @@
     client = httpx.Client(transport=Transport(gear.policy("core->oracle")))
 
 Each request passes kill switch, deadline, retries, breaker and bulkhead, has timeouts within the
-time left, and carries the headers of `propagation`. A breaker counts errors, 5xx, 408 and 429 as
-failures when the head of the answer has arrived. Only repeatable requests are retried, see
-:func:`prepare_request`; the caller gets the last answer as it is. A permit of a bulkhead is held
-until the answer is closed, and the time of an attempt includes its body, without the time that the
-reader takes: give streams a route with more of it.
+time left, and carries the headers of `propagation`. A breaker counts errors and the statuses 5xx,
+408 and 429 as failures, once the response headers have arrived. Only repeatable requests are
+retried, see :func:`prepare_request`; the caller gets the last response unchanged. A permit of a
+bulkhead is held until the response is closed. The timeout of an attempt includes reading its body,
+without the caller's time between reads: give streams a route with a longer timeout.
 
 The request is not changed: a copy is sent. With a transport, httpx ignores the proxies of the
 environment, and its own `proxy` or `mounts` bypass the patterns: give proxies, certificates, limits
@@ -167,7 +167,7 @@ class Transport(_PatternSteps, httpx.BaseTransport):
 
 
 class AsyncTransport(_PatternSteps, httpx.AsyncBaseTransport):
-    """A :class:`Transport` for :class:`httpx.AsyncClient`; its timeouts cancel."""
+    """A :class:`Transport` for :class:`httpx.AsyncClient`, whose timeouts cancel the request."""
 
     _new_stack = AsyncExitStack
     _enter = staticmethod(AsyncExitStack.enter_async_context)
@@ -234,7 +234,7 @@ class _Stream(_TimedBody, httpx.SyncByteStream):
             self._timer.begin()
 
     def drain(self) -> None:
-        """Read the bytes that arrive at once, undecoded."""
+        """Read and discard the rest of the body, undecoded."""
         self._begin_drain()
         size = 0
         for chunk in self:

@@ -4,8 +4,8 @@
     graph.add_node("search", with_timeout(30)(with_retry(3)(with_breaker(breaker)(search_node))))
 
 A node keeps its kind and signature, so `config`, `runtime`, `store` and `writer` are passed as
-before. Interrupts, commands and handovers are neither counted nor retried. A resumed graph runs
-such a node again, with all patterns around it.
+before. Interrupts, commands and handovers are neither counted nor retried. A resumed graph runs an
+interrupted node again, with all its patterns.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,8 @@ def node(*patterns: Pattern) -> Callable[[F], F]:
 def with_timeout(seconds: float) -> Callable[[F], F]:
     """Return a decorator that limits a node to `seconds`.
 
-    A coroutine function is cancelled; functions that a plain one calls can check the time left.
+    A coroutine function is cancelled. A plain function is not, but functions called inside it can
+    check the time left.
     """
     return node(Timeout(seconds))
 
@@ -56,7 +57,7 @@ def with_retry(
     name: str = "unnamed",
     **parameters: Any,
 ) -> Callable[[F], F]:
-    """Return a decorator that retries a node on the errors `retry_on`, or transient ones."""
+    """Return a decorator that retries a node on `retry_on`, by default on transient errors."""
     retry_parameters = RetryParameters(attempts=attempts, **parameters)
     return node(Retry(name, retry_parameters, retry_on=retry_on))
 
@@ -64,7 +65,7 @@ def with_retry(
 def with_breaker(breaker: Breaker, fallback: Callable[..., Any] | None = None) -> Callable[[F], F]:
     """Return a decorator that puts `breaker` around a node.
 
-    If the node fails or is refused, `fallback` returns its update instead, from the same arguments.
+    If the node fails or is refused, `fallback` is called with its arguments and returns the update.
     """
     if fallback is None:
         return node(breaker)
@@ -74,6 +75,6 @@ def with_breaker(breaker: Breaker, fallback: Callable[..., Any] | None = None) -
 def retry_on(error: BaseException) -> bool:
     """Return True for errors that a LangGraph `RetryPolicy` should retry: all but refusals.
 
-    Use either that policy or a retry in the node: together they multiply.
+    Use either that policy or a retry in the node: together they multiply the attempts.
     """
     return isinstance(error, Exception) and refusal_in(error) is None

@@ -1,4 +1,4 @@
-"""Retries by other libraries, counted like those of this library and never nested."""
+"""Retries by other libraries, counted like this library's retries and never nested with them."""
 
 import functools
 from collections.abc import Callable
@@ -15,12 +15,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class OuterRetry:
-    """A decorator of another library that retries, for calls of the dependency `name`.
+    """A wrapper of another library's retry decorator, for calls of the dependency `name`.
 
-    Retries inside it, also in other processes, leave failures to it, and all attempts have one
-    idempotency key. Each retry is counted when it begins. `would_retry` returns True for an error
-    that the library retries, and `would_retry_result` for a result; without them it is assumed to
-    retry every error and no result. `decorate` must call :func:`may_retry` itself.
+    Retries of this library inside it, also in other processes, are switched off for errors that it
+    retries. All attempts have one idempotency key. Each retry is counted when it begins.
+    `would_retry` returns True for an error that the library retries, and `would_retry_result` for a
+    result; without them it is assumed to retry every error and no result. `decorate` must call
+    :func:`may_retry` itself.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class OuterRetry:
         return call
 
     def _counting(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function, each call of which counts as an attempt."""
+        """Return a wrapper of `function` that counts each call as an attempt."""
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -120,8 +121,8 @@ class OuterRetryCall(RetriedCall):
 def may_retry(error: BaseException, *, is_outermost: bool = False) -> bool:
     """Return True if `error` may be retried here.
 
-    Refusals, cancellations and catastrophic failures may not. Errors that an outer retry would
-    retry may not either; then a note is added to the error. `is_outermost`: the caller is an
+    Return False for refusals, cancellations and catastrophic failures. Return False also for errors
+    that an outer retry would retry, and add a note to the error. `is_outermost`: the caller is an
     :class:`OuterRetry`.
     """
     if is_final(error):

@@ -101,7 +101,7 @@ class Metrics(Collector):
 
 
 class TripCounter:
-    """A counter of how often each breaker opened in this process. Bounded."""
+    """A counter of how often each breaker opened in this process, up to `MAX_BREAKERS`."""
 
     def __init__(self) -> None:
         self.after_fork()

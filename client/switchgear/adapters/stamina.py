@@ -1,4 +1,4 @@
-"""Retries by stamina, counted like ours and never multiplied; needs `stamina`.
+"""Retries by stamina, counted like this library's and never nested with them; needs `stamina`.
 
     @outermost("core->oracle", policy.counters, on=httpx.HTTPError, attempts=3)
     def ask(): …

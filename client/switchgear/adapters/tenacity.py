@@ -1,4 +1,4 @@
-"""Retries by tenacity, counted like ours and never multiplied; needs `tenacity`.
+"""Retries by tenacity, counted like this library's and never nested with them; needs `tenacity`.
 
     @outermost("core->oracle", policy.counters, stop=stop_after_attempt(3))
     def ask(): …

@@ -1,7 +1,7 @@
 """A middleware for WSGI applications, such as Django's and Flask's.
 
-It limits a request to the time that its caller waits, and leaves its failures to a trusted caller
-that retries.
+It limits each request to the time that its caller still waits. If a trusted caller retries, this
+service does not retry on its own.
 
     application = Incoming(get_wsgi_application(), trusted_peers=("10.0.0.0/8",))
 """
@@ -20,8 +20,8 @@ App = Callable[[Environ, StartResponse], Iterable[bytes]]
 class Incoming:
     """WSGI middleware around `app`.
 
-    It answers 504 to a request that has no time left on arrival, and cancels nothing. A streamed
-    response has the same limit.
+    It responds with 504 to a request that has no time left on arrival, and does not cancel running
+    requests. The same limit applies while a response is streamed.
 
     `trusted_peers` are addresses and networks of callers whose `X-Retry-Attempt` switches off the
     retries of this service, matched against `REMOTE_ADDR`; none by default.

@@ -49,7 +49,7 @@ class _ApiRequest:
 
 
 class ApiClient:
-    """A client of the API; every response but a success raises :class:`exits.CommandExit`."""
+    """A client of the API, which raises :class:`exits.CommandExit` for error responses."""
 
     def __init__(self, url: str, token: str, retry_seconds: float) -> None:
         try:
@@ -93,11 +93,11 @@ class ApiClient:
         self._connection.close()
 
     def get(self, path: str, query: Query | None = None, seconds: float = REQUEST_SECONDS) -> Any:
-        """Return a JSON object."""
+        """Return the JSON object at `path`."""
         return self._request(_ApiRequest("GET", path, query, seconds=seconds), dict).document
 
     def get_list(self, path: str, query: Query | None = None) -> list[Any]:
-        """Return a JSON array, of a list without pages."""
+        """Return the JSON array at `path`, for lists that are not paginated."""
         found: list[Any] = self._request(_ApiRequest("GET", path, query), list).document
         return found
 

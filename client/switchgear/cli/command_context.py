@@ -16,7 +16,7 @@ from switchgear.cli.formatting import Clock
 from switchgear.cli.screen import Screen
 
 MAX_OUTAGE_SECONDS = 60.0
-"""Longest outage of the console while something is followed."""
+"""Longest outage of the console that following a ramp or a job survives."""
 MAX_TOKEN_LENGTH = 1000
 
 
@@ -25,15 +25,15 @@ class Intervals:
     """Pauses in seconds; tests use shorter ones."""
 
     retry: float = 0.5
-    """Before a request is retried."""
+    """Pause before a request is retried."""
     follow: float = 1.0
-    """Between two reads of a ramp or a job."""
+    """Pause between two reads of a ramp or a job."""
     prove: float = 0.5
-    """Between two checks of the instances that apply a change."""
+    """Pause between two checks if all instances apply a change."""
     poll: float = 5.0
-    """Between two reads by `watch` without a live socket."""
+    """Pause between two polls by `watch` without a live socket."""
     reconnect: float = 0.5
-    """Longest first pause before `watch` opens its next socket."""
+    """Maximum of the first pause before `watch` reopens its socket."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ MEANINGS: Mapping[int, str] = {
 }
 TOO_MANY_REQUESTS = 429
 MISREAD_ERRORS = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
-"""Errors of reading a document whose shape is not the API's."""
+"""Errors raised by code that reads a document of an unexpected shape."""
 UNREACHABLE_TYPE = "urn:switchgear:cli:unreachable"
 _BY_STATUS: Mapping[int, int] = {
     401: NO_RIGHTS,
@@ -53,7 +53,7 @@ OPTIONS: Mapping[str, str] = {
     "plan": "--plan",
     "step_index": "--step",
 }
-"""The options that stand for fields of the API."""
+"""Command-line option by the API field that it sets."""
 OUTAGE_HINT = (
     "Services go on by the last snapshot they have. On the server itself there is"
     " `manage.py killswitch`."

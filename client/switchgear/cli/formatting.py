@@ -87,7 +87,7 @@ def _replace_unsafe(letter: str) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Return `3 h 4 min`, `40 min` or `2 min 5 s`, rounded."""
+    """Return a rounded duration, such as `3 h 4 min`, `40 min` or `2 min 5 s`."""
     left = round(seconds)
     if left < 60:
         return f"{left} s"
@@ -131,7 +131,7 @@ class Clock:
         return cls(datetime.now(UTC))
 
     def short_time(self, moment: object) -> str:
-        """Return `14:02` for today, otherwise with the day; `-` for None."""
+        """Return a time such as `14:02`, with the day unless it is today; `-` for None."""
         found = parse_time(moment)
         if found is None:
             return "-"
@@ -143,27 +143,27 @@ class Clock:
         return f"{local:%d %b %H:%M}" if local.year == today.year else f"{local:%d %b %Y}"
 
     def exact_time(self, moment: object) -> str:
-        """Return `2026-11-22 14:02:07 +0100`; `-` for None."""
+        """Return a time such as `2026-11-22 14:02:07 +0100`; `-` for None."""
         found = parse_time(moment)
         return "-" if found is None else f"{found.astimezone(self.zone):%Y-%m-%d %H:%M:%S %z}"
 
     def time_of_day(self, moment: object) -> str:
-        """Return `14:02:07`; the current time for None."""
+        """Return a time such as `14:02:07`; for None, the current time."""
         found = parse_time(moment) or self.now
         return f"{found.astimezone(self.zone):%H:%M:%S}"
 
     def ago(self, moment: object) -> str:
-        """Return `1 h 2 min ago`; `-` for None."""
+        """Return the time since `moment`, such as `1 h 2 min ago`; `-` for None."""
         found = parse_time(moment)
         return "-" if found is None else f"{format_duration(max(0.0, self._since(found)))} ago"
 
     def duration(self, first: object, last: object) -> str:
-        """Return `1 h 2 min`, up to now without a last time; `-` without a first time."""
+        """Return the time from `first` to `last` or now, as `1 h 2 min`; `-` without `first`."""
         began, ended = parse_time(first), parse_time(last) or self.now
         return "-" if began is None else format_duration(max(0.0, (ended - began).total_seconds()))
 
     def time_left(self, moment: object) -> str:
-        """Return `in 3 h 4 min` or `4 min ago`; `-` for None."""
+        """Return the time to or since `moment`: `in 3 h 4 min` or `4 min ago`; `-` for None."""
         found = parse_time(moment)
         if found is None:
             return "-"
@@ -189,19 +189,19 @@ def format_ratio(value: object, digits: int = 1) -> str:
 
 
 def format_number(value: object) -> str:
-    """Return `1,234` or `0.25`."""
+    """Return a number for display, such as `1,234` or `0.25`."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "-"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
 
 
 def pluralize(count: int, one: str, more: str = "") -> str:
-    """Return `1 instance` or `3 instances`."""
+    """Return a count with its noun, such as `1 instance` or `3 instances`."""
     return f"{count:,} {one if count == 1 else more or one + 's'}"
 
 
 def duration_seconds(text: str) -> int:
-    """Return the seconds of `90s`, `30m`, `24h`, `7d` or `2w`. Raise :class:`ValueError`."""
+    """Parse `90s`, `30m`, `24h`, `7d` or `2w` to seconds. Raise :class:`ValueError`."""
     written = text.strip()
     if not _DURATION.fullmatch(written):
         raise ValueError("write a whole number and a unit (s, m, h, d or w), such as 30m or 24h")
@@ -209,7 +209,7 @@ def duration_seconds(text: str) -> int:
 
 
 def parse_moment(text: str, now: datetime, zone: tzinfo | None = None) -> datetime:
-    """Return a time given as RFC 3339, `2026-11-23 09:00` or the next `18:00`.
+    """Parse RFC 3339, `2026-11-23 09:00`, or a time of day such as `18:00`, the next after `now`.
 
     Times without an offset are in the reader's zone. Raise :class:`ValueError`.
     """

@@ -110,7 +110,7 @@ def _set_command(parser: Parser, run: Run, options: Sequence[Option]) -> None:
 
 
 def option(*names: str, parse: Callable[[str], Any] | None = None, **settings: Any) -> Option:
-    """Return an argument; errors of `parse` (:class:`ValueError`) are shown to the user."""
+    """Return an option that `parse` converts; its :class:`ValueError` is shown to the user."""
 
     def check(text: str) -> Any:
         assert parse is not None  # noqa: S101 - for the type checker
@@ -125,7 +125,7 @@ def option(*names: str, parse: Callable[[str], Any] | None = None, **settings: A
 
 
 def one_of(*options: Option) -> Option:
-    """Return options that exclude each other."""
+    """Return an option that allows at most one of `options`."""
 
     def add(parser: argparse._ActionsContainer) -> None:
         group = parser.add_mutually_exclusive_group()
@@ -162,7 +162,7 @@ def read_break_glass(args: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def parse_switch(text: str) -> str:
-    """Return the id of a switch."""
+    """Return the switch id for `text`; raise :class:`argparse.ArgumentTypeError` if invalid."""
     try:
         return resolve_switch_id(text)
     except ValueError:

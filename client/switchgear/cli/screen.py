@@ -88,7 +88,8 @@ class Screen:
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Print a table.
 
-        A column name's prefix `>` aligns it right; `*` lets it wrap and use the spare width.
+        The prefix `>` of a column name aligns the column right; `*` lets it wrap and use spare
+        width.
         """
         from rich.table import Table
 
@@ -183,7 +184,7 @@ class Screen:
         return text
 
     def _write(self, stream: TextIO, text: str) -> None:
-        """Write a line; ignore a closed pipe, raise other errors of standard output."""
+        """Write a line. Ignore a closed pipe; raise other errors of standard output."""
         try:
             stream.write(f"{text}\n")
             stream.flush()
@@ -202,7 +203,7 @@ class Screen:
 
 
 class ProgressLine:
-    """The progress of a command."""
+    """A display of a command's progress: a bar, lines, or nothing."""
 
     def __init__(self, screen: Screen | None, bars: Any = None) -> None:
         self._screen = screen

@@ -39,7 +39,7 @@ class AsyncConsumer(ConsumerCore):
             await run_effects_async(self._work(), self._perform)
 
     async def step(self, wait_seconds: float = 0.0) -> int:
-        """Handle a message of another worker, if any, and a batch of new ones; return the number.
+        """Handle one reclaimed message, if any, and a batch of new messages; return their number.
 
         Raises the errors of the Redis client.
         """

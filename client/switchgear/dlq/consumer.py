@@ -35,7 +35,7 @@ class Consumer(ConsumerCore):
             run_effects(self._work(), self._perform)
 
     def step(self, wait_seconds: float = 0.0) -> int:
-        """Handle a message of another worker, if any, and a batch of new ones; return the number.
+        """Handle one reclaimed message, if any, and a batch of new messages; return their number.
 
         Raises the errors of the Redis client.
         """
@@ -86,10 +86,11 @@ def dead_letter(
 ) -> Result:
     """Put one message among the dead letters and acknowledge it to its group, in one step.
 
-    The message's content is taken from the stream; `fields` are for one that is no longer there or
-    was not read from a group. With `consumer`, do it only while the message is still that
-    consumer's. Repeating it is harmless: the outcome is `SETTLED` then. Raise the client's errors,
-    and :class:`ValueError` or :class:`TypeError` for invalid arguments: nothing was done.
+    The message's content is read from the stream; pass `fields` for a message that is no longer
+    there or was not read from a group. With `consumer`, do nothing unless the message is still
+    pending for this consumer. Repeating it is harmless: the outcome is `SETTLED` then. Raise the
+    client's errors, and :class:`ValueError` or :class:`TypeError` for invalid arguments, before
+    anything is done.
 
         except Exception as error:
             dead_letter(client, stream="axiom:events", group="mailer", entry_id=id, error=error,

@@ -94,7 +94,8 @@ def read_new(terms: Settings, wait_seconds: float) -> Exchange[list[Message]]:
 def reclaim_message(terms: Settings) -> Exchange[list[Message]]:
     """Claim one message of another consumer that is idle, if any.
 
-    Only one, since a message that kills its worker would raise the delivery count of the others.
+    Only one is claimed, so that a message that crashes its worker does not raise the delivery
+    counts of others.
     """
     keys = (1, terms.stream)
     reply = yield ("EVAL", scripts.RECLAIM, *keys, terms.group, terms.consumer, terms.idle_ms, 1)
@@ -138,5 +139,5 @@ def has_error_code(error: BaseException, word: str) -> bool:
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Return True if Redis rejected the command; after other errors it may have run."""
+    """Return True if Redis rejected the command; after any other error, it may have run."""
     return any(kind.__name__ == "ResponseError" for kind in type(error).__mro__)

@@ -7,7 +7,7 @@ PLACEHOLDER = "{stream}"
 
 @dataclass(frozen=True)
 class Names:
-    """A pair of name patterns: `dead` for dead letter streams, `origin` for their origins.
+    """A pair of name patterns: `dead` for dead letter streams, `origin` for their source streams.
 
     Both contain `{stream}` once, which stands for the same text in both, as in the console's
     `DLQ_PATTERNS`. A hash tag is preserved: the dead letters of `axiom:{events}` are

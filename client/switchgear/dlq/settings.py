@@ -121,7 +121,7 @@ def backoff_seconds(failures: int, base: float) -> float:
 
 
 class ClaimedMessages:
-    """Messages that a consumer holds, and since when. Thread-safe."""
+    """The messages that a consumer holds, each with the time it was received. Thread-safe."""
 
     def __init__(self, longest: float) -> None:
         self._longest = longest
@@ -133,7 +133,7 @@ class ClaimedMessages:
             self._since.update(dict.fromkeys(ids, now))
 
     def renew(self, now: float) -> None:
-        """Restart the time of all messages, while they wait for a refusal to end."""
+        """Set the received time of all messages to `now`, while they wait for a refusal to end."""
         with self._lock:
             self._since = dict.fromkeys(self._since, now)
 

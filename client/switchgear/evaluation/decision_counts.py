@@ -42,8 +42,8 @@ class CachedQuery:
     """A query evaluated against one view, with the number of each of its decisions.
 
     `decision` and `answer` are None if they depend on the targeting key, on chance or on the time;
-    otherwise `count_call` counts one more of them. A query that is not `is_cached` is evaluated
-    once, and counted elsewhere.
+    otherwise `count_call` counts one more call with this decision. The call of a query that is not
+    `is_cached` is counted in :class:`SwitchCounts` at once.
     """
 
     __slots__ = ("_constant", "answer", "by_switch", "count_call", "decision", "is_cached", "query")
@@ -55,7 +55,7 @@ class CachedQuery:
         self.is_cached = False
         self._constant = None if decision is None else DecisionTally(decision)
         self.by_switch: dict[str | None, DecisionTally] = {} if decision is None else _EMPTY
-        """Without a `decision`: the calls that each switch blocked; under None, those allowed."""
+        """Tallies if `decision` is None: calls blocked, by switch id; calls allowed, under None."""
         self.count_call: Callable[[], int] = (
             _count_nothing if self._constant is None else self._constant.count_call
         )
@@ -81,7 +81,7 @@ class SwitchCounts:
         """Calls without a snapshot, or with keys that no switch can have."""
 
     def add(self, query: SwitchQuery, decision: Decision, calls: int = 1) -> None:
-        """Count `calls` of `query` with this `decision`; only the deciding switch blocked them."""
+        """Count `calls` as blocked by the deciding switch, as allowed by the others of `query`."""
         if not calls:
             return
         with self._lock:
@@ -111,8 +111,8 @@ class SwitchCounts:
     def _make_room(self, *, blocked: bool) -> bool:
         """Return True if another switch can be counted.
 
-        A switch that has blocked replaces the last one that never has, since reports are read for
-        blocks.
+        A switch that has blocked replaces the newest switch that never has, since blocks matter
+        most in reports.
         """
         if len(self._switches) < MAX_SWITCHES:
             return True
@@ -124,7 +124,7 @@ class SwitchCounts:
 
 
 class DroppedQueries:
-    """Queries dropped from the cache, in which suspended threads may still count. Bounded."""
+    """A bounded store of queries dropped from the cache, in which other threads may still count."""
 
     def __init__(self) -> None:
         self._evicted: deque[CachedQuery] = deque()
@@ -145,7 +145,7 @@ class DroppedQueries:
             self._caches.popleft()
 
     def with_those_of(self, cache: dict[CacheKey, CachedQuery]) -> Iterator[CachedQuery]:
-        """Yield the evicted queries, those of `cache`, and those of replaced caches."""
+        """Yield the evicted queries, the queries of `cache`, and the queries of replaced caches."""
         yield from list(self._evicted)
         for each in (cache, *self._caches):
             yield from list(each.values())

@@ -1,7 +1,7 @@
 """The order in which switches decide on a call. Pure.
 
-Global before segment before feature before experiment, and within a scope in the order of the
-query. The first switch that blocks decides, and is named with its reason.
+The order is global, segment, feature, experiment, and within a scope the order of the query. The
+first switch that blocks decides, and the decision names it and its reason.
 """
 
 from collections.abc import Iterable, Mapping
@@ -59,7 +59,7 @@ class Decision:
 def make_query(
     segment: object = None, feature: object = None, experiments: object = ()
 ) -> SwitchQuery:
-    """Return the query for one key, several, or None of each kind.
+    """Return the query for the keys of each scope: one key, several, or None.
 
     Never raises: a value that can't be a key can't be engaged either, and is listed in the query.
     """

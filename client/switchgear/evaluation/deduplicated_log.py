@@ -1,4 +1,4 @@
-"""Log lines about keys and snapshots: each once, and a limited number of each kind."""
+"""Log lines about keys and snapshots, each logged once, up to a limit for each kind."""
 
 import logging
 from collections import defaultdict
@@ -49,7 +49,7 @@ class DeduplicatedLog:
     def released_by_epoch(
         self, stopped: Collection[str], released: Collection[str], before: str, after: str
     ) -> None:
-        """Log that the epoch of `after` has `released` some of the `stopped` switches."""
+        """Log which of the `stopped` switches the new epoch of `after` has `released`."""
         if not released:
             return
         is_all = len(released) == len(stopped)
@@ -66,7 +66,7 @@ class DeduplicatedLog:
         )
 
     def left_epoch(self, epoch: str, present: str | None) -> None:
-        """Log that snapshots of a left epoch are refused; `present` is the snapshot in force."""
+        """Log that snapshots of the replaced `epoch` are refused; `present` is the one in force."""
         if self._is_first("epoch", epoch):
             log.error(
                 "switchgear: a snapshot of the console is refused: its epoch %s was replaced by a"

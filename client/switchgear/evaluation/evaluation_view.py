@@ -37,7 +37,7 @@ class EvaluationView:
         return len(self.stopped_switches(now))
 
     def cached_query(self, key: CacheKey) -> CachedQuery | None:
-        """Return the cached query for `key`, whose parts need not be text; None without one."""
+        """Return the cached query for `key`, or None; the parts of `key` need not be text."""
         try:
             if type(key[2]) is list:
                 key = (*key[:2], tuple(key[2]))

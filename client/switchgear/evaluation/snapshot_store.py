@@ -39,7 +39,7 @@ class SnapshotStore:
         self.clock = clock
         self.counts = SwitchCounts()
         self.left_epochs: tuple[str, ...] = ()
-        """Epochs never to return to, oldest first; the latest 1,000."""
+        """The latest 1,000 replaced epochs, oldest first, whose snapshots are refused."""
         self.listeners: list[ViewListener] = []
         self._draw = draw
         self._subscribers: dict[object, Callable[[], object]] = {}
@@ -70,9 +70,9 @@ class SnapshotStore:
     def accept(self, snapshot: Snapshot, *, is_live: bool = True) -> bool:
         """Put `snapshot` in force and return True; return False for an older one, without effect.
 
-        Versions never go back within an epoch, and an epoch once left stays left. The same version
-        may have different entries: an instance that is marked for drills gets its own document.
-        `is_live`: received from the console, not read from disk.
+        Versions never decrease within an epoch, and a replaced epoch is never accepted again. The
+        same version may have different entries: an instance that is marked for drills gets its own
+        document. `is_live`: received from the console, not read from disk.
         """
         with self._lock:
             before, present = self.view, self._console_snapshot
@@ -107,7 +107,7 @@ class SnapshotStore:
             return is_same
 
     def bootstrap(self, snapshot: Snapshot) -> bool:
-        """Put `snapshot` in force until the console answers, whatever it answers then.
+        """Put a bootstrap `snapshot` in force until the console answers.
 
         Return False if something better is known: a snapshot from the console, or a copy on disk
         that is of another epoch or not older.

@@ -86,7 +86,7 @@ def classify(error: BaseException, rules: tuple[ClassificationRule, ...] = ()) -
 
 
 def retry_summary(error: BaseException) -> RetrySummary | None:
-    """Return the summary of the retry that gave up `error`, None if none did."""
+    """Return the summary of the retry that gave up with `error`; None if there was none."""
     value = getattr(error, "switchgear_retried", None)
     return value if isinstance(value, RetrySummary) else None
 

@@ -77,7 +77,7 @@ _TOO_LONG = re.compile(r"prompt is too long|maximum context length|context windo
 
 
 def error_labels(error: object) -> frozenset[str | int]:
-    """Return all labels by which parameters may name `error`.
+    """Return all labels of `error`, by which settings can select errors.
 
     These are its HTTP status as a number, the codes and types of providers, "timeout",
     "connection_error", and the names of its class and base classes.
@@ -254,7 +254,7 @@ def _grpc_code(error: object) -> str:
 
 
 def _get(thing: object, name: str) -> Any:
-    """Return an attribute, or None: some raise when read too early."""
+    """Return an attribute; None if it is missing or reading it raises."""
     try:
         return getattr(thing, name, None)
     except Exception:

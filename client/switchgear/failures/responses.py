@@ -21,8 +21,8 @@ MAX_NOTED_KEYS = 1000
 class FailureResponse:
     """The response to a failure.
 
-    `retry`: retry it; `counts`: a breaker counts it; `fallback`: a fallback may answer; `alert`:
-    the people to notify; `advice`: the action for them.
+    `retry`: the call may be retried; `counts`: a breaker counts the failure; `fallback`: a fallback
+    may answer; `alert`: the urgency of notifying people; `advice`: the action for them.
     """
 
     retry: bool
@@ -79,8 +79,8 @@ def respond(
 ) -> FailureResponse:
     """Return the response to `error`, raised by the dependency `about`.
 
-    Records failures that need people in the journal: a persistent failure at most once a minute for
-    each dependency and class of errors, a catastrophic one every time.
+    Failures that a person must handle are recorded in the journal: persistent failures at most once
+    a minute for each dependency and error class, catastrophic failures every time.
     """
     kind = classify(error, rules)
     response = RESPONSES[kind]

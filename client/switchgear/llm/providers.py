@@ -35,8 +35,8 @@ MAX_WARNINGS = 100
 class ProviderUnavailable(Exception):
     """Raised if no provider of a chain has answered.
 
-    `code`, `status` (of HTTP) and `message` are those for callers, set in the console. Its cause is
-    the first provider's error.
+    `code`, the HTTP `status` and `message` are for callers, and are set in the console. The cause
+    of the exception is the first provider's error.
     """
 
     def __init__(self, code: str, status: int = 502, message: str | None = None) -> None:
@@ -65,9 +65,10 @@ def chain(
     `document` is the `fallback` of a dependency, or only its `chain`: entries of `provider` and
     `model`, perhaps with `only_if`, then `cache` and `error`. `providers` are called by
     "provider/model", or by "provider". An `only_if` of "X is set" reads the `environment`,
-    "development only" its `ENVIRONMENT`, others the `conditions`. An entry without a match here is
-    left out, which is logged once. `options` are those of `Fallback`; without `on`, a request that
-    the first provider refused as invalid is not sent to others: see `is_covered_by_chain`.
+    "development only" its `ENVIRONMENT`, others the `conditions`. An entry without a matching
+    provider or condition is left out, and a warning is logged once. `options` are those of
+    `Fallback`; without `on`, a request that the first provider refused as invalid is not sent to
+    others: see `is_covered_by_chain`.
 
     Each move to another provider is recorded as `llm_call_fallback`. After the last provider the
     chain raises :class:`ProviderUnavailable` if it has an `error`, else the call's own error.
@@ -166,7 +167,7 @@ def _note_fallback(
     after: FallbackTarget,
     error: BaseException,
 ) -> None:
-    """Record the move with the class of the error only: its text may quote a prompt."""
+    """Record the move to another provider, without the error's text, which may quote a prompt."""
     record(
         "llm_call_fallback",
         name,
@@ -220,7 +221,7 @@ def _is_error_status(status: Any) -> TypeGuard[int]:
 
 
 def _warn_once(name: str, why: str) -> None:
-    """Log once in this process: the chain is rebuilt with each change in the console."""
+    """Log a warning once per process, although each change in the console rebuilds the chain."""
     if (name, why) not in _warned and len(_warned) < MAX_WARNINGS:
         _warned.add((name, why))
         log.warning("switchgear: of the fallback chain of %s something is left out: %s", name, why)

@@ -204,7 +204,7 @@ class SpendBudget:
             raise RuntimeError("this reservation is settled: reserve again for another call")
 
     def _close_dropped(self) -> float:
-        """Return the tokens of dropped reservations to the budget; return the time."""
+        """Give the budget the tokens of garbage-collected reservations; return the current time."""
         now = self._clock()
         while self._dropped:
             ledgers, reserved, counted = self._dropped.popleft()

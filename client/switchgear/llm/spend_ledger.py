@@ -6,12 +6,12 @@ from switchgear.refusals import Refused
 
 
 class SpendExceeded(Refused):
-    """The token budget `name` has no room for this call: nothing was reserved, and nothing sent.
+    """Raised if the token budget `name` has no room for a call; nothing was reserved or sent.
 
-    `limit` tokens are allowed in `window_seconds`, for all calls, or for each key of the label
-    `per`. The key itself is not included. `retry_after` is the minimum number of seconds until
-    there may be room, 0.0 if that depends on calls in flight; None if `tokens` alone exceed the
-    limit.
+    `limit` tokens are allowed in `window_seconds`: in total if `per` is None, else for each key,
+    where `per` is the word for keys, such as "user". `retry_after` is the minimum number of seconds
+    until there may be room, 0.0 if that depends on calls in flight; None if `tokens` alone exceed
+    the limit.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class SpendLedger:
             self.spent -= self._parts.popleft()[1]
 
     def seconds_until(self, used: int, until: float) -> float:
-        """Return the seconds until `used` tokens are in use; 0.0 if calls in flight decide."""
+        """Return the seconds until at most `used` tokens are in use; 0.0 if unknown."""
         left = self.spent + self.reserved
         for end, tokens in self._parts:
             left -= tokens

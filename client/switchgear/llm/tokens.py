@@ -29,7 +29,7 @@ need not fit: the next strategy continues with it. May raise :class:`ContentTooL
 
 
 class ContentTooLarge(Refused):
-    """The content has `tokens`, and only `room` are allowed: nothing was sent.
+    """Raised if a content has `tokens` where only `room` are allowed; nothing was sent.
 
     Leave something out, or use a model with a longer context.
     """
@@ -44,10 +44,10 @@ class ContentTooLarge(Refused):
 
 
 def estimate(text: str) -> int:
-    """Return an estimate of the tokens of `text`, rather too high: one for three bytes of UTF-8.
+    """Return an estimate of the tokens of `text`, one per three bytes of UTF-8; mostly too high.
 
-    English has about four bytes to a token, Korean three or more; code and digits may have fewer:
-    pass a tokenizer as `count` if it must be exact.
+    A token has about four bytes in English and three or more in Korean, but may have fewer in code
+    and digits. For exact numbers, pass a tokenizer as the `count` of a `TokenBudget`.
     """
     return -(-len(text.encode("utf-8", "surrogatepass")) // 3)
 
@@ -72,8 +72,8 @@ def split_text(text: str, room: int, count: Callable[[str], int]) -> list[str]:
 class Summarise:
     """A strategy that replaces earlier context by a summary.
 
-    `call` receives the text and the maximum number of tokens of its summary, one for `ratio`. A
-    longer summary is cut off.
+    `call` receives the text and the maximum number of tokens of the summary, which is the text's
+    number divided by `ratio`. A longer summary is cut off.
     """
 
     call: Callable[[str, int], str]
@@ -171,7 +171,7 @@ class Split:
 
 
 def fail_fast(requests: tuple[Request, ...], budget: "TokenBudget") -> tuple[Request, ...] | None:
-    """Raise :class:`ContentTooLarge` at once; without it the error comes after all strategies."""
+    """A strategy that raises :class:`ContentTooLarge` before any later strategy is tried."""
     largest = max(map(budget.tokens, requests))
     raise ContentTooLarge(largest, budget.room)
 
@@ -180,7 +180,8 @@ class TokenBudget:
     """A limit of tokens for each request: `limit`, less the `reserve` for its answer.
 
     `fit` applies the `strategies`, in order, until everything fits. `count` returns the tokens of a
-    text, `overhead` is the number that each part has in addition, such as the marks of a message.
+    text, `overhead` is the number of additional tokens of each part, such as the markers of a
+    message.
     """
 
     def __init__(
@@ -214,9 +215,9 @@ class TokenBudget:
         return self.tokens(parts) <= self.room
 
     def fit(self, parts: Sequence[Part | str]) -> tuple[Request, ...]:
-        """Return the requests to send: one, or several; none only for no parts.
+        """Return the requests to send; an empty tuple only if `parts` is empty.
 
-        Raise :class:`ContentTooLarge` if no strategy helps, or only by leaving everything out.
+        Raise :class:`ContentTooLarge` if no strategy makes them fit without leaving everything out.
         """
         whole = tuple(part if isinstance(part, Part) else Part(part) for part in parts)
         requests: tuple[Request, ...] = (whole,) if whole else ()

@@ -37,7 +37,7 @@ class Context:
     """Context of one attempt of one step.
 
     `input` is the input of the job, `outputs` are the outputs of earlier steps by name, `output` is
-    the step's own output for its compensation (None if it was no JSON); all are copies. `attempt`
+    the step's own output for its compensation (None if it was not JSON); all are copies. `attempt`
     counts from 1, over all workers.
 
     In a coroutine, use the methods that begin with `a`; the others block on disk writes. The

@@ -19,11 +19,11 @@ SETTLE_POLL_SECONDS = 60.0
 
 
 class Effect:
-    """A context manager (`with` or `async with`) whose body performs the effect, and sends `key`.
+    """A context manager, sync or async, whose body performs the effect and sends `key` with it.
 
-    Our HTTP transports send the key themselves, if it is visible ASCII. `is_unknown` is True if an
-    earlier attempt, perhaps of another job, may have performed the effect. Set `outcome` to the
-    result to record.
+    The HTTP transports of this library send the key automatically, if it is visible ASCII.
+    `is_unknown` is True if an earlier attempt, perhaps of another job, may have performed the
+    effect. Set `outcome` to the result to record.
 
     If the body raises, the effect is unknown, since the target may have performed it. It counts as
     not done if the error is :class:`Refused`, or if the body calls :meth:`not_done`.

@@ -1,4 +1,4 @@
-"""End and pause of the run of a job."""
+"""Functions that end or pause the run of a job."""
 
 import contextlib
 import logging

@@ -147,7 +147,7 @@ class Runner:
         return await drive_async(self._execute(job_id, also_failed=True, is_undoing=True))
 
     def run_due(self, most: int = 20) -> list[JobRecord]:
-        """Run due jobs one after the other: new, stuck, and paused until now.
+        """Run due jobs one after the other: new jobs, stuck jobs, and jobs whose pause is over.
 
         Call it every few seconds. Errors of a job are logged.
         """

@@ -84,8 +84,8 @@ class Store(Protocol):
     def effect(self, job_name: str, wanted: EffectRecord) -> EffectRecord | None:
         """Return the record of the effect with the kind, target, key and compensation of `wanted`.
 
-        Prefer a done one, then an unknown one; of these, the job's own to those of other jobs of
-        this name. Compensations are looked up in their own job only.
+        Prefer a done effect, then an unknown one; among equals, prefer the job's own effect to an
+        effect of another job of this name. Compensations are looked up in their own job only.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Blocks for tests: switches that are engaged, and waits that are skipped."""
+"""Context managers for tests, which engage switches or skip waits."""
 
 import os
 import threading

@@ -32,10 +32,10 @@ class Console:
         console.engage("feature:chat")
         assert not gear.allowed(feature="chat")
 
-    A change is in force when its method returns. `time` is that of the console and of its clients,
-    such as a :class:`FakeClock`; the machine's by default. Nothing happens by itself but on the
-    clients' side: an engagement whose `on_expiry` is `release` ends five seconds after its expiry,
-    every other one goes on until it is released here. A mode forced on a breaker ends at its
+    A change is in force when its method returns. `time` is the clock of the console and of its
+    clients, such as a :class:`FakeClock`; the system clock by default. Only clients act at an
+    expiry: an engagement whose `on_expiry` is `release` ends five seconds after its expiry, any
+    other continues until it is released in this console. A mode forced on a breaker ends at its
     expiry.
     """
 
@@ -54,8 +54,8 @@ class Console:
     def client(self, **arguments: Any) -> Switchgear:
         """Return a client of this console.
 
-        It takes the `arguments` of :class:`Switchgear` but `url` and `token`. It needs no closing;
-        once closed it no longer follows.
+        `arguments` are those of :class:`Switchgear` except `url` and `token`. The client need not
+        be closed; a closed client receives no more changes.
         """
         client = Switchgear(None, **{"state_dir": None, "time": self.time, **arguments})
         client._store.clock.trust_local()
@@ -88,7 +88,8 @@ class Console:
     def ramp(self, switch: str, percent: float) -> None:
         """Allow `percent` of the calls, above 0 and below 100, with at most two decimals.
 
-        An allowed targeting key stays allowed as the share grows. Raise :class:`ValueError`.
+        An allowed targeting key stays allowed as the share grows. Raise :class:`ValueError` for an
+        invalid percentage.
         """
         exact = Decimal(str(percent))
         if not (exact.is_finite() and 0 < exact < 100 and exact * 100 % 1 == 0):
@@ -164,7 +165,7 @@ class Console:
                 self._update_policies(client)
 
     def _row(self, switch: str) -> dict[str, Any]:
-        """Return a copy of the row of this switch, or the first one of a new episode."""
+        """Return a copy of the row of this switch, or the first row of a new episode."""
         found = resolve_switch_id(switch)
         if found in self._rows:
             return dict(self._rows[found])

@@ -1,4 +1,4 @@
-"""The command `release`, by a ramp or at once."""
+"""The command `release`, which releases a switch by a ramp or at once."""
 
 import json
 import math
@@ -97,7 +97,7 @@ def _print_result(call: CommandContext, document: Document) -> None:
 def _make_plan(
     percents: list[float] | None, dwell: int | None, gates: list[Document] | None
 ) -> list[Document] | None:
-    """Return a step per percent with this dwell and these gates; None if no option is given."""
+    """Return a ramp step per percentage, with this dwell and these gates; None without options."""
     if percents is None and dwell is None and gates is None:
         return None
     steps: list[Document] = [{"percent": percent} for percent in percents or PERCENTS]

@@ -213,7 +213,8 @@ def _print_status(call: CommandContext, name: str) -> int:
 def _finish_change(call: CommandContext, one: Document, hint: str = "") -> int:
     """Print the changed switch; with `--wait`, first wait until all instances apply it.
 
-    The exit code for an unproven effect takes precedence over that for a pending approval.
+    If some instance does not apply it in time, that exit code takes precedence over the one for a
+    pending approval.
     """
     proven, seconds = True, getattr(call.args, "wait_seconds", None) or WAIT_SECONDS
     if getattr(call.args, "wait", False) and not one.get("dry_run"):

@@ -13,18 +13,18 @@ from switchgear.cli.api_client import ApiClient
 
 OPEN_SECONDS = 10.0
 QUIET_SECONDS = 45.0
-"""Without a word for so long, though the console says something every 20 s, it is dead."""
+"""Silence after which a socket counts as lost; the console sends a message every 20 s."""
 MAX_MESSAGE_BYTES = 16 * 2**20
 
 __all__ = ["SocketLost", "SocketRefused", "open_socket", "receive"]
 
 
 class SocketLost(Exception):
-    """The socket was closed, or can't be opened now."""
+    """Raised if the socket was closed, or can't be opened now."""
 
 
 class SocketRefused(SocketLost):
-    """The console, or a proxy before it, does not accept sockets."""
+    """Raised if the console, or a proxy in front of it, does not accept sockets."""
 
 
 @contextmanager

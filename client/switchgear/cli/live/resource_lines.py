@@ -27,7 +27,7 @@ def format_line(topic: str, one: Resource, clock: Clock) -> Cell:
 
 
 def is_normal(topic: str, one: Resource) -> bool:
-    """Return True if the resource needs no line when watching begins."""
+    """Return True if the resource's state is normal, so that it is not printed at the start."""
     return _NORMAL[topic](one)
 
 

@@ -15,7 +15,7 @@ MAX_ROWS = 5_000
 
 
 class TopicBoard:
-    """The known lines of all watched topics; prints a line when it changes."""
+    """The latest line of each watched resource, by topic; it prints lines that change."""
 
     def __init__(self, call: CommandContext, topics: Iterable[str], *, chosen: bool) -> None:
         self.topics = list(topics)
@@ -43,7 +43,7 @@ class TopicBoard:
             self._print_line(topic, line, message["at"])
 
     def refetch(self, topics: Iterable[str] | None = None) -> None:
-        """Read topics (None: all) over HTTP; print changed lines, at first only abnormal ones."""
+        """Read topics (None: all) over HTTP; print changed lines, at first only abnormal states."""
         for topic in list(self.topics if topics is None else topics):
             try:
                 found = _read_topic(self._call, topic, self._known.get(topic, {}))
@@ -87,7 +87,7 @@ class TopicBoard:
 
 
 def _read_topic(call: CommandContext, topic: str, lines: Collection[str]) -> list[Document]:
-    """Return the topic's resources, and known ones that the list no longer has."""
+    """Return the topic's resources, and those in `lines` that the topic no longer lists."""
     found = _READERS[topic](call)
     if topic in _PATHS:
         here = {str(one["id"]) for one in found}

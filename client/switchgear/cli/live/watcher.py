@@ -13,9 +13,9 @@ from switchgear.cli.live.topic_board import TopicBoard
 
 RECEIVE_SECONDS = 1.0
 SOCKET_RETRY_SECONDS = 60.0
-"""Interval of the attempts where sockets are refused."""
+"""Interval of attempts to open a socket while sockets are refused."""
 STABLE_SECONDS = 10.0
-"""A socket that ends sooner lengthens the pause before the next."""
+"""Minimum life of a socket; an earlier end lengthens the pause before the next one."""
 MAX_PAUSE_SECONDS = 30.0
 
 
@@ -80,7 +80,7 @@ class Watcher:
             raise live_socket.SocketLost("a message is none of this API's") from None
 
     def _handle_hello(self, opened: Any, hello: dict[str, Any]) -> None:
-        """Take over the sequence number of each topic, and refetch all topics."""
+        """Store the sequence number of each topic, and refetch all topics."""
         offered = hello["seq"]
         missing = [topic for topic in self._board.topics if topic not in offered]
         if missing and self._board.chosen:

@@ -61,7 +61,7 @@ def breaker_row(one: Breaker, clock: Clock) -> tuple[object, ...]:
 
 
 def format_instances(one: Breaker) -> Cell:
-    """Return `1 open, 7 closed`, and the number of stale instances."""
+    """Return the instances by state, such as `1 open, 7 closed`, and the number of stale ones."""
     parts = [
         f"{one['counts'][name]} {name.replace('_', '-')}"
         for name in ("open", "half_open", "closed")
@@ -85,7 +85,7 @@ def format_override(found: Mapping[str, Any] | None, clock: Clock) -> Cell:
 
 
 def format_acknowledgement(found: Mapping[str, Any]) -> Cell:
-    """Return `applied by 3 of 4 instances, not by core/a1`."""
+    """Return the effect of an override: `applied by 3 of 4 instances, not by core/a1`."""
     parts = found.get("acknowledged")
     if not parts or not parts["instances"]:
         return cell(StyledText("no instance was heard from within 30 s", "quiet"))
@@ -106,7 +106,7 @@ def breaker_facts(one: Breaker, clock: Clock) -> list[tuple[str, object]]:
 
 
 def policy_facts(one: Mapping[str, Any]) -> list[tuple[str, object]]:
-    """Return the configured policy; sections left out have their defaults."""
+    """Return the facts of the configured policy; omitted sections have their defaults."""
     timeout = f"{one['timeout_ms']:,} ms" if one["timeout_ms"] else None
     sections = [(name, _format_section(one.get(name))) for name in POLICY]
     return [("protocol", f"{one['protocol']}, {one['mode']}"), ("timeout", timeout), *sections,
@@ -130,7 +130,7 @@ def history_row(one: Mapping[str, Any], clock: Clock) -> tuple[object, ...]:
 
 
 def format_minutes(rows: Sequence[Mapping[str, Any]]) -> Cell:
-    """Return a character a minute, oldest first: `.` closed, `+` half-open, `#` open."""
+    """Return one character per minute, oldest first: `.` closed, `+` half-open, `#` open."""
     return cell(*(_MINUTES.get(one["worst"], StyledText("?", "quiet")) for one in rows))
 
 

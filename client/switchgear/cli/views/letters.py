@@ -170,7 +170,7 @@ def job_facts(one: Letter, clock: Clock) -> list[tuple[str, object]]:
 
 
 def format_counts(found: Mapping[str, Any]) -> str:
-    """Return `18 done, 2 gone, 1 skipped (1 too many retries)`."""
+    """Return a job's counts: `18 done, 2 gone, 1 skipped (1 too many retries)`."""
     shown = [
         f"{value:,} {name.replace('_', ' ')}"
         for name, value in found.items()
@@ -182,13 +182,13 @@ def format_counts(found: Mapping[str, Any]) -> str:
 
 
 def filter_text(found: Mapping[str, Any]) -> str:
-    """Return `, only fingerprint 3f2a`."""
+    """Return a job's filter as text: `, only fingerprint 3f2a`, or `, all of it` without one."""
     shown = ", ".join(f"{name} {value}" for name, value in found.items())
     return f", only {shown}" if shown else ", all of it"
 
 
 def plan_facts(found: Mapping[str, Any]) -> list[tuple[str, object]]:
-    """Return the facts of a dry run."""
+    """Return the facts of a dry run: the numbers of eligible and ineligible letters."""
     why = [f"{n:,} {name.replace('_', ' ')}" for name, n in found["why"].items()]
     more = "" if found["complete"] else " (there was no time to look at all)"
     return [

@@ -62,7 +62,7 @@ def ramp_row(one: Ramp, clock: Clock) -> tuple[object, ...]:
 
 
 def step_of(one: Ramp) -> str:
-    """Return `25 %, 2 of 3`."""
+    """Return the current step of a ramp, such as `25 %, 2 of 3`."""
     return f"{format_percent(one['allow_percent'])}, {one['step_index'] + 1} of {len(one['steps'])}"
 
 
@@ -107,7 +107,7 @@ def step_row(number: int, step: Mapping[str, Any], clock: Clock) -> tuple[object
 
 
 def format_gate(one: Mapping[str, Any]) -> Cell:
-    """Return `✔ SLO core-availability: burn rate over 5m at most 1`, and why it does not pass."""
+    """Return a gate, such as `✔ SLO core-availability: burn rate over 5m at most 1`."""
     words = _GATES.get(one["type"])
     name = words.format_map(one) if words else one.get("summary", one["type"])
     why = one.get("evidence", {}).get("why") if one["verdict"] != "pass" else None

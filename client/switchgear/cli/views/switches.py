@@ -56,7 +56,7 @@ def switch_row(one: Switch, clock: Clock) -> tuple[Cell, ...]:
 
 
 def history_row(one: Mapping[str, Any], clock: Clock) -> tuple[Cell, ...]:
-    """Return an episode: reason, duration and end."""
+    """Return the table row of an episode: reason, duration and end."""
     by = StyledText(f"by {one['engaged_by']['type']}:{one['engaged_by']['name']}", "quiet")
     no_longer = [one["justification"], StyledText(f"ended by {one['ended_by']}", "quiet")]
     ended = StyledText(one["state"].upper(), "bad")
@@ -85,7 +85,7 @@ def format_expiry(one: Switch, clock: Clock) -> Cell:
 
 
 def format_effect(found: Mapping[str, Any] | None) -> Cell:
-    """Return `3 of 4`: the instances that apply the change, of those that report."""
+    """Return how many reporting instances apply the change, such as `3 of 4`."""
     if not found:
         return cell("-")
     if not found["instances"]:
@@ -96,7 +96,7 @@ def format_effect(found: Mapping[str, Any] | None) -> Cell:
 
 
 def format_summary(switches: Sequence[Switch]) -> Cell:
-    """Return `2 engaged (1 OVERDUE), 1 ramping`."""
+    """Return the counts by state, such as `2 engaged (1 OVERDUE), 1 ramping`."""
     engaged = sum(one["state"] == "engaged" for one in switches)
     ramping = sum(one["state"] == "ramping" for one in switches)
     overdue = sum(bool(one["overdue"]) for one in switches)
@@ -110,7 +110,7 @@ def format_summary(switches: Sequence[Switch]) -> Cell:
 
 
 def format_degradation(picture: Mapping[str, Any]) -> Cell:
-    """Return `Degradation: 1, degraded: core->oracle is open`."""
+    """Return level and causes, such as `Degradation: 1, degraded: core->oracle is open`."""
     level = int(picture["level"])
     name = StyledText(f"{level}, {picture['name']}", LEVELS[level])
     causes = "; ".join(map(str, picture.get("causes", ())))
@@ -139,7 +139,7 @@ def switch_facts(one: Switch, clock: Clock) -> list[tuple[str, object]]:
 
 
 def format_progress(found: Mapping[str, Any] | None) -> Cell:
-    """Return the committed version, how many instances apply it, which don't, and how fast."""
+    """Return the committed version, the instances that apply it and that don't, and the delay."""
     if not found:
         return cell()
     version = f"version {found['version']} is committed"
