@@ -48,7 +48,7 @@ class Bootstrap:
         self._done = threading.Event()
 
     def load(self) -> None:
-        """Put the snapshot in force, unless it must be fetched. Never raises."""
+        """Put a snapshot from a mapping or a file in force. Never raises."""
         if self._source is None or self._url is not None:
             return
         name = "mapping"

@@ -31,7 +31,7 @@ class FollowerThread(ABC):
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Start the thread. If that fails, an error is logged and nothing is followed."""
+        """Start the thread. Log an error if it can't be started."""
         try:
             self._thread.start()
         except RuntimeError as error:
@@ -83,5 +83,5 @@ class FollowerThread(ABC):
         self._pause(failure_delay(failures, self._draw, error.status, after, hint_seconds))
 
     def _pause(self, seconds: float) -> bool:
-        """Return False if the pause was cut short by a stop."""
+        """Pause for `seconds`; return False if :meth:`stop` cut the pause short."""
         return not self._stopped.wait(seconds)

@@ -44,7 +44,7 @@ class LimitedSocket:
         self._busy_until = time.thread_time() + MAX_CPU_SECONDS
 
     def attach(self, opened: socket.socket) -> socket.socket:
-        """Use `opened` as the socket that :meth:`abort` ends."""
+        """Use `opened` as the socket of this connection, which :meth:`abort` shuts down."""
         self._socket = opened
         if self._aborted:
             raise ConnectionAbortedError

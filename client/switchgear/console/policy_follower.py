@@ -52,7 +52,7 @@ class PolicyStore(Protocol):
     """The store that puts policy documents in force.
 
     `accept` returns True for a new document and raises :class:`ValueError` for an invalid or
-    outdated one. It calls `on_valid` for a valid document, before it reads the time.
+    outdated one. It calls `on_valid` for a valid document, before it reads the clock.
     """
 
     def accept(
@@ -69,7 +69,7 @@ class PolicyStore(Protocol):
 
 
 class PolicyFollower(FollowerThread):
-    """A thread that keeps `store` at the console's policies for the calls of `caller`."""
+    """A thread that puts the console's policies for the calls of `caller` into `store`."""
 
     def __init__(
         self,

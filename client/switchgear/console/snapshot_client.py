@@ -29,7 +29,7 @@ TRANSIENT_STATUSES = frozenset({401, 403, 408, 429, *range(500, 600)} - {501, 50
 
 
 class ModeUnavailable(RequestFailed):
-    """Raised if a follow mode does not work here, such as streams behind a buffering proxy."""
+    """Raised if a follow mode does not work, such as a stream behind a buffering proxy."""
 
 
 class SnapshotClient:

@@ -28,7 +28,7 @@ log = logging.getLogger("switchgear")
 
 
 class SnapshotFollower(FollowerThread):
-    """A thread that keeps `store` at the console's current snapshot."""
+    """A thread that puts each current snapshot of the console into `store`."""
 
     def __init__(
         self,

@@ -89,7 +89,7 @@ def raise_or_return(outcome: Answer[T] | BaseException) -> Answer[T]:
 
 
 class StreamLabel:
-    """A context manager around each step of a stream that records the stream's label."""
+    """The label of a stream; as a context manager around each step, it records the label."""
 
     def __init__(self) -> None:
         self.answer: Answer[None] = Answer(None)

@@ -7,14 +7,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def check_type(name: str, given: object, kind: type, *, is_optional: bool = False) -> None:
-    """Raise :class:`TypeError` unless `given` is a `kind`, or None if `is_optional`."""
+    """Raise :class:`TypeError` unless `given` is of type `kind`, or None if `is_optional`."""
     if not isinstance(given, kind) and not (given is None and is_optional):
         expected = "a string" if kind is str else kind.__name__
         raise TypeError(f"{name} must be {expected}, not {given!r:.50}")
 
 
 def check_functions(*, is_optional: bool = True, **arguments: object) -> None:
-    """Raise :class:`TypeError` for a class or non-callable; allow None if `is_optional`."""
+    """Raise :class:`TypeError` for a class or a non-callable; with `is_optional`, allow None."""
     for name, given in arguments.items():
         if given is None and is_optional:
             continue

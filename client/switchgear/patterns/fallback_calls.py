@@ -114,7 +114,7 @@ class FallbackCalls:
     def _call_target(
         self, call: Callable[[], Any], switches: GuardedKeys | None
     ) -> Generator[Callable[[], Any], Any, Any]:
-        """Call a target while the switches apply; for a stream, in each of its steps."""
+        """Call a target with `switches` in force, for a stream during each of its steps."""
         step_context: StepContext = nullcontext()
         if switches is not None and not self._plan.on_switch:
             step_context = GuardedSteps(switches, self._is_async, has_begun=True)

@@ -231,7 +231,7 @@ def chain_plans(first: FallbackPlan, second: FallbackPlan) -> FallbackPlan:
 
 
 def _limit_to_plan(plan: FallbackPlan, target: FallbackTarget) -> FallbackTarget:
-    """Return `target`, limited to the errors that `plan` is for."""
+    """Return `target`, limited to the errors that `plan` selects."""
     own: Callable[[BaseException], bool] | None = target.suits
 
     def suits(error: BaseException) -> bool:

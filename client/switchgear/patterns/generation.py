@@ -1,4 +1,4 @@
-"""Generations and permits of a circuit breaker, and its reports of its state."""
+"""Generations and permits of a circuit breaker, its events and its status."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args

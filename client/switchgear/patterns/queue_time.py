@@ -52,7 +52,7 @@ class QueueWait:
 
 
 class CallTimer:
-    """A stopwatch that pauses while its call waits. It may be stopped in another context."""
+    """A stopwatch that pauses while its call is queued. Any context may stop it."""
 
     __slots__ = ("_began", "_clock", "_paused_at", "_pauses", "is_stopped", "outer")
     outer: "CallTimer | None"

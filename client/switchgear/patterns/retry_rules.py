@@ -124,7 +124,7 @@ def parse_retry_after(text: str | None, now: float) -> float | None:
 def jitter_retry_after(
     requested: float, parameters: RetryParameters, rng: Callable[[], float]
 ) -> float:
-    """Return slightly more than `requested`, never less: all clients received the same time."""
+    """Return `requested` seconds plus jitter, since all clients received the same time."""
     least = min(parameters.base_seconds, parameters.cap_seconds)
     return requested + rng() * max(requested * RETRY_AFTER_JITTER, least)
 

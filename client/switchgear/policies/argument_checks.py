@@ -130,7 +130,7 @@ given."""
 
 
 def check_policy(name: object, arguments: Mapping[str, Any]) -> str:
-    """Return the text of a policy's name.
+    """Check a policy's name and arguments, and return the name as a str.
 
     Raise :class:`TypeError` for an unknown argument or a wrong type, and :class:`ValueError` for an
     invalid value; both name the argument.
@@ -147,13 +147,13 @@ def check_policy(name: object, arguments: Mapping[str, Any]) -> str:
 
 
 def check_breaker(name: object, arguments: Mapping[str, Any]) -> str:
-    """Return the text of a breaker's name; see :func:`check_policy`."""
+    """Check a breaker like :func:`check_policy`, and return its name."""
     _check_all(arguments, BreakerArguments.__annotations__, "a breaker")
     return _check_name(name)
 
 
 def check_bulkhead(name: object, parameters: object) -> str:
-    """Return the text of a bulkhead's name; see :func:`check_policy`."""
+    """Check a bulkhead like :func:`check_policy`, and return its name."""
     _check("parameters", parameters, _BULKHEAD)
     return _check_name(name)
 

@@ -116,7 +116,7 @@ class Dependency:
         return breaker
 
     def get_bulkhead(self, parameters: BulkheadParameters | Tier | None = None) -> Bulkhead:
-        """Return the bulkhead, at first unlimited. Raise :class:`ValueError` for unknown tiers."""
+        """Return the bulkhead; the first `parameters` apply. Raise :class:`ValueError`."""
         given = resolve_bulkhead_parameters(parameters)
         with self._lock:
             is_other = given is not None and self._bulkhead_parameters not in (None, given)
@@ -266,7 +266,7 @@ class Dependency:
             self._apply_override(breaker, config.override, now)
 
     def _apply_override(self, breaker: Breaker, override: ForcedMode | None, now: float) -> None:
-        """Bring the breaker into the mode of the override, once for each override."""
+        """Force or reset the breaker once per override; unforce it at the end."""
         if override is not None and override.mode != RESET and override.ends_at <= now:
             override = None
         mode = None if override is None or override.mode == RESET else override.mode
@@ -282,7 +282,8 @@ class Dependency:
     def _merge_arguments(self, arguments: BreakerArguments) -> tuple[BreakerArguments, list[str]]:
         """Return the known arguments merged with new ones, and the names of rejected ones.
 
-        Arguments are rejected if they conflict with known ones or come too late.
+        An argument is rejected if it differs from a known one, or if it is new, other than
+        `parameters`, and the breaker exists already.
         """
         known, wrong = self._breaker_arguments.copy(), []
         for name, one in arguments.items():

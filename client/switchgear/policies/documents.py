@@ -45,7 +45,7 @@ class ForcedMode:
 
 @dataclass(frozen=True)
 class DependencyConfig:
-    """The console's configuration of one dependency. None means: the code decides.
+    """The console's configuration of one dependency. None leaves a setting to the code.
 
     `routes` are path patterns with the seconds of one attempt; the first match applies.
     """
@@ -129,7 +129,7 @@ def parse_document(body: bytes, before: Mapping[str, DependencyConfig]) -> Confi
 def path_pattern(pattern: str) -> re.Pattern[str]:
     """Return the compiled path pattern, which matches in linear time.
 
-    `*` matches any part between slashes, `**` any rest; `/a/**` matches `/a`, too.
+    `*` matches any part between slashes, `**` the rest of a path; `/a/**` also matches `/a`.
     """
     head, rest = (pattern[:-3], "(?:/.*)?") if pattern.endswith("/**") else (pattern, "")
     first, *others = re.split(r"\*\*+", head)

@@ -67,7 +67,7 @@ class EnteredBlocks:
 
 
 class LimitedBlock:
-    """A time limit around one block. If left in another context, the limit only ends."""
+    """A time limit around one block. Left in another context, it ends without an error."""
 
     def __init__(self, limiting: Timeout | Deadline) -> None:
         self._limiting = limiting
@@ -101,7 +101,7 @@ class LimitedBlock:
 
 
 class GuardedBlock:
-    """A block of a guard that may be left in another context than it was entered in."""
+    """A block of a guard that may be left in a context other than the one it was entered in."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
