@@ -1,7 +1,7 @@
 """Initial notification targets: an escalation matrix without assigned people.
 
-Unassigned targets appear on the page *Needs attention*. A migration creates these
-rows. Tests create them again after they empty the tables.
+Unassigned targets appear on the page *Needs attention*. A migration creates these rows,
+and tests create them again after they empty the tables.
 """
 
 from datetime import datetime

@@ -110,7 +110,7 @@ def read_text(path: str, value: Any, longest: int, errors: Errors) -> str:
 
 
 def read_url(path: str, value: Any, longest: int, errors: Errors) -> str:
-    """Return an optional web URL; its host needs no dot, as in `https://wiki/…`."""
+    """Return an HTTP or HTTPS URL, or ""; hosts without a dot are valid (`https://wiki/…`)."""
     url = read_text(path, value, longest, errors)
     if url and parse_web_url(url) is None:
         add_error(errors, path, "Must be a URL starting with http:// or https://.")

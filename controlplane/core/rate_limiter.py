@@ -44,7 +44,7 @@ class TokenBucket:
 
 
 class TokenBuckets:
-    """Buckets for at most `max_keys` keys; the least recently used one is dropped, as if full."""
+    """Buckets by key; above `max_keys` the least recently used one is dropped and so refilled."""
 
     def __init__(self, limit: RateLimit, max_keys: int) -> None:
         self._limit = limit

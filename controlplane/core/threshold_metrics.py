@@ -27,7 +27,7 @@ _ALLOWED = {
 
 @dataclass(frozen=True)
 class MetricQuery:
-    """A query for the subjects whose `statistic` compares with `limit` by `comparison`.
+    """A query for the subjects whose `statistic` is beyond `limit`, according to `comparison`.
 
     `window` is zero for a metric without windows; `part` restricts the query to one part. `since`
     is the time of the last query: a figure that exceeded the limit at any time since then counts.
@@ -44,11 +44,11 @@ class MetricQuery:
 
     @property
     def exact_limit(self) -> Decimal:
-        """The limit as it was written: 0.01 as exactly a hundredth."""
+        """The limit without binary rounding: 0.01 is exactly a hundredth."""
         return Decimal(repr(self.limit))
 
     def beyond(self, some: float, whole: float = 1) -> bool:
-        """Return True if the share `some` of `whole` (above zero) is exactly beyond the limit."""
+        """Return True if `some / whole`, computed exactly, is beyond the limit."""
         return is_beyond(Decimal(some), self.comparison, self.exact_limit * Decimal(whole))
 
     def allowed(self, show: Callable[[float], str]) -> str:
@@ -60,11 +60,11 @@ class MetricQuery:
 class MetricReading:
     """The figure of one subject, computed from `samples` samples.
 
-    `beyond` is True if it is beyond the limit and None if that is undecidable; `value` is None
-    without data. `said` is a sentence without a full stop, `path` the page of the subject,
-    `evidence` the underlying counts (JSON), and `acknowledged_by` a person who caused the value or
-    is aware of it. Messages go to `thread` with the additional `facts`. A reading with `is_fresh`
-    False repeats the previous one.
+    `beyond` is True if `value` is beyond the limit and None if unknown. `value` is None without
+    data. `said` describes the value in a sentence without a full stop, `path` is the page of the
+    subject, and `evidence` has the underlying counts (JSON). `acknowledged_by` is a person who
+    caused the value or is aware of it. Messages get the additional `facts` and go to the message
+    thread `thread`. A reading with `is_fresh` False repeats the previous one.
     """
 
     subject: str

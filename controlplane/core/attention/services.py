@@ -38,7 +38,10 @@ class Overview:
 
 @dataclass(frozen=True)
 class Count:
-    """The number of attention items, and of critical ones; `whole` is False if a source failed."""
+    """The number of attention items, and of the critical ones among them.
+
+    If `whole` is False, a source failed and its items are missing.
+    """
 
     total: int
     critical: int

@@ -145,9 +145,10 @@ def list_actions() -> list[str]:
 
 
 def verify(anchors: Mapping[int, str] | None = None) -> chain.ChainVerdict:
-    """Verify the trail, also against chain heads recorded elsewhere in this database.
+    """Verify the trail against itself and against chain heads recorded elsewhere.
 
-    `anchors` (id → hash) are published heads to verify against in addition.
+    These are the heads of :func:`find_recorded_heads` and `anchors` (id → hash), which were
+    published.
     """
     return chain.verify(read_trail(), find_recorded_heads() | dict(anchors or {}))
 

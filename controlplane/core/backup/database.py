@@ -76,8 +76,8 @@ def read_mark(database: Database) -> str | None:
 def is_restored(database: Database, manifest: Manifest) -> bool:
     """Return True if an interrupted restore has already filled the tables from this backup.
 
-    The backup's last audit row must be present: other tables alone are no proof, because the first
-    start of an installation may have created them.
+    The backup's last audit row must be present. Tables alone prove nothing, because the first start
+    of an installation may have created them.
     """
     if read_mark(database) != manifest.sha256 or "core_auditentry" not in list_tables(database):
         return False

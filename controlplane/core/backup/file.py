@@ -24,9 +24,10 @@ _BLOCK = tarfile.BLOCKSIZE
 
 
 def write(path: Path, fill: Callable[[Callable[[bytes], None]], Manifest]) -> Manifest:
-    """Write the backup file atomically; `fill` gets a function that takes the dump in pieces.
+    """Write the backup file atomically.
 
-    Raises :class:`Conflict` if the file exists or another process is writing it, and OSError. The
+    `fill` gets a function that appends a piece of the dump, and returns the manifest. Raises
+    :class:`Conflict` if the file exists or another process is writing it, and OSError. The
     leftovers of a killed run are overwritten.
     """
     if path.exists():

@@ -15,7 +15,10 @@ NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 
 
 def read_files(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """Return the texts of the files that exist, by name. Raises :class:`InvalidInput`."""
+    """Return the texts of the files that exist, by name.
+
+    Raises :class:`InvalidInput` if the folder is missing, or a file is too large or unreadable.
+    """
     if not folder.is_dir():
         raise InvalidInput({str(folder): ["There is no such folder."]})
     texts = {}
@@ -33,7 +36,7 @@ def read_files(folder: Path, names: Iterable[str]) -> dict[str, str]:
 
 
 def parse_document(name: str, text: str, errors: Errors) -> dict[str, Any]:
-    """Return the mapping in a one-document file; else return {} and add to `errors`."""
+    """Return the mapping in a file's only document; {} and an error in `errors` if malformed."""
     documents = _load_documents(name, text, _Loader, errors)
     if len(documents) > 1:
         add_error(errors, name, "Must be one document.")

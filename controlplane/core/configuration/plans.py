@@ -16,8 +16,8 @@ REASON = "config load"
 class EntryChange:
     """The outcome of loading one entry, such as a service.
 
-    `differences` are lines for people; `edited` gives the author and time of a manual change since
-    the last load, empty if there is none.
+    `differences` are readable descriptions of the changes. `edited` is the author and time of a
+    manual change since the last load, or "" if there is none.
     """
 
     kind: str

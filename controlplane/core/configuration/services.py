@@ -24,11 +24,11 @@ log = structlog.get_logger(__name__)
 
 
 class Load(Protocol):
-    """Loader of an app's entries from texts, by file name, in the caller's transaction.
+    """Function that loads an app's entries from the texts of its files, by file name.
 
-    Entries missing from the texts stay unchanged. With `keep_edited`, entries that were changed
-    manually stay unchanged too. Raises :class:`InvalidInput` with file and key. The caller writes
-    the returned audit rows at the end.
+    Runs in the caller's transaction. Entries missing from the texts stay unchanged. With
+    `keep_edited`, manually changed entries stay unchanged too. Raises :class:`InvalidInput` with
+    file and key. The caller writes the returned audit rows at the end.
     """
 
     def __call__(

@@ -25,7 +25,7 @@ def look_up(
 ) -> list[str]:
     """Return the addresses of a host; raise :class:`Unresolved` if it has none in time.
 
-    A hanging resolver occupies its thread, at most until the process ends.
+    The lookup runs in a daemon thread, which a hanging resolver occupies after the timeout.
     """
     answers: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
 

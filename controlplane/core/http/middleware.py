@@ -90,7 +90,7 @@ class PersonTimeZoneMiddleware:
 
 
 class DomainErrorMiddleware:
-    """Converts exceptions of page views to responses; the API has an exception handler."""
+    """Converts exceptions of page views to responses; API views have an exception handler."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response

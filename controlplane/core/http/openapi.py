@@ -16,7 +16,7 @@ BY_SESSION: list[Any] = [{"session": []}]
 
 
 def undocumented_bases() -> list[type]:
-    """Return the base classes whose docstrings must not become the description of a component."""
+    """Return the base classes whose docstrings must not become descriptions of OpenAPI schemas."""
     excluded = get_lib_doc_excludes()  # type: ignore[no-untyped-call]
     return [*excluded, Body, Filters, MutationBody, Resource]
 
@@ -44,7 +44,7 @@ class ApiSchema(AutoSchema):
         return parameters
 
     def _get_request_body(self, direction: str = "request") -> Any:
-        """Return the request body, also for DELETE, for which drf-spectacular has none."""
+        """Return the request body, also of DELETE methods, whose body drf-spectacular omits."""
         method = self.method
         self.method = "POST" if method == "DELETE" else method
         try:

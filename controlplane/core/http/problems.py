@@ -1,4 +1,4 @@
-"""Conversion of exceptions to domain errors, and of those to problem+json responses."""
+"""Conversion of exceptions to domain errors, and of domain errors to problem+json responses."""
 
 import math
 from collections.abc import Callable, Mapping

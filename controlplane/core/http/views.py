@@ -68,8 +68,8 @@ class ApiView(APIView):
 class ListView(ApiView, ListAPIView[Row]):
     """A paginated list, ordered by the unique column `ordering` and filtered by `filters`.
 
-    A view with `columns` (the first is that of `ordering`) reads tuples and converts them in
-    :meth:`present`; its filters must depend on the query string only.
+    A view with `columns`, which start with the column of `ordering`, reads tuples and converts them
+    in :meth:`present`. Its filters must depend on the query string only.
     """
 
     ordering: ClassVar[str]

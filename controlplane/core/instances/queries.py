@@ -101,7 +101,7 @@ class InstanceStatus:
 
 
 class VersionCounts:
-    """Cumulative counts of instances by applied version; -1 means that none is applied."""
+    """Cumulative counts of instances by applied version; version -1 is for those without one."""
 
     def __init__(self, counts: Mapping[int, int]) -> None:
         self._versions = sorted(counts)

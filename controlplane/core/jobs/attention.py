@@ -27,7 +27,7 @@ def _filter_stuck(now: datetime) -> QuerySet[Job]:
 
 @attention_source(5, only_if=lambda _now: FAILED_COMPENSATIONS.all())
 def list_failed_compensations(now: datetime) -> Sequence[AttentionItem]:
-    """Return items for failed jobs whose compensation fails too."""
+    """Return items for failed jobs whose compensation has failed as well."""
     # `next_at` is always set, as compensation is retried; the condition uses the index `job_due`.
     rows = FAILED_COMPENSATIONS.filter(next_at__isnull=False, compensated_at=None)
     return [

@@ -129,9 +129,9 @@ class LeasedJob:
 def claim_jobs(kinds: Collection[str], now: datetime, *, most: int) -> list[LeasedJob]:
     """Lease up to `most` due jobs, those with the oldest heartbeat first.
 
-    Jobs leased to other workers are skipped. If the clock was set back, leases and heartbeats may
-    lie in the future: leases beyond the maximum count as expired, and jobs that were due shortly
-    after such a heartbeat count as due.
+    Jobs leased to other workers are skipped. A lease that ends more than `LEASE` from now, because
+    the clock was set back, counts as expired. A job with a heartbeat that far in the future counts
+    as due if it was due within a minute after that heartbeat.
     """
     with transaction.atomic():
         lease = {"now": now, "until": now + LEASE, "worker": WORKER}

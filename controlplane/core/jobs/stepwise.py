@@ -144,7 +144,7 @@ def _take_up(
     now: datetime,
     probe: Probe,
 ) -> bool:
-    """Prepare the step to run: renew the lease or begin an attempt; False if it must wait."""
+    """Renew the lease or begin an attempt; return False if the step must not run now."""
     if step.state == JobStep.State.RUNNING and not leased.inherited:
         if leased.job.heartbeat_at != now:  # Other jobs of the batch ran since the claim.
             leased.heartbeat(now)

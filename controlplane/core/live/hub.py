@@ -45,7 +45,7 @@ class ProcessState(Protocol):
         """Return the current time of the database's clock."""
 
     def degradation(self, *, is_subscribed: bool) -> Mapping[str, Any]:
-        """Return the installation's degradation; `is_subscribed` is False without notifications."""
+        """Return the installation's degradation; `is_subscribed` is False if none are received."""
 
     def authenticate_token(self, headers: Headers) -> Subscriber:
         """Return the subscriber of the token in these headers; raise if the token is invalid."""
@@ -131,10 +131,11 @@ class Hub:
             socket.end(GOING_AWAY, "The server is about to end; connect again in a moment.")
 
     def add(self, subscriber: Subscriber) -> Socket:
-        """Add a socket of this subscriber, until it is removed from `sockets`.
+        """Add a socket of this subscriber to `sockets`; the caller removes it at its end.
 
-        Its first message contains the current position in each topic; it receives every later
-        change. Raises :class:`Unavailable` and :class:`TooManyRequests`.
+        The socket's first message contains the current position in each topic; it receives every
+        later change. Raises :class:`Unavailable` if the server is full or closing, and
+        :class:`TooManyRequests` if the subscriber has too many sockets.
         """
         if self.closing:
             raise Unavailable("This server is about to end; connect again.", retry_after=2)

@@ -28,7 +28,7 @@ class EventStream:
     def hello(self, topics: Iterable[str], *, is_subscribed: bool) -> str:
         """Return a socket's first message, with the current number of each of its topics.
 
-        `live` in it is False while this process receives no notifications.
+        Its field `live` is False while this process receives no notifications.
         """
         numbers = {name: self._last[name] for name in sorted(topics)}
         return _encode({"topic": "hello", "stream": self.id, "seq": numbers, "live": is_subscribed})
@@ -46,7 +46,7 @@ def build_resync(topic: str) -> str:
 
 
 def build_heartbeat(at: str, *, is_subscribed: bool) -> str:
-    """Return a heartbeat; `live` in it is False while no notifications are received."""
+    """Return a heartbeat; its field `live` is False while no notifications are received."""
     return _encode({"topic": "heartbeat", "at": at, "live": is_subscribed})
 
 

@@ -146,7 +146,7 @@ class TopicPublisher:
     async def _send(self, ids: Sequence[str], at: str, resources: Mapping[str, Any]) -> None:
         """Send the changes to all open sockets.
 
-        A socket opened meanwhile starts at the numbers assigned here and loads the state itself.
+        A socket opened during the send starts after the numbers assigned here and loads the state.
         """
         stream_id, name = self._stream.id, self.topic.name
         texts = [self._number(each, at, resources.get(each)) for each in ids]

@@ -36,7 +36,7 @@ class RenderedMessage:
 
 
 def render(event: str, facts: Facts) -> RenderedMessage:
-    """Return the message of an event; an event without a template lists its facts."""
+    """Return the message of an event; without a template, its lines are the facts."""
     template = MESSAGE_TEMPLATES.get(event) or _default_template(event, facts)
     lines = [
         (label, _clip(fact(facts)) if callable(fact) else _text(fact, facts))

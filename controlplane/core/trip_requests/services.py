@@ -1,4 +1,4 @@
-"""Makes and decides trip requests."""
+"""Services that create and decide trip requests."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
