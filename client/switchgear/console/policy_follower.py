@@ -249,7 +249,7 @@ class PolicyFollowers:
 
     @property
     def error(self) -> str | None:
-        """The last error of the first follower that has one."""
+        """The last error of the first follower with an error, else None."""
         return next((each.error for each in list(self._followers) if each.error is not None), None)
 
     def stop(self) -> None:

@@ -1,7 +1,7 @@
 """Timeouts, intervals and delays of all communication with the console.
 
-Every delay is drawn from a range: a thousand clients must not return at one moment after an outage
-of the console.
+Every delay is drawn from a range: a thousand clients must not send requests at one moment
+after an outage of the console.
 """
 
 import logging

@@ -235,7 +235,7 @@ class Stream:
 
 
 class _translate_errors(contextlib.AbstractContextManager[None]):
-    """Close the connection after any error inside, and raise it as :class:`RequestFailed`."""
+    """A context manager that closes the connection on error, and raises `RequestFailed`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

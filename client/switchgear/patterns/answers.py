@@ -81,7 +81,7 @@ def require_latest_answer() -> Answer[Any]:
 
 
 def raise_or_return(outcome: Answer[T] | BaseException) -> Answer[T]:
-    """Return the outcome of a call: raise an error, return an answer."""
+    """Return `outcome` if it is an answer; raise it if it is an error."""
     if isinstance(outcome, BaseException):
         clear_answer()
         raise outcome

@@ -53,7 +53,7 @@ class TaskCancelScope:
             self.timer.loop.call_soon_threadsafe(self._cancel_if_waiting)
 
     def absorb(self, error: BaseException | None) -> bool:
-        """Undo the cancellation once. Return True if only it caused `error`."""
+        """Undo the cancellation once. Return True if `error` has no other cause."""
         if not self.has_cancelled or self.is_absorbed:
             return False
         self.is_absorbed = True

@@ -34,7 +34,7 @@ def idempotency_key() -> str | None:
 
 @contextmanager
 def idempotency_key_of(key: str) -> Iterator[str]:
-    """Use `key` for everything inside the block; put the block around one request.
+    """Use `key` as the idempotency key of the one request inside the block.
 
     Raise :class:`ValueError` unless the key is 1 to 255 visible ASCII characters.
     """

@@ -76,7 +76,7 @@ class MeasuredPermit:
 
 
 def is_overload_outcome(outcome: object) -> bool:
-    """Return True for a timeout, and for an outcome by which the callee reports overload."""
+    """Return True for a timeout, or an outcome with which the callee reports overload."""
     if outcome is None or isinstance(outcome, CANCELLATIONS):
         return False
     if not isinstance(outcome, BaseException):

@@ -37,7 +37,7 @@ class RetriedCall:
 
     @property
     def label(self) -> str:
-        """The name for notes on errors that are left to this retry."""
+        """The name of this retry in notes on errors that inner retries leave to it."""
         return "the caller's retry"
 
     @property

@@ -105,7 +105,10 @@ class InvalidDocument(ValueError):
 
 
 def parse_document(body: bytes, before: Mapping[str, DependencyConfig]) -> ConfigDocument:
-    """Parse a document; invalid sections stay as `before`. Raise :class:`InvalidDocument`."""
+    """Parse a document; an invalid section keeps its value in `before`.
+
+    Raise :class:`InvalidDocument` if the document itself is invalid.
+    """
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):

@@ -67,7 +67,7 @@ class EnteredBlocks:
 
 
 class LimitedBlock:
-    """A time limit around one block. Left in another context, it ends without an error."""
+    """A time limit around one block. In another context, leaving the block raises no error."""
 
     def __init__(self, limiting: Timeout | Deadline) -> None:
         self._limiting = limiting

@@ -106,7 +106,7 @@ class Layers:
         *,
         with_fallback: bool = True,
     ) -> Callable[..., Any]:
-        """Return `function` with all layers around it."""
+        """Return `function` with all layers, or all but the fallback."""
         fallback = self.fallback if with_fallback else None
         return self._wrap(function, admission, (self.hedge, self.retry), fallback)
 
