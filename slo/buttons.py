@@ -20,8 +20,8 @@ PREFIX = "alert:"
 def acknowledge_from_button(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
     """Acknowledge the alert of a message or an escalation step.
 
-    Replaces the button `acknowledge` of switches, and passes everything but alerts on
-    to it.
+    This handler of the button `acknowledge` replaces that of switches, and calls it for
+    everything that is not an alert.
     """
     alert = _find_alert(value)
     if alert is None:

@@ -107,7 +107,7 @@ def read_latency(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
 
 
 def _no_histograms(query: MetricQuery) -> MetricReading:
-    """Return an unknown reading, because no histogram does not mean that all is well."""
+    """Return an unknown reading, for a query without any histogram."""
     of_part = f" of {query.part}" if query.part else ""
     sentence = f"Nobody has pushed a latency histogram{of_part}"
     subject, path = query.part or "latency", PAGE

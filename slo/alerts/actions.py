@@ -29,13 +29,13 @@ ESCALATED_SEVERITIES = ("critical", "warning")
 SOURCE_PREFIX = "slo:"
 MAX_SOURCE_LENGTH = 120
 ALERT_PREFIX, UNKNOWN_PREFIX = "alert:", "unknown:"
-"""Prefixes of keys, by what the action is for."""
+"""Prefixes of action keys: of an open alert, and of an SLO that has been unknown too long."""
 END_SUFFIX = ":over"
 
 
 @dataclass(frozen=True)
 class PlannedAction:
-    """An action to perform. `time` is set where one `key` has several occasions."""
+    """An action to perform. `time` is set if an action with the same `key` can occur again."""
 
     action: Mapping[str, Any]
     slo: Slo

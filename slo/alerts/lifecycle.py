@@ -21,7 +21,7 @@ from . import actions, notifications
 
 MINUTE = timedelta(minutes=1)
 MAX_OPENED = 2000
-"""Most alerts to open in one evaluation; the others open at the next one."""
+"""Most alerts to open in one evaluation; the others open at the next evaluation."""
 NOT_FIRING = "Its rule has not fired for two minutes."
 MAX_OUTPUT_LENGTH = 500
 

@@ -124,12 +124,19 @@ def _count_recent(now: datetime) -> dict[str, int]:
 
 
 def _recent_range(now: datetime) -> tuple[datetime, datetime]:
-    """Return the range of recent times; times after it are from before a clock was set back."""
+    """Return the range of recent times, which excludes times far ahead of the clock.
+
+    Those were written before the clock was set back.
+    """
     return now - BURST + _INSTANT, now + BURST
 
 
 def _notify_resolved(alerts: Sequence[Alert], now: datetime) -> None:
-    """Send single messages for a few alerts that had one of their own; else a summary."""
+    """Notify about resolved alerts.
+
+    If few of them were announced in messages of their own, those are resolved in such messages;
+    all others go into a summary.
+    """
     single = [one for one in alerts if one.told_alone]
     single = single if len(single) <= MAX_SINGLE else []
     for one in single:

@@ -36,7 +36,7 @@ class SloBody(MutationBody):
     reason = Text(required=False, max_length=2000, help_text="Reason for the audit trail.")
 
     def get_fields(self) -> dict[str, Any]:
-        """Add `source`, which as an attribute would override one of the serializer."""
+        """Add the field `source`; as a class attribute it would override `Field.source`."""
         return {**super().get_fields(), "source": SourceField(required=False)}
 
 
@@ -101,7 +101,7 @@ class SeriesFilters(Filters):
     )
 
     def get_fields(self) -> dict[str, Any]:
-        """Add `from`, a keyword that can't be an attribute."""
+        """Add the field `from`, a Python keyword that can't be a class attribute."""
         return {
             "from": Moment(required=False, help_text="Begin of the span; by default a day ago."),
             "to": Moment(required=False, help_text="End of the span; by default now."),

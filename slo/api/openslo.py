@@ -29,7 +29,7 @@ FORMATS = {"json": "application/json", "yaml": "application/yaml"}
 
 
 class YamlParser(BaseParser):
-    """Parses a YAML file into the field `text`, and fields of the query."""
+    """A parser that returns a YAML body as the field `text`, plus `QUERY_FIELDS` of the URL."""
 
     media_type = "application/yaml"
 
@@ -69,7 +69,7 @@ class TextYamlParser(YamlParser):
 
 
 class OpenSloParser(StrictJSONParser):
-    """Accepts a single OpenSLO document as the whole body."""
+    """A JSON parser that also accepts a single OpenSLO document as the whole body."""
 
     def parse(self, *args: Any, **options: Any) -> dict[str, Any]:
         found = super().parse(*args, **options)

@@ -61,7 +61,7 @@ class SloShape(serializers.Serializer[Slo]):
     source_error_since = serializers.DateTimeField(allow_null=True)
 
     def get_fields(self) -> dict[str, Any]:
-        """Add `source`, which as an attribute would override one of the serializer."""
+        """Add the field `source`; as a class attribute it would override `Field.source`."""
         return {**super().get_fields(), "source": SourceField()}
 
 
@@ -110,7 +110,7 @@ class SeriesShape(serializers.Serializer[Any]):
     points = SeriesPointShape(many=True)
 
     def get_fields(self) -> dict[str, Any]:
-        """Add `from`, a keyword that can't be an attribute."""
+        """Add the field `from`, a Python keyword that can't be a class attribute."""
         return {"from": serializers.DateTimeField(), **super().get_fields()}
 
 
@@ -202,7 +202,7 @@ class AlertShape(serializers.Serializer[Alert]):
     resolved_because = serializers.CharField(allow_null=True)
 
     def get_fields(self) -> dict[str, Any]:
-        """Add `label`, which as an attribute would override one of the serializer."""
+        """Add the field `label`; as a class attribute it would override `Field.label`."""
         label = serializers.CharField(help_text="`page` or `ticket` for an SLO's rule.")
         return {**super().get_fields(), "label": label}
 

@@ -163,9 +163,10 @@ class SliView(ApiView):
 
 
 def _check_services(actor: Actor, entries: Deltas | Points) -> None:
-    """Raise :class:`Forbidden` for a service, or an SLO of a service, that is not the token's.
+    """Raise :class:`Forbidden` if a token limited to services pushes entries of another service.
 
-    A source `service/instance` names a service, too. An SLO without a service is refused.
+    An entry belongs to the service of its SLO or histogram, and to that of a source
+    `service/instance`. Such a token can't push to an SLO without a service.
     """
     points_or_deltas = entries.deltas if isinstance(entries, Deltas) else entries.points
     services = {one.source.partition("/")[0] for one in points_or_deltas if "/" in one.source}

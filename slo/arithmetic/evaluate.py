@@ -153,13 +153,13 @@ def _overall_state(rules: tuple[RuleEvaluation, ...], rates: Iterable[float | No
 
 @lru_cache(maxsize=4096)
 def _threshold_fraction(threshold: Decimal, target: Decimal) -> tuple[int, int]:
-    """Return the share of events that may be bad at a burn-rate threshold, as a fraction."""
+    """Return the share of bad events at a burn-rate threshold, as (numerator, denominator)."""
     return (Fraction(threshold) * (1 - Fraction(target))).as_integer_ratio()
 
 
 @lru_cache(maxsize=4096)
 def _budget_fraction(target: Decimal) -> tuple[int, int]:
-    """Return the share of events that may be bad, as a fraction."""
+    """Return the share of events that may be bad, as (numerator, denominator)."""
     return (1 - Fraction(target)).as_integer_ratio()
 
 

@@ -14,9 +14,9 @@ MINUTE = 60_000_000
 MAX_STEP = 2 * MINUTE
 """Longest increment, in microseconds, that belongs to its last minute instead of being spread."""
 MAX_MINUTES = 100 * 24 * 60
-"""Last minutes of a long increment that it is spread over one by one; before them, by the hour."""
+"""A long increment is spread by the minute over its last 100 days, and by the hour before."""
 MAX_HOUR_MINUTES = 366 * 24 * 60
-"""Last minutes over which an increment is spread at all: older ones are outside every period."""
+"""An increment is spread over at most its last 366 days, which cover the longest SLO period."""
 FRACTION_PARTS = 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -108,7 +108,7 @@ def _spread_minutes(first: int, last: int) -> Iterator[int]:
 
 
 def covered_minutes(began: int, ended: int) -> range:
-    """Return the minutes covered by the span between two samples, none above `MAX_STEP`."""
+    """Return the minutes covered by the span between two samples, none if it exceeds `MAX_STEP`."""
     if not 0 < ended - began <= MAX_STEP:
         return range(0)
     return range(began // MINUTE + 1, minute_of(ended) + 1)

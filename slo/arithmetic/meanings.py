@@ -13,9 +13,9 @@ from .objective import BurnRateRule
 class RuleMeaning:
     """Practical figures of a rule, assuming even traffic.
 
-    The rule fires `after` minutes of a complete outage. A burn just at its threshold has `spent`
-    that share of the budget when the long window is over. The short window is clean again `resets`
-    minutes after an incident.
+    `after` is the number of minutes of a complete outage until the rule fires. `spent` is the share
+    of the budget that a burn rate at the threshold spends within the long window. `resets` is the
+    number of minutes after an incident until the short window contains none of it.
     """
 
     rule: BurnRateRule
@@ -28,8 +28,8 @@ class RuleMeaning:
 class ObjectiveMeaning:
     """Practical figures of an objective, assuming even traffic.
 
-    The `budget` as a share of events, as one event of `one_in`, and as the length of a complete
-    `outage` that would spend it.
+    `budget` is the share of events that may be bad, which is one event in `one_in`. `outage` is the
+    length of a complete outage that spends the whole budget.
     """
 
     budget: Decimal

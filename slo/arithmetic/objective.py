@@ -1,6 +1,6 @@
 """An SLO's objective and its burn-rate rules, as exact decimals.
 
-Binary fractions would not do: a burn rate exactly at its threshold must not be above it.
+With binary floats, a burn rate exactly at its threshold might compare as above it.
 """
 
 from dataclasses import dataclass

@@ -33,7 +33,7 @@ ZERO = CounterValues(0.0, 0.0, 0)
 
 
 MIN_COVERED = 5
-"""Least covered minutes of a known window; a tenth of its minutes if that is more."""
+"""A known window has at least this many covered minutes, or a tenth of its minutes if more."""
 
 CounterLookup = Callable[[int], CounterValues]
 Exact = int | Fraction

@@ -22,7 +22,7 @@ class CallTotals:
 
 @dataclass(frozen=True)
 class RuleTrial:
-    """The alerts of a rule; `places` is where each is drawn: start and width in percent."""
+    """The alerts of a rule; `places` holds the start and width of each when drawn, in percent."""
 
     rule: BurnRateRule
     fired: tuple[BacktestAlert, ...]

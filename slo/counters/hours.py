@@ -34,10 +34,10 @@ _STORE = """
 
 
 class CarriedCounts(NamedTuple):
-    """The counters at the end of an SLI's last packed hour, and the increase from an addition.
+    """The counters at the end of an SLI's last packed hour, before and after an addition.
 
-    `was` is the value before the addition, `by` the increase, which applies to all later rows too.
-    `hour` is None if the SLI has no packed hours.
+    `was` is their value before it. `by` is their increase, which must be added to all later minute
+    rows too. `hour` is None if the SLI has no packed hours.
     """
 
     hour: int | None
@@ -55,8 +55,8 @@ def end_minute(carried: CarriedCounts) -> int:
 def add_to_hours(increments: Mapping[int, MinuteIncrements]) -> dict[int, CarriedCounts]:
     """Add increments to the packed hours of locked SLIs, by SLI id.
 
-    Return what the minute rows after them carry over. Increments after the last packed hour are
-    left to the caller.
+    Return the increase of the last packed hour, which the caller adds to the minute rows after it.
+    Increments after the last packed hour are left to the caller.
     """
     first = {sli: added.minutes()[0] // MINUTES_AN_HOUR for sli, added in increments.items()}
     found: dict[int, dict[int, list[list[Any]]]] = {}
@@ -119,7 +119,11 @@ def _shifted_rows(
     by: CounterValues,
     added: MinuteIncrements,
 ) -> Iterator[CounterValues]:
-    """Yield the minutes of an hour after an addition; `by` was added before the hour."""
+    """Yield the counters at each minute of a packed hour, increased by an addition.
+
+    `before` are the counters at the start of the hour, without the addition; `by` is the part of
+    the addition before the hour.
+    """
     good, total, covered = by
     for minute, row in enumerate(rows, hour * MINUTES_AN_HOUR):
         more_good, more = added.counts.get(minute, (0, 0))

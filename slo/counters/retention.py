@@ -119,7 +119,7 @@ _DELETE_SLOS = (
 
 
 def purge_samples(now: datetime, *, at_once: int, most: int) -> int:
-    """Delete samples that no late sample can precede any more; return how many rows.
+    """Delete samples too old for a late sample to be inserted beside them; return how many rows.
 
     Samples of an imported file are kept as long as its history, so that importing it again adds
     nothing.
@@ -136,7 +136,7 @@ def purge_samples(now: datetime, *, at_once: int, most: int) -> int:
 
 
 def purge_old(now: datetime, *, at_once: int, most: int) -> int:
-    """Delete ended boots and sources, old delta batches, and history beyond every period."""
+    """Delete ended boots and sources, old delta batches, and history older than an SLO's window."""
     rules = [
         (_SERIES.format(_BOOTS.format(MAX_BOOTS_KEPT)), SAMPLES_KEPT_FOR),
         (_SERIES.format(""), SERIES_KEPT_FOR),

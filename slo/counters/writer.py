@@ -48,7 +48,7 @@ _BOUNDS = """
 """
 LAST_MINUTE = 2**31 - 1
 BATCH_SIZE = 20_000
-"""Rows in a statement."""
+"""Most rows in one statement."""
 
 
 class LockedSli(NamedTuple):
@@ -64,7 +64,7 @@ class LockedSli(NamedTuple):
 
 
 def lock_slis(slis: Collection[int]) -> dict[int, LockedSli]:
-    """Lock those of these SLIs (ids) that exist until the end of the transaction."""
+    """Lock SLIs, by id, until the end of the transaction; return those that exist."""
     with connection.cursor() as cursor:
         cursor.execute(_LOCK, [postgres_arrays.number_array(sorted(slis))])
         return {row[0]: LockedSli(*row) for row in cursor.fetchall()}

@@ -51,7 +51,7 @@ PART_MINUTES, PARTS = 30, 48
 
 @dataclass(frozen=True)
 class Sparkline:
-    """Burn rates of equal parts of a span, the last one just over; None where unknown.
+    """Burn rates of equal parts of a span that ends now, oldest first; None where unknown.
 
     `limit` is the lowest rate at which a rule pages, None if no rule pages.
     """
@@ -105,7 +105,7 @@ class SloBoardCounts:
 
 @dataclass(frozen=True)
 class SloBoardRow:
-    """An SLO as the board shows it, with its last day."""
+    """A row of the board: an SLO, its status, and its burn rates over the last day."""
 
     slo: Slo
     status: SloStatus | None
@@ -180,7 +180,7 @@ def count_slos() -> SloBoardCounts:
 
 
 def list_services() -> list[str]:
-    """Return the services to filter by, at most one more than `MAX_SERVICES`."""
+    """Return up to `MAX_SERVICES + 1` services, so that the caller knows if there are more."""
     services = Slo.objects.present().exclude(service="").order_by("service")
     return list(services.values_list("service", flat=True).distinct()[: MAX_SERVICES + 1])
 

@@ -22,7 +22,7 @@ from slo.models import Sli, Slo
 
 MAX_POINTS = 480
 MAX_CHECKS = 10_000
-"""Most evaluations for a line, which also checks minutes between its points."""
+"""Most evaluations for one line, including minutes between its points."""
 STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
 BUDGET_POINTS = 360
 RANGES = {"6h": 360, "24h": MINUTES_A_DAY, "7d": 7 * MINUTES_A_DAY, "30d": 30 * MINUTES_A_DAY}
@@ -41,7 +41,7 @@ class BurnLine:
 
 @dataclass(frozen=True)
 class BurnPlot:
-    """Lines over `minutes`, which are `step` minutes apart, but for the last.
+    """Lines over `minutes`, which are `step` minutes apart; the last interval may be shorter.
 
     Rates are None where nothing was counted.
     """
@@ -216,7 +216,7 @@ class PlotSpan:
 def parse_span(query: Any, now: datetime) -> PlotSpan:
     """Parse `range=24h`, or `from` and `to` in Unix seconds.
 
-    Invalid input means the last day; too long or too short spans are adjusted.
+    For invalid input, return the last day. Clamp the length of a span to the allowed range.
     """
     ended = last_ended(now)
     begin, end = _parse_seconds(query.get("from", "")), _parse_seconds(query.get("to", ""))

@@ -22,7 +22,7 @@ from . import objective_loader
 
 @dataclass(frozen=True)
 class SpentBudget:
-    """The budget left at the end and the budget spent in each part, None where unknown."""
+    """The budget left at the end of a span, and spent in each part of it; None where unknown."""
 
     remaining_ratio: float | None
     parts: tuple[float | None, ...]

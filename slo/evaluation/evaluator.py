@@ -77,7 +77,7 @@ def evaluate_slos(slos: Sequence[Slo], at_minute: int) -> list[EvaluatedSlo]:
 def load_status(slo: Slo, at: datetime | None = None) -> dict[str, Any]:
     """Return the body of `GET …/status`, computed from the counters.
 
-    As of the last minute that was due, or the last one that had ended at `at`.
+    The status is that of the last due minute, or of the last minute that had ended at `at`.
     """
     minute = due_minute(db_now()) if at is None else last_ended(at)
     (one,) = evaluate_slos([slo], minute)

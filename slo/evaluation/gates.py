@@ -30,15 +30,15 @@ TYPE = "slo"
 REFRESH_AFTER = timedelta(seconds=15)
 """Interval at which an unchanged answer is written again: answers are valid for a minute."""
 MAX_REPORT_SPAN = timedelta(minutes=10)
-"""Reports over a longer span are ignored at the ends of a window."""
+"""Reports that span more than this are not counted at the ends of a gate's window."""
 
 
 @dataclass(frozen=True)
 class GateWindow:
     """The window of a gate from `start` to now.
 
-    Its whole minutes are those after `first` up to `last`, none if equal. `sli` (None if there is
-    no such SLO) and `budget` are those of the SLO.
+    Its whole minutes are those after `first` up to `last`, none if equal. `sli` is the id of the
+    SLO's SLI, None if there is no such SLO. `budget` is the share of its events that may be bad.
     """
 
     slo: str
@@ -56,7 +56,7 @@ class EventTotals:
 
 
 def answer_open_gates(now: datetime) -> int:
-    """GateAnswer every open gate about an SLO; return how many answers were written."""
+    """Answer every open gate about an SLO; return how many answers were written."""
     questions = list(gates.find_open_gates(TYPE).order_by("pk"))
     if not questions:
         return 0
@@ -155,7 +155,7 @@ def _write_answer(gate: Gate, answer: GateAnswer, now: datetime) -> bool:
 
 
 def _is_unchanged(gate: Gate, answer: GateAnswer, now: datetime) -> bool:
-    """Return True if the same answer was just written, to save a write per gate and second."""
+    """Return True if the same answer was written less than `REFRESH_AFTER` ago."""
     if gate.observed_at is None or gate.verdict != answer.verdict:
         return False
     old = {name: value for name, value in gate.evidence.items() if name not in _VOLATILE}

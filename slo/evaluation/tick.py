@@ -34,9 +34,9 @@ MAX_MISSED_MINUTES = 60
 PURGE_EVERY_MINUTES = 60
 KEPT_MINUTES = 35 * MINUTES_A_DAY
 CLOCK_TOLERANCE_MINUTES = 5
-"""Lead of the last evaluated minute above which the clock was set back, not the caller delayed.
+"""If the last evaluated minute is further ahead of the clock, the clock was set back.
 
-Evaluation then restarts.
+Evaluation then restarts at the due minute.
 """
 SLO_REMOVED = "Its SLO was removed."
 RULE_REMOVED = "Its rule was taken out of the SLO."
@@ -48,7 +48,7 @@ MAX_SERVICE_LENGTH = 60
 def pending_slos(now: Combinable) -> QuerySet[Slo]:
     """Return all SLOs if the due minute was not evaluated yet; `now` is a query expression.
 
-    The time of the last tick would not do: one late tick would make all later ones late.
+    It does not depend on the time of the last tick, so a late tick does not delay later ones.
     """
     seconds = Extract(now - Value(EVALUATION_DELAY), "epoch", tzinfo=UTC)
     due = Cast(Floor(seconds / Value(MINUTE_SECONDS)), IntegerField())
@@ -81,7 +81,9 @@ def evaluate_due_minutes(now: datetime) -> int:
 
 @transaction.atomic
 def _evaluate_minute(minute: int, now: datetime, *, is_last: bool) -> bool | None:
-    """Evaluate a minute unless that was done; return None if another process evaluates it.
+    """Evaluate a minute; return True if there were SLOs to evaluate.
+
+    Return False if the minute was evaluated before, None if another process is evaluating.
 
     Creating the row of the minute claims it; the row is rolled back if anything fails.
     """

@@ -1,6 +1,6 @@
 """Counter updates, applied at once, or deferred to a tick if they change too many rows.
 
-For example, a collector that sends a whole day at once, or a thousand counters that began weeks
+Examples of large updates are a whole day sent at once, and a thousand counters that began weeks
 ago.
 """
 
@@ -20,11 +20,11 @@ from slo.counters.writer import LockedSli
 NEAR_MINUTES = 15
 """An update that reaches back at most this many minutes is applied at once."""
 MAX_ROWS = 100_000
-"""Large updates that change more rows than this together, a few seconds of work, are deferred."""
+"""Large updates are deferred if together they change more rows: a few seconds of work."""
 BATCH_SIZE = 20_000
 MAX_SLIS = 20
 MAX_MINUTES = 50_000
-"""Minutes in a transaction; writers of its SLIs wait meanwhile."""
+"""Most minutes to update in a transaction, which locks their SLIs."""
 _DEFER = """
     INSERT INTO slo_delayed (sli_id, began, ended, good, total, covers)
     SELECT late.* FROM json_to_recordset(%s::json)
@@ -42,7 +42,10 @@ _DUE = """
 
 @dataclass
 class _LargeUpdate:
-    """A large update of an SLI: signed increments, covered spans, and minutes it reaches back."""
+    """A large update of an SLI: increments to add (1) or remove (-1), and covered spans.
+
+    `reach` is how many minutes it reaches back.
+    """
 
     increments_to_add: list[tuple[Increment, int]] = field(default_factory=list)
     spans: list[MicrosSpan] = field(default_factory=list)
@@ -58,7 +61,7 @@ class CounterUpdate:
         self.large: dict[int, _LargeUpdate] = {}
 
     def extend(self, sli: int, step: Increment) -> None:
-        """Add a source's increment to its next sample, which is soon after the last one."""
+        """Add an increment between two samples that are at most `MAX_STEP` apart."""
         ended = minute_of(step.ended)
         last = self.locked[sli].last
         if last is not None and last - ended > NEAR_MINUTES:
@@ -94,7 +97,10 @@ class CounterUpdate:
             self._cover_large(sli, span)
 
     def split(self, *, at_once: bool) -> list[dict[str, Any]]:
-        """Move large updates to the minutes; return them as rows to defer if there are too many."""
+        """Add the large updates to the minutes to write.
+
+        If they change more than `MAX_ROWS`, return them as rows to defer instead, unless `at_once`.
+        """
         if not at_once and sum(large.reach for large in self.large.values()) > MAX_ROWS:
             return [row for sli, large in self.large.items() for row in _deferred_rows(sli, large)]
         for sli, large in self.large.items():

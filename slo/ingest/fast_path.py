@@ -56,7 +56,10 @@ class FastPath:
         stored: Mapping[str, StoredSeries],
         update: CounterUpdate,
     ) -> int | None:
-        """Append a source's samples in the common case; return how many are new, else None."""
+        """Append a source's sample and return how many are new: 1, or 0 for a repeated sample.
+
+        Return None, without appending, if this is not the common case.
+        """
         if len(boots) != 1 or len(stored) != 1:
             return None
         ((boot, samples),) = boots.items()
@@ -79,7 +82,10 @@ class FastPath:
         return 1
 
     def write(self, *, is_noted: bool) -> None:
-        """Save the samples of locked SLIs, and their gate events unless `is_noted`."""
+        """Save the samples of locked SLIs.
+
+        Also record their gate events, unless the caller has recorded them (`is_noted`).
+        """
         if not self._series:
             return
         at, good, total = zip(*self._samples, strict=True)

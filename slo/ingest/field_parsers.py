@@ -22,7 +22,7 @@ _TIME = re.compile(
 _EDGE = re.compile(r"\d{1,16}(?:\.\d{1,9})?(?:[eE][+-]?\d{1,2})?", re.ASCII)
 
 Buckets = tuple[tuple[float, float], ...]
-"""Upper edge in milliseconds (inf for all), and the events within it; ascending."""
+"""Pairs of an upper edge in milliseconds and the number of events within it, ascending."""
 Moments = dict[str, datetime]
 """Cache of parsed times, by text: most points of a request have the same time."""
 

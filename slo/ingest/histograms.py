@@ -1,4 +1,4 @@
-"""Latency histograms: each upper edge is an SLI that counts the events within it, and all."""
+"""Latency histograms: each upper edge is an SLI whose good events are those within the edge."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -13,7 +13,7 @@ from .samples import SampleBatch
 MAX_EDGES = 5000
 """Limit for all histograms together, so that reporters can't fill the tables."""
 MAX_PER_SOURCE = 64
-"""Edges of one metric of a service; unused ones are deleted by retention."""
+"""Most edges of one metric of a service; retention deletes unused edges."""
 INFINITE = float("inf")
 Edge = tuple[str, str, float]
 """Metric, service and upper edge in milliseconds."""
@@ -23,8 +23,8 @@ Edge = tuple[str, str, float]
 class AddedHistograms:
     """The outcome of :func:`add_samples`.
 
-    `whole` holds the SLI (id) of each histogram that counts all its events. `refused` holds the
-    reason for each refused point, by index.
+    `whole` holds the SLIs (ids) of infinite edges, which count all events of their histogram.
+    `refused` holds the reason for each refused point, by index.
     """
 
     whole: set[int]

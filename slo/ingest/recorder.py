@@ -34,7 +34,8 @@ def record_samples(
 
     Return how many samples of each SLI (id) were new. The caller checks their age. Other writers of
     the same SLIs wait. An update that changes very many rows is deferred to a tick, unless
-    `at_once`. Gate events are recorded too, unless they already are (`is_noted`).
+    `at_once`. The events are recorded for ramp gates too, unless the
+    caller has done that (`is_noted`).
     """
     locked = writer.lock_slis({sli for sli, _ in batch.by_source} | {one.sli for one in counted})
     stored = series_store.load_series(batch.by_source.keys())

@@ -14,7 +14,7 @@ from .samples import SourceKey
 
 BATCH_SIZE = 20_000
 THIN_ABOVE = 60
-"""Samples of a minute above which samples between two others are dropped."""
+"""Most samples of a series and minute to keep before :func:`thin_samples` drops some."""
 
 _MICROS = "(extract(epoch FROM {}) * 1000000)::bigint"
 _MOMENT = "to_timestamp({}::float8 / 1000000)"
@@ -174,7 +174,10 @@ def _sample_rows(series: int, samples: Iterable[Sample]) -> Iterable[dict[str, A
 
 
 def thin_samples(samples: list[Sample]) -> list[Sample]:
-    """Drop samples between two others if the counters only grew there; no counts are lost."""
+    """Drop samples above `THIN_ABOVE` that lie between two others without a counter reset.
+
+    No counts are lost.
+    """
     if len(samples) <= THIN_ABOVE:
         return samples
     kept = samples[:THIN_ABOVE]

@@ -1,4 +1,4 @@
-"""The document of an SLO: validation, conversion from and to its row, and words."""
+"""The document of an SLO: validation, conversion from and to its row, and texts."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -13,7 +13,7 @@ SCOPE = "slo:write"
 def is_admin(actor: Actor) -> bool:
     """Return True if the actor may change objectives and rules.
 
-    A person by their own role, a token by its owner's role, the system always.
+    A person needs the role admin, a token an owner with that role; the system always may.
     """
     return actor.may(SCOPE) and (actor.type == "system" or actor.role == Role.ADMIN)
 

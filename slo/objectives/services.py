@@ -145,9 +145,9 @@ def _lock_slo(name: str) -> Slo | None:
 
 
 def _reset_polling(sli: Sli) -> None:
-    """Start over with a new server or query: its first sample is the baseline.
+    """Restart polling after the server or query has changed: its first sample is the baseline.
 
-    Events counted so far stay.
+    Events counted so far are kept.
     """
     # First, to wait for samples of the old source being recorded: their writer locks this row.
     Sli.objects.filter(pk=sli.pk).update(

@@ -24,7 +24,7 @@ PREVENTION = ("| Item | Owner | Due | State |", "|---|---|---|---|", "|  |  |  |
 
 
 def write_draft(alert: Alert, now: datetime) -> str:
-    """Return the draft; while the alert is open, it ends now."""
+    """Return the draft in Markdown; an open alert is described up to `now`."""
     stopped = incident_events.load_episodes(alert, now)
     parts = [
         [f"# Postmortem: {escape_markdown(alert.said)}"],

@@ -22,7 +22,7 @@ MAX_READ = 2000
 GROUP_WITHIN = timedelta(minutes=1)
 MAX_UNGROUPED = 3
 MAX_NAMED = 3
-"""Targets named by an event that stands for many alike rows, as from a file import."""
+"""Most targets named by an event that groups many similar audit rows."""
 RELEVANT_ACTIONS = (
     *("switch", "episode", "ramp", "approval", "review", "override", "trip", "trip_policy", "rule"),
     *("service", "dependency", "degradation", "outage", "dead_letter", "dead_letters"),
@@ -73,7 +73,10 @@ def load_episodes(alert: Alert, now: datetime) -> list[Episode]:
 
 
 def _group_alike(rows: Iterable[AuditEntry]) -> list[IncidentEvent]:
-    """Return an event for each row, but one for many alike rows of an actor within a minute."""
+    """Return an event for each audit row.
+
+    More than `MAX_UNGROUPED` rows of the same actor and action within a minute become one event.
+    """
     groups: list[list[AuditEntry]] = []
     latest: dict[tuple[str, str, str], list[AuditEntry]] = {}
     for row in rows:

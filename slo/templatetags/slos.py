@@ -75,7 +75,7 @@ def rule_severity(severity: str) -> SafeString:
 
 @register.simple_tag
 def mark_kind(mark: Annotation) -> SafeString:
-    """Return the kind of an annotation; its swatch has the color of the plot's band."""
+    """Return the kind of an annotation as HTML, with a swatch in the color of its plot band."""
     icon_name, word = MARKS[mark.kind]
     return format_html(
         '<span class="mark mark--{}"><i class="mark__swatch"></i>{}<span>{}</span></span>',
@@ -102,7 +102,7 @@ def times(rate: float | None) -> str:
 
 @register.filter
 def share(value: float | None) -> str:
-    """Format a share in percent, never rounded up to a whole one: `84 %`, `3.4 %`, `−12 %`."""
+    """Format a share in percent, rounded toward zero: `84 %`, `3.4 %`, `−12 %`."""
     if value is None:
         return "–"
     percent = value * 100
@@ -128,7 +128,7 @@ def milliseconds(value: float) -> str:
 
 @register.filter
 def good_events(slo: Slo) -> str:
-    """Return what the target is a share of: `requests served well`."""
+    """Return a phrase for the SLO's good events: `requests served well`."""
     if slo.kind == Slo.Kind.LATENCY and slo.threshold_ms is not None:
         return f"events within {milliseconds(slo.threshold_ms)} ms"
     return GOOD.get(Slo.Kind(slo.kind), slo.kind)

@@ -73,7 +73,11 @@ def evaluate_rule(
     since: datetime | None = None,
     standing: Collection[str] = (),
 ) -> RuleResult:
-    """Evaluate one rule, without writing. A failing metric is logged, and returned as `error`."""
+    """Return the evaluation of one rule, without writing to the database.
+
+    A failing metric is logged, and returned as `error`. `since` is the time of the last evaluation,
+    `standing` the subjects of the rule's open alerts.
+    """
     known = find_metric(rule.metric)
     if known is None:
         return RuleResult(rule, error=UNMEASURED)

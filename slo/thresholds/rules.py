@@ -1,4 +1,4 @@
-"""The document of a threshold rule: validation, conversion from and to its row, and words."""
+"""The document of a threshold rule: validation, conversion from and to its row, and texts."""
 
 from collections.abc import Mapping
 from datetime import timedelta

@@ -18,7 +18,7 @@ from slo.objectives.permissions import require_admin
 from . import rules
 
 MAX_RULES = 200
-"""Each rule costs a query or two every ten seconds."""
+"""Most threshold rules: each costs one or two queries every ten seconds."""
 
 
 def put_rule(

@@ -22,7 +22,7 @@ from . import slo_detail
 @signed_in
 @require_GET
 def slo_series(request: PersonRequest, name: str) -> HttpResponse:
-    """Return `plot=budget` (of the period that ends now), or burn rates (of a span)."""
+    """Return the burn rates of a span, or the budget over the SLO's period for `plot=budget`."""
     slo, now = slo_detail.find_slo(name), db_now()
     drawn = _budget_data(slo, last_ended(now)) if request.GET.get("plot") == "budget" else None
     return JsonResponse(drawn or _burn_data(slo, plots.parse_span(request.GET, now)))

@@ -172,7 +172,7 @@ def _form_context(slo: Slo | None, draft: Draft, errors: drafts.Errors) -> dict[
 
 
 def _typed_context(request: PersonRequest) -> dict[str, Any]:
-    """Return the posted version and reason; the version when the form was opened counts."""
+    """Return the posted reason, and the SLO's version at the time the form was opened."""
     return {
         "version": request.POST.get("version", ""),
         "reason": request.POST.get("reason", "")[:MAX_CHARACTERS],

@@ -28,7 +28,7 @@ POLL_SECONDS = 5
 SCRAPE_DELAY = timedelta(seconds=5)
 MAX_MINUTES_PER_POLL = 30
 MAX_MINUTES_BACK = MINUTES_A_DAY - 2
-"""Just under a day: older samples are refused."""
+"""Most minutes to query late: just under a day, because older samples are refused."""
 LEASE = timedelta(seconds=60)
 RETRY_AFTER = timedelta(seconds=30)
 MAX_SLIS = 500
