@@ -90,8 +90,7 @@ lookup.set_lookup(_find_token)
 async def _send_refusal(call: Call, error: DomainError) -> None:
     """Respond to an error with a page for browsers, or with a problem document.
 
-    Without the database, the front page stays available with the functions that still work and the
-    manual ways to stop something.
+    Without the database, the front page shows what still works and how to stop something by hand.
     """
     path: str = call.scope["path"]
     wants_page = b"text/html" in call.headers.get(b"accept", b"") and not path.startswith("/api/")

@@ -45,7 +45,7 @@ def max_connections() -> int:
 
 
 def raise_limit() -> None:
-    """Let this process open as many files as the system allows."""
+    """Raise this process's limit of open files to the maximum that the system allows."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = max_connections() + OTHER_FILES
     try:

@@ -1,4 +1,4 @@
-"""Static files: our own files, and the library files that pages load."""
+"""Finder and storage of static files: our own, and those of JavaScript libraries."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,20 +15,20 @@ LEFT_OUT = (
 )
 
 OUR_IMPORTS = ("js/*.js", ((r'(?P<matched>from "(?P<url>\./[^"]+)")', 'from "%(url)s"'),))
-"""Files, pattern and replacement for imports; only our own modules are rewritten."""
+"""Glob of our own JavaScript modules, with the pattern and replacement for their imports."""
 
 
 class Finder(FileSystemFinder):
-    """Finds the files to collect, without the libraries' packaging."""
+    """A finder of static files that skips package files of libraries, such as `package.json`."""
 
     def list(self, ignore_patterns: Iterable[str] | None) -> Iterable[Any]:
         return super().list([*(ignore_patterns or ()), *LEFT_OUT])
 
 
 class Storage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # It has no types.
-    """Names files by content hash and rewrites our modules' imports of each other.
+    """A storage that names files by content hash, also in the imports of our JavaScript modules.
 
-    Otherwise, after an upgrade a browser would use the old version of an imported module.
+    With unhashed imports, a browser would use cached old modules after an upgrade.
     """
 
     patterns = (*CompressedManifestStaticFilesStorage.patterns, OUR_IMPORTS)

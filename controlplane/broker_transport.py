@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 
 class LenientChannel(redis.Channel):
-    """A channel that drops items that can't be decoded, which would end kombu's worker."""
+    """A channel that drops undecodable items, because they would crash the worker."""
 
     def _brpop_read(self, **options: Any) -> Any:
         try:

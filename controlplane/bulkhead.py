@@ -1,9 +1,8 @@
 """Bulkheads in front of Django: limited threads and fair queues for each kind of request.
 
 A flood of one kind fills only its own bulkhead, and one caller never fills a whole bulkhead. A
-request runs on one thread. The thread is released once it is idle, which may be long after the
-caller was refused: a thread that hangs in a database call can't be stopped, and counts until it
-ends.
+request runs on one thread. A thread that hangs in a database call can't be stopped: it counts as
+used until the call ends, even if the caller was refused long before.
 """
 
 import asyncio
@@ -23,7 +22,7 @@ RETRY_AFTER_SECONDS = (1, 5)
 
 
 class RequestCaller(NamedTuple):
-    """The token, person or address that a request counts for; `known` if it was verified."""
+    """The token, person or address that a request is counted for; `known` if verified."""
 
     key: Hashable
     known: bool
@@ -33,8 +32,8 @@ class RequestCaller(NamedTuple):
 class Limits:
     """Limits of one bulkhead.
 
-    At most `threads` requests run at a time: `each` for one caller, `strangers` for all unknown
-    callers together. A request waits at most `wait_seconds` for a thread.
+    At most `threads` requests run at a time: at most `each` of one caller, and at most `strangers`
+    of all unknown callers together. A request waits at most `wait_seconds` for a thread.
     """
 
     threads: int
@@ -53,8 +52,8 @@ class Permit(NamedTuple):
 class RequestBulkhead:
     """Threads for one kind of request, with a queue; used from one event loop.
 
-    `may_start` gets the number of running requests before each start; `on_free` is called after
-    each end.
+    A request starts only if `may_start(running)` returns True for the number of running requests.
+    `on_free` is called whenever a thread becomes free.
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class RequestBulkhead:
         """Number of queued requests of known (True) and unknown (False) callers."""
         self.name = name
         self.refused = 0
-        """Number of requests that got no thread: their share, queue or time was exhausted."""
+        """Number of requests rejected because a queue was full or the wait timed out."""
 
     @property
     def running(self) -> int:
@@ -128,7 +127,7 @@ class RequestBulkhead:
         return future.result()
 
     def release(self, permit: Permit) -> None:
-        """Free the thread as soon as it is idle."""
+        """Return the thread to the bulkhead once it has finished its work."""
         loop = asyncio.get_running_loop()
         idle = loop.run_in_executor(permit.executor, int)
         idle.add_done_callback(lambda _idle: self._handle_free_thread(permit))

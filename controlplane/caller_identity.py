@@ -1,7 +1,7 @@
 """Identifies the caller of a request from memory, before any database query.
 
 Only a verified credential identifies a caller: a token of the data plane's table, a session that
-Django validated recently, or a body signed by Slack. All other callers count by address.
+Django validated recently, or a body signed by Slack. All other callers are identified by address.
 """
 
 import re
@@ -37,7 +37,7 @@ class Callers:
         )
 
     def caller_of(self, scope: Scope, headers: Headers, body: bytes) -> RequestCaller:
-        """Return the caller that a request counts for."""
+        """Return the caller whose limits apply to a request."""
         if read_token(headers) is not None:
             try:
                 token = identify(self._state.tokens, headers, clock=self._state.unix)
@@ -69,8 +69,8 @@ class Callers:
     def _unknown_caller(self, scope: Scope, kind: str) -> RequestCaller:
         """Return a caller identified by address and kind of credential.
 
-        Unknown credentials count apart from requests without any, because after a restart they may
-        be valid.
+        Requests with an unknown credential are counted apart from those without a credential,
+        because it may be a valid one that is not in memory yet after a restart.
         """
         peer = (scope.get("client") or ("",))[0]
         forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]

@@ -79,7 +79,7 @@ class PromptConnection(kombu.Connection):
 
 
 def _report_progress_hook(others: Callable[[], Any] | None) -> Callable[[], None]:
-    """Return a hook for waits on Redis, so that the liveness probe doesn't report a hang."""
+    """Return a callback that reports progress to the liveness probe while waiting for Redis."""
 
     def report_progress() -> None:
         if threading.current_thread() is threading.main_thread():
@@ -250,7 +250,7 @@ def _listen(**_: Any) -> None:
 
 @signals.worker_shutting_down.connect
 def _end_soon(**_: Any) -> None:
-    """Let pending messages go out, then exit despite hanging tasks: others take over."""
+    """Finish sending outbox messages, then exit even if a task hangs."""
     forced = threading.Timer(MUST_END_SECONDS, os._exit, [0])
     forced.daemon = True
     forced.start()

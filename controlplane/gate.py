@@ -1,7 +1,7 @@
-"""Admission control in front of Django: deadlines, limited bodies, and bulkheads for kills.
+"""Admission control in front of Django: deadlines, body limits, and bulkheads.
 
 While the data plane can't reach PostgreSQL, requests are refused at once with 503 and
-`Retry-After`; a running request is given up after `DEADLINE_SECONDS`. Paths that need no database
+`Retry-After`; a running request gets a 503 after `DEADLINE_SECONDS`. Paths that need no database
 (static files, health, metrics) always pass. Django itself would write a body of any size to disk
 before authentication, and start a thread for every request.
 """
@@ -53,14 +53,14 @@ KILL = re.compile(
     r"|/switches/engage/.*|/switches/[^/]+/[^/]+/(extend|reconfirm)/|/ramps/[^/]+/abort/"
     r"|/confirm/|/slack/.*"
 )
-"""Paths that engage a switch or keep it engaged, with their dialog and confirmation."""
+"""Paths of requests that engage a switch or keep it engaged, including dialogs and Slack."""
 EXPORT = re.compile(r"/api/v1/.+/export/?")
 # Together with the sockets' threads, these threads need fewer connections than DATABASE_POOL.
 OPEN = Limits(threads=4, each=3, strangers=3, wait_seconds=8)
 ORDINARY = Limits(threads=6, each=4, strangers=3, wait_seconds=4)
 KILLS = Limits(threads=4, each=2, strangers=2, wait_seconds=6)
 MAX_ORDINARY_BESIDE_KILL = 2
-"""Running ordinary requests above which no more are started during a kill."""
+"""While a kill runs, an ordinary request starts only if fewer than these are running."""
 MAX_EXPORTS = 2
 """Maximum number of concurrent exports, one per caller.
 
@@ -72,7 +72,7 @@ log = structlog.get_logger(__name__)
 
 
 class RequestGate:
-    """An ASGI application around another one; `refuse` sends the response to an error.
+    """ASGI middleware that admits or refuses requests; `refuse` sends an error's response.
 
     `sockets` serves WebSockets; without it each WebSocket is closed.
     """

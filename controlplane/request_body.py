@@ -10,7 +10,10 @@ from .core.protocol import MAX_BODY_BYTES, too_large
 from .dataplane.serving.call import READ_SECONDS, Receive, drain_body, incomplete_body
 
 MAX_BYTES = 128 * 1024 * 1024
-"""Limit for all bodies together, without the first 64 KiB of each, so that a kill always fits."""
+"""Memory for all bodies together, in bytes.
+
+The first 64 KiB of each body are not counted, so that the body of a kill is always accepted.
+"""
 
 
 class Bodies:

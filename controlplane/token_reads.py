@@ -23,7 +23,7 @@ from django.utils.module_loading import import_string
 from .dataplane.serving.call import ASGIApplication, Receive, Scope, Send
 
 EXECUTOR = "switchgear.executor"
-"""Key of the executor of the request's permit in the ASGI scope."""
+"""Key in the ASGI scope of the executor that runs the request."""
 API = "/api/v1/"
 METHODS = ("GET", "HEAD")
 MIDDLEWARE = (
@@ -34,8 +34,11 @@ MIDDLEWARE = (
     "controlplane.core.http.middleware.NamedHostMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 )
-"""The part of `settings.MIDDLEWARE`, in its order, that applies to programs: request id and
-deadline, HTTPS, gzip, host name, and the headers of every answer."""
+"""The part of `settings.MIDDLEWARE` that applies to API tokens, in the same order.
+
+It sets request id and deadline, requires HTTPS, compresses, checks the host name, and adds the
+security headers.
+"""
 
 
 class TokenReads(BaseHandler):

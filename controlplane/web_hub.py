@@ -22,7 +22,7 @@ from .core.live.subscribers import Headers, Subscriber
 from .dataplane.memory.credentials import authenticate
 
 GOODBYE_SECONDS = 1.5
-"""Time to close sockets, part of the server's grace period (`asgi_server.GRACE_SECONDS`)."""
+"""Longest wait for sockets to close, within the server's `asgi_server.GRACE_SECONDS`."""
 POLL_SECONDS = 0.02
 CREDENTIALS = (b"authorization", b"x-api-key")
 
@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 
 class WebProcessState:
-    """The hub's view of its process, answered from the data plane's memory."""
+    """The process state that the hub needs, read from the data plane's memory."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -49,7 +49,7 @@ class WebProcessState:
         )
 
     def authenticate_token(self, headers: Headers) -> Subscriber:
-        """Return the visitor for a token; raise if it is invalid or may not listen to any topic."""
+        """Return the subscriber of a token; raise if it is invalid or may subscribe to no topic."""
         state = self._state
         scopes = {scope for topic in topics.list_topics() for scope in topic.scopes}
         token = authenticate(state.tokens, headers, *sorted(scopes), clock=state.unix)
@@ -87,10 +87,10 @@ class WebPlane(Plane):
         await super().stop()
 
     def _intercept_signals(self) -> None:
-        """Close sockets politely on SIGTERM and SIGINT, before the server does.
+        """Close sockets with a close frame on SIGTERM and SIGINT, before the server cuts them.
 
-        The server cuts sockets as soon as it receives the signal, so its handler runs after the
-        goodbye. Its handlers are registered in the event loop and only reachable by a private name.
+        The server's own signal handler is replaced, and runs after the sockets are closed. The
+        event loop offers access to registered handlers only through a private attribute.
         """
         loop = asyncio.get_running_loop()
         handlers: Mapping[int, asyncio.Handle] = getattr(loop, "_signal_handlers", {})

@@ -83,7 +83,7 @@ class Environment:
 
     @property
     def secret_key_fallbacks(self) -> tuple[str, ...]:
-        """Earlier keys, which still decrypt and verify."""
+        """Earlier secret keys, still accepted for decryption and verification."""
         return tuple(self.variables.get("SECRET_KEY_FALLBACKS", "").split())
 
 

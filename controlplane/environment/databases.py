@@ -15,7 +15,7 @@ DEFAULT_URL = "postgresql://switchgear@127.0.0.1:5432/switchgear"
 class Database:
     """Addresses of PostgreSQL: `url` for the application, `owner_url` for migrations.
 
-    If one login serves both, the application assumes the role `assume_role`; else that is None.
+    If both use one login, the application assumes the role `assume_role`, which is None otherwise.
     """
 
     url: str

@@ -10,10 +10,10 @@ CONNECT_SECONDS = 3
 
 
 def check(environment: Environment) -> None:
-    """Raise CommandError with status 2 if the database refuses the role, as retrying can't help.
+    """Raise CommandError with status 2 if the login may not assume the role.
 
-    An unreachable database is no error, because the process waits for it; and with a snapshot on
-    disk the check is skipped, because that can be served meanwhile.
+    An unreachable database is no error, because the process waits for it. The check is skipped if
+    a snapshot is on disk, because the process can serve it without the database.
     """
     role, url = environment.database.assume_role, environment.database.url
     if role is None or (environment.data_dir / "snapshot" / "current").exists():

@@ -24,10 +24,10 @@ _NOT_FOR_CHILDREN = {
 class RunPlan:
     """The children of a run, in the order they are started.
 
-    `beside` is a slow step that runs in parallel with `steps`. A step with `keeps_stdout` prints a
-    JSON object, the account that can sign in. `stand_in` serves a signed copy, if there is one,
-    until `probe` succeeds. Then `says` is shown below the welcome text, and the children in `later`
-    are started.
+    `beside` is a slow step that runs in parallel with `steps`. A step with `keeps_stdout` prints
+    the account that can sign in, as a JSON object. `stand_in` serves the stored snapshot until
+    `probe` succeeds. Then the welcome text is shown, followed by `says`, and the children in
+    `later` are started.
     """
 
     beside: ChildSpec

@@ -1,4 +1,4 @@
-"""The database cluster on disk: created atomically, and freed of old processes before a start."""
+"""The database cluster on disk: its creation, and the end of processes of an earlier run."""
 
 import contextlib
 import os
@@ -90,11 +90,10 @@ class Cluster:
         )
 
     def is_vacant(self) -> bool:
-        """Return True if no process uses the cluster; call repeatedly until then.
+        """Return True if no process uses the cluster; call repeatedly while it returns False.
 
-        The server of a killed supervisor shuts down by itself, and its backends soon notice.
-        Processes that stay are terminated. A `postmaster.pid` left after that is stale, even if its
-        process id has been reused.
+        Processes left by a killed supervisor usually end by themselves; those that don't are
+        terminated after a grace period. `postmaster.pid` is removed once no process is left.
         """
         processes = self._find_processes()
         if not processes:

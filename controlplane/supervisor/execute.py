@@ -75,7 +75,7 @@ def _wait(tree: Tree, child: Child) -> int:
 
 
 def _has_received_interrupt() -> bool:
-    """Return True if the command received Ctrl-C too, as the terminal's foreground group."""
+    """Return True if Ctrl-C also reaches the command, because it shares the foreground group."""
     return sys.stdin is not None and sys.stdin.isatty() and os.tcgetpgrp(0) == os.getpgrp()
 
 

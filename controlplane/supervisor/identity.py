@@ -1,9 +1,9 @@
 """The user that PostgreSQL runs as, and a data directory that this user can reach.
 
 PostgreSQL refuses to run as root. If started by root, it runs as the machine's user `postgres`, or
-else as `nobody`; an existing cluster keeps its owner. No user is created and no directory of
-another owner is opened: if the user can't reach the data directory, the cluster is placed in a
-private directory under `/var/lib/switchgear`.
+else as `nobody`; an existing cluster keeps its owner. No user is created,
+and permissions of existing directories stay as they are: if the user can't reach the data
+directory, the cluster is placed in a private directory under `/var/lib/switchgear`.
 """
 
 import contextlib
@@ -70,10 +70,10 @@ def can_execute(user: ServiceUser | None, path: Path) -> bool:
 
 @contextlib.contextmanager
 def cluster_home(data: Path, *, temporary: bool = False) -> Iterator[Path]:
-    """Yield the parent folder of the cluster: the data directory, if its user can reach it.
+    """Yield the parent folder of the cluster: the data directory, or a private folder.
 
-    Another folder is locked, because a copied checkout refers to the original's folder; a
-    `temporary` folder is removed at the end.
+    A private folder is locked, because a copy of the data directory refers to the same one. A
+    `temporary` private folder is removed on exit.
     """
     home = _read_pointer(data)
     if home is None and can_execute(service_user(data / "postgres"), data):

@@ -73,7 +73,7 @@ def create_layout(data: Path) -> Layout:
 def is_read_only(folder: Path) -> bool:
     """Return True if the file system of `folder` is mounted read-only.
 
-    A run on a read-only disk can still serve the signed copy.
+    On a read-only disk, a run can still serve its stored snapshot.
     """
     return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
 

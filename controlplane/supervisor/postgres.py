@@ -28,7 +28,7 @@ _THROW_AWAY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": 
 
 @dataclass(frozen=True)
 class Postgres:
-    """A cluster that is ready to be started, on its port for the whole run."""
+    """The server to run: its cluster, programs, passwords, and a port fixed for the run."""
 
     cluster: Cluster
     programs: binaries.Binaries

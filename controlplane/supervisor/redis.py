@@ -38,7 +38,7 @@ MISSING = (
 
 @dataclass
 class Redis:
-    """A server to be started, on its port for the whole run."""
+    """The server to run: its program, directory, password, and a port fixed for the run."""
 
     program: str | None
     directory: Path
@@ -66,7 +66,7 @@ class Redis:
         )
 
     def repair(self, child: Child) -> ChildSpec | None:
-        """Return a process that repairs the files if `child` died because of them."""
+        """Return a process that repairs damaged files; None if `child` died of another cause."""
         if child.restarts.in_a_row == 1:
             self._step = 0
         output = b"\n".join(child.tail)
@@ -140,7 +140,7 @@ def find_program() -> str | None:
 
 
 def is_old(program: str | None) -> bool:
-    """Return True for the server of the unmaintained wheel."""
+    """Return True if `program` is from the unmaintained wheel `_OLD_WHEEL`."""
     return program in _find_in_wheel(_OLD_WHEEL, "bin/redis-server")
 
 

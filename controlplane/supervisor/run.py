@@ -111,7 +111,10 @@ def _run_application(
 
 
 def _run_step(tree: Tree, step: ChildSpec) -> Child:
-    """Run a step until it succeeds; raise `CannotRun` on failure if there is no copy to serve."""
+    """Run a step and return it; raise `CannotRun` if it fails.
+
+    A failure is retried while a stored snapshot is served, unless it is due to wrong settings.
+    """
     delay = _STEP_AGAIN_SECONDS
     while True:
         done = tree.run_once(step)

@@ -24,7 +24,7 @@ STAGES = ("controlplane.accounts.authentication.stages.SecondFactorStage",)
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
-    """Disables sign-up and e-mail, because admins or the identity provider create accounts."""
+    """An allauth adapter without sign-up, because admins or the provider create accounts."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return False

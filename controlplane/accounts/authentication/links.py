@@ -1,7 +1,7 @@
 """Links between users and identities of the provider, by issuer and subject.
 
-An account is linked at its first single sign-on, if the provider has verified the e-mail address
-that an admin entered here.
+An existing account is linked at its first single sign-on, if its e-mail address is one that the
+provider has verified.
 """
 
 import hashlib

@@ -19,7 +19,7 @@ OPEN = ("/preferences/security/", "/confirm/", "/sign-out/", "/sign-in/", "/them
 
 
 class SecondFactorMiddleware:
-    """Redirects people without a required second factor to its setup page."""
+    """Middleware that redirects people without a required second factor to its setup."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

@@ -33,7 +33,7 @@ NEEDED = ["exp", "iat", "iss", "aud", "sub"]
 
 @dataclass(frozen=True)
 class Identity:
-    """A person's verified claims; `groups` are the values of the claim with the groups."""
+    """A person's verified claims; `groups` holds the names of their groups at the provider."""
 
     issuer: str
     subject: str

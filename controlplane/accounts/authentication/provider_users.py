@@ -62,7 +62,10 @@ def find_or_create_user(identity: Identity, now: datetime) -> User:
 
 
 def _find_by_email(identity: Identity, now: datetime) -> User | None:
-    """Return the user with this address, linked, if the provider has verified the address."""
+    """Link the user with the identity's verified address, and return them; None without one.
+
+    Raises :class:`Forbidden` if several users have the address, or the user is linked already.
+    """
     if not (identity.email and identity.email_verified):
         return None
     found = [
@@ -122,7 +125,7 @@ def _link_user(user: User, identity: Identity, now: datetime) -> User:
 
 
 def _find_free_name(identity: Identity) -> str:
-    """Return an unused user name, so that a person never takes over another's account."""
+    """Return an unused user name for a new account."""
     wanted = identity.username or identity.email.partition("@")[0]
     # Normalize first, because it may add characters that names can't have.
     name = re.sub(r"[^\w.@+-]", "", User.normalize_username(wanted))[:140] or "person"

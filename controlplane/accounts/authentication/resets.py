@@ -1,7 +1,7 @@
 """Password reset links, valid for one hour and one use.
 
 A link is derived from the person's password and last sign-in, so a change of either invalidates it.
-Links aren't stored: that of a mail is created when the mail is sent.
+Links aren't stored: the outbox adds a link only when it sends the mail.
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ def build_path(user: User) -> str:
 def request_link(typed: str, actor: Actor, now: datetime) -> None:
     """Mail a reset link to the users with this name or address who have a password.
 
-    The result is the same if there are none. Each user gets at most one mail in five minutes.
+    Nothing happens if there are no such users. Each user gets at most one mail in five minutes.
     """
     wanted = User.objects.filter(is_active=True).exclude(email="")
     by_name = wanted.filter(username=User.normalize_username(typed))

@@ -45,7 +45,7 @@ class Token(models.Model):
 
 
 class Credentials(models.Model):
-    """A single row whose revision triggers increment with each change that affects access.
+    """A single row; database triggers raise `revision` with each change that affects access.
 
     Processes that cache tokens in memory compare the revision every second.
     """

@@ -36,7 +36,7 @@ def require_still(actors: Iterable[Actor]) -> None:
 
 
 def holders_of(power: str, *, but: int = 0, most: int = MAX_HOLDERS) -> list[str]:
-    """Return the user names of up to `most` active people with the power, except user `but`."""
+    """Return the names of up to `most` active users with the power, except the id `but`."""
     return _list_names((role for role, powers in POWERS_OF.items() if power in powers), but, most)
 
 
@@ -50,7 +50,7 @@ def names_with_permission(refused: Mapping[str, Any]) -> list[str]:
 
 
 def approvers(*, but: int) -> list[str]:
-    """Return the user names of up to ten people who may approve a request of user `but`."""
+    """Return the user names of up to ten people who may approve a request of the user id `but`."""
     return holders_of(Power.APPROVE, but=but, most=MAX_APPROVERS)
 
 

@@ -24,8 +24,8 @@ SHOWN = 50
 class Duties:
     """Notification settings that depend on a person.
 
-    `duties` describes the rotations, steps and routes with the person. `addressed` are the names of
-    other people's targets with the person's address; they stay active.
+    `duties` describes the rotations, escalation steps and routes that lead to the person.
+    `addressed` names other targets with the person's address, which stay active.
     """
 
     duties: list[str]

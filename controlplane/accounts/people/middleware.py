@@ -15,7 +15,7 @@ GetResponse = Callable[[HttpRequest], HttpResponse]
 
 
 class PresenceMiddleware:
-    """Extends a person's session with each request, except automatic ones of a page."""
+    """Middleware that extends the session with each request, except background requests."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response

@@ -141,9 +141,8 @@ def set_password(
 def lock_user(user: User, *others: User) -> User:
     """Lock the user, `others` and all active admins, and return the user's current row.
 
-    Locking in one order prevents deadlocks of two admins who change each other. `FOR UPDATE` would
-    block the commits of these people's changes, whose foreign keys are checked under the audit
-    lock.
+    Rows are locked in id order, so that two admins who change each other don't deadlock. The lock
+    is `FOR NO KEY UPDATE`, so that rows that refer to these users can still be inserted.
     """
     wanted = Q(pk__in=[each.pk for each in (user, *others)]) | _ADMINS
     people = User.objects.select_for_update(no_key=True).filter(wanted).order_by("pk")

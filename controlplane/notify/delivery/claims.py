@@ -25,7 +25,7 @@ LEASE_SECONDS = 30.0
 MAX_ATTEMPTS = 8
 LOOK_AFTER_SECONDS = 3.0
 AHEAD = timedelta(seconds=5)
-"""Messages created further in the future date from before the clock was set back."""
+"""Tolerance for future creation times; beyond it, the clock must have been set back."""
 
 CRITICAL = Q(severity="critical")
 
@@ -51,11 +51,12 @@ class ClaimedMessage:
 
 @dataclass(frozen=True)
 class AttemptOutcome:
-    """The outcome of an attempt: sent without a `reason`, else retried after a pause or failed.
+    """The outcome of an attempt: sent, or for a `reason` to be retried or failed for good.
 
-    `pause_seconds` is None unless the message is retried. For `keep_away_seconds` no message may be
-    sent to the destination. `in_doubt` means that the message may have been delivered. Attempts
-    with `counts` count toward the maximum. `note` is a remark on a sent message.
+    `pause_seconds` is the wait before a retry, None without a retry. For `keep_away_seconds` no
+    message may be sent to the destination. `in_doubt` means that the message may have been
+    delivered. `counts` is False if the attempt doesn't count toward `MAX_ATTEMPTS`. `note` is a
+    remark on a sent message.
     """
 
     reason: str = ""
@@ -113,14 +114,14 @@ def due_destinations(now: datetime) -> list[str]:
 
 
 def paused_destinations(now: datetime) -> QuerySet[Pace]:
-    """Return the destinations that asked for a pause which has not ended."""
+    """Return the destinations to which nothing may be sent at `now`, by their `Retry-After`."""
     latest = now + rate_limits.MAX_KEEP_AWAY
     return Pace.objects.filter(keep_away_until__gt=now, keep_away_until__lte=latest)
 
 
 @transaction.atomic
 def claim_exhausted(now: datetime) -> list[ClaimedMessage]:
-    """Claim the messages whose sender died in the last attempt, by raising their fence."""
+    """Claim the messages whose sender died in the last allowed attempt, and raise their fence."""
     dead = OutboxMessage.objects.filter(
         _is_lease_over(now), state="pending", attempts__gte=MAX_ATTEMPTS
     )
@@ -239,9 +240,9 @@ def _longest_waiting(destination: str, now: datetime) -> OutboxMessage | None:
 
 
 def _is_urgent() -> Q:
-    """Return a filter for messages that call people, or report that everything is stopped.
+    """Return a filter for events with an urgent template, and for the global switch.
 
-    During an incident every engagement is critical; these messages must not wait for thousands.
+    Severity is not enough: during an incident, thousands of critical messages may wait.
     """
     called = events_where(lambda template: template.is_urgent)
     return Q(event__in=called) | Q(payload__switch=global_switch_id())
@@ -261,6 +262,9 @@ def _lease_message(message: OutboxMessage, now: datetime) -> ClaimedMessage:
 
 
 def _pause_seconds(outcome: AttemptOutcome) -> float:
-    """Return the seconds until the next attempt, in which a doubtful message becomes visible."""
+    """Return the seconds until the next attempt.
+
+    After a doubtful attempt, it is at least the time until a lookup can find the message.
+    """
     pause = outcome.pause_seconds or 0.0
     return max(pause, LOOK_AFTER_SECONDS) if outcome.in_doubt else pause

@@ -15,7 +15,7 @@ from . import digests
 
 MAX_AT_ONCE = 100
 SCOPES = ("switches:write", "dlq:write")
-"""Scopes of which one is required: for switches, or for dead letters."""
+"""Scopes that allow a retry or discard; the actor needs any one of them."""
 
 
 @transaction.atomic

@@ -1,7 +1,7 @@
-"""Skipping of obsolete updates: of long waiting updates, only the newest is sent.
+"""Skips obsolete updates: of several delayed updates about a subject, only the newest is sent.
 
-Skipped messages get the state SUPERSEDED and name the message that replaces them, which contains
-their number. Webhooks get every message, because programs may count them.
+Skipped messages get the state SUPERSEDED and the id of the message that replaces them, which states
+how many it replaces. Webhooks get every message, because programs may count them.
 """
 
 from collections import defaultdict
@@ -16,7 +16,7 @@ from controlplane.core.outbox.models import Attempt, OutboxMessage
 from controlplane.notify.transports import destinations
 
 MIN_WAIT = timedelta(minutes=1)
-"""Age below which messages are never skipped."""
+"""Minimum age of a message that may be skipped."""
 MAX_AT_ONCE = 1000
 
 
@@ -54,8 +54,8 @@ def find_obsolete(
 ) -> Mapping[OutboxMessage, Sequence[OutboxMessage]]:
     """Return the obsolete messages, by the message that replaces them.
 
-    `waiting` holds the messages about one subject in order. A message is replaced by the next
-    message that is sent and has a template that supersedes it.
+    `waiting` holds the messages about one subject, oldest first. A message is replaced by the next
+    message that isn't obsolete itself and whose event supersedes it.
     """
     kept: list[OutboxMessage] = []
     found = defaultdict[OutboxMessage, list[OutboxMessage]](list)

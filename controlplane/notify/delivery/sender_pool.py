@@ -104,7 +104,10 @@ class SenderPool:
         return next((one for one in self._waiting if free_for_slow or one not in self._slow), None)
 
     def _turn(self, destination: str) -> bool:
-        """Send until none is due or others wait for a thread; return True if more may be due."""
+        """Send a destination's messages until none is due or another destination needs the thread.
+
+        Return True if more messages may be due.
+        """
         while not self._ending.is_set():
             began = time.monotonic()
             pause = self._send(destination)

@@ -123,7 +123,7 @@ def _make_notification(
 
 
 def _send_notifications(due: Sequence[Notification], now: datetime) -> None:
-    """Send one message per escalation, or a list if a destination has over `MAX_APART`."""
+    """Send one message per escalation, or one list to a destination with over `MAX_APART`."""
     by_destination: dict[str, list[Notification]] = defaultdict(list)
     for told in due:
         for destination in told.destinations or (ROUTES,):

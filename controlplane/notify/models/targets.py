@@ -111,7 +111,10 @@ class EscalationStep(models.Model):
 
 
 class Route(models.Model):
-    """A route of events (a pattern like `switch.*`), by scope and severity; empty matches any."""
+    """A rule that sends matching events to a target.
+
+    `event` is a pattern such as `switch.*`; an empty scope or severity matches any.
+    """
 
     event = models.CharField(max_length=64, default="*")
     scope = models.CharField(max_length=10, blank=True)

@@ -1,4 +1,4 @@
-"""Members of rotations and steps of escalations, read at once."""
+"""Preloaded members of rotations and steps of escalations."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ MAX_DESTINATION_LENGTH = 120  # The length of the outbox's column.
 
 @dataclass(frozen=True)
 class Directory:
-    """Members of rotations and steps of escalations that were read, in order, by target id."""
+    """Preloaded rotation members and escalation steps, in order, by target id."""
 
     members: Mapping[int, Sequence[Target]]
     steps: Mapping[int, Sequence[EscalationStep]]

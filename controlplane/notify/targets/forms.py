@@ -35,7 +35,7 @@ class SettingField:
 
 
 class TargetForm(ServiceForm):
-    """The fields of every kind of target."""
+    """Base form, with the fields that all kinds of targets have."""
 
     name = forms.CharField(max_length=80)
     description = forms.CharField(max_length=300, required=False)

@@ -201,7 +201,7 @@ def used_by(target: Target) -> list[str]:
 
 
 def _require_admin(actor: Actor) -> None:
-    """Require an admin, and lock out other changes, so that checks still hold at the write."""
+    """Require an admin, and take the lock that serializes all changes of targets and routes."""
     actor.require_power(Power.ADMINISTER)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [TARGETS_LOCK])

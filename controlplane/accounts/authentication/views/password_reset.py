@@ -24,7 +24,7 @@ from controlplane.core.http.requests import client_ip, request_id_of
 
 KEPT = "password_reset"
 IN_SESSION = "link"
-"""Replaces the token in the URL, which would leak into histories, logs and referrers."""
+"""URL part that replaces the token, so that it doesn't leak into histories, logs and referrers."""
 
 ANSWER_SECONDS = 0.4
 """Constant response time, longer than a lookup and a write take."""

@@ -109,7 +109,7 @@ def send_mail(
 
 
 def _begin_mail(connection: _Connection, server: EmailSettings, envelope: Envelope) -> None:
-    """Run the exchange up to the mail itself; a failure here leaves nothing in doubt."""
+    """Run the exchange up to `DATA`; a failure means that the mail was not delivered."""
     try:
         connection.ehlo_or_helo_if_needed()
         if server.security == "starttls":

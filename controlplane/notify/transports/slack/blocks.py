@@ -15,11 +15,11 @@ MAX_HEADER_LENGTH = 150
 MAX_TEXT_LENGTH = 3000
 MAX_VALUE_LENGTH = 2000
 MAX_BLOCKS = 50
-"""Slack rejects messages that exceed one of these limits."""
+"""Slack's limit of blocks per message; it rejects longer messages."""
 NOT_LINES = 4
 """Number of blocks that are not lines: header, latest update, footer and buttons."""
 VALUES = ("switch", "episode", "ramp", "approval", "escalation", "alert")
-"""Facts in a button's value, beside the subject."""
+"""Names of the facts that a button's value contains besides the subject."""
 
 _HALF_AN_ENTITY = re.compile(r"&[a-z]{0,3}$")
 _CALL_EVERYBODY = re.compile(r"@(?=channel|here|everyone|group)", re.IGNORECASE)

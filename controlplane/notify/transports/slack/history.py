@@ -63,7 +63,7 @@ class _TooLong(Exception):
 
 
 def _channel_to_read(destination: str, calls: SlackCalls) -> str:
-    """Return the id of the channel or direct messages, or the channel's name if it is unknown."""
+    """Return the id of the channel or direct message; the channel's name if the id is unknown."""
     address = subjects.channel_of(destination)
     if _PERSON.fullmatch(address):
         opened = calls.read("conversations.open", {"users": address}).get("channel", {})

@@ -17,7 +17,7 @@ EVENT_TYPE = "switchgear_message"
 
 
 def post_message(message: OutboxMessage, calls: SlackCalls) -> None:
-    """Post a message alone, as the first of a thread, or as an update of the first and a reply."""
+    """Post a message; if its subject has a thread, update the first message and post a reply."""
     thread = thread_of(message)
     if thread is None:
         _post_head(message, calls)
