@@ -48,7 +48,7 @@ def make_window(parameters: BreakerParameters, clock: Callable[[], float]) -> Sl
 
 
 class CountBasedWindow:
-    """A window of the last `size` calls. Successes are only counted, at constant cost."""
+    """A window of the last `size` calls. Stores the positions of failures and slow calls only."""
 
     is_time_based = False
     ends = math.inf
@@ -89,8 +89,8 @@ class CountBasedWindow:
 class TimeBasedWindow:
     """A window of the calls of the last `seconds`, in buckets of one second.
 
-    Successes are only counted, and added to a bucket by the next tally, which is due when the
-    bucket's second has ended.
+    `succeed` increments a counter; the next tally, due at the end of the second, adds the new
+    successes to a bucket.
     """
 
     is_time_based = True
