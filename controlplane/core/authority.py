@@ -1,4 +1,4 @@
-"""Port to the accounts app, for the current permissions of people and tokens.
+"""Interface to the accounts app, for the current permissions of people and tokens.
 
 `controlplane.accounts` registers its implementation at startup; without one, every write fails.
 """

@@ -1,4 +1,7 @@
-"""The database's clock, read once per transaction and passed down, and time zones."""
+"""Readers of the database's clock and of time zones.
+
+Callers read the clock once per transaction and pass the time on as `now`.
+"""
 
 from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError

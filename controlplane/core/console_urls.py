@@ -1,4 +1,4 @@
-"""Builds absolute URLs of the console's pages."""
+"""URLs of the console's pages."""
 
 from django.conf import settings
 

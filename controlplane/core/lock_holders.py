@@ -1,4 +1,4 @@
-"""Terminates idle database sessions that hold a lock other sessions wait for.
+"""Termination of stalled database sessions that hold a lock other sessions wait for.
 
 A process that freezes inside a transaction keeps its locks, and every engage would wait for them.
 So each statement of a transaction is timed. While one takes longer than `PATIENCE_SECONDS`, a

@@ -1,4 +1,4 @@
-"""Provisions an installation after migrations: database rights, and the apps' initial data.
+"""Provisioning of an installation after migrations: database rights and initial data.
 
 Runs as the owner of the tables at every start; a repeated run changes nothing.
 """
@@ -78,7 +78,7 @@ def first_step(step: FirstStep) -> FirstStep:
 
 
 def run_first_steps(now: datetime) -> None:
-    """Run the registered functions, each in its own transaction."""
+    """Run the functions registered with :func:`first_step`, each in its own transaction."""
     autodiscover_modules("provision")
     for step in _first_steps:
         with transaction.atomic():

@@ -52,7 +52,7 @@ class MetricQuery:
         return is_beyond(Decimal(some), self.comparison, self.exact_limit * Decimal(whole))
 
     def allowed(self, show: Callable[[float], str]) -> str:
-        """Return the allowed range in words: `1 % at most`."""
+        """Return the allowed range in words, `1 % at most`; `show` formats the limit."""
         return _ALLOWED[self.comparison].format(show(self.limit))
 
 

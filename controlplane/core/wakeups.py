@@ -1,4 +1,4 @@
-"""Wake-ups through Redis: hints that something changed; losing one costs a second, never state."""
+"""Wake-up messages through Redis; a lost one only delays its subscribers until their next poll."""
 
 import os
 import threading

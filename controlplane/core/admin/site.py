@@ -1,7 +1,7 @@
 """Shared parts of the admin pages: the sign-in, read-only tables and bulk actions.
 
-Only admins may enter (`User.is_staff`), by the console's own sign-in: the admin's sign-in, sign-out
-and password pages would leave no audit rows.
+Only admins (`User.is_staff`) have access. The console's sign-in and preferences replace Django's
+sign-in, sign-out and password pages, which would write no audit rows.
 """
 
 from collections.abc import Callable

@@ -63,8 +63,8 @@ class RiskFacts:
 def classify_facts(facts: RiskFacts) -> Risk:
     """Return the worst risk that any of the facts implies; NaN counts as too large.
 
-    Source: the risk classifier of "long-running autonomous agents", section 9. Unlike
-    it, this function doesn't stop at the first match.
+    Source: the risk classifier of "long-running autonomous agents", section 9. That
+    classifier stops at the first match; this function considers all facts.
     """
     risks = [RISK_OF_TAG.get(tag, Risk.LOW) for tag in facts.tags]
     if not facts.recipients <= MAX_RECIPIENTS:

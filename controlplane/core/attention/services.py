@@ -1,4 +1,4 @@
-"""Reads the attention items of all registered sources, most severe first."""
+"""Attention items of all registered sources, most severe first."""
 
 import functools
 import time

@@ -1,4 +1,4 @@
-"""Owner's access to the database that is backed up or restored."""
+"""Access as the owner to the database that is backed up or restored."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

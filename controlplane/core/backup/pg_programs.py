@@ -1,4 +1,4 @@
-"""Runs `pg_dump` and `pg_restore` of a version that fits the server."""
+"""Search and execution of `pg_dump` and `pg_restore` of a version that fits the server."""
 
 import contextlib
 import functools

@@ -1,4 +1,4 @@
-"""Restores a backup into an empty database, in steps that can be resumed after a kill.
+"""Restore of a backup into an empty database, in steps that can be resumed after a kill.
 
 A mark in the database identifies the backup being restored. `pg_restore` runs in one transaction
 and each later step can be repeated. The last step removes the mark and begins a new epoch, without

@@ -1,4 +1,4 @@
-"""Reads and parses the YAML files of a configuration folder."""
+"""Reader and parser of the YAML files of a configuration folder."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Loads a configuration folder by the readers in the module `configuration_files` of each app."""
+"""Loader of configuration folders; apps register readers in modules `configuration_files`."""
 
 import functools
 from collections.abc import Iterable

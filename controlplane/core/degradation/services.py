@@ -1,4 +1,4 @@
-"""Stores reported degradation causes and returns the installation's degradation.
+"""Storage of reported degradation causes, and the installation's degradation.
 
 The state of PostgreSQL and Redis is added at each read.
 """

@@ -137,9 +137,10 @@ def find_observations(
 
 
 def evaluate(question: GateQuestion, observation: Observation | None, now: datetime) -> GateAnswer:
-    """Return a pass for a fresh `ok`; a fail for a fresh `fail` or a failure since the step began.
+    """Return a fail for a failure since the step began, else the verdict if it is fresh.
 
-    A failure since the step began counts at any age, because evaluations may have missed it.
+    A missing or stale verdict is no data. A failure since the step began counts at any age, because
+    evaluations may have missed it.
     """
     if observation is None:
         return build_no_data(question, f"nobody has reported {question.spec.get('gate')} yet", {})

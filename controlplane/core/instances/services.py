@@ -1,4 +1,4 @@
-"""Deletes inactive instances and old acknowledgements."""
+"""Deletion of inactive instances and old acknowledgements."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""Renders an event and its facts as a message: a title, lines and a link.
+"""Renderer of an event and its facts as a message: a title, lines and a link.
 
 Each transport lays out and escapes the message in its own way.
 """

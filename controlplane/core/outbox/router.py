@@ -1,4 +1,4 @@
-"""Port to the notify app, for the destinations of messages.
+"""Interface to the notify app, for the destinations of messages.
 
 `controlplane.notify` registers its router at startup; without one, announcing fails.
 """

@@ -1,4 +1,4 @@
-"""Writes messages to the outbox, in the transaction of the change they report."""
+"""Service that writes messages to the outbox, in the transaction of the reported change."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
