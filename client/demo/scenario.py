@@ -133,7 +133,7 @@ class Player:
                 return
 
     def is_stopped(self) -> bool:
-        """Return True if a visitor of the experiment is answered without the experiment."""
+        """Return True if a visitor of the experiment gets an answer of the old retrieval."""
         question = {"user": MEMBER, "segment": "hr", "intent": world.NL2SQL}
         try:
             status, answer = call(self._ports["core"], "/ask", question, seconds=CALL_SECONDS)

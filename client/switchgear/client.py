@@ -367,7 +367,7 @@ class Switchgear:
                 self._policy_followers.follow(caller)
 
     def _after_fork(self) -> None:
-        """Restart in a forked child as a new instance; a closed client only keeps its decisions."""
+        """Restart in a forked child process as a new instance, unless the client is closed."""
         self._store.after_fork()
         self._bootstrap.after_fork()
         self._indicators.after_fork()

@@ -1,7 +1,7 @@
 """Drivers of generators, and context managers around the steps of a generator.
 
-A context, such as a time limit, must not stay set between two steps: the caller of a generator
-runs in the same context.
+A context variable, such as a time limit, must not stay set between two steps, since the caller of
+the generator runs in the same context.
 """
 
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping

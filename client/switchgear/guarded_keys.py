@@ -50,7 +50,7 @@ class GuardedKeys:
 
     They are checked before the call begins and again before anything inside it begins. The first
     check is counted, later ones are not. Without a targeting key the first check decides at random:
-    in later checks a ramping switch refuses nothing, an engaged one does.
+    in later checks an engaged switch still refuses, but a ramping switch does not.
     """
 
     __slots__ = (

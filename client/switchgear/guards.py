@@ -107,7 +107,7 @@ class Guard:
         """The keys of every call, if they do not depend on its arguments."""
 
     def with_others(self, *others: CancelSource) -> "Guard":
-        """Return a copy whose calls are also refused by `others` once they have begun."""
+        """Return a copy that also checks the sources `others`, but only after a call has begun."""
         return self._with_sources((*self._others, *others))
 
     def __call__(self, function: F) -> F:

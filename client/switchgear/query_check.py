@@ -9,7 +9,7 @@ from switchgear.evaluation.decisions import Decision
 
 
 class Query(Protocol):
-    """The query of a service. An attribute that is None or missing is not checked.
+    """A query object of a service. An attribute that is None or missing is not checked.
 
     The segment checked is the `department`. With a `targeting_key` the decision of a ramping switch
     is stable; without one it is random for each call.

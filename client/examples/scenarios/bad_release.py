@@ -1,6 +1,6 @@
 """Scenario: a new model answers worse, so its experiment is stopped and later ramped up.
 
-A console in memory stands in for the real one, where a person or an SLO engages the switch.
+With a real console, a person or an SLO engages the switch; here a console in memory replaces it.
 """
 
 from switchgear.testing import Console

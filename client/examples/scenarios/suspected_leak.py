@@ -1,7 +1,7 @@
 """Scenario: data may be leaking. The failing call is not retried, and everything is stopped.
 
-A catastrophic failure gets neither a retry nor a fallback. Then a person engages `global:all`; a
-console in memory stands in for the real one, whose audit trail has the details.
+A catastrophic failure gets neither a retry nor a fallback. Then a person engages `global:all` in
+the console, which is replaced here by a console in memory.
 """
 
 from switchgear import Fallback, SwitchEngaged, journal

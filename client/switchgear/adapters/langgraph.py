@@ -57,7 +57,7 @@ def with_retry(
     name: str = "unnamed",
     **parameters: Any,
 ) -> Callable[[F], F]:
-    """Return a decorator that retries a node on `retry_on`, by default on transient errors."""
+    """Return a decorator that retries a node on errors in `retry_on`; None: transient errors."""
     retry_parameters = RetryParameters(attempts=attempts, **parameters)
     return node(Retry(name, retry_parameters, retry_on=retry_on))
 

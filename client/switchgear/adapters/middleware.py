@@ -1,4 +1,4 @@
-"""The common parts of the ASGI and the WSGI middleware: the 504 response, and trusted peers."""
+"""Code shared by the ASGI and the WSGI middleware: the 504 response and trusted peers."""
 
 import ipaddress
 import json

@@ -1,7 +1,7 @@
 """Metrics of one client for `prometheus_client`, as counted in this process.
 
-They are called `switchgear_client_…`. The console's own, such as
-`switchgear_circuit_breaker_state`, cover all instances; separate names keep sums from counting
+Their names begin with `switchgear_client_`. The console's metrics, such as
+`switchgear_circuit_breaker_state`, cover all instances; the names differ so that no sum includes
 both.
 """
 

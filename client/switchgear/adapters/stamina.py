@@ -56,10 +56,10 @@ def _is_retry(found: object) -> bool:
 
 
 def count_all(dependencies: Mapping[str, tuple[str, Counters | None]]) -> None:
-    """Count the retries of functions that stamina decorates, by stamina's names.
+    """Count the retries of all functions that are decorated with `stamina.retry`.
 
-    `dependencies` maps these names to the dependency and its counters; others are recorded under
-    their own name. Existing hooks are kept.
+    `dependencies` maps stamina's name of a function to the dependency and its counters; other
+    functions are recorded under their own names. Existing hooks are kept.
     """
 
     def hook(details: RetryDetails) -> None:

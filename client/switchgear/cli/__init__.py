@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None, intervals: "Intervals | None" =
 
 
 def _run(arguments: Sequence[str], intervals: "Intervals | None") -> int:
-    """Run the command; modules are imported here, where Ctrl-C is handled already."""
+    """Import the modules and run the command; the caller handles Ctrl-C during the imports, too."""
     from switchgear.cli.command_context import CommandContext, Intervals
     from switchgear.cli.parser import UsageError, build_parser
     from switchgear.cli.screen import make_screen

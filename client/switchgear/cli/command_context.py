@@ -85,7 +85,7 @@ class CommandContext:
     def report_if_lost(
         self, print_change: Callable[[], None] | None, message: str
     ) -> Iterator[None]:
-        """Run a block that follows a change just made.
+        """Run a block that follows the progress of a change just made.
 
         If the block fails, call `print_change` and raise an exit whose message begins with
         `message`.

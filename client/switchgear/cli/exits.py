@@ -61,7 +61,7 @@ OUTAGE_HINT = (
 
 
 class CommandExit(Exception):
-    """The end of a command with an exit code and a problem document (RFC 9457)."""
+    """Raised to end a command with an exit code and a problem document (RFC 9457)."""
 
     def __init__(self, code: int, problem: Mapping[str, Any]) -> None:
         super().__init__(str(problem.get("detail", "")))
@@ -72,7 +72,7 @@ class CommandExit(Exception):
 
 
 def make_exit(code: int, slug: str, detail: str, **more: Any) -> CommandExit:
-    """Return an exit with a problem document made by this program."""
+    """Return an exit with a problem document made here, of the type `slug`."""
     document = {"type": f"urn:switchgear:cli:{slug}", "title": MEANINGS[code].capitalize()}
     return CommandExit(code, {**document, "detail": detail, **more})
 
@@ -89,7 +89,7 @@ def make_problem_exit(
 
 
 def make_unfinished_exit(end: CommandExit, what: str) -> CommandExit:
-    """Return the exit for a change that succeeded but could not be followed."""
+    """Return the exit for a change that succeeded, but whose progress could not be followed."""
     return make_exit(FAILED, "not-followed", f"{what} {end}", cause=dict(end.problem))
 
 

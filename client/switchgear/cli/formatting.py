@@ -209,9 +209,10 @@ def duration_seconds(text: str) -> int:
 
 
 def parse_moment(text: str, now: datetime, zone: tzinfo | None = None) -> datetime:
-    """Parse RFC 3339, `2026-11-23 09:00`, or a time of day such as `18:00`, the next after `now`.
+    """Return the time of RFC 3339, of `2026-11-23 09:00`, or of the next `18:00` after `now`.
 
-    Times without an offset are in the reader's zone. Raise :class:`ValueError`.
+    Times without an offset are in `zone`, None for this machine's. Raise :class:`ValueError` for
+    any other text.
     """
     written = text.strip()
     if re.fullmatch(r"[0-2]?[0-9]:[0-5][0-9]", written):

@@ -120,7 +120,7 @@ def release(terms: Settings, ids: list[str]) -> Exchange[None]:
 
 
 def share_slot(client: object, one: str, other: str) -> bool:
-    """Return True if a script can access both keys: always, except in a cluster."""
+    """Return True if one script can access both keys; in a cluster, if they have the same slot."""
     slot = getattr(client, "keyslot", None)
     return slot is None or slot(one) == slot(other)
 

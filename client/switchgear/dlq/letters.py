@@ -40,7 +40,7 @@ class Result:
 
 @dataclass(frozen=True)
 class FailedMessage:
-    """A message that will become a dead letter; `group` is empty if it was not read from one."""
+    """A message that will become a dead letter; `group` is empty if not read from a group."""
 
     stream: str
     dead_stream: str

@@ -6,8 +6,8 @@ from typing import Literal, NamedTuple
 class Scope(NamedTuple):
     """A scope: a prefix of switch ids.
 
-    `parameter` is the argument with its keys; `only_key` is the one key of a scope that has no
-    other.
+    `parameter` is the argument with its keys; `only_key` is the key of a scope that has exactly
+    one.
     """
 
     name: str

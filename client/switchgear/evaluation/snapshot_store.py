@@ -63,7 +63,7 @@ class SnapshotStore:
 
     @property
     def is_bootstrapped(self) -> bool:
-        """True if the snapshot in force is a bootstrap's, which the console has not confirmed."""
+        """True if the snapshot in force is from a bootstrap and not confirmed by the console."""
         with self._lock:
             return self.view.snapshot is not self._console_snapshot
 

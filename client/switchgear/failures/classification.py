@@ -29,7 +29,7 @@ class Catastrophic(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RetrySummary:
-    """The attempts of a retry; `why` is "attempts", "budget", "deadline" or "retry_after"."""
+    """A retry that gave up, and why: "attempts", "budget", "deadline" or "retry_after"."""
 
     attempts: int
     seconds: float

@@ -147,7 +147,7 @@ def retry_after_header(error: object) -> str | None:
 
 
 def _format_seconds(seconds: float) -> str | None:
-    """Return seconds as in a header, without an exponent, limited to a maximum."""
+    """Return seconds as text for a `Retry-After` header, without exponent, up to a maximum."""
     if not seconds >= 0:  # False for NaN, too.
         return None
     return f"{min(seconds, MAX_RETRY_AFTER_SECONDS):.3f}".removesuffix(".000")
@@ -196,7 +196,7 @@ def is_connection_error(error: object) -> bool:
 
 
 def _is_connection_lost(error: BaseException, deepest: int = 5) -> bool:
-    """Return True if a database error is a lost connection or a passing lock.
+    """Return True if a database error is a lost connection or a temporary lock.
 
     Django and SQLAlchemy wrap the driver's error; an error without any code never reached a server.
     """

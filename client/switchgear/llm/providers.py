@@ -62,11 +62,11 @@ def chain(
 ) -> Fallback:
     """Return a fallback for a call of the first provider of a chain, with the others as targets.
 
-    `document` is the `fallback` of a dependency, or only its `chain`: entries of `provider` and
-    `model`, perhaps with `only_if`, then `cache` and `error`. `providers` are called by
-    "provider/model", or by "provider". An `only_if` of "X is set" reads the `environment`,
-    "development only" its `ENVIRONMENT`, others the `conditions`. An entry without a matching
-    provider or condition is left out, and a warning is logged once. `options` are those of
+    `document` is the `fallback` of a dependency, or only its `chain`: entries with `provider`,
+    `model` and optionally `only_if`, followed by optional entries `cache` and `error`. `providers`
+    are called by "provider/model", or by "provider". An `only_if` of "X is set" reads the
+    `environment`, "development only" its `ENVIRONMENT`, others the `conditions`. An entry without a
+    matching provider or condition is left out, and a warning is logged once. `options` are those of
     `Fallback`; without `on`, a request that the first provider refused as invalid is not sent to
     others: see `is_covered_by_chain`.
 

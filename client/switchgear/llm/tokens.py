@@ -10,8 +10,8 @@ from switchgear.refusals import Refused
 class Part:
     """A piece of a prompt.
 
-    `is_earlier` marks context from before, which may be summarized; `is_optional` marks a part that
-    may be left out, of the lowest `priority` first.
+    `is_earlier` marks earlier context, which may be summarized; `is_optional` marks a part that may
+    be left out, of the lowest `priority` first.
     """
 
     text: str = field(repr=False)
@@ -55,8 +55,8 @@ def estimate(text: str) -> int:
 def split_text(text: str, room: int, count: Callable[[str], int]) -> list[str]:
     """Return `text` in pieces of at most `room` tokens.
 
-    Pieces end at a paragraph, a line, a sentence or a word if there is one in the last half. Raise
-    :class:`ContentTooLarge` if a single character has more tokens.
+    A piece ends at a paragraph, line, sentence or word, if one ends in the last half of the piece.
+    Raise :class:`ContentTooLarge` if a single character has more tokens.
     """
     pieces = []
     while text:

@@ -80,7 +80,8 @@ class Context:
     def check(self) -> None:
         """Raise :class:`LeaseLost` if another worker has taken over the job.
 
-        For steps that run long without writing. It reads the result of the last heartbeat only.
+        Call it in steps that run long without writing. It only reads the result of the last
+        heartbeat.
         """
         if self.writer.lease.is_lost:
             raise LeaseLost(self.job_id)

@@ -5,7 +5,7 @@ from switchgear.steps.records import ApprovalRecord
 
 
 class LeaseLost(Refused):
-    """Another worker has taken over the job `job_id`, or it was cancelled; nothing was written.
+    """Raised if the job `job_id` was cancelled or taken over; nothing was written.
 
     The step must stop.
     """
@@ -19,7 +19,7 @@ class LeaseLost(Refused):
 
 
 class Paused(Refused):
-    """The job pauses; the step starts again from its checkpoint after `seconds`.
+    """Raised to pause the job; the step starts again from its checkpoint after `seconds`.
 
     Without `seconds`, a person has to resume the job. `question` is the open approval, if any.
     """
@@ -35,7 +35,7 @@ class Paused(Refused):
 
 
 class NotKept(Refused):
-    """The store could not be read or written, for the reason `why`; nothing was done."""
+    """Raised if the store could not be read or written, with the reason `why`; nothing was done."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -46,9 +46,9 @@ class NotKept(Refused):
 
 
 class KeyTaken(Refused):
-    """The unfinished job `job_id` has the same idempotency key at the step `step`.
+    """Raised if another unfinished job, `job_id`, has the same idempotency key at the step `step`.
 
-    The job waits for the result of the other.
+    The present job waits for the result of the other job.
     """
 
     def __init__(self, step: str, job_id: str) -> None:
@@ -65,7 +65,7 @@ RUN_ENDING_ERRORS = (LeaseLost, Paused, NotKept, KeyTaken)
 
 
 class JobTaken(Exception):
-    """Another worker runs the job, and has sent a heartbeat recently."""
+    """Raised if another worker runs the job, and has sent a heartbeat recently."""
 
     def __init__(self, job_id: str) -> None:
         super().__init__(job_id)
@@ -76,7 +76,7 @@ class JobTaken(Exception):
 
 
 class JobCompleted(Exception):
-    """The job `job_id` is completed and can't be undone, since others may rely on its effects."""
+    """Raised on compensating the completed job `job_id`, since others may rely on its effects."""
 
     def __init__(self, job_id: str) -> None:
         super().__init__(job_id)
@@ -87,7 +87,7 @@ class JobCompleted(Exception):
 
 
 class PlanChanged(Exception):
-    """The steps of the job `name` changed since `job_id` began.
+    """Raised if the steps of the job `name` changed since `job_id` began.
 
     Finish `job_id` with the code that began it, or rename the changed job.
     """
@@ -105,7 +105,7 @@ class PlanChanged(Exception):
 
 
 class EffectRepeated(Exception):
-    """The effect `key` is done already. Call `was_recorded` before, or use `once`."""
+    """Raised if the effect `key` is done already. Call `was_recorded` before, or use `once`."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
@@ -116,7 +116,7 @@ class EffectRepeated(Exception):
 
 
 class NotApproved(Exception):
-    """A person declined the step `step`, or nobody approved it in time."""
+    """Raised if a person declined the step `step`, or nobody approved it in time."""
 
     def __init__(self, step: str) -> None:
         super().__init__(step)

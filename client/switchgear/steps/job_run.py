@@ -34,7 +34,7 @@ _ENDED = object()
 
 
 class StepFailed(Exception):
-    """The step at `position` has failed for good; `__cause__` is its error."""
+    """Raised if the step at `position` has failed for good; `__cause__` is its error."""
 
     def __init__(self, position: int) -> None:
         super().__init__(position)

@@ -93,7 +93,7 @@ class Runner:
     ) -> str:
         """Add a new job of this name, and return its id; an existing `job_id` is left unchanged.
 
-        Raises :class:`TypeError` for an input that is no JSON, :class:`TypeError` and
+        Raises :class:`TypeError` for an input that is not JSON, :class:`TypeError` and
         :class:`ValueError` for text that can't be stored, and :class:`LookupError` for an unknown
         name.
         """

@@ -51,11 +51,11 @@ class StepWriter:
         call_store(self._store.save, self.lease, *rows)
 
     def look(self) -> Progress | None:
-        """Return the whole job."""
+        """Return the job with all its rows; None if it does not exist."""
         return call_store(self._store.look, self.job.id)
 
     def begin(self) -> None:
-        """Record the start of an attempt of the step. Raises :class:`KeyTaken`, too."""
+        """Record the start of an attempt of the step. Also raises :class:`KeyTaken`."""
         with self._lock:
             row = replace(
                 self.row,

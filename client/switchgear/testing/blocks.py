@@ -94,7 +94,7 @@ class _EngagedBlocks:
 
 
 def _apply(client: lifecycle.Client, switch: str, reasons: list[str]) -> None:
-    """Engage a switch for the latest block, else by the client's settings, else by its console."""
+    """Engage a switch with the latest of `reasons`; without any, restore the client's own state."""
     if reasons:
         client._store.force(switch, reasons[-1])
     elif switch in client._settings.forced:

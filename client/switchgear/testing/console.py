@@ -105,7 +105,7 @@ class Console:
                 self._update_clients()
 
     def configure(self, dependency: str, policy: Mapping[str, Any] | None) -> None:
-        """Set the policy of a dependency such as `core->oracle`, None for none.
+        """Set the policy of a dependency such as `core->oracle`; None removes it.
 
         `policy` is as in the console's document: `timeout_ms`, `breaker`, `retry`, `bulkhead` and
         so on. A forced mode stays. Raise :class:`ValueError` for an invalid policy.
@@ -121,7 +121,7 @@ class Console:
         reason: str = "forced in a test",
         expires_in: timedelta | float = DAY,
     ) -> None:
-        """Force the breakers of a dependency into a mode until it expires, or :meth:`unforce`."""
+        """Force a dependency's breakers into `mode`, until its expiry or :meth:`unforce`."""
         self._override(dependency, mode, reason, expires_in)
 
     def unforce(self, dependency: str) -> None:

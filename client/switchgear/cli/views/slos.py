@@ -119,7 +119,7 @@ def alert_row(one: Mapping[str, Any], clock: Clock) -> tuple[object, ...]:
 
 
 def format_acknowledgement(one: Mapping[str, Any]) -> Cell:
-    """Return who acknowledged the alert, and the comment."""
+    """Return the person who acknowledged the alert, and the comment."""
     if not one["acknowledged_by"]:
         return cell()
     because = f": {one['acknowledged_because']}" if one["acknowledged_because"] else ""
