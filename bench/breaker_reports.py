@@ -56,9 +56,9 @@ def measure(server: ServerUnderTest, token: str, count: int, seconds: float) -> 
         before = server.cpu_seconds(), _database(), load.cpu_seconds(), time.monotonic()
         load.line(seconds + 30, "reports")
         after = server.cpu_seconds(), _database(), load.cpu_seconds(), time.monotonic()
-        written = _written()
+        written = _count_written_rows()
         seen = load.line(QUIET_SECONDS + SETTLE_SECONDS + 30, "unchanged reports")
-        written = _written() - written
+        written = _count_written_rows() - written
     took = after[3] - before[3]
     both = before[1] is not None and after[1] is not None
     return ReportCosts(
@@ -74,7 +74,7 @@ def measure(server: ServerUnderTest, token: str, count: int, seconds: float) -> 
     )
 
 
-def _written() -> int:
+def _count_written_rows() -> int:
     """Return rows written; sessions publish their statistics only after being idle."""
     time.sleep(SETTLE_SECONDS)
     with connection.cursor() as cursor:

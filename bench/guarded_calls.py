@@ -164,7 +164,7 @@ def measure_second_check(rounds: int) -> float:
     looks: list[float] = []
 
     @Console().client(service="core").guard(feature="ask")
-    def within() -> None:
+    def measure_inside() -> None:
         scope = current_scope.get()
         assert scope is not None
         refusal = scope.source.refusal
@@ -172,7 +172,7 @@ def measure_second_check(rounds: int) -> float:
         looks.append(min(time_call(lambda _: refusal()) for _ in range(TURNS)) - floor)
 
     for _ in range(rounds):
-        within()
+        measure_inside()
     return median(looks)
 
 

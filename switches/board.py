@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Case, F, IntegerField, Q, QuerySet, Value, When
 
 from controlplane.core.actors import Person
-from switches.models import Episode, State, Switch
+from switches.models import Episode, Switch, SwitchState
 from switches.scopes import GLOBAL, SCOPES
 from switches.services import registration
 from switches.services.undo import UNDO_WINDOW
@@ -16,7 +16,7 @@ from .ramps.timeline import RampSummary, summarize_live_ramps
 
 PAGE_SIZE = 50
 OVERDUE = "overdue"
-CONDITIONS = (State.ENGAGED, State.RAMPING, OVERDUE, State.RELEASED)
+CONDITIONS = (SwitchState.ENGAGED, SwitchState.RAMPING, OVERDUE, SwitchState.RELEASED)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def board_row(
     switch: Switch, user: Person, now: datetime, ramp: RampSummary | None = None
 ) -> SwitchboardRow:
     episode = switch.episode
-    state = episode.state if episode else State.RELEASED
+    state = episode.state if episode else SwitchState.RELEASED
     return SwitchboardRow(
         switch=switch,
         episode=episode,

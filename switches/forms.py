@@ -65,8 +65,8 @@ class _GlassForm(ServiceForm):
 
     def break_glass(self) -> dict[str, Any] | None:
         """Return the service's `break_glass` argument; the form lists one rule per line."""
-        rules = [rule for rule in self.given("glass_rule").split("\n") if rule.strip()]
-        return {"rule": rules, "reason": self.given("glass_reason")} if rules else None
+        rules = [rule for rule in self.get_text("glass_rule").split("\n") if rule.strip()]
+        return {"rule": rules, "reason": self.get_text("glass_reason")} if rules else None
 
 
 class EngageForm(_HowLongForm, _GlassForm):
@@ -99,16 +99,16 @@ class EngageForm(_HowLongForm, _GlassForm):
         return cleaned
 
     def service_arguments(self) -> dict[str, Any]:
-        how_long = self.given("how_long") or DAY
+        how_long = self.get_text("how_long") or DAY
         until = self.cleaned_data.get("expires_at")
         is_chosen_time = how_long == AT
-        policy = self.given("on_expiry")
+        policy = self.get_text("on_expiry")
         # The form always sends a policy. Omit the scope's default, so that a rule may replace it.
-        is_default_policy = policy == default_on_expiry(self.given("scope"))
+        is_default_policy = policy == default_on_expiry(self.get_text("scope"))
         return {
-            "scope": self.given("scope"),
-            "key": self.given("key").strip(),
-            "reason": self.given("reason"),
+            "scope": self.get_text("scope"),
+            "key": self.get_text("key").strip(),
+            "reason": self.get_text("reason"),
             "expires_in": None if is_chosen_time and until else DAY if is_chosen_time else how_long,
             "expires_at": timestamp(until) if is_chosen_time and until else None,
             "on_expiry": None if is_default_policy else policy or None,
@@ -137,13 +137,13 @@ class ExtendForm(_HowLongForm):
 
     def service_arguments(self, now: datetime) -> dict[str, str]:
         """Return the service's arguments; a chosen time is converted to seconds from now."""
-        how_long, until = self.given("how_long") or DAY, self.cleaned_data.get("expires_at")
+        how_long, until = self.get_text("how_long") or DAY, self.cleaned_data.get("expires_at")
         if how_long == AT and until:
             seconds = math.ceil((until - now).total_seconds())
             if seconds < 1:
                 raise InvalidInput({"expires_at": ["That is in the past."]})
             how_long = f"{seconds}s"
-        return {"expires_in": how_long, "reason": self.given("reason")}
+        return {"expires_in": how_long, "reason": self.get_text("reason")}
 
 
 class ReleaseForm(_GlassForm):

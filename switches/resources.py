@@ -12,7 +12,7 @@ from controlplane.core.http.resources import PercentField, RateField, Resource, 
 from controlplane.core.instances.queries import Caller
 from switches.blast import CallingService, Overlap, SwitchBlastRadius
 from switches.effect import SwitchEffect
-from switches.models import Episode, OnExpiry, State, Switch
+from switches.models import Episode, OnExpiry, Switch, SwitchState
 from switches.rules.evaluation import Refusal
 
 FULLY_ALLOWED = 100
@@ -95,7 +95,7 @@ class BlankAsNullChoiceField(serializers.ChoiceField):
 class EpisodeShape(Resource[Episode]):
     id = serializers.IntegerField(source="pk")
     switch = serializers.CharField(source="switch_id")
-    state = serializers.ChoiceField(State.values, source="final_state")
+    state = serializers.ChoiceField(SwitchState.values, source="final_state")
     reason = serializers.CharField()
     evidence = serializers.DictField(allow_null=True)
     engaged_by = ActorShape(source="engager")
@@ -134,7 +134,7 @@ class CallingServiceShape(Resource[CallingService]):
 
 class OverlapShape(Resource[Overlap]):
     id = serializers.CharField()
-    state = serializers.ChoiceField([State.ENGAGED.value, State.RAMPING.value])
+    state = serializers.ChoiceField([SwitchState.ENGAGED.value, SwitchState.RAMPING.value])
     reason = serializers.CharField()
     allow_percent = PercentField()
 

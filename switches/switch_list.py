@@ -13,7 +13,7 @@ from django.db.models import FilteredRelation, Q
 
 from controlplane.core.http.json_format import format_moment
 from switches.effect import NOT_MEASURED, FleetReports, measure_fleet, read_fleet
-from switches.models import State, Switch, SwitchQuerySet
+from switches.models import Switch, SwitchQuerySet, SwitchState
 from switches.resources import FULLY_ALLOWED, plain
 
 
@@ -110,5 +110,5 @@ def _build_effect(switch: ListedSwitch, fleet: FleetReports) -> dict[str, Any]:
 
 def _get_state(percent: Decimal | None) -> str:
     if percent is None:
-        return State.RELEASED.value
-    return State.RAMPING.value if percent else State.ENGAGED.value
+        return SwitchState.RELEASED.value
+    return SwitchState.RAMPING.value if percent else SwitchState.ENGAGED.value

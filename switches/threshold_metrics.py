@@ -16,7 +16,7 @@ from controlplane.core.threshold_metrics import (
 )
 
 from .episodes import changes
-from .models import Episode, State, Trip
+from .models import Episode, SwitchState, Trip
 
 KNOWING = ("user", "slack", "token")
 TO_DO = "See what stopped it and whether that is over; release it or acknowledge it."
@@ -66,7 +66,7 @@ def _describe(episode: Episode) -> str:
 
 
 def _describe_state(episode: Episode) -> str:
-    if episode.state == State.RAMPING:
+    if episode.state == SwitchState.RAMPING:
         return f"ramping, {episode.allow_percent:g} % flows"
     return "engaged"
 

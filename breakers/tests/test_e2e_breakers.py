@@ -18,7 +18,7 @@ REASON = "Vendor confirms recovery at 03:10, one bad pod flaps, INC-4411"
 def test_breaker_opens_operator_forces_it_closed_and_that_expires(desks):
     one = dependency("core->oracle", db_now(), criticality="high")
     reports(one, db_now(), instance="a1")
-    page = desks.of(person("operator")).open("/breakers/")
+    page = desks.open_desk(person("operator")).open("/breakers/")
     row = page.locator("tr[data-switch='core->oracle']")
     expect(row).to_contain_text("Closed")
 
@@ -55,7 +55,7 @@ def test_map_is_walked_by_keyboard_and_a_box_shows_its_blast_radius(desks):
     dependency("canvas->core", now, criticality="high")
     dependency("core->oracle", now, criticality="high")
     dependency("core->vision", now)
-    page = desks.of(person("viewer")).open("/breakers/map/")
+    page = desks.open_desk(person("viewer")).open("/breakers/map/")
     page.locator("#node-canvas").focus()
 
     page.keyboard.press("ArrowRight")
@@ -72,7 +72,7 @@ def test_map_is_walked_by_keyboard_and_a_box_shows_its_blast_radius(desks):
 
 def test_edit_shows_what_would_change_while_one_types(desks):
     dependency("core->oracle", db_now(), timeout_ms=60_000)
-    page = desks.of(person("admin")).open("/breakers/core/oracle/edit/")
+    page = desks.open_desk(person("admin")).open("/breakers/core/oracle/edit/")
 
     page.get_by_label("timeout ms").fill("30000")
 
@@ -83,7 +83,7 @@ def test_edit_shows_what_would_change_while_one_types(desks):
 
 def test_key_opens_the_dialog_and_what_is_typed_survives_a_refresh(desks):
     one = dependency("core->oracle", db_now())
-    page = desks.of(person("operator")).open("/breakers/core/oracle/")
+    page = desks.open_desk(person("operator")).open("/breakers/core/oracle/")
     expect(page.locator("[data-as-of]")).to_contain_text("As of")
 
     page.keyboard.press("f")
@@ -99,13 +99,13 @@ def test_phone_page_never_scrolls_sideways(desks, path):
     dependency("core->oracle", db_now(), fallback={"code": "A_RATHER_LONG_CODE_OF_AN_ERROR"})
     phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
-    page = desks.of(person("operator"), **phone).open(f"/breakers/{path}")
+    page = desks.open_desk(person("operator"), **phone).open(f"/breakers/{path}")
 
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_dependency_is_registered_by_hand(desks):
-    page = desks.of(person("admin")).open("/breakers/")
+    page = desks.open_desk(person("admin")).open("/breakers/")
     page.get_by_role("link", name="register one").click()
     dialog = page.locator("#dialog")
     dialog.get_by_label("Caller").fill("core")

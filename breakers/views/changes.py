@@ -45,7 +45,7 @@ def remove_override(request: PersonRequest, caller: str, callee: str) -> HttpRes
     form = BreakerReasonForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
-        reason = form.given("reason")
+        reason = form.get_text("reason")
         overrides.remove_override(caller=caller, callee=callee, reason=reason, actor=actor, now=now)
         return f"Nothing is forced upon {caller} → {callee} any more; its breakers begin closed."
 
@@ -59,7 +59,7 @@ def remove_dependency(request: PersonRequest, caller: str, callee: str) -> HttpR
     form = BreakerReasonForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
-        reason = form.given("reason")
+        reason = form.get_text("reason")
         registry.remove_dependency(
             caller=caller, callee=callee, reason=reason, actor=actor, now=now
         )

@@ -36,11 +36,11 @@ class OverrideForm(ServiceForm):
     other = forms.CharField(max_length=20, required=False)
 
     def service_arguments(self) -> dict[str, Any]:
-        how_long = self.given("how_long") or "1h"
+        how_long = self.get_text("how_long") or "1h"
         return {
-            "mode": self.given("mode"),
-            "reason": self.given("reason"),
-            "expires_in": self.given("other") if how_long == OTHER else how_long,
+            "mode": self.get_text("mode"),
+            "reason": self.get_text("reason"),
+            "expires_in": self.get_text("other") if how_long == OTHER else how_long,
         }
 
 

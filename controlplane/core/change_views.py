@@ -31,7 +31,7 @@ class ServiceForm(forms.Form):
             name = self.renamed.get(field, field)
             self.add_error(name if name in self.fields else None, list(texts))
 
-    def given(self, name: str) -> str:
+    def get_text(self, name: str) -> str:
         """Return a field's submitted text with LF line ends, or "" if it is empty."""
         return str(self.cleaned_data.get(name) or "").replace("\r\n", "\n")
 

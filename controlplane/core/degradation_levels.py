@@ -24,7 +24,7 @@ class Cause:
     works: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> "Cause":
+    def from_json(cls, document: Mapping[str, Any]) -> "Cause":
         """Return a cause from its JSON form; see :func:`to_json`."""
         lists = {name: tuple(document.get(name, ())) for name in ("fails", "works")}
         return cls(**{**document, **lists})

@@ -80,7 +80,7 @@ class Desks:
         self._url = url
         self._open: list[Desk] = []
 
-    def of(self, user: User | None, **options: Any) -> Desk:
+    def open_desk(self, user: User | None, **options: Any) -> Desk:
         options = {"viewport": {"width": 1280, "height": 800}, **options}
         context = self._browser.new_context(**options)
         context.set_default_timeout(10_000)

@@ -15,9 +15,9 @@ from django.db import connection
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.dataplane.tests.lines import Line, background
 from controlplane.dataplane.tests.processes import ROOT, web
+from controlplane.tests.console_sockets import Console
 from controlplane.tests.database import locked
 from controlplane.tests.installation import free_port
-from controlplane.tests.listening import Console
 
 
 @pytest.fixture(scope="session")

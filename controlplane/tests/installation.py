@@ -49,18 +49,18 @@ class Installation:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        until(self.is_ready, ready_within, self.said)
+        wait_until(self.is_ready, ready_within, self.read_output)
 
     def is_ready(self) -> bool:
         assert self.process is not None
-        assert self.process.poll() is None, self.said()
+        assert self.process.poll() is None, self.read_output()
         try:
             status = httpx.get(f"{self.url}/health/ready", timeout=5).json()["status"]
         except (httpx.HTTPError, ValueError, KeyError):
             return False
         return status == "ready"
 
-    def said(self) -> str:
+    def read_output(self) -> str:
         return self.output.read_text(errors="replace")[-6000:]
 
     def stop(self, *, within: float = 10) -> int:
@@ -154,7 +154,7 @@ def running(folder: Path, **variables: str) -> Iterator[Installation]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def until(
+def wait_until(
     condition: Callable[[], bool], seconds: float, explain: Callable[[], object] = str
 ) -> float:
     """Wait for the condition; returns how long it took, fails with the explanation if too long."""

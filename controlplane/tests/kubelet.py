@@ -71,13 +71,13 @@ class Pod:
         began = time.monotonic()
         limit = self.startup.delay + self.startup.period * self.startup.failures
         while self.startup.ask() != 200:
-            assert self.process.poll() is None, self.said()
-            assert time.monotonic() - began < limit, f"not within {limit} s: {self.said()}"
+            assert self.process.poll() is None, self.read_output()
+            assert time.monotonic() - began < limit, f"not within {limit} s: {self.read_output()}"
             time.sleep(0.5)
         self._watcher.start()
         return time.monotonic() - began
 
-    def said(self) -> str:
+    def read_output(self) -> str:
         return self._output.read_text(errors="replace")[-3000:]
 
     def freeze(self) -> None:

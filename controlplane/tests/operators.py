@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import httpx
 
-from controlplane.notify.interactions.tests.pressing import FORM, PATH, payload, signed
+from controlplane.notify.interactions.tests.slack_requests import FORM, PATH, payload, signed
 from controlplane.tests.installation import PASSWORD, Installation
 
 ROUNDS = 4

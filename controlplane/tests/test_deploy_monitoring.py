@@ -16,7 +16,7 @@ from controlplane.dataplane import metrics as dataplane_metrics
 from controlplane.dataplane.state import State
 from controlplane.gate import RequestGate
 from controlplane.tests.deployment import DEPLOY, ROOT, base
-from controlplane.tests.installation import until
+from controlplane.tests.installation import wait_until
 
 RULES = DEPLOY / "prometheus" / "rules.yaml"
 DASHBOARD = DEPLOY / "grafana" / "switchgear.json"
@@ -41,7 +41,7 @@ def exposed(transactional_db):
     before = health._snapshot_source
     health.set_snapshot_source(Served)
     # A busy machine may take longer than a scrape waits.
-    until(lambda: b"switchgear_database_up 1" in metrics.exposition("")[0], 30)
+    wait_until(lambda: b"switchgear_database_up 1" in metrics.exposition("")[0], 30)
     texts = [
         metrics.exposition("")[0],
         metrics.process_exposition("", Loop(may_rest_seconds=1))[0],
@@ -59,7 +59,7 @@ def rules():
     return group["rules"]
 
 
-def shown():
+def list_panels():
     return [panel for panel in json.loads(DASHBOARD.read_text())["panels"] if "targets" in panel]
 
 
@@ -75,7 +75,7 @@ def test_each_rule_asks_for_metrics_that_exist_and_has_a_runbook(exposed):
 
 
 def test_each_panel_shows_metrics_that_exist(exposed):
-    for panel in shown():
+    for panel in list_panels():
         used = {name for each in panel["targets"] for name in METRIC.findall(each["expr"])}
         assert used, panel["title"]
         assert used <= exposed, panel["title"]
@@ -83,7 +83,7 @@ def test_each_panel_shows_metrics_that_exist(exposed):
 
 def test_panels_lie_beside_each_other_and_ask_the_chosen_source():
     taken = set()
-    for panel in shown():
+    for panel in list_panels():
         place = panel["gridPos"]
         cells = {
             (x, y)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from controlplane.tests.installation import free_port, running, until
+from controlplane.tests.installation import free_port, running, wait_until
 
 PROGRAM = shutil.which("prometheus-alertmanager") or shutil.which("alertmanager")
 pytestmark = [
@@ -85,7 +85,7 @@ def alertmanager(folder, installation):
         )
     found = Alertmanager(port)
     try:
-        until(found.is_ready, 20, (folder / "output.txt").read_text)
+        wait_until(found.is_ready, 20, (folder / "output.txt").read_text)
         yield found
     finally:
         process.terminate()
@@ -126,12 +126,14 @@ def test_real_alertmanager_stops_a_switch_once_and_releases_nothing(manager, cli
         "switchgear_expires_in": "2h",
     }
     manager.post(**alert)
-    engaged = until(lambda: state(client, flag) == "engaged", 30, lambda: trips(client))
+    engaged = wait_until(lambda: state(client, flag) == "engaged", 30, lambda: trips(client))
     print(f"alert to engaged: {engaged:.1f} s, of which Alertmanager waits one to group")
     switch = client.get("/api/v1/switches/feature/answers/").json()
     assert switch["reason"] == "ProviderDown: OpenAI answers 5xx since 02:10"
 
-    until(lambda: trips(client, outcome="tripped")[0]["repeats"] >= 1, 30, lambda: trips(client))
+    wait_until(
+        lambda: trips(client, outcome="tripped")[0]["repeats"] >= 1, 30, lambda: trips(client)
+    )
     assert len(trips(client, outcome="tripped")) == 1
     evidence = trips(client, outcome="tripped")[0]["evidence"]
     assert evidence["labels"]["alertname"] == "ProviderDown"
@@ -140,7 +142,7 @@ def test_real_alertmanager_stops_a_switch_once_and_releases_nothing(manager, cli
 
     manager.post(**alert, endsAt=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 1)))
     resolved = lambda: trips(client, outcome="tripped")[0]["resolved_at"] is not None  # noqa: E731
-    until(resolved, 30, lambda: trips(client))
+    wait_until(resolved, 30, lambda: trips(client))
     assert state(client, flag) == "engaged"
     assert manager.failures() == 0
 
@@ -149,13 +151,13 @@ def test_what_a_person_released_stays_released_while_it_keeps_firing(manager, cl
     flag = "experiment:ranking"
     alert = {"alertname": "Guardrail", "switchgear_switch": f"{flag},global:all"}
     manager.post(**alert)
-    until(lambda: state(client, flag) == "engaged", 30, lambda: trips(client))
+    wait_until(lambda: state(client, flag) == "engaged", 30, lambda: trips(client))
 
     calm = {"justification": "known: load test until 15:00", "mode": "immediate"}
     released = client.post("/api/v1/switches/experiment/ranking/release", json=calm)
     assert released.status_code == 200, released.text
     refused = lambda: trips(client, switch=flag, outcome="refused")  # noqa: E731
-    until(lambda: refused() and refused()[0]["repeats"] >= 1, 40, lambda: trips(client))
+    wait_until(lambda: refused() and refused()[0]["repeats"] >= 1, 40, lambda: trips(client))
 
     assert state(client, flag) == "released"
     assert state(client, "global:all") == "released"

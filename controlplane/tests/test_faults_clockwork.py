@@ -7,7 +7,7 @@ import time
 import psycopg
 import pytest
 
-from controlplane.tests.installation import running, until
+from controlplane.tests.installation import running, wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 BEAT = ("celery", " beat ")
@@ -55,15 +55,15 @@ def pids(installation):
 
 @pytest.mark.parametrize("service", ["postgres", "redis-server"])
 def test_a_service_killed_needs_no_restart_of_ours(installation, service):
-    until(lambda: all_alive(installation), 10, lambda: silence(installation))
+    wait_until(lambda: all_alive(installation), 10, lambda: silence(installation))
     before = pids(installation)
 
     os.kill(installation.pid_of(service), signal.SIGKILL)
     time.sleep(2)
 
-    until(lambda: all_alive(installation), 30, lambda: silence(installation))
+    wait_until(lambda: all_alive(installation), 30, lambda: silence(installation))
     # It always has work; beat itself notes the turn of a tick that has none.
-    until(
+    wait_until(
         lambda: runners(installation).get("dlq.sample") == "worker",
         15,
         lambda: runners(installation),
@@ -77,13 +77,13 @@ def test_the_watchdog_runs_what_is_late_and_hands_it_back(installation):
     def run_by(*who):
         return {name for name, by in runners(installation).items() if by in who} >= wanted
 
-    until(lambda: run_by("worker", "beat"), 15, lambda: runners(installation))
+    wait_until(lambda: run_by("worker", "beat"), 15, lambda: runners(installation))
     with installation.suspended(*BEAT):
-        late = until(lambda: run_by("watchdog"), 15, lambda: runners(installation))
+        late = wait_until(lambda: run_by("watchdog"), 15, lambda: runners(installation))
         for _ in range(5):  # At their own pace, not once in five seconds.
             time.sleep(1)
             assert run_by("watchdog")
-    back = until(lambda: run_by("worker", "beat"), 15, lambda: runners(installation))
+    back = wait_until(lambda: run_by("worker", "beat"), 15, lambda: runners(installation))
     print(f"taken over after {late:.1f} s, handed back after {back:.1f} s")
     assert late < 8
 
@@ -92,7 +92,7 @@ def test_the_watchdog_runs_what_is_late_and_hands_it_back(installation):
 def test_each_ends_soon_after_a_term_signal(installation, frozen):
     limits = {"watchdog": 1.0, "beat": 3.0, "worker": 8.0}
     for name, limit in limits.items():
-        until(lambda: all_alive(installation), 30, lambda: silence(installation))
+        wait_until(lambda: all_alive(installation), 30, lambda: silence(installation))
         pid = installation.pid_of(*OURS[name])
         if frozen:
             with installation.suspended(*frozen):
@@ -106,4 +106,4 @@ def test_each_ends_soon_after_a_term_signal(installation, frozen):
 
 def _terminate(installation, pid):
     os.kill(pid, signal.SIGTERM)
-    return until(lambda: pid not in installation.tree(), 15, installation.said)
+    return wait_until(lambda: pid not in installation.tree(), 15, installation.read_output)

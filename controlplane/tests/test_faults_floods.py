@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from controlplane.notify.interactions.tests.pressing import SECRET
-from controlplane.tests.flooding import flood, frame, get, handshake, post
+from controlplane.notify.interactions.tests.slack_requests import SECRET
+from controlplane.tests.connection_flood import flood, frame, get, handshake, post
 from controlplane.tests.installation import running
 from controlplane.tests.operators import MAKE_LEE, REASON, Operators
-from controlplane.tests.polling import polling
+from controlplane.tests.poller import polling
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(400)]
 MAX_SECONDS = 2.0

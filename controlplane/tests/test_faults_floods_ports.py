@@ -8,11 +8,11 @@ import httpx
 import pytest
 
 from controlplane.dataplane.tests.processes import Server, addresses, data_plane
-from controlplane.notify.interactions.tests.pressing import SECRET
-from controlplane.tests.flooding import flood, get, post
-from controlplane.tests.installation import free_port, running, until
+from controlplane.notify.interactions.tests.slack_requests import SECRET
+from controlplane.tests.connection_flood import flood, get, post
+from controlplane.tests.installation import free_port, running, wait_until
 from controlplane.tests.operators import MAKE_LEE, Operators
-from controlplane.tests.polling import polling
+from controlplane.tests.poller import polling
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 MAX_SECONDS = 2.0
@@ -94,7 +94,7 @@ def test_flood_of_a_data_plane_keeps_no_kill_from_services(operators, plane, kin
         time.sleep(BUILD_UP_SECONDS)
         found = operators.measured()
         version = operators.program.get("/api/v1/snapshot").headers["Switchgear-Version"]
-        applied = until(lambda: polls.version >= int(version), 5, lambda: polls.version)
+        applied = wait_until(lambda: polls.version >= int(version), 5, lambda: polls.version)
 
     slowest = max(polls.seconds)
     print(f"{kind.__name__}: {dict(told)}, poll max {slowest:.3f}, applied {applied:.2f}")

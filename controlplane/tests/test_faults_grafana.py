@@ -21,12 +21,12 @@ from controlplane.core.registry import RegisteredFunction
 from controlplane.dataplane import metrics as dataplane_metrics
 from controlplane.dataplane.tests.served import plane
 from controlplane.gate import RequestGate
-from controlplane.tests.installation import until
-from controlplane.tests.test_deploy_monitoring import shown
+from controlplane.tests.installation import wait_until
+from controlplane.tests.test_deploy_monitoring import list_panels
 from slo.models import SloStatus
 from slo.tests.factories import slo
 from switches.models import Episode
-from switches.ramps.tests import given
+from switches.ramps.tests import ramp_helpers
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -135,7 +135,7 @@ def prometheus(folder, port, pages):
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         with httpx.Client(base_url=f"http://{address}", trust_env=False) as client:
-            until(lambda: _is_ready(client), 20)
+            wait_until(lambda: _is_ready(client), 20)
             yield client
     finally:
         process.kill()
@@ -149,7 +149,7 @@ def _is_ready(client):
         return False
 
 
-def asked(client, query):
+def run_query(client, query):
     """{labels: value} of an instant query, without what stands for the metric's name."""
     answer = client.get("/api/v1/query", params={"query": query}).json()
     assert answer["status"] == "success", answer
@@ -164,8 +164,8 @@ def asked(client, query):
 def lay():
     """Create data for every panel."""
     now = db_now()
-    given.engage("segment:finance", now)
-    ramp = given.start_ramp(now, switch="feature:search")
+    ramp_helpers.engage("segment:finance", now)
+    ramp = ramp_helpers.start_ramp(now, switch="feature:search")
     Job.objects.filter(pk=ramp.job_id).update(started_at=now, state="running")
     Episode.objects.filter(switch_id="feature:search").update(allow_percent=25)
     heartbeats.record_heartbeat("worker")
@@ -210,8 +210,8 @@ def scraped(tmp_path, monkeypatch):
         exporting(pages) as port,
         prometheus(tmp_path, port, places) as client,
     ):
-        until(lambda: b"switchgear_database_up 1" in metrics.exposition("")[0], 30)
-        until(lambda: len(scrapes) >= 4, 40)
+        wait_until(lambda: b"switchgear_database_up 1" in metrics.exposition("")[0], 30)
+        wait_until(lambda: len(scrapes) >= 4, 40)
         yield client
 
 
@@ -219,9 +219,9 @@ def test_each_panel_shows_what_its_title_says(scraped):
     wanted = expected(lambda scope, key: (("key", key), ("scope", scope)))
     wrong = []
 
-    for panel in shown():
+    for panel in list_panels():
         for target, series in zip(panel["targets"], wanted.pop(panel["title"]), strict=True):
-            found = asked(scraped, target["expr"])
+            found = run_query(scraped, target["expr"])
             if not found:
                 wrong.append((panel["title"], target["expr"], "is empty"))
             for labels, value in series.items():

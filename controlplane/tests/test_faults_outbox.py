@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from controlplane.notify.delivery.tests.fake_slack import fake_slack
-from controlplane.tests.installation import running, until
+from controlplane.tests.installation import running, wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 REASON = "provider outage, 5xx on completions since 02:10"
@@ -51,7 +51,7 @@ def outbox(installation):
 def test_slack_that_hangs_delays_no_toggle(installation, client, slack):
     slack.always = "hang"
     engage(client, "first")
-    until(lambda: slack.requests, 10, installation.said)
+    wait_until(lambda: slack.requests, 10, installation.read_output)
     for number in range(WARMING):
         engage(client, f"warm{number}")
 
@@ -68,7 +68,7 @@ def test_slack_that_hangs_delays_no_toggle(installation, client, slack):
     assert seconds[-1] < 1
     slack.always = "ok"
     everything_sent = lambda: {state for state, _ in outbox(installation)} == {"sent"}  # noqa: E731
-    until(everything_sent, 120, lambda: outbox(installation))
+    wait_until(everything_sent, 120, lambda: outbox(installation))
     assert len(slack.messages) == 1 + WARMING + 30
 
 
@@ -77,7 +77,9 @@ def test_a_message_goes_out_at_once_and_not_at_the_next_tick(installation, clien
     for number in range(8):  # No more than a burst: its pace would slow the rest.
         started = time.monotonic()
         engage(client, f"s{number}")
-        until(lambda count=number + 1: len(slack.messages) == count, 5, installation.said)
+        wait_until(
+            lambda count=number + 1: len(slack.messages) == count, 5, installation.read_output
+        )
         seconds.append(time.monotonic() - started)
 
     seconds.sort()
@@ -89,12 +91,12 @@ def test_a_message_goes_out_at_once_and_not_at_the_next_tick(installation, clien
 def test_killed_in_the_middle_of_a_send_the_message_arrives_once(installation, client, slack, step):
     slack.script = [step]
     engage(client, "finance")
-    until(lambda: slack.requests, 10, installation.said)
+    wait_until(lambda: slack.requests, 10, installation.read_output)
 
     for words in (("celery", "worker"), ("watchdog",)):
         os.kill(installation.pid_of(*words), signal.SIGKILL)
 
-    until(lambda: outbox(installation) == [("sent", 2)], 50, lambda: outbox(installation))
+    wait_until(lambda: outbox(installation) == [("sent", 2)], 50, lambda: outbox(installation))
     assert len(slack.messages) == 1
 
 
@@ -103,7 +105,7 @@ def test_redis_gone_messages_still_go_out_once(installation, client, slack):
         engage(client, "finance")
         engage(client, "chat")
 
-        until(lambda: len(slack.messages) == 2, 20, installation.said)
+        wait_until(lambda: len(slack.messages) == 2, 20, installation.read_output)
 
     time.sleep(3)
     assert len(slack.messages) == 2
@@ -116,7 +118,9 @@ def test_redis_gone_for_long_each_message_goes_out_once_and_soon(installation, c
         for number in range(15):
             started = time.monotonic()
             engage(client, f"s{number}")
-            until(lambda count=number + 1: len(slack.messages) == count, 20, installation.said)
+            wait_until(
+                lambda count=number + 1: len(slack.messages) == count, 20, installation.read_output
+            )
             seconds.append(time.monotonic() - started)
             time.sleep(max(0.0, 1.0 - seconds[-1]))
     print(f"engage to Slack without Redis: slowest {max(seconds):.1f} s")
@@ -125,6 +129,6 @@ def test_redis_gone_for_long_each_message_goes_out_once_and_soon(installation, c
     for number in range(3):
         client.post(f"/api/v1/switches/segment/s{number}/release", json=release)
 
-    until(lambda: {state for state, _ in outbox(installation)} == {"sent"}, 40)
+    wait_until(lambda: {state for state, _ in outbox(installation)} == {"sent"}, 40)
     keys = [said["metadata"]["event_payload"]["key"] for said in slack.messages]
     assert len(keys) == len(set(keys)) == len(outbox(installation))

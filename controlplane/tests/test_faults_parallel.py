@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import httpx
 import pytest
 
-from controlplane.tests.installation import running, until
+from controlplane.tests.installation import running, wait_until
 
 SWITCHES = 50
 OPERATIONS = 500
@@ -65,7 +65,7 @@ def storm() -> list[Asked]:
 
 def kill_web_twice(installation, asked: list[Asked]) -> None:
     for share in (0.25, 0.6):
-        until(lambda: sum(a.status > 0 for a in asked) > OPERATIONS * share, 120)  # noqa: B023
+        wait_until(lambda: sum(a.status > 0 for a in asked) > OPERATIONS * share, 120)  # noqa: B023
         os.kill(installation.pid_of("granian"), signal.SIGKILL)
 
 

@@ -9,7 +9,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from controlplane.tests.installation import SERVICE_VARIABLES, Installation, until
+from controlplane.tests.installation import SERVICE_VARIABLES, Installation, wait_until
 from controlplane.tests.kubelet import Pod
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(400)]
@@ -60,10 +60,10 @@ def start(installation, tmp_path):
 
 def become(pods, wanted, seconds=40):
     for role, status in wanted.items():
-        until(
+        wait_until(
             lambda pod=pods[role], status=status: pod.ready.ask() == status,
             seconds,
-            lambda role=role: f"{role}: {pods[role].ready.ask()} {pods[role].said()}",
+            lambda role=role: f"{role}: {pods[role].ready.ask()} {pods[role].read_output()}",
         )
 
 
@@ -103,7 +103,7 @@ def test_a_worker_that_hangs_is_started_anew(start):
     pod.freeze()
 
     limit = pod.live.period * pod.live.failures + 3 * 3 + 15
-    took = until(lambda: pod.restarts == 1, limit)
+    took = wait_until(lambda: pod.restarts == 1, limit)
     print(f"found to hang after {took:.0f} s")
 
 

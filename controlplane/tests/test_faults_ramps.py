@@ -18,8 +18,8 @@ import psycopg
 import pytest
 import redis
 
-from controlplane.tests.installation import ROOT, running, until
-from controlplane.tests.ramping import PERCENTS, SCOPES, Ramp, watching
+from controlplane.tests.installation import ROOT, running, wait_until
+from controlplane.tests.observed_ramps import PERCENTS, SCOPES, Ramp, watching
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(90)]
 
@@ -44,7 +44,7 @@ def client(installation):
 @pytest.fixture
 def ramps(installation, client):
     """A ramp without gates, and one with an external gate at its second step."""
-    until(lambda: _all_well(installation), 40, lambda: _ticks(installation))
+    wait_until(lambda: _all_well(installation), 40, lambda: _ticks(installation))
     number = next(numbers)
     return [
         Ramp(installation, client, f"through-{number}", DWELL, ""),
@@ -131,11 +131,13 @@ def test_fault_in_each_step_delays_ramps_and_changes_nothing_else(
     with watching(client, *ramps) as watched:
         for step, percent in enumerate(PERCENTS):
             reached = lambda p=percent: p in watched.percents(through)  # noqa: E731
-            until(reached, 60, lambda: _told(watched, ramps))
+            wait_until(reached, 60, lambda: _list_percents(watched, ramps))
             time.sleep(random.uniform(0, 0.5))
             fault(installation, step)
             if step == 1:
-                until(lambda: watched.now(back) == 25, 60, lambda: _told(watched, ramps))
+                wait_until(
+                    lambda: watched.now(back) == 25, 60, lambda: _list_percents(watched, ramps)
+                )
                 back.report("fail")
         _until_over(ramps, watched)
 
@@ -150,7 +152,7 @@ def test_fault_all_the_time_delays_ramps_and_changes_nothing_else(
 ):
     through, back = ramps
     with watching(client, *ramps) as watched, fault(installation):
-        until(lambda: watched.now(back) == 25, 60, lambda: _told(watched, ramps))
+        wait_until(lambda: watched.now(back) == 25, 60, lambda: _list_percents(watched, ramps))
         back.report("fail")
         _until_over(ramps, watched)
 
@@ -172,7 +174,7 @@ def test_engage_in_a_storm_of_kills_wins_and_stays(installation, client):
                     assert (answer["state"], answer["allow_percent"]) == ("engaged", 0)
             engaged = [ramp for ramp in ramps if ramp.state() == "cancelled"]
             assert engaged, "all ramps were through before anybody engaged"
-            until(lambda: all(watched.now(ramp) == 0 for ramp in engaged), 3)
+            wait_until(lambda: all(watched.now(ramp) == 0 for ramp in engaged), 3)
             time.sleep(5)
         finally:
             over.set()
@@ -195,9 +197,11 @@ def _storm(installation, over):
 
 
 def _until_over(ramps, watched):
-    until(lambda: all(ramp.is_over() for ramp in ramps), 60, lambda: _told(watched, ramps))
+    wait_until(
+        lambda: all(ramp.is_over() for ramp in ramps), 60, lambda: _list_percents(watched, ramps)
+    )
     through, back = ramps
-    until(lambda: watched.now(through) is None and watched.now(back) == 0, 5)
+    wait_until(lambda: watched.now(through) is None and watched.now(back) == 0, 5)
 
 
 def _assert_as_planned(through, back, watched, latest, name):
@@ -216,7 +220,7 @@ def _assert_as_planned(through, back, watched, latest, name):
     assert max(late) < latest
 
 
-def _told(watched, ramps):
+def _list_percents(watched, ramps):
     return [(ramp.switch, watched.percents(ramp)) for ramp in ramps]
 
 

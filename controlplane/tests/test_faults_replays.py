@@ -16,7 +16,7 @@ import psycopg
 import pytest
 import redis
 
-from controlplane.tests.installation import running, until
+from controlplane.tests.installation import running, wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 
@@ -55,13 +55,15 @@ def test_killed_twice_each_letter_is_in_its_origin_once_and_all_counts_agree(
         jobs = _ask(client, names)
         began = time.monotonic()
         for least in kill_at:
-            until(lambda at=least: _retried(installation, jobs) >= at, 90)
+            wait_until(lambda at=least: _retried(installation, jobs) >= at, 90)
             _kill_whoever_works(installation, jobs)
-        until(
-            lambda: _states(installation, jobs) == {"completed"}, 200, lambda: _told(client, jobs)
+        wait_until(
+            lambda: _states(installation, jobs) == {"completed"},
+            200,
+            lambda: _describe_jobs(client, jobs),
         )
         took = time.monotonic() - began
-        until(lambda: all(_all_came_back(store, name, sent[name]) for name in names), 20)
+        wait_until(lambda: all(_all_came_back(store, name, sent[name]) for name in names), 20)
 
     done = 0
     for name in names:
@@ -182,7 +184,7 @@ def _kill_whoever_works(installation, jobs):
     """
     alive = []
 
-    def found():
+    def find_workers():
         query = (
             "SELECT DISTINCT split_part(worker, ':', 2)::int FROM core_job WHERE id = ANY(%s)"
             " AND lease_until > clock_timestamp() AND finished_at IS NULL"
@@ -191,7 +193,7 @@ def _kill_whoever_works(installation, jobs):
         alive[:] = holders & installation.tree().keys()
         return bool(alive)
 
-    until(found, 30)
+    wait_until(find_workers, 30)
     os.kill(alive[0], signal.SIGKILL)
 
 
@@ -222,7 +224,7 @@ def _counts(client, job):
     return client.get(f"/api/v1/dlq/jobs/{job}/").json()["counts"]
 
 
-def _told(client, jobs):
+def _describe_jobs(client, jobs):
     found = [client.get(f"/api/v1/dlq/jobs/{job}/").json() for job in jobs]
     return [(one["state"], one["counts"], one["hold_reason"], one["error"]) for one in found]
 

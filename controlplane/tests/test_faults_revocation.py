@@ -12,7 +12,7 @@ from controlplane.accounts.tokens import services as tokens
 from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, token_text
-from controlplane.tests.installation import until
+from controlplane.tests.installation import wait_until
 
 pytestmark = [
     pytest.mark.faults,
@@ -66,7 +66,7 @@ class Program:
     def begin(self):
         """Wait until both planes accept the token."""
         for path in (WEB, PLANE):
-            until(lambda path=path: self.ask(path) == 200, 10)
+            wait_until(lambda path=path: self.ask(path) == 200, 10)
 
     def refused_within(self, path, seconds, *, since=None):
         """Return the first status that is not 200; fail if a 200 starts later than `seconds`."""
@@ -119,7 +119,7 @@ def test_revoked_token_is_refused_by_a_web_process_that_lost_the_database(consol
     assert refused == 503
     assert kept == 200  # Services go on with what was last known, as docs/architecture.md says.
     assert afterwards == 401
-    until(lambda: program.ask(WEB) == 401, 10)
+    wait_until(lambda: program.ask(WEB) == 401, 10)
 
 
 def test_token_expires_on_time_although_the_database_is_away(console, kim):

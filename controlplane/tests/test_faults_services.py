@@ -7,7 +7,7 @@ import time
 import httpx
 import pytest
 
-from controlplane.tests.installation import alive, running, until
+from controlplane.tests.installation import alive, running, wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 REASON = "provider outage, 5xx on completions since 02:10"
@@ -43,36 +43,36 @@ def ready(client):
 @pytest.mark.smoke
 def test_redis_hung_costs_latency_and_nothing_else(installation, client):
     with installation.suspended("redis-server"):
-        until(lambda: ready(client).json()["status"] == "degraded", 10)
+        wait_until(lambda: ready(client).json()["status"] == "degraded", 10)
         assert ready(client).status_code == 200
         assert ready(client).json()["checks"]["redis"] != "healthy"
 
         started = time.monotonic()
         assert engage(client, "segment:finance").status_code == 200
         assert time.monotonic() - started < 1.5
-        assert until(lambda: "segment:finance" in stopped(client), 3) < 2.5
+        assert wait_until(lambda: "segment:finance" in stopped(client), 3) < 2.5
 
         body = {"expires_in": "2s", "on_expiry": "release"}
         assert engage(client, "feature:chat", **body).status_code == 200
-        until(lambda: "feature:chat" not in stopped(client), 15)
+        wait_until(lambda: "feature:chat" not in stopped(client), 15)
 
-    until(lambda: ready(client).json()["status"] == "ready", 30, installation.said)
+    wait_until(lambda: ready(client).json()["status"] == "ready", 30, installation.read_output)
     assert engage(client, "feature:search").status_code == 200
-    until(lambda: "feature:search" in stopped(client), 2)
+    wait_until(lambda: "feature:search" in stopped(client), 2)
 
 
 def test_redis_killed_comes_back_by_itself(installation, client):
     os.kill(installation.pid_of("redis-server"), signal.SIGKILL)
 
     assert engage(client, "segment:finance").status_code == 200
-    until(lambda: "segment:finance" in stopped(client), 3)
-    until(lambda: ready(client).json()["status"] == "ready", 30, installation.said)
+    wait_until(lambda: "segment:finance" in stopped(client), 3)
+    wait_until(lambda: ready(client).json()["status"] == "ready", 30, installation.read_output)
 
 
 @pytest.mark.smoke
 def test_postgresql_hung_polls_go_on_and_writes_say_when_to_retry(installation, client):
     assert engage(client, "segment:finance").status_code == 200
-    until(lambda: "segment:finance" in stopped(client), 2)
+    wait_until(lambda: "segment:finance" in stopped(client), 2)
 
     with installation.suspended("postgres"):
         refused = engage(client, "feature:frozen")  # On its way when nobody knew yet.
@@ -98,9 +98,11 @@ def test_postgresql_hung_polls_go_on_and_writes_say_when_to_retry(installation, 
         assert client.get("/health/live").status_code == 200
         assert client.get("/health/ready/data").status_code == 200
 
-    until(lambda: ready(client).status_code == 200, 30, installation.said)
-    until(lambda: engage(client, "feature:after").status_code == 200, 10, installation.said)
-    until(lambda: "feature:after" in stopped(client), 3)
+    wait_until(lambda: ready(client).status_code == 200, 30, installation.read_output)
+    wait_until(
+        lambda: engage(client, "feature:after").status_code == 200, 10, installation.read_output
+    )
+    wait_until(lambda: "feature:after" in stopped(client), 3)
     time.sleep(1)
     assert "feature:frozen" not in stopped(client), "refused with 503, and done all the same"
 
@@ -112,11 +114,11 @@ def test_postgresql_killed_comes_back_and_nothing_needs_a_restart(installation, 
     os.kill(installation.pid_of("postgres", "-D"), signal.SIGKILL)
 
     assert stopped(client) == {"segment:finance"}
-    until(lambda: _answers(client), 60, installation.said)
+    wait_until(lambda: _answers(client), 60, installation.read_output)
     assert engage(client, "feature:after").status_code == 200
-    until(lambda: "feature:after" in stopped(client), 3)
+    wait_until(lambda: "feature:after" in stopped(client), 3)
     assert installation.pid_of("granian") == web
-    until(lambda: ready(client).json()["status"] == "ready", 30, installation.said)
+    wait_until(lambda: ready(client).json()["status"] == "ready", 30, installation.read_output)
 
 
 def test_worker_and_beat_killed_together_delay_an_expiry_by_seconds(installation, client):
@@ -124,7 +126,7 @@ def test_worker_and_beat_killed_together_delay_an_expiry_by_seconds(installation
     assert engage(client, "feature:chat", **body).status_code == 200
 
     with installation.suspended("celery"):
-        late = until(lambda: "feature:chat" not in stopped(client), 20)
+        late = wait_until(lambda: "feature:chat" not in stopped(client), 20)
 
     assert late < 15
 
@@ -151,7 +153,7 @@ def test_a_killed_supervisor_leaves_no_child_and_a_new_run_recovers(installation
     installation.process.kill()
     installation.process.wait(5)
 
-    until(lambda: not [pid for pid in pids if alive(pid)], 10, lambda: installation.tree())
+    wait_until(lambda: not [pid for pid in pids if alive(pid)], 10, lambda: installation.tree())
     installation.start()
     assert stopped(client) == {"segment:finance"}
     assert "intact" in installation.manage("audit", "verify")

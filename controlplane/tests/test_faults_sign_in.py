@@ -7,7 +7,7 @@ import pytest
 from django.conf import settings
 
 from controlplane.accounts.authentication.tests.people import PASSWORD
-from controlplane.tests.installation import running, until
+from controlplane.tests.installation import running, wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 MAKE_KIM = (
@@ -52,14 +52,14 @@ def test_guesses_are_counted_while_redis_hangs_and_after_it(installation, step):
     visitor = Visitor(installation.url)
 
     with installation.suspended("redis-server"):
-        until(lambda: visitor.http.get("/health/ready").json()["status"] == "degraded", 15)
+        wait_until(lambda: visitor.http.get("/health/ready").json()["status"] == "degraded", 15)
         if step == "second":
             assert visitor.first().headers["Location"] == "/sign-in/second/"
         guess = visitor.first if step == "first" else visitor.second
         answers = [guess("no code").status_code for _ in range(settings.AXES_FAILURE_LIMIT)]
         with_the_password = visitor.first()
 
-    until(installation.is_ready, 30, installation.said)
+    wait_until(installation.is_ready, 30, installation.read_output)
     assert answers == [422] * (settings.AXES_FAILURE_LIMIT - 1) + [429]
     assert (with_the_password.status_code, visitor.first().status_code) == (429, 429)
     assert "sessionid" not in visitor.http.cookies or visitor.http.get("/").status_code == 302

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 
-from controlplane.tests.installation import running, until
+from controlplane.tests.installation import running, wait_until
 
 REASON = "provider outage, 5xx on completions since 02:10"
 
@@ -33,7 +33,7 @@ def test_an_engage_reaches_a_poll_and_the_trail_is_out_of_reach(tmp_path, single
             body = {"reason": REASON, "expires_in": "24h"}
             answer = client.post("/api/v1/switches/segment/finance/engage", json=body)
             assert answer.status_code == 200, answer.text
-            until(lambda: client.get("/api/v1/snapshot").json()["version"] == 1, 2)
+            wait_until(lambda: client.get("/api/v1/snapshot").json()["version"] == 1, 2)
         who = (
             "from django.db import connection as c; k = c.cursor();"
             "k.execute('SELECT current_user, tableowner FROM pg_tables"

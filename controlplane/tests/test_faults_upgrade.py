@@ -9,10 +9,10 @@ import psycopg
 import pytest
 
 from controlplane.core.backup.tests.places import empty_database
-from controlplane.tests.installation import ROOT, until
+from controlplane.tests.installation import ROOT, wait_until
+from controlplane.tests.observed_ramps import PERCENTS, REASON, WHY
 from controlplane.tests.previous import manage
-from controlplane.tests.ramping import PERCENTS, REASON, WHY
-from controlplane.tests.rolling import Fleet, People, Pollers
+from controlplane.tests.rolling_upgrade import Fleet, People, Pollers
 
 pytestmark = [
     pytest.mark.faults,
@@ -78,7 +78,7 @@ def test_every_process_is_replaced_and_nobody_notices(tmp_path, old, new):
                 manage(new, given, "migrate", "--noinput")
                 manage(new, given, "provision")
                 took = fleet.roll(new)
-                until(lambda: _rows(variables, OVER, ramp), 200, lambda: took)
+                wait_until(lambda: _rows(variables, OVER, ramp), 200, lambda: took)
         finally:
             fleet.end()
         steps = _rows(variables, STEPS, ramp)

@@ -10,10 +10,10 @@ import pytest
 from controlplane.core.backup.tests.places import empty_database
 from controlplane.notify.delivery.tests.fake_receiver import fake_receiver
 from controlplane.tests import previous
-from controlplane.tests.installation import ROOT, until
+from controlplane.tests.installation import ROOT, wait_until
+from controlplane.tests.observed_ramps import PERCENTS, REASON, WHY
 from controlplane.tests.previous import manage
-from controlplane.tests.ramping import PERCENTS, REASON, WHY
-from controlplane.tests.rolling import Fleet, People, Pollers
+from controlplane.tests.rolling_upgrade import Fleet, People, Pollers
 
 pytestmark = [
     pytest.mark.faults,
@@ -120,14 +120,14 @@ def test_processes_of_both_releases_work_side_by_side(old, installed, receiver, 
         until_delivered(people, receiver)
         fleet.roll(ROOT, ["beat"])
         until_delivered(people, receiver)
-        late = until(lambda: not late_ticks(installed), 30, lambda: late_ticks(installed))
+        late = wait_until(lambda: not late_ticks(installed), 30, lambda: late_ticks(installed))
         fleet.roll(ROOT, ["web-1", "plane-1"])
         until_delivered(people, receiver)
         fleet.roll(ROOT, ["watchdog", "web-2", "plane-2", "worker"])
         until_delivered(people, receiver)
-        until(lambda: rows(installed, OVER, ramp), 120)
+        wait_until(lambda: rows(installed, OVER, ramp), 120)
         seal(installed)
-        until(lambda: not rows(installed, PLAIN_URLS, 0), 30)
+        wait_until(lambda: not rows(installed, PLAIN_URLS, 0), 30)
         until_delivered(people, receiver)
     print(
         f"{polls.statuses.total()} polls, longest {polls.longest:.2f} s;"
@@ -175,9 +175,9 @@ def begin_ramp(people):
 def until_delivered(people, receiver):
     """Wait until the receiver has the message of a switch that is engaged from now on."""
     known = len(people.done)
-    until(lambda: len(people.done) > known, 30, lambda: people.failures)
+    wait_until(lambda: len(people.done) > known, 30, lambda: people.failures)
     wanted = people.done[-1].encode()
-    until(
+    wait_until(
         lambda: any(wanted in request["body"] for request in receiver.requests),
         60,
         lambda: f"no message of {wanted!r}",

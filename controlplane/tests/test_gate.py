@@ -276,7 +276,7 @@ def figures_of(gate):
     [(MAX_BODY_BYTES, "kill", 2), (MAX_BODY_BYTES + 1, "ordinary", 4)],
 )
 def test_hook_takes_a_thread_of_kills_only_if_it_is_small(size, bulkhead, running):
-    async def stuck(_scope, _receive, _send):
+    async def hang(_scope, _receive, _send):
         await asyncio.sleep(10)
 
     async def receive():
@@ -285,7 +285,7 @@ def test_hook_takes_a_thread_of_kills_only_if_it_is_small(size, bulkhead, runnin
     async def run():
         served = plane()
         served.state.database_reachable = True
-        gate = RequestGate(stuck, served.state, refuse, 5)
+        gate = RequestGate(hang, served.state, refuse, 5)
         headers = [(b"authorization", BEARER["Authorization"].encode())]
         hook = {**SCOPE, "path": "/api/v1/hooks/alertmanager", "headers": headers}
         hooks = [asyncio.ensure_future(gate(hook, receive, ignore)) for _ in range(5)]
@@ -306,13 +306,13 @@ def test_refused_requests_are_counted(monkeypatch):
     monkeypatch.setattr(gate_module, "REFUSAL_SECONDS", 0)
     monkeypatch.setattr(bulkhead, "MAX_WAITING_EACH", 1)
 
-    async def stuck(_scope, _receive, _send):
+    async def hang(_scope, _receive, _send):
         await asyncio.sleep(10)
 
     async def run():
         state = State()
         state.database_reachable = True
-        gate = RequestGate(stuck, state, refuse, 5)
+        gate = RequestGate(hang, state, refuse, 5)
         flood = [asyncio.ensure_future(gate(SCOPE, receive, ignore)) for _ in range(10)]
         await asyncio.sleep(0.05)
         found = figures_of(gate)

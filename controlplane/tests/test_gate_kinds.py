@@ -14,7 +14,13 @@ from controlplane.core.gates.verdicts import build_no_data
 from controlplane.core.http.tests.callers import as_role
 from switches.models import Ramp
 from switches.ramps.shapes import GateShape
-from switches.ramps.tests.given import get_outcome, get_ramp_state, get_share, run_tick, start_ramp
+from switches.ramps.tests.ramp_helpers import (
+    get_outcome,
+    get_ramp_state,
+    get_share,
+    run_tick,
+    start_ramp,
+)
 from switches.tests.browsers import Tags, browser_as, engaged, page
 from switchgear.cli.commands import release
 from switchgear.cli.views import ramps as cli_ramps

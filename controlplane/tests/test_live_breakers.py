@@ -10,8 +10,8 @@ import pytest
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, token_text
-from controlplane.tests.installation import until
-from controlplane.tests.listening import Console, heard, hears
+from controlplane.tests.console_sockets import Console, hears, receive_message
+from controlplane.tests.installation import wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
 NAME = "core->told-oracle"
@@ -27,7 +27,7 @@ class Instance:
         self._url = f"{console.server.url}/api/v1/report"
         self._boot, self._seq = str(uuid4()), 0
         self._started_at = timestamp(db_now())
-        until(lambda: self._post().status_code != 401, 5)
+        wait_until(lambda: self._post().status_code != 401, 5)
 
     def reports(self, **breaker: Any) -> None:
         answer = self._post({"dependency": NAME, **breaker})
@@ -52,7 +52,7 @@ def test_breaker_that_opens_is_told_within_a_moment_as_the_api_shows_it(console,
     instance = Instance(console)
     listener = token_text(person("admin", "listener"), ["breakers:read"], name="listens")
     with console.listen(listener) as listening:
-        assert set(heard(listening)["seq"]) == {"breakers", "degradation"}
+        assert set(receive_message(listening)["seq"]) == {"breakers", "degradation"}
         instance.reports(state="closed")
         hears(listening, "breakers", name=NAME)
 

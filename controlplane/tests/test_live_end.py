@@ -16,8 +16,8 @@ from websockets.exceptions import ConnectionClosed
 from controlplane.asgi_server import GRACE_SECONDS
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.dataplane.tests.processes import Server, web
+from controlplane.tests.console_sockets import Console
 from controlplane.tests.installation import free_port
-from controlplane.tests.listening import Console
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(90)]
 SOCKETS, EACH = 300, 50

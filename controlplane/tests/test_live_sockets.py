@@ -5,7 +5,13 @@ import time
 import httpx
 import pytest
 
-from controlplane.tests.listening import ends_with, heard, hears, hears_each, publish
+from controlplane.tests.console_sockets import (
+    ends_with,
+    hears,
+    hears_each,
+    publish,
+    receive_message,
+)
 from switches.tests.browsers import engaged
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
@@ -13,7 +19,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
 
 def test_program_is_greeted_and_told_of_a_change_within_a_moment(console, reader):
     with console.listen(reader) as listening:
-        hello = heard(listening)
+        hello = receive_message(listening)
         engaged("segment:told")
         committed = time.monotonic()
 
@@ -29,7 +35,7 @@ def test_program_is_greeted_and_told_of_a_change_within_a_moment(console, reader
 
 def test_two_sockets_are_told_the_same_in_the_same_order(console, reader):
     with console.listen(reader) as one, console.listen(reader) as other:
-        assert heard(one)["stream"] == heard(other)["stream"]
+        assert receive_message(one)["stream"] == receive_message(other)["stream"]
 
         for number in range(5):
             engaged(f"segment:s{number}")
@@ -41,7 +47,7 @@ def test_two_sockets_are_told_the_same_in_the_same_order(console, reader):
 def test_burst_of_notes_is_one_message_and_numbers_have_no_gap(console, reader):
     engaged("segment:burst")
     with console.listen(reader) as listening:
-        before = heard(listening)["seq"]["switches"]
+        before = receive_message(listening)["seq"]["switches"]
         publish(*[{"topic": "switches", "ids": ["segment:burst"]}] * 200)
         publish({"topic": "switches", "ids": ["segment:unheard-of"]})
 
@@ -56,7 +62,7 @@ def test_burst_of_notes_is_one_message_and_numbers_have_no_gap(console, reader):
 
 def test_socket_narrows_and_hears_of_what_it_may_not(console, reader):
     with console.listen(reader) as listening:
-        heard(listening)
+        receive_message(listening)
         listening.send('{"subscribe": ["dlq"]}')
         refused = hears(listening, "error")
         listening.send('{"subscribe": ["ramps"]}')
@@ -72,7 +78,7 @@ def test_socket_narrows_and_hears_of_what_it_may_not(console, reader):
 
 def test_topic_that_is_listened_to_again_is_to_be_read_anew(console, reader):
     with console.listen(reader) as listening:
-        heard(listening)
+        receive_message(listening)
         listening.send('{"subscribe": ["ramps"]}')
         time.sleep(0.2)
         engaged("segment:missed")
@@ -110,7 +116,7 @@ def test_what_is_no_message_closes_the_socket(console, reader, sent, code):
 
 def test_lost_redis_is_told_and_its_return_begins_a_new_stream(console, reader):
     with console.listen(reader) as listening:
-        stream = heard(listening)["stream"]
+        stream = receive_message(listening)["stream"]
         console.redis.cut()
         try:
             lost = hears(listening, "degradation", level=2)
@@ -157,8 +163,8 @@ def test_socket_that_is_not_read_is_told_to_read_anew_and_delays_nobody(console,
 
 def test_burst_of_a_thousand_is_told_to_whoever_reads_without_a_gap(console, reader):
     with console.listen(reader) as one, console.listen(reader) as other:
-        before = heard(one)["seq"]["switches"]
-        heard(other)
+        before = receive_message(one)["seq"]["switches"]
+        receive_message(other)
         for start in range(0, 1_000, 200):
             ids = [f"segment:burst-{n}" for n in range(start, start + 200)]
             publish({"topic": "switches", "ids": ids})
@@ -182,13 +188,13 @@ def test_lost_database_leaves_sockets_open_and_what_changed_is_told_when_it_is_b
 ):
     engaged("segment:meanwhile")
     with console.listen(reader) as listening:
-        heard(listening)
+        receive_message(listening)
         console.database.cut()
         try:
             lost = hears(listening, "degradation", seconds=10, level=3)
             publish({"topic": "switches", "ids": ["segment:meanwhile"]})
             with console.listen(reader) as another:
-                assert heard(another)["topic"] == "hello"
+                assert receive_message(another)["topic"] == "hello"
         finally:
             console.database.mend()
         # Lanes read again as soon as PostgreSQL answers, whichever of the two is told first.

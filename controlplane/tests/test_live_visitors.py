@@ -19,8 +19,8 @@ from controlplane.accounts.tokens import services as tokens
 from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, token_text
-from controlplane.tests.installation import until
-from controlplane.tests.listening import Console, ends_with, heard, hears, refusal
+from controlplane.tests.console_sockets import Console, ends_with, hears, receive_message, refusal
+from controlplane.tests.installation import wait_until
 from switches.tests.browsers import browser, engaged
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
@@ -62,7 +62,7 @@ def test_a_persons_socket_under_a_name_that_is_not_ours_is_refused(console):
 
 def test_token_without_a_topic_is_refused(console, transactional_db):
     token = token_text(person("admin", "token-owner"), ["report:write"])
-    until(lambda: _status(console, token) != 401, 5)
+    wait_until(lambda: _status(console, token) != 401, 5)
 
     assert _status(console, token) == 403
 
@@ -81,7 +81,7 @@ def test_person_listens_until_they_sign_out(console, transactional_db):
     key = client.cookies[settings.SESSION_COOKIE_NAME].value
     headers = {"Cookie": f"{settings.SESSION_COOKIE_NAME}={key}", "Origin": console.server.url}
     with console.connect(headers) as listening:
-        assert heard(listening)["seq"].keys() >= {"switches", "breakers", "dlq", "slo"}
+        assert receive_message(listening)["seq"].keys() >= {"switches", "breakers", "dlq", "slo"}
 
         client.post("/sign-out/")
 
@@ -105,7 +105,7 @@ def test_who_is_no_longer_welcome_is_not_told_any_more_and_others_are(console, r
         leaving["token"] = opened.enter_context(console.listen(reader))
         staying = opened.enter_context(console.sit_down(person("operator")))
         for listening in leaving.values():
-            heard(listening)
+            receive_message(listening)
 
         people.change_user(user=gone, is_active=False, **done)
         sessions.end_all(user=elsewhere, **done)
@@ -124,8 +124,8 @@ def test_strangers_who_knock_keep_nobody_waiting_inside(console, reader):
     """Session lookups of strangers hang, which must not delay change notifications."""
     own = {"Origin": console.server.url, "Cookie": f"sessionid={'a' * 32}"}
     with console.listen(reader) as listening, ThreadPoolExecutor(100) as crowd:
-        heard(listening)
-        with held("core_browsersession"):
+        receive_message(listening)
+        with lock_table("core_browsersession"):
             knocks = [crowd.submit(refusal, console.address, own) for _ in range(100)]
             time.sleep(0.5)
             engaged("segment:inside")
@@ -137,7 +137,7 @@ def test_strangers_who_knock_keep_nobody_waiting_inside(console, reader):
 
 
 @contextmanager
-def held(table: str) -> Iterator[None]:
+def lock_table(table: str) -> Iterator[None]:
     """Lock the table against readers in this context."""
     found = connection.settings_dict
     with psycopg.connect(

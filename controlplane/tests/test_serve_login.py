@@ -10,7 +10,7 @@ import pytest
 from django.conf import settings
 
 from controlplane.core.tests.processes import ROOT, on_test_database
-from controlplane.tests.installation import free_port, until
+from controlplane.tests.installation import free_port, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 STARTS = [("dataplane",), ("serve", "dataplane"), ("serve", "worker"), ("serve", "web")]
@@ -67,7 +67,7 @@ def test_with_a_copy_on_disk_a_data_plane_has_something_to_do_all_the_same(alone
     (tmp_path / "data" / "snapshot" / "current").write_text("of an earlier run")
 
     with begin(alone, "serve", "dataplane") as (process, live):
-        until(lambda: answers(live), 60, process.poll)
+        wait_until(lambda: answers(live), 60, process.poll)
 
 
 def answers(url):

@@ -41,7 +41,7 @@ def burning() -> Slo:
 
 def test_board_shows_what_fires_without_a_reload_and_leads_to_its_plots(desks):
     burning()
-    page = desks.of(person("operator")).open("/slos/")
+    page = desks.open_desk(person("operator")).open("/slos/")
     row = page.locator("tr[data-switch='core-availability']")
     expect(row).to_contain_text("OK")
 
@@ -61,7 +61,7 @@ def test_board_shows_what_fires_without_a_reload_and_leads_to_its_plots(desks):
 @pytest.mark.smoke
 def test_plot_is_drawn_zoomed_by_dragging_and_shown_whole_again(desks):
     burning()
-    page = desks.of(person("viewer")).open(ONE)
+    page = desks.open_desk(person("viewer")).open(ONE)
     area = page.locator("#burn [data-plot-area]")
     expect(area.locator("canvas")).to_be_visible()
     expect(page.locator("#burn details")).not_to_have_attribute("open", "")
@@ -90,7 +90,7 @@ def test_plot_is_drawn_zoomed_by_dragging_and_shown_whole_again(desks):
 @pytest.mark.parametrize("said", ["burn=12-15", "budget=1-99999999999", "burn=x", "burn=-", "x=%"])
 def test_range_made_up_in_the_address_harms_nothing(desks, said):
     burning()
-    page = desks.of(person("viewer")).open(f"{ONE}#{said}")
+    page = desks.open_desk(person("viewer")).open(f"{ONE}#{said}")
 
     expect(page.locator("#burn canvas")).to_be_visible()
     expect(page.locator("#budget canvas")).to_be_visible()
@@ -100,7 +100,7 @@ def test_range_made_up_in_the_address_harms_nothing(desks, said):
 @needs_library
 def test_plot_is_read_by_keyboard_point_by_point(desks):
     burning()
-    page = desks.of(person("viewer")).open(ONE)
+    page = desks.open_desk(person("viewer")).open(ONE)
     area = page.locator("#burn [data-plot-area]")
     expect(area.locator("canvas")).to_be_visible()
 
@@ -118,7 +118,7 @@ def test_plot_is_read_by_keyboard_point_by_point(desks):
 @needs_library
 def test_window_is_switched_on_and_never_the_last_one_off(desks):
     burning()
-    page = desks.of(person("viewer")).open(ONE)
+    page = desks.open_desk(person("viewer")).open(ONE)
     key = page.locator("[data-plot='burn'] [data-plot-key]")
 
     key.get_by_role("button", name="5 min").click()
@@ -131,7 +131,7 @@ def test_window_is_switched_on_and_never_the_last_one_off(desks):
 
 def test_tables_stand_in_for_plots_without_their_library(desks):
     burning()
-    desk = desks.of(person("viewer"))
+    desk = desks.open_desk(person("viewer"))
     desk.page.route("**/vendor/uplot/*", lambda route: route.fulfill(status=404))
 
     page = desk.open(ONE)
@@ -143,7 +143,7 @@ def test_tables_stand_in_for_plots_without_their_library(desks):
 def test_tables_stand_in_for_plots_without_scripts(desks):
     burning()
 
-    page = desks.of(person("viewer"), java_script_enabled=False).open(ONE)
+    page = desks.open_desk(person("viewer"), java_script_enabled=False).open(ONE)
 
     expect(page.get_by_role("columnheader", name="Left then")).to_be_visible()
     expect(page.get_by_role("link", name="7 d")).to_be_visible()
@@ -154,7 +154,7 @@ def test_phone_page_never_scrolls_sideways(desks, path):
     burning()
     factories.slo("a-rather-long-name-of-an-objective.of-the-canvas-service_in-eu-west")
 
-    page = desks.of(person("operator"), **PHONE).open(path)
+    page = desks.open_desk(person("operator"), **PHONE).open(path)
 
     page.wait_for_load_state("networkidle")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
@@ -165,7 +165,7 @@ def test_address_of_a_part_that_is_none_harms_nothing(desks, part):
     """The page fixture fails on every script error."""
     burning()
 
-    page = desks.of(person("viewer")).open(f"{ONE}#{part}")
+    page = desks.open_desk(person("viewer")).open(f"{ONE}#{part}")
 
     expect(page.get_by_role("heading", name="Where the budget went")).to_be_visible()
     page.wait_for_load_state("networkidle")
@@ -175,7 +175,7 @@ def test_address_of_a_part_that_is_none_harms_nothing(desks, part):
 def test_now_is_what_was_judged_last_and_follows_it(desks):
     burning()
     SloStatus.objects.update(burn_rates={"1h": 3.4, "6h": 0.7}, remaining_ratio=0.42)
-    page = desks.of(person("viewer")).open(ONE)
+    page = desks.open_desk(person("viewer")).open(ONE)
     hour = page.locator("#burn [data-plot-key]").get_by_role("button", name="1 h")
     expect(hour).to_contain_text("× 3.4")
     expect(page.locator("#budget [data-plot-key]")).to_have_text("Now · 42 % left")
@@ -194,7 +194,7 @@ def test_budget_of_which_nothing_is_known_is_said_and_not_drawn(desks):
     month(slo, now, [Incident(90, 80, 0.5)], days=1)
     store_statuses([slo], now)
 
-    page = desks.of(person("viewer")).open(ONE)
+    page = desks.open_desk(person("viewer")).open(ONE)
 
     expect(page.locator("#burn canvas")).to_be_visible()
     expect(page.locator("#budget [data-plot-unknown]")).to_contain_text("Not known")
@@ -204,7 +204,7 @@ def test_budget_of_which_nothing_is_known_is_said_and_not_drawn(desks):
 
 @pytest.mark.parametrize("least", [0.9, 0, -0.2, -1, -3, -3.2, -32.66, -800, -123456])
 def test_axis_of_a_budget_has_five_labels_at_most_and_room_for_the_least(desks, least):
-    page = desks.of(person("viewer")).open("/slos/")
+    page = desks.open_desk(person("viewer")).open("/slos/")
 
     levels = page.evaluate(
         "least => import('/static/js/plots/scales.js').then((found) => found.levels(least))", least
@@ -230,14 +230,14 @@ HOURS = [hour * 3600 for hour in range(25)]
     ],
 )
 def test_plot_begins_shortly_before_anything_is_known(desks, known, seen):
-    page = desks.of(person("viewer")).open("/slos/")
+    page = desks.open_desk(person("viewer")).open("/slos/")
     values = [0.5 if hour in known else None for hour in range(25)]
 
     assert page.evaluate(FITTED, [HOURS, values]) == seen
 
 
 def test_plots_tell_times_in_utc_where_somebody_has_chosen_so(desks):
-    page = desks.of(person("viewer")).open("/slos/")
+    page = desks.open_desk(person("viewer")).open("/slos/")
     at = "import('/static/js/plots/words.js').then((one) => one.moment(1764000000))"
     page.evaluate("document.documentElement.dataset.zone = 'Asia/Seoul'")
     assert page.evaluate(at) == "25 Nov, 01:00"

@@ -30,7 +30,7 @@ def burns(days=3):
 
 @pytest.mark.smoke
 def test_objective_is_made_burns_and_somebody_knows(desks):
-    page = desks.of(person("admin")).open("/slos/new/")
+    page = desks.open_desk(person("admin")).open("/slos/new/")
     page.get_by_label("Name").fill("core-availability")
     page.get_by_label("Service").fill("core")
     page.get_by_label("Target").fill("99.95")
@@ -46,7 +46,7 @@ def test_objective_is_made_burns_and_somebody_knows(desks):
     now = db_now()
     month(Slo.objects.get(), now, [Incident(20, 21, 0.2)], days=2)
     tick.evaluate_due_minutes(now)
-    page = desks.of(person("operator")).open("/alerts/")
+    page = desks.open_desk(person("operator")).open("/alerts/")
     row = page.locator("li.alert-row", has_text="1h and 5m").first
     row.get_by_role("link", name="Acknowledge").click()
     dialog = page.locator("#dialog")
@@ -62,7 +62,7 @@ def test_objective_is_made_burns_and_somebody_knows(desks):
 
 def test_rules_are_tried_before_they_are_saved(desks):
     burns()
-    page = desks.of(person("admin")).open("/slos/core-availability/edit/")
+    page = desks.open_desk(person("admin")).open("/slos/core-availability/edit/")
     page.get_by_label("Rule 1: burns faster than").fill("900")
 
     page.get_by_role("button", name="Backtest").click()
@@ -79,7 +79,7 @@ def test_rules_are_tried_before_they_are_saved(desks):
 
 def test_span_is_left_out_and_the_budget_is_shown_before(desks):
     burns()
-    page = desks.of(person("operator")).open("/slos/core-availability/")
+    page = desks.open_desk(person("operator")).open("/slos/core-availability/")
     page.locator("#do-exclude").click()
     dialog = page.locator("#dialog")
     since = db_now() - timedelta(minutes=2005)
@@ -98,7 +98,7 @@ def test_span_is_left_out_and_the_budget_is_shown_before(desks):
 def test_postmortem_is_copied_as_markdown(desks):
     burns()
     one = Alert.objects.filter(label="page").first()
-    desk = desks.of(person("operator"), permissions=["clipboard-read", "clipboard-write"])
+    desk = desks.open_desk(person("operator"), permissions=["clipboard-read", "clipboard-write"])
     page = desk.open(f"/alerts/{one.pk}/postmortem/")
 
     page.get_by_role("button", name="Copy").click()
@@ -120,6 +120,6 @@ def test_phone_page_never_scrolls_sideways(desks, path):
     path = path.replace("/1/", f"/{Alert.objects.order_by('pk')[0].pk}/")
     phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
-    page = desks.of(person("admin"), **phone).open(f"/{path}")
+    page = desks.open_desk(person("admin"), **phone).open(f"/{path}")
 
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

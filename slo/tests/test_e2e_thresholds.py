@@ -14,7 +14,7 @@ pytestmark = pytest.mark.e2e
 def test_an_admin_makes_a_rule_in_the_dialog_and_sees_what_it_finds(desks):
     now = db_now()
     minute(dependency("core->oracle", now), now, ago=1, success=960, timeout=40)
-    page = desks.of(person("admin")).open("/slos/thresholds/")
+    page = desks.open_desk(person("admin")).open("/slos/thresholds/")
     expect(page.locator("#threshold-timeout_rate")).to_contain_text("Beyond its limit: 1")
 
     page.get_by_role("link", name="New rule").click()

@@ -102,7 +102,7 @@ def acknowledge_page(request: PersonRequest, alert_id: int) -> HttpResponse:
     form = OptionalReasonForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
-        comment = form.given("reason")
+        comment = form.get_text("reason")
         lifecycle.acknowledge_alert(alert_id=alert_id, actor=actor, now=now, comment=comment)
         return f"{alert.subject}: acknowledged. Nobody else is called for 24 hours."
 

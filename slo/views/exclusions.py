@@ -49,7 +49,7 @@ def exclude_page(request: PersonRequest, name: str) -> HttpResponse:
 
     def carry_out(actor: Actor, now: datetime) -> str:
         starts_at, ends_at = form.cleaned_data["starts_at"], form.cleaned_data["ends_at"]
-        reason = form.given("reason")
+        reason = form.get_text("reason")
         done = exclusions.add_exclusion(
             name=name, starts_at=starts_at, ends_at=ends_at, reason=reason, actor=actor, now=now
         )
@@ -80,7 +80,7 @@ def remove_exclusion_page(request: PersonRequest, name: str, exclusion_id: int) 
     form = OptionalReasonForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
-        reason = form.given("reason")
+        reason = form.get_text("reason")
         done = exclusions.remove_exclusion(
             name=name, exclusion_id=exclusion_id, reason=reason, actor=actor, now=now
         )

@@ -75,7 +75,7 @@ def remove_page(request: PersonRequest, name: str) -> HttpResponse:
     form = OptionalReasonForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
-        services.remove_slo(name=name, reason=form.given("reason"), actor=actor, now=now)
+        services.remove_slo(name=name, reason=form.get_text("reason"), actor=actor, now=now)
         return f"{name} is removed; nothing is counted or judged for it any more."
 
     return handle_change(

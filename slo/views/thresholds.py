@@ -58,18 +58,18 @@ class ThresholdForm(ServiceForm):
 
     def to_fields(self, metric_type: ThresholdMetric) -> dict[str, Any]:
         """Return the fields for the service, which refuses texts that are no numbers."""
-        part = self.given("part").strip()
+        part = self.get_text("part").strip()
         return {
-            "title": self.given("title"),
+            "title": self.get_text("title"),
             "metric": f"{metric_type.name}:{part}" if part else metric_type.name,
-            "statistic": self.given("statistic") or None,
-            "window": self.given("window").strip() if metric_type.windows else "",
-            "comparison": self.given("comparison") or None,
-            "value": _parse_value(self.given("value"), metric_type),
-            "min_events": _parse_whole(self.given("min_events")),
-            "severity": self.given("severity"),
+            "statistic": self.get_text("statistic") or None,
+            "window": self.get_text("window").strip() if metric_type.windows else "",
+            "comparison": self.get_text("comparison") or None,
+            "value": _parse_value(self.get_text("value"), metric_type),
+            "min_events": _parse_whole(self.get_text("min_events")),
+            "severity": self.get_text("severity"),
             "enabled": bool(self.cleaned_data.get("enabled")),
-            "runbook_url": self.given("runbook_url"),
+            "runbook_url": self.get_text("runbook_url"),
         }
 
 
@@ -122,7 +122,7 @@ def remove_page(request: PersonRequest, name: str) -> HttpResponse:
     form = OptionalReasonForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
-        services.remove_rule(name=name, reason=form.given("reason"), actor=actor, now=now)
+        services.remove_rule(name=name, reason=form.get_text("reason"), actor=actor, now=now)
         return f"{name} is removed; what is open of it ends within seconds."
 
     return handle_change(
@@ -152,7 +152,7 @@ def _handle_form(
     more: dict[str, Any] = {}
     status = 422 if form.is_bound else 200
     if form.is_valid():
-        name = rule.name if rule else form.given("name").strip()
+        name = rule.name if rule else form.get_text("name").strip()
         try:
             if "check" in request.POST:
                 more["outlook"], status = _preview_status(name, form, metric_type, now), 200
@@ -189,7 +189,7 @@ def _save(
     services.put_rule(
         name=name,
         fields=form.to_fields(metric_type),
-        reason=form.given("reason"),
+        reason=form.get_text("reason"),
         version=form.cleaned_data.get("version") if rule else None,
         actor=actor,
         now=now,

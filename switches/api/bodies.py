@@ -3,7 +3,7 @@
 from rest_framework import serializers
 
 from controlplane.core.http.fields import Filters, MutationBody, Text
-from switches.models import OnExpiry, State
+from switches.models import OnExpiry, SwitchState
 from switches.rules.break_glass import TWO_PERSON
 from switches.scopes import SCOPES
 from switches.services.release import MODES
@@ -68,7 +68,7 @@ class DescribeBody(MutationBody):
 
 class SwitchFilters(Filters):
     scope = serializers.ChoiceField(SCOPES.names, required=False)
-    state = serializers.ChoiceField(State.values, required=False)
+    state = serializers.ChoiceField(SwitchState.values, required=False)
     overdue = serializers.BooleanField(required=False)
     q = serializers.CharField(
         required=False, max_length=200, help_text="Text in the id, owner or description."

@@ -6,7 +6,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 
 from controlplane.core.approvals.api import ApprovalShape
-from switches.models import OnExpiry, State, Switch
+from switches.models import OnExpiry, Switch, SwitchState
 from switches.ramps.shapes import RampShape
 from switches.resources import BlastRadiusShape
 from switches.scopes import KEY_PATTERN, SCOPES, question_fields
@@ -58,7 +58,7 @@ class SwitchShape(serializers.Serializer[Switch]):
     id = serializers.CharField()
     scope = serializers.ChoiceField(SCOPES.names)
     key = serializers.CharField()
-    state = serializers.ChoiceField(State.values)
+    state = serializers.ChoiceField(SwitchState.values)
     allow_percent = serializers.FloatField(min_value=0, max_value=100)
     reason = serializers.CharField(allow_null=True)
     engaged_by = serializers.CharField(allow_null=True)
@@ -135,7 +135,7 @@ class SnapshotEntryShape(serializers.Serializer[Any]):
     id = serializers.CharField()
     scope = serializers.ChoiceField(SCOPES.names)
     key = serializers.CharField()
-    state = serializers.ChoiceField([State.ENGAGED.value, State.RAMPING.value])
+    state = serializers.ChoiceField([SwitchState.ENGAGED.value, SwitchState.RAMPING.value])
     allow_percent = serializers.FloatField()
     salt = serializers.CharField()
     reason = serializers.CharField()

@@ -37,12 +37,12 @@ class BeginForm(ServiceForm):
     every = forms.CharField(max_length=20, required=False)
 
     def service_arguments(self) -> dict[str, Any]:
-        scope, _, key = self.given("switch").strip().partition(":")
+        scope, _, key = self.get_text("switch").strip().partition(":")
         return {
             "scope": scope,
             "key": key,
-            "mode": self.given("mode"),
-            "reason": self.given("reason"),
+            "mode": self.get_text("mode"),
+            "reason": self.get_text("reason"),
         }
 
 
@@ -100,7 +100,7 @@ def new_drill(request: PersonRequest) -> HttpResponse:
         arguments = {**form.service_arguments(), "actor": actor, "now": now}
         try:
             drill = services.begin_and_schedule(
-                **arguments, every=form.given("every").strip() or None
+                **arguments, every=form.get_text("every").strip() or None
             )
         except InvalidInput as error:
             form.add_service_errors(error.errors)
@@ -132,7 +132,7 @@ def cancel_drill(request: PersonRequest, drill_id: int) -> HttpResponse:
     form = CancelForm(submitted_data(request))
     refused, status = "", 422 if form.is_bound else 200
     if form.is_valid():
-        reason = form.given("reason")
+        reason = form.get_text("reason")
         try:
             services.cancel_drill(drill_id=drill_id, reason=reason, actor=actor, now=db_now())
         except InvalidInput as error:
@@ -156,7 +156,7 @@ def new_mark(request: PersonRequest) -> HttpResponse:
     if form.is_valid():
         try:
             mark, _ = services.mark_instances(
-                pattern=form.given("pattern"), actor=actor, now=db_now()
+                pattern=form.get_text("pattern"), actor=actor, now=db_now()
             )
         except InvalidInput as error:
             form.add_service_errors(error.errors)

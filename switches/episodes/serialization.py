@@ -4,13 +4,13 @@ from typing import Any
 
 from controlplane.core.actors import Actor, label_of
 from controlplane.core.canonical import timestamp, timestamp_or_none
-from switches.models import Episode, State, Switch
+from switches.models import Episode, Switch, SwitchState
 
 
 def audit_state(switch: Switch, episode: Episode | None) -> dict[str, Any]:
     if episode is None or episode.ended_at is not None:
         broken = (episode.broke_glass or {}).get("release") if episode else None
-        released = {"state": State.RELEASED.value, "version": switch.version}
+        released = {"state": SwitchState.RELEASED.value, "version": switch.version}
         return {**released, "broke_glass": broken} if broken else released
     return {
         "state": episode.state.value,

@@ -4,7 +4,14 @@ from switches.models.drill import Drill, DrillMark, DrillSchedule
 from switches.models.ramp import Ramp
 from switches.models.report import WeeklyReport
 from switches.models.rule import Rule
-from switches.models.switching import Episode, OnExpiry, Publication, State, Switch, SwitchQuerySet
+from switches.models.switch import (
+    Episode,
+    OnExpiry,
+    Publication,
+    Switch,
+    SwitchQuerySet,
+    SwitchState,
+)
 from switches.models.trip import Trip, TripPolicy
 
 __all__ = [
@@ -16,9 +23,9 @@ __all__ = [
     "Publication",
     "Ramp",
     "Rule",
-    "State",
     "Switch",
     "SwitchQuerySet",
+    "SwitchState",
     "Trip",
     "TripPolicy",
     "WeeklyReport",

@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 
 from controlplane.core.jobs.models import Job
-from switches.models.switching import Switch
+from switches.models.switch import Switch
 
 WHY = "why"
 """Key in `Drill.measured` of the reason that the drill can't pass."""

@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from controlplane.core.jobs.models import Job
-from switches.models.switching import Episode, Switch
+from switches.models.switch import Episode, Switch
 
 
 class Ramp(models.Model):

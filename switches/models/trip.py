@@ -3,7 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
-from switches.models.switching import Episode
+from switches.models.switch import Episode
 
 
 class TripPolicy(models.Model):

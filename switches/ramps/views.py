@@ -155,7 +155,7 @@ def _intervene(
     form = ReasonForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         try:
-            reason = form.given("reason")
+            reason = form.get_text("reason")
             changed = service(ramp_id=ramp_id, reason=reason, actor=actor, now=now)
         except InvalidInput as error:
             form.add_service_errors(error.errors)

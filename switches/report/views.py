@@ -13,7 +13,7 @@ from controlplane.core.page_responses import PersonRequest, respond_done, show, 
 from switches.models import WeeklyReport
 from switches.report import queries, services, weeks
 from switches.report.compose import get_zone
-from switches.report.rendering import build_sections
+from switches.report.renderer import build_sections
 
 PAGE_SIZE = 26
 

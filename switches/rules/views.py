@@ -46,12 +46,12 @@ class ProposeForm(ReasonForm):
 
     def service_arguments(self) -> dict[str, Any]:
         """Return the service's `asked`; `n` is kept for rules of kind `at_most` only."""
-        kind, n = self.given("kind"), self.given("n").strip()
+        kind, n = self.get_text("kind"), self.get_text("n").strip()
         number = int(n) if n.isascii() and n.isdigit() else n or None
         return {
-            "name": self.given("name"),
+            "name": self.get_text("name"),
             "kind": kind,
-            "switches": [text for text in re.split(r"[\s,]+", self.given("switches")) if text],
+            "switches": [text for text in re.split(r"[\s,]+", self.get_text("switches")) if text],
             "n": number if kind == evaluation.AT_MOST else None,
         }
 
@@ -145,7 +145,7 @@ def _handle_proposal(
 def _propose_change(
     form: ReasonForm, row: Rule | None, actor: Actor, now: datetime
 ) -> services.RuleProposal:
-    reason = form.given("reason").strip()
+    reason = form.get_text("reason").strip()
     if not reason:
         raise InvalidInput({"reason": ["Say why: whoever approves it reads this."]})
     return services.propose_rule(

@@ -15,7 +15,7 @@ from controlplane.core.errors import Conflict, InvalidInput
 from switches import publication, reminders
 from switches.episodes import changes, live_drills, serialization
 from switches.expiry import Expiry, FieldErrors, plan_expiry
-from switches.models import Episode, OnExpiry, State, Switch
+from switches.models import Episode, OnExpiry, Switch, SwitchState
 from switches.rules import guard
 from switches.rules.break_glass import (
     RuleOverride,
@@ -84,7 +84,7 @@ def engage_authorized(
         head = publication.lock()
         switch = register_and_lock(request.scope, request.key, now=now)
         present = changes.lock_open_episode(switch)
-        if present is not None and present.state == State.ENGAGED:
+        if present is not None and present.state == SwitchState.ENGAGED:
             raise already_engaged_conflict(switch, present)
         live_drills.supersede(switch, f"{actor.label} engaged the switch for real.", now)
         expiry = _apply_expiry_rules(switch.pk, expiry, requested=request.on_expiry)

@@ -13,7 +13,7 @@ from switches import publication
 from switches.episodes import batches, changes, digests, serialization
 from switches.episodes.changes import OVERDUE
 from switches.episodes.digests import RAMP_STARTED, RELEASED
-from switches.models import Episode, OnExpiry, Ramp, State, Switch
+from switches.models import Episode, OnExpiry, Ramp, Switch, SwitchState
 from switches.ramps import creation, live_ramps
 from switches.ramps.episode_end import end_episode
 from switches.rules import evaluation, guard
@@ -91,7 +91,7 @@ def _expire_episode(episode_id: int, now: datetime, *, notified: str | None) -> 
     episode = changes.lock_open_episode(switch)
     if episode is None or episode.pk != episode_id or episode.overdue_at is not None:
         return False
-    if episode.state != State.ENGAGED:
+    if episode.state != SwitchState.ENGAGED:
         return False  # Its ramp handles the expiry.
     if episode.expires_at is None or episode.expires_at > now:
         return False

@@ -14,7 +14,7 @@ from controlplane.core.json_values import require_readable
 from switches import publication, reminders
 from switches.episodes import changes, serialization
 from switches.expiry import FieldErrors, plan_extension
-from switches.models import Episode, State
+from switches.models import Episode, SwitchState
 from switches.rules import break_glass
 from switches.services import permanent_approval
 from switches.services.engagement import Engagement
@@ -42,7 +42,7 @@ def extend(
         episode = changes.lock_open_episode(switch) if switch is not None else None
         if switch is None or episode is None:
             raise Conflict(f"{scope}:{key} is not engaged; there is nothing to extend.")
-        if episode.state != State.ENGAGED:
+        if episode.state != SwitchState.ENGAGED:
             raise Conflict(
                 f"{switch.pk} is ramping, and its expiry decides nothing meanwhile. Abort the ramp "
                 "to extend it, or engage it again."

@@ -15,7 +15,7 @@ from controlplane.core.escalations import services as escalation
 from switches import publication, risk
 from switches.episodes import changes, serialization
 from switches.expiry import RECONFIRM_EVERY
-from switches.models import Episode, State, Switch
+from switches.models import Episode, Switch, SwitchState
 from switches.rules import break_glass
 from switches.scopes import GLOBAL_ID
 
@@ -58,7 +58,7 @@ def _make_permanent(approval: Approval, actor: Actor, now: datetime) -> None:
     episode = changes.lock_open_episode(switch)
     if episode is None or episode.pk != approval.diff["episode"]:
         raise Conflict(f"{switch.pk} is no longer in the episode this was asked for.")
-    if episode.state != State.ENGAGED:
+    if episode.state != SwitchState.ENGAGED:
         raise Conflict(f"{switch.pk} is {episode.state.value}; only an engaged switch can stay.")
     if rules := break_glass.violated_rules(episode):
         raise Conflict(f"{switch.pk}: {break_glass.describe_limit(rules)}")

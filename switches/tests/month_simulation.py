@@ -76,12 +76,12 @@ class Month:
             policy = self.random.choice(("hold", "ramp", "release"))
             policy = "hold" if scope == "global" else policy
             if number < in_the_incident:
-                self._at(INCIDENT, self._engaging(switch, policy, "24h"))
+                self._schedule(INCIDENT, self._engaging(switch, policy, "24h"))
                 continue
             grid = 5 * MINUTE if number % 16 == 0 else 12 * HOUR  # A full hour fills fewer turns.
             start = self.random.randrange(28 * DAY // grid) * grid
             at = BEGIN + start + timedelta(seconds=30)
-            self._at(at, self._engaging(switch, policy, self.random.choice(list(LASTS))))
+            self._schedule(at, self._engaging(switch, policy, self.random.choice(list(LASTS))))
 
     def run(self) -> None:
         while self._wakings and (turn := min(self._wakings)) < END:
@@ -126,7 +126,7 @@ class Month:
             if ends and term.policy == "ramp" and not term.permanent:
                 term.ascent = self._rises(term, now, by_itself=True)
                 if self.random.random() < 0.15:
-                    self._at(now + self.random.choice(ABORTED_AFTER), self._aborting(term))
+                    self._schedule(now + self.random.choice(ABORTED_AFTER), self._aborting(term))
         under_way = [ascent for ascent in self.ascents if not ascent.is_over]
         self._wakings |= {ascent.moments[-1] + DWELL + MINUTE for ascent in under_way}
 
@@ -159,12 +159,14 @@ class Month:
             acts = ["acknowledge", "reconfirm", "reconfirm", "release"]
         act = self.random.choice(acts)
         if act == "acknowledge":
-            self._at(soon, self._acknowledging(term))
-            self._at(soon + self.random.choice((1, 4)) * DAY, self._releasing(term))
+            self._schedule(soon, self._acknowledging(term))
+            self._schedule(soon + self.random.choice((1, 4)) * DAY, self._releasing(term))
         elif act in ("extend", "reconfirm"):
-            self._at(soon, self._extending(term) if act == "extend" else self._reconfirming(term))
+            self._schedule(
+                soon, self._extending(term) if act == "extend" else self._reconfirming(term)
+            )
         else:
-            self._at(soon, self._releasing(term))
+            self._schedule(soon, self._releasing(term))
 
     def _engaging(self, switch: str, policy: str, lasts: str) -> Act:
         def act(now: datetime) -> None:
@@ -182,13 +184,13 @@ class Month:
             before_its_end = now + LASTS[lasts] * self.random.random()
             chance = self.random.random()
             if chance < 0.1:
-                self._at(before_its_end, self._extending(term))
+                self._schedule(before_its_end, self._extending(term))
             elif chance < 0.2:
-                self._at(before_its_end, self._releasing(term))
+                self._schedule(before_its_end, self._releasing(term))
             elif chance < 0.3:
-                self._at(before_its_end, self._acknowledging(term))
+                self._schedule(before_its_end, self._acknowledging(term))
             elif chance < 0.4 and policy != "release":
-                self._at(before_its_end, self._making_permanent(term))
+                self._schedule(before_its_end, self._making_permanent(term))
 
         return act
 
@@ -269,5 +271,5 @@ class Month:
         term.until = now
         return True
 
-    def _at(self, moment: datetime, act: Act) -> None:
+    def _schedule(self, moment: datetime, act: Act) -> None:
         heapq.heappush(self._agenda, (moment, next(self._order), act))

@@ -20,7 +20,7 @@ def operator():
     return as_role("operator")
 
 
-def written():
+def read_counts():
     """Return everything that an action could have written."""
     return Switch.objects.count(), Episode.objects.count(), Publication.objects.get().version
 
@@ -46,7 +46,7 @@ def actions(api):
 def test_dry_run_answers_what_would_be_and_writes_nothing(operator, path, body):
     operator.engage("global:all")
     operator.engage("feature:beta")
-    before, said_before = written(), actions(operator)
+    before, said_before = read_counts(), actions(operator)
     states = operator.get("/switches/").json()
 
     method = "patch" if path.endswith("/") else "post"
@@ -55,7 +55,7 @@ def test_dry_run_answers_what_would_be_and_writes_nothing(operator, path, body):
     assert response.status_code == 200
     assert response.json()["dry_run"] is True
     assert set(response.json()) >= RESOURCE
-    assert written() == before
+    assert read_counts() == before
     assert actions(operator) == said_before
     assert operator.get("/switches/").json() == states
     assert operator.get("/approvals/").json()["results"] == []

@@ -11,9 +11,9 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import at_once, person, signed_in
 from controlplane.core.outbox.escalation import Escalation
-from controlplane.notify.delivery.tests.sending import deliver
+from controlplane.notify.delivery.tests.outbox_helpers import deliver
 from controlplane.notify.interactions.tests import conftest as clicks
-from controlplane.notify.interactions.tests.pressing import send, signed
+from controlplane.notify.interactions.tests.slack_requests import send, signed
 from switches.models import Episode
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -69,7 +69,7 @@ def test_double_click_extends_once(in_slack, kim):
 
     at_once(*[lambda body=body: send(body, signed(body)) for body in bodies])
 
-    assert len(lee.told()) == 3
+    assert len(lee.list_replies()) == 3
     assert AuditEntry.objects.filter(action="switch.extended").count() == 1
 
 

@@ -28,7 +28,7 @@ OTHER = UUID("11111111-2b0e-4b5c-9c69-1d5f2f3a7a11")
 AT = datetime(2026, 11, 21, 3, tzinfo=UTC)
 
 
-def named(effect):
+def list_straggler_ids(effect):
     return [one.id for one in effect.stragglers]
 
 
@@ -95,7 +95,7 @@ class TestMeasured:
 
         Publication.objects.update(epoch=uuid4())
 
-        assert named(measure_effect(finance, now)) == ["core/a1"]
+        assert list_straggler_ids(measure_effect(finance, now)) == ["core/a1"]
 
     def test_delays_are_counted_from_the_commit(self, finance):
         now = db_now()
@@ -165,7 +165,7 @@ class TestWhoApplies:
     def test_with_nobody_there_nobody_does_and_not_everybody(self, third):
         effect = measure_effect(third, db_now())
 
-        assert (effect.applied, effect.instances, named(effect)) == (0, 0, [])
+        assert (effect.applied, effect.instances, list_straggler_ids(effect)) == (0, 0, [])
         assert not effect.by_everybody
         assert not effect.whole
 
@@ -206,7 +206,7 @@ class TestWhoApplies:
         effect = measure_effect(third, now)
 
         assert effect.stragglers_total == 31
-        assert named(effect)[:3] == ["core/zz", "core/02", "core/05"]
+        assert list_straggler_ids(effect)[:3] == ["core/zz", "core/02", "core/05"]
         assert len(effect.stragglers) == MAX_NAMED_STRAGGLERS
 
     def test_each_of_many_switches_has_its_own_stragglers(self, third):

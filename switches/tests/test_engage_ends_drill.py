@@ -3,10 +3,10 @@
 import pytest
 
 from controlplane.core.clock import db_now
-from switches.drills.tests.drilling import CANARY, begin, mark, report_present, turn
+from switches.drills.tests.drill_helpers import CANARY, begin, mark, report_present, turn
 from switches.episodes import live_drills
 from switches.models import Drill, Publication
-from switches.ramps.tests.given import engage, get_person, get_state, seconds
+from switches.ramps.tests.ramp_helpers import engage, get_person, get_state, seconds
 
 pytestmark = pytest.mark.django_db
 FINANCE = "segment:finance"

@@ -23,7 +23,7 @@ from controlplane.core.tests.idle_sessions import (
 )
 from switches import services
 from switches.models import Switch
-from switches.ramps.tests.given import SHELL, engage, get_state, release, seconds
+from switches.ramps.tests.ramp_helpers import SHELL, engage, get_state, release, seconds
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -15,7 +15,7 @@ from switches import risk
 pytestmark = pytest.mark.django_db
 
 
-def heard(count, now, *, ago=timedelta(minutes=1)):
+def create_instances(count, now, *, ago=timedelta(minutes=1)):
     entry = rates.add_calls(None, 1, 0, now - ago)
     present = Instance.objects.count()
     Instance.objects.bulk_create(
@@ -31,12 +31,12 @@ def heard(count, now, *, ago=timedelta(minutes=1)):
 
 def test_more_than_a_hundred_instances_are_a_high_risk():
     now = db_now()
-    heard(100, now)
-    heard(50, now, ago=timedelta(hours=2))
+    create_instances(100, now)
+    create_instances(50, now, ago=timedelta(hours=2))
 
     assert risk.risk_facts("feature:mail", now).recipients == 100
     assert classify_facts(risk.risk_facts("feature:mail", now)) == "low"
-    heard(1, now)
+    create_instances(1, now)
     assert classify_facts(risk.risk_facts("feature:mail", now)) == "high"
     assert classify_facts(risk.risk_facts("global:all", now)) == "high"
     assert classify_facts(risk.risk_facts("feature:unknown", now)) == "low"

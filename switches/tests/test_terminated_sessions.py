@@ -11,7 +11,7 @@ from controlplane.core.http.tests.callers import at_once, browser_of, person, si
 from controlplane.core.http.tests.sessions import terminated_at
 from switches import services
 from switches.ramps import actions
-from switches.ramps.tests.given import CHAT, SHELL, engage, get_share, get_state, start_ramp
+from switches.ramps.tests.ramp_helpers import CHAT, SHELL, engage, get_share, get_state, start_ramp
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LOCKS = r"switches_publication.*FOR UPDATE"

@@ -16,7 +16,7 @@ ANY = MetricQuery("now", ">", 0)
 MONITOR = Actor(type="token", name="monitor", role=Role.OPERATOR, scopes=ALL_SCOPES)
 
 
-def seen():
+def read_engaged():
     return {one.subject: one for one in threshold_metrics.read_engaged(ANY, db_now())}
 
 
@@ -35,7 +35,7 @@ def test_every_engaged_switch_is_one_with_its_page_and_thread():
     user = engaged("segment:finance")
     engaged("feature:search", by=user)
 
-    found = seen()
+    found = read_engaged()
 
     assert set(found) == {"segment:finance", "feature:search"}
     one = found["segment:finance"]
@@ -50,7 +50,7 @@ def test_one_that_is_released_is_none():
     engaged("segment:finance")
     released("segment:finance")
 
-    assert seen() == {}
+    assert read_engaged() == {}
 
 
 def test_whoever_engaged_it_knows_of_it_unless_that_was_a_machine():
@@ -59,7 +59,7 @@ def test_whoever_engaged_it_knows_of_it_unless_that_was_a_machine():
     stop(system_actor("srm"), "by-house")
     stop(system_actor("shell:root"), "by-shell")
 
-    assert {name: one.acknowledged_by for name, one in seen().items()} == {
+    assert {name: one.acknowledged_by for name, one in read_engaged().items()} == {
         "segment:by-person": "user:kim",
         "segment:by-token": "token:monitor",
         "segment:by-house": "",
@@ -78,14 +78,14 @@ def test_what_a_monitor_tripped_nobody_knows_of_although_its_token_is_somebodys(
         now=db_now(),
     )
 
-    assert seen()["experiment:ranking-v2"].acknowledged_by == ""
+    assert read_engaged()["experiment:ranking-v2"].acknowledged_by == ""
 
 
 def test_whoever_acknowledges_the_switch_knows_of_it():
     stop(system_actor("srm"), "finance")
     services.acknowledge(scope="segment", key="finance", actor=system_actor("kim"), now=db_now())
 
-    assert seen()["segment:finance"].acknowledged_by == "system:kim"
+    assert read_engaged()["segment:finance"].acknowledged_by == "system:kim"
 
 
 def test_those_that_are_overdue_wait_by_themselves():

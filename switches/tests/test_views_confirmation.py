@@ -19,7 +19,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http import confirmation
 from controlplane.core.http.tests.callers import Api, browser_of, person, with_token
-from switches.ramps.tests.given import run_tick, start_ramp
+from switches.ramps.tests.ramp_helpers import run_tick, start_ramp
 from switches.tests.browsers import DIALOG, REASON, SAFE_NOW, engaged
 
 pytestmark = pytest.mark.django_db

@@ -30,7 +30,7 @@ EFFECT = f"{FINANCE}effect/"
 PART = {"HX-Request": "true"}
 
 
-def told(client, path=EFFECT):
+def read_effect(client, path=EFFECT):
     return text(page(client.get(path, headers=PART)))
 
 
@@ -65,7 +65,7 @@ class TestPanel:
         return Switch.objects.get()
 
     def test_with_nobody_there_nothing_is_claimed(self, finance):
-        said = told(browser_as("viewer"))
+        said = read_effect(browser_as("viewer"))
 
         assert "Its effect is not known" in said
         assert "No instance was heard from within 30 seconds, so nothing is known" in said
@@ -78,7 +78,7 @@ class TestPanel:
             report_version(name, finance.version, now)
             report_acknowledgment(name, finance, 41)
 
-        said = told(browser_as("viewer"))
+        said = read_effect(browser_as("viewer"))
 
         assert "Applied by 3 of 4 instances" in said
         assert "Traffic may still flow through 1 instance" in said
@@ -90,7 +90,7 @@ class TestPanel:
         report_version("core/a1", finance.version, db_now())
         report_version("core/a2", finance.version, db_now())
 
-        said = told(browser_as("viewer"))
+        said = read_effect(browser_as("viewer"))
 
         assert "Applied by all 2 instances heard from" in said
         assert "says that it applies version 1, in which segment:finance is engaged" in said
@@ -101,7 +101,7 @@ class TestPanel:
         report_version("core/a1", finance.version, db_now())
         report_version("core/lost", 0, db_now() - timedelta(seconds=70))
 
-        said = told(browser_as("viewer"))
+        said = read_effect(browser_as("viewer"))
 
         assert "Applied by the 1 instance heard from; 1 fell silent" in said
         assert "1 fell silent within the last 5 minutes" in said
@@ -119,7 +119,7 @@ class TestPanel:
         long_ago = db_now() - timedelta(hours=2)
         expired = {"expires_at": long_ago + timedelta(hours=1), "on_expiry": "release"}
         Episode.objects.update(engaged_at=long_ago, **expired)
-        assert "Past its expiry" in told(client)
+        assert "Past its expiry" in read_effect(client)
         assert not is_whole()
         Episode.objects.update(on_expiry="hold")
         assert is_whole()
@@ -130,8 +130,8 @@ class TestPanel:
         for number in range(40):
             report_version(f"core/a{number:02}", 0, db_now())
 
-        on_the_page = told(browser_as("viewer"))
-        in_the_dialog = told(browser_as("operator"), f"{EFFECT}?in=dialog")
+        on_the_page = read_effect(browser_as("viewer"))
+        in_the_dialog = read_effect(browser_as("operator"), f"{EFFECT}?in=dialog")
 
         assert "core/a19" in on_the_page
         assert "core/a20" not in on_the_page
@@ -143,7 +143,7 @@ class TestPanel:
         report_version("core/a1", finance.version, db_now())
         released()
 
-        said = told(browser_as("viewer"))
+        said = read_effect(browser_as("viewer"))
 
         assert "Traffic may still be blocked by 1 instance" in said
         assert "Applied by 0 of 1 instance" in said
@@ -152,7 +152,9 @@ class TestPanel:
         Episode.objects.update(allow_percent=25)
         report_version("core/a1", 0, db_now())
 
-        assert "Another share may still flow through 1 instance" in told(browser_as("viewer"))
+        assert "Another share may still flow through 1 instance" in read_effect(
+            browser_as("viewer")
+        )
 
     @pytest.mark.parametrize(
         ("applied", "changed_ago", "pace"),
@@ -178,7 +180,7 @@ class TestPanel:
         (panel,) = Tags(page(browser_as("viewer").get(EFFECT))).having("section", id="effect-page")
 
         assert panel["hx-trigger"] == "every 3s, refresh from:body"
-        assert "Applied by 0 of 1,001 instances" in told(browser_as("operator"))
+        assert "Applied by 0 of 1,001 instances" in read_effect(browser_as("operator"))
 
     def test_looks_each_second_while_one_has_fallen_silent(self, finance):
         report_version("core/a1", finance.version, db_now())

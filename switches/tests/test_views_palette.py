@@ -22,7 +22,7 @@ def titles(html):
     return re.findall(r'data-title="([^"]+)"', html)
 
 
-def found(role, text):
+def find_titles(role, text):
     """Return the titles offered to a person of this role for a text."""
     user = User.objects.filter(role=role).first() or person(role)
     return titles(page(browser(user).get("/find/part/", {"q": text})))
@@ -65,12 +65,12 @@ def test_navigation_and_menu_have_nothing_that_the_palette_lacks(role, begins, e
 
 
 def test_people_are_for_admins_and_tokens_for_all():
-    assert "People" in found("admin", "people")
-    assert {"Add a person…", "Make a token…"} <= set(found("admin", "new"))
-    assert "People" not in found("operator", "people")
-    assert "Make a token…" not in found("operator", "token")
+    assert "People" in find_titles("admin", "people")
+    assert {"Add a person…", "Make a token…"} <= set(find_titles("admin", "new"))
+    assert "People" not in find_titles("operator", "people")
+    assert "Make a token…" not in find_titles("operator", "token")
     for title in ("Tokens", "Security", "Sessions", "Preferences"):
-        assert title in found("viewer", title.lower())
+        assert title in find_titles("viewer", title.lower())
 
 
 @pytest.mark.parametrize(
@@ -79,10 +79,10 @@ def test_people_are_for_admins_and_tokens_for_all():
 def test_actions_are_for_those_who_may(role, may):
     engaged("segment:finance")
 
-    assert ("Engage a switch…" in found(role, "")) is may
-    assert ("Engage feature:x1…" in found(role, "engage feature:x1")) is may
-    assert ("Release segment:finance…" in found(role, "release segment:finance")) is may
-    assert ("Administration" in found(role, "admin")) is (role == "admin")
+    assert ("Engage a switch…" in find_titles(role, "")) is may
+    assert ("Engage feature:x1…" in find_titles(role, "engage feature:x1")) is may
+    assert ("Release segment:finance…" in find_titles(role, "release segment:finance")) is may
+    assert ("Administration" in find_titles(role, "admin")) is (role == "admin")
 
 
 def test_verb_that_makes_no_sense_now_offers_the_page_alone():
@@ -90,12 +90,12 @@ def test_verb_that_makes_no_sense_now_offers_the_page_alone():
     engaged("feature:calm")
     released("feature:calm")
 
-    assert found("operator", "engage segment:finance") == ["segment:finance"]
-    assert found("operator", "release feature:calm") == ["feature:calm"]
+    assert find_titles("operator", "engage segment:finance") == ["segment:finance"]
+    assert find_titles("operator", "release feature:calm") == ["feature:calm"]
 
 
 def test_key_that_no_switch_has_is_offered_in_each_scope():
-    assert found("operator", "kill nl2sql") == [
+    assert find_titles("operator", "kill nl2sql") == [
         "Engage segment:nl2sql…",
         "Engage feature:nl2sql…",
         "Engage experiment:nl2sql…",
@@ -104,7 +104,7 @@ def test_key_that_no_switch_has_is_offered_in_each_scope():
 
 @pytest.mark.parametrize("text", ["kill everything", "stop all", "engage Global", "everything"])
 def test_everything_is_what_the_global_switch_stops(text):
-    offered = found("operator", text)
+    offered = find_titles("operator", text)
 
     assert "Engage global:all…" in offered[:2]
     assert not [one for one in offered if one.startswith("Engage") and "global:all" not in one]
@@ -166,7 +166,7 @@ def test_verb_alone_leads_to_what_is_engaged_or_ramps():
     assert f"Abort {ramp.switch_id}" in offered("abort")
     assert "Abort segment:finance" not in offered("abort")
     assert "Undo what you engaged" in offered("undo")
-    assert "Release segment:finance" not in found("viewer", "release")
+    assert "Release segment:finance" not in find_titles("viewer", "release")
 
 
 def test_keys_that_take_back_are_taught():

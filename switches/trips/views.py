@@ -46,14 +46,14 @@ class PolicyForm(ServiceForm):
     seen = forms.CharField(max_length=64, required=False)
 
     def service_arguments(self) -> dict[str, Any]:
-        patterns = (line.strip() for line in self.given("sources").splitlines())
+        patterns = (line.strip() for line in self.get_text("sources").splitlines())
         return {
-            "trigger": self.given("trigger").strip(),
-            "title": self.given("title").strip(),
+            "trigger": self.get_text("trigger").strip(),
+            "title": self.get_text("title").strip(),
             "sources": [pattern for pattern in patterns if pattern],
             "scopes": list(self.cleaned_data.get("scopes") or []),
-            "gate": self.given("gate"),
-            "response": self.given("response").strip(),
+            "gate": self.get_text("gate"),
+            "response": self.get_text("response").strip(),
             "budget_per_hour": self.cleaned_data.get("budget_per_hour"),
             "longest_minutes": self.cleaned_data.get("longest_minutes"),
         }
@@ -108,7 +108,7 @@ def dismiss_trip(request: PersonRequest, trip_id: int) -> HttpResponse:
     if form.is_valid():
         try:
             resolution.dismiss_trip(
-                trip_id=trip_id, reason=form.given("reason"), actor=actor, now=db_now()
+                trip_id=trip_id, reason=form.get_text("reason"), actor=actor, now=db_now()
             )
         except InvalidInput as error:
             form.add_service_errors(error.errors)
@@ -204,7 +204,7 @@ def _save(form: PolicyForm, trigger: str, actor: Actor, now: datetime) -> None:
         trigger=trigger,
         fields=fields,
         position=position,
-        seen=form.given("seen"),
+        seen=form.get_text("seen"),
         actor=actor,
         now=now,
     )

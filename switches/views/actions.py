@@ -50,7 +50,7 @@ def reconfirm(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     form = ReasonForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
-        reason = form.given("reason")
+        reason = form.get_text("reason")
         respond_done = services.reconfirm(scope=scope, key=key, reason=reason, actor=actor, now=now)
         due = respond_done.episode.reconfirm_due_at
         return f"{scope}:{key} stays; it has to be re-confirmed again by {due:%d %b %H:%M} UTC."
@@ -64,7 +64,7 @@ def acknowledge(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     form = AcknowledgeForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
-        comment = form.given("comment")
+        comment = form.get_text("comment")
         services.acknowledge(scope=scope, key=key, comment=comment, actor=actor, now=now)
         return f"You acknowledged {scope}:{key}; it does not escalate for 24 hours."
 
@@ -79,7 +79,7 @@ def describe(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     form = DescribeForm(submitted_data(request), initial=fields)
 
     def carry_out(actor: Actor, now: datetime) -> str:
-        changes = {name: form.given(name).strip() for name in fields}
+        changes = {name: form.get_text(name).strip() for name in fields}
         services.describe(scope=scope, key=key, changes=changes, actor=actor, now=now)
         return f"{scope}:{key} is described."
 

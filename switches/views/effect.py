@@ -13,7 +13,7 @@ from controlplane.core.page_responses import PersonRequest, signed_in
 from switches import board, page_updates
 from switches.blast import blast_radius
 from switches.effect import SwitchEffect, find_silent_instances, measure_effect
-from switches.models import State, Switch
+from switches.models import Switch, SwitchState
 from switches.services.registration import identify
 from switches.similar_keys import find_similar_keys
 
@@ -80,7 +80,11 @@ def build_progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str
 
 
 def _find_unchecked(switch: Switch, now: datetime) -> dict[str, Any]:
-    found = find_similar_keys(switch.pk, now, known=True) if switch.state == State.ENGAGED else None
+    found = (
+        find_similar_keys(switch.pk, now, known=True)
+        if switch.state == SwitchState.ENGAGED
+        else None
+    )
     return {"unchecked": found is not None, "similar_keys": found}
 
 

@@ -67,7 +67,7 @@ def engage_page(request: PersonRequest) -> HttpResponse:
         return show(request, "switches/engage.html", context)
     form = EngageForm(request.POST)
     valid = form.is_valid()
-    require_confirmation(request, form.given("scope"), now, next_url=_form_url(form))
+    require_confirmation(request, form.get_text("scope"), now, next_url=_form_url(form))
     conflict: Conflict | None = None
     try:
         # Evaluate the rules even if a field is invalid, to show all errors at once.
@@ -104,8 +104,8 @@ def engage_preview(request: PersonRequest) -> HttpResponse:
         form.add_service_errors(error.errors)
     except Conflict as conflict:
         context["conflict"] = conflict
-    context |= _blast_context(form.given("scope"), form.given("key"), now)
-    context["ramp"] = _aborted_ramp(form.given("scope"), form.given("key"))
+    context |= _blast_context(form.get_text("scope"), form.get_text("key"), now)
+    context["ramp"] = _aborted_ramp(form.get_text("scope"), form.get_text("key"))
     return render(request, "switches/_plan.html", context)
 
 
@@ -160,7 +160,10 @@ def _get_initial(request: PersonRequest) -> dict[str, str]:
 
 
 def _form_url(form: EngageForm) -> str:
-    arguments = {"scope": form.given("scope"), "reason": form.given("reason")[:MAX_REASON_LENGTH]}
+    arguments = {
+        "scope": form.get_text("scope"),
+        "reason": form.get_text("reason")[:MAX_REASON_LENGTH],
+    }
     return f"{reverse('engage')}?{urlencode(arguments)}"
 
 
@@ -230,6 +233,6 @@ def _is_repeated(conflict: Conflict, who: str, form: EngageForm, now: datetime) 
     age = now - datetime.fromisoformat(present["engaged_at"])
     return (
         present["engaged_by"] == who
-        and present["reason"] == form.given("reason").strip()
+        and present["reason"] == form.get_text("reason").strip()
         and age < REPEATED_WITHIN
     )

@@ -86,11 +86,11 @@ def release_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 def _carry_out(
     switch: Switch, form: ReleaseForm, submitted: Editor | None, actor: Actor, now: datetime
 ) -> Release:
-    mode = form.given("mode") or RAMP
+    mode = form.get_text("mode") or RAMP
     return services.release(
         scope=switch.scope,
         key=switch.key,
-        justification=form.given("justification"),
+        justification=form.get_text("justification"),
         mode=mode,
         plan=submitted.plan() if submitted is not None and mode == RAMP else None,
         break_glass=form.break_glass(),

@@ -27,7 +27,7 @@ def test_letter_is_edited_and_the_rest_of_its_group_retried(desks, letters):
         letters.add(payload=f'{{"total": "{number}"}}', error=f"total of {number} is no number")
     stream = letters.stream()
     indexer.catch_up(stream, db_now())
-    page = desks.of(person("operator")).open("/dead-letters/")
+    page = desks.open_desk(person("operator")).open("/dead-letters/")
 
     page.get_by_role("link", name=stream.name, exact=True).click()
     expect(page.locator("#live")).to_contain_text("4 letters")
@@ -65,7 +65,9 @@ def test_number_of_retries_is_counted_anew_and_what_was_typed_stays(desks, lette
     letters.add(dlq_retry_count="3")
     stream = letters.stream()
     indexer.catch_up(stream, db_now())
-    page = desks.of(person("operator")).open(f"/dead-letters/default/{stream.name}/?tab=messages")
+    page = desks.open_desk(person("operator")).open(
+        f"/dead-letters/default/{stream.name}/?tab=messages"
+    )
     page.get_by_role("link", name="Retry all").click()
     dialog = page.locator("#dialog")
     expect(dialog.get_by_role("button", name="Retry 2 letters")).to_be_visible()
@@ -89,7 +91,7 @@ def test_phone_page_never_scrolls_sideways(desks, letters, tab):
     stream = letters.stream()
     indexer.catch_up(stream, db_now())
     phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-    desk = desks.of(person("operator"), **phone)
+    desk = desks.open_desk(person("operator"), **phone)
 
     for path in ("/dead-letters/", f"/dead-letters/default/{stream.name}/?tab={tab}"):
         page = desk.open(path)

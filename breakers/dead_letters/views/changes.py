@@ -102,7 +102,7 @@ def reveal_letter(request: PersonRequest, server: str, entry_id: str, name: str)
     form = LetterReasonForm(submitted_data(request))
 
     def act() -> HttpResponse:
-        reason = form.given("reason")
+        reason = form.get_text("reason")
         entry = reveal.reveal_letter(
             stream=stream, entry_id=entry_id, actor=actor, now=now, reason=reason
         )
@@ -125,7 +125,7 @@ def reveal_archived(request: PersonRequest, departure_id: int) -> HttpResponse:
     form = LetterReasonForm(submitted_data(request))
 
     def act() -> HttpResponse:
-        reason = form.given("reason")
+        reason = form.get_text("reason")
         reveal.reveal_archived(departure_id=departure_id, actor=actor, now=now, reason=reason)
         context = letter.archived_context(request, departure, now, revealed=True)
         return render(request, "breakers/dead_letters/archived.html", context)
@@ -149,7 +149,7 @@ def _change_letter(
     form = LetterReasonForm(submitted_data(request))
 
     def act() -> HttpResponse:
-        return redirect_with_message(request, *carry_out(form.given("reason"), actor, now))
+        return redirect_with_message(request, *carry_out(form.get_text("reason"), actor, now))
 
     about = {**_base_context(stream, entry_id, verb), **about}
     if not form.is_bound and verb == "retry":

@@ -46,7 +46,7 @@ class BulkForm(ServiceForm):
         }
 
     def service_arguments(self) -> dict[str, Any]:
-        arguments = {**self.limits(), "reason": self.given("reason")}
+        arguments = {**self.limits(), "reason": self.get_text("reason")}
         if not self.cleaned_data.get("does_wait"):
             arguments["waits_for"] = []
         return arguments

@@ -13,7 +13,7 @@ from django.db import connection
 from controlplane import asgi_server
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.dataplane.tests.processes import Server
-from controlplane.tests.installation import free_port, until
+from controlplane.tests.installation import free_port, wait_until
 from tests.cli.shell import Scripted, Shell, scripted
 
 OPERATOR = [
@@ -59,7 +59,7 @@ def shell_of(web_process: Server, transactional_db: None) -> Callable[..., Shell
     def shell_of(*scopes: str, role: str = "operator") -> Shell:
         owner = person(role, f"{role}-with-{len(scopes)}")
         shell = Shell(web_process.url, token_text(owner, list(scopes) or OPERATOR))
-        until(lambda: _is_known(shell), 20)
+        wait_until(lambda: _is_known(shell), 20)
         return shell
 
     return shell_of

@@ -6,7 +6,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from controlplane.tests.installation import until
+from controlplane.tests.installation import wait_until
 from switchgear.cli import exits
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]
@@ -41,7 +41,7 @@ def reported(api):
         "service": "core", "instance": "core-7f9c", "boot": str(uuid4()), "started_at": now,
         "seq": 1, "sent_at": now, "applied_version": 0, "breakers": [breaker],
     }  # fmt: skip
-    until(lambda: api.post("/report", json=report).status_code == 200, 20)
+    wait_until(lambda: api.post("/report", json=report).status_code == 200, 20)
     api.put("/dependencies/core/oracle/", json={"protocol": "http"}).raise_for_status()
 
 

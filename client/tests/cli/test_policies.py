@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from controlplane.tests.installation import until
+from controlplane.tests.installation import wait_until
 from switchgear import CircuitOpen
 from tests.quick_client import PromptClient
 
@@ -41,20 +41,20 @@ def test_policy_follows_overrides_and_is_seen_by_operators(shell, api):
     with PromptClient(shell.url, shell.token, service="core", state_dir=None) as gear:
         oracle = gear.policy("core->oracle", fallback=lambda: "instead")
         ask = oracle(lambda: "itself")
-        until(lambda: oracle.timeout_seconds == 0.5, 30)
+        wait_until(lambda: oracle.timeout_seconds == 0.5, 30)
         assert oracle.breaker.parameters.failure_count == 2
 
         forced = shell("breakers", "override", "core/oracle", "forced_open", "--for", "30m", *WHY)
         assert forced.code == 0
-        until(lambda: ask() == "instead", 30)
+        wait_until(lambda: ask() == "instead", 30)
 
         def acknowledged():
             row = api.get("/dependencies/core/oracle/").json()
             return (row["override"] or {}).get("acknowledged", {}).get("applied") == 1
 
-        until(acknowledged, 30)
+        wait_until(acknowledged, 30)
         api.delete("/dependencies/core/oracle/override").raise_for_status()
-        until(lambda: ask() == "itself", 30)
+        wait_until(lambda: ask() == "itself", 30)
 
         for _ in range(2):
             with pytest.raises(TimeoutError), oracle:
@@ -66,4 +66,4 @@ def test_policy_follows_overrides_and_is_seen_by_operators(shell, api):
             rows = api.get("/breakers/core/oracle/history").json()["results"]
             return {row["cause"] for row in rows}
 
-        until(lambda: "failure_count 2 >= 2" in history(), 30)
+        wait_until(lambda: "failure_count 2 >= 2" in history(), 30)

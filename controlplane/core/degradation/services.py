@@ -112,7 +112,7 @@ def load_document() -> dict[str, Any]:
 
 
 def _causes(row: Degradation) -> tuple[Cause, ...]:
-    return tuple(Cause.of(document) for document in row.causes)
+    return tuple(Cause.from_json(document) for document in row.causes)
 
 
 def _update_causes(

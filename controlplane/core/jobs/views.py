@@ -36,7 +36,7 @@ CHOICES = {
 DONE = {"pause": "is paused", "resume": "goes on", "cancel": "is cancelled"}
 
 
-class ReasonForm(forms.Form):
+class JobReasonForm(forms.Form):
     reason = forms.CharField(
         max_length=MAX_REASON_LENGTH, error_messages={"required": "Say why: it is kept."}
     )
@@ -76,7 +76,7 @@ def intervene(request: PersonRequest, job_id: int, verb: str) -> HttpResponse:
     job, actor, now = control.get_job(job_id), actor_of(request), db_now()
     actor.require(kinds.get_scope(job))
     title = f"{kinds.get_title(job)} {job.pk}"
-    form = ReasonForm(request.POST if request.method == "POST" else None)
+    form = JobReasonForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         reason = form.cleaned_data["reason"].replace("\r\n", "\n")
         try:

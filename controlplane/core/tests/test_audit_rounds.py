@@ -20,11 +20,11 @@ def now():
     return db_now()
 
 
-def here():
+def get_round():
     return AuditRound.objects.get()
 
 
-def told(now):
+def read_metrics(now):
     """Return the verification metrics as {metric: value}."""
     found = {}
     for family in collect_audit_metrics(now):
@@ -37,16 +37,16 @@ def test_a_round_goes_on_where_the_last_turn_ended_and_begins_again(now):
     write(5)
 
     assert [rounds.verify_next_rows(now, most=2) for _ in range(2)] == [2, 2]
-    assert (here().reached_id, here().whole_at) == (4, None)
+    assert (get_round().reached_id, get_round().whole_at) == (4, None)
 
     assert rounds.verify_next_rows(now, most=2) == 1
-    assert (here().reached_id, here().whole_id, here().whole_at) == (0, 5, now)
+    assert (get_round().reached_id, get_round().whole_id, get_round().whole_at) == (0, 5, now)
     assert rounds.verify_next_rows(now, most=2) == 2
 
 
 def test_an_empty_trail_is_whole(now):
     assert rounds.verify_next_rows(now) == 0
-    assert told(now) == {
+    assert read_metrics(now) == {
         "switchgear_audit_intact": 1,
         "switchgear_audit_verified_age_seconds": 0,
     }
@@ -55,11 +55,11 @@ def test_an_empty_trail_is_whole(now):
 def test_age_counts_from_the_last_whole_round_or_else_from_the_first_turn(now):
     write(3)
     rounds.verify_next_rows(now, most=2)
-    assert told(now + timedelta(hours=1))["switchgear_audit_verified_age_seconds"] == 3600
+    assert read_metrics(now + timedelta(hours=1))["switchgear_audit_verified_age_seconds"] == 3600
 
     rounds.verify_next_rows(now + timedelta(minutes=59), most=2)
 
-    assert told(now + timedelta(hours=1))["switchgear_audit_verified_age_seconds"] == 60
+    assert read_metrics(now + timedelta(hours=1))["switchgear_audit_verified_age_seconds"] == 60
 
 
 def test_a_changed_row_is_told_once_and_stays_said_until_it_holds(now, caplog):
@@ -74,26 +74,26 @@ def test_a_changed_row_is_told_once_and_stays_said_until_it_holds(now, caplog):
     (waiting,) = attention.list_broken_trail(now)
     assert (waiting.severity, waiting.since) == ("critical", now)
     assert "row 3" in waiting.detail
-    assert told(now)["switchgear_audit_intact"] == 0
+    assert read_metrics(now)["switchgear_audit_intact"] == 0
     assert [record.levelname for record in caplog.records] == ["ERROR"]
 
     as_owner_without_trigger(reason, "because it had to be done")
     rounds.verify_next_rows(now, most=2)
 
     assert attention.list_broken_trail(now) == []
-    assert told(now)["switchgear_audit_intact"] == 1
+    assert read_metrics(now)["switchgear_audit_intact"] == 1
 
 
 @pytest.mark.parametrize("most", [2, 100])
 def test_a_trail_that_was_cut_at_its_end_is_noticed(now, most):
     write(5)
     turns(now, most, 3)
-    assert here().whole_id == 5
+    assert get_round().whole_id == 5
 
     as_owner_without_trigger("DELETE FROM core_auditentry WHERE id > 3")
     turns(now, most, 3)
 
-    assert "row 5: an anchored row is missing" in here().problem
+    assert "row 5: an anchored row is missing" in get_round().problem
 
 
 def test_a_trail_that_was_rewritten_and_rehashed_is_noticed(now):
@@ -113,7 +113,7 @@ def test_a_trail_that_was_rewritten_and_rehashed_is_noticed(now):
 
     rounds.verify_next_rows(now)
 
-    assert "row 3: it does not match its anchor" in here().problem
+    assert "row 3: it does not match its anchor" in get_round().problem
 
 
 @pytest.mark.django_db(transaction=True)  # The scrape asks on a connection of its own.

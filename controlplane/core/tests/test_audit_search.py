@@ -44,7 +44,7 @@ def add(reasons):
     add_past_chain([entry(number, reason) for number, reason in reasons.items()])
 
 
-def found(api, **params):
+def search_ids(api, **params):
     answer = api.get("/audit/", params)
     assert answer.status_code == 200, answer.content
     return [row["id"] for row in answer.json()["results"]]
@@ -65,7 +65,7 @@ def spread(auditor):
 
 
 def test_text_is_found_in_every_segment_newest_first(auditor, spread):
-    assert found(auditor, q="zebra") == spread[::-1]
+    assert search_ids(auditor, q="zebra") == spread[::-1]
 
 
 def test_pages_meet_at_segments_in_both_directions(auditor, spread):
@@ -99,14 +99,14 @@ def test_export_finds_a_short_text_in_old_rows_too(auditor, spread, monkeypatch)
     monkeypatch.setattr(audit, "READ_AT_ONCE", 2)
 
     assert exported(auditor, q="ze") == spread
-    assert found(auditor, q="ze") == spread[-1:]
+    assert search_ids(auditor, q="ze") == spread[-1:]
 
 
 def test_other_filters_narrow_what_is_found(auditor, spread):
     add_past_chain([entry(spread[-1] + 1, "zebra again", action="thing.undone")])
 
-    assert found(auditor, q="zebra", action="thing.undone") == [spread[-1] + 1]
-    assert found(auditor, q="zebra", actor="user:lee") == []
+    assert search_ids(auditor, q="zebra", action="thing.undone") == [spread[-1] + 1]
+    assert search_ids(auditor, q="zebra", actor="user:lee") == []
 
 
 @pytest.mark.parametrize(
@@ -124,13 +124,13 @@ def test_text_in_any_alphabet_is_found_as_without_the_index(auditor, reason, tex
     add({SEGMENT * 20: reason, SEGMENT * 21: "something else"})
     expected = AuditEntry.objects.filter(search.match_text(text)).order_by("-id")
 
-    assert found(auditor, q=text) == [row.pk for row in expected] == [SEGMENT * 20]
+    assert search_ids(auditor, q=text) == [row.pk for row in expected] == [SEGMENT * 20]
 
 
 def test_wildcards_in_a_text_stand_for_themselves(auditor):
     add({SEGMENT * 20: "100 percent of it"})
 
-    assert found(auditor, q="100%") == []
+    assert search_ids(auditor, q="100%") == []
 
 
 def test_short_text_is_looked_for_among_the_newest_and_the_answer_says_so(auditor):
@@ -176,7 +176,7 @@ def test_new_entry_is_found_at_once(auditor):
         actor=actor, action="thing.done", target="thing:9", reason="Quokka", now=timezone.now()
     )
 
-    assert found(auditor, q="quokka") == [row.pk]
+    assert search_ids(auditor, q="quokka") == [row.pk]
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_cursor_far_outside_the_trail_searches_no_segments_there(auditor, spread
     with connection.cursor() as statement:
         statement.execute("SET LOCAL statement_timeout = '3s'")
 
-    rows = found(auditor, q="zebra", cursor=cursor_of(*cursor))
+    rows = search_ids(auditor, q="zebra", cursor=cursor_of(*cursor))
 
     assert rows == (spread[::-1] if expected == "all" else [])
 

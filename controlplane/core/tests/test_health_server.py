@@ -14,7 +14,7 @@ from controlplane.tests.installation import free_port
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def asked(port, path, method="GET"):
+def request_probe(port, path, method="GET"):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
         connection.request(method, path)
@@ -24,18 +24,18 @@ def asked(port, path, method="GET"):
         connection.close()
 
 
-def begun(loop, crew=None, *, needs_redis=True):
+def start_server(loop, crew=None, *, needs_redis=True):
     port = free_port()
     health_server.serve_probes(port, loop=loop, crew=crew, needs_redis=needs_redis)
     return port
 
 
 def test_a_process_that_works_is_started_live_and_ready():
-    port = begun(Loop(may_rest_seconds=60))
+    port = start_server(Loop(may_rest_seconds=60))
 
     for path in ("/health/startup", "/health/live", "/health/ready", "/health/live/"):
-        assert asked(port, path)[0] == 200, path
-    assert json.loads(asked(port, "/health/ready")[1])["checks"] == {
+        assert request_probe(port, path)[0] == 200, path
+    assert json.loads(request_probe(port, "/health/ready")[1])["checks"] == {
         "database": "healthy",
         "redis": "healthy",
     }
@@ -43,13 +43,13 @@ def test_a_process_that_works_is_started_live_and_ready():
 
 def test_a_loop_that_rests_too_long_is_not_live_until_it_turns_again():
     loop = Loop(may_rest_seconds=0.2)
-    port = begun(loop)
+    port = start_server(loop)
     time.sleep(0.4)
 
-    assert asked(port, "/health/live")[0] == 503
+    assert request_probe(port, "/health/live")[0] == 503
     loop = Loop(may_rest_seconds=60)
     loop.record_turn()
-    assert asked(begun(loop), "/health/live")[0] == 200
+    assert request_probe(start_server(loop), "/health/live")[0] == 200
 
 
 def test_a_crew_hangs_only_when_every_thread_is_late():
@@ -62,46 +62,46 @@ def test_a_crew_hangs_only_when_every_thread_is_late():
     assert not crew.hangs()
     time.sleep(0.2)
     assert crew.hangs()
-    port = begun(Loop(may_rest_seconds=60), crew)
-    assert asked(port, "/health/live")[0] == 503
+    port = start_server(Loop(may_rest_seconds=60), crew)
+    assert request_probe(port, "/health/live")[0] == 503
 
     crew.ends("a")
     crew.ends("never begun")
-    assert asked(port, "/health/live")[0] == 200
+    assert request_probe(port, "/health/live")[0] == 200
 
 
 def test_redis_away_matters_only_to_who_needs_it(settings):
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     loop = Loop(may_rest_seconds=60)
 
-    status, document = asked(begun(loop), "/health/ready")
+    status, document = request_probe(start_server(loop), "/health/ready")
     assert (status, json.loads(document)["checks"]["redis"]) == (503, "unhealthy")
-    assert asked(begun(loop, needs_redis=False), "/health/ready")[0] == 200
+    assert request_probe(start_server(loop, needs_redis=False), "/health/ready")[0] == 200
 
 
 def test_metrics_tell_of_the_loop_and_of_every_queue(settings):
-    port = begun(Loop(may_rest_seconds=60))
+    port = start_server(Loop(may_rest_seconds=60))
 
-    text = asked(port, "/metrics")[1].decode()
+    text = request_probe(port, "/metrics")[1].decode()
     assert "switchgear_loop_rested_seconds 0" in text
     assert 'switchgear_worker_queue_depth{queue="ramps"}' in text
     assert "switchgear_redis_up 1.0" in text
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    text = asked(port, "/metrics")[1].decode()
+    text = request_probe(port, "/metrics")[1].decode()
     assert "switchgear_redis_up 0.0" in text
     assert "queue_depth" not in text
 
 
 def test_what_is_asked_wrongly_is_answered_too():
-    port = begun(Loop(may_rest_seconds=60))
+    port = start_server(Loop(may_rest_seconds=60))
 
-    assert asked(port, "/")[0] == 404
-    assert asked(port, "/health/live", "POST")[0] == 501
-    assert asked(port, "/health/live", "HEAD") == (200, b"")
+    assert request_probe(port, "/")[0] == 404
+    assert request_probe(port, "/health/live", "POST")[0] == 501
+    assert request_probe(port, "/health/live", "HEAD") == (200, b"")
 
 
 def test_a_port_that_somebody_has_ends_the_process(capsys):
-    port = begun(Loop(may_rest_seconds=60))
+    port = start_server(Loop(may_rest_seconds=60))
 
     with pytest.raises(SystemExit) as ended:
         health_server.serve_probes(port, loop=Loop(may_rest_seconds=60), needs_redis=True)

@@ -21,7 +21,7 @@ def age(name):
     return heartbeats.load_ages().get(name)
 
 
-def until(condition, seconds=5.0):
+def wait_until(condition, seconds=5.0):
     ends = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < ends
@@ -37,7 +37,7 @@ def test_the_pulse_goes_on_while_the_loop_turns_and_stops_with_it(quick):
 
     pulse.start()
 
-    until(lambda: age("test-loop") is not None)
+    wait_until(lambda: age("test-loop") is not None)
     ends = time.monotonic() + 0.6
     while time.monotonic() < ends:
         pulse.record_turn()
@@ -46,7 +46,7 @@ def test_the_pulse_goes_on_while_the_loop_turns_and_stops_with_it(quick):
     time.sleep(0.8)
     assert age("test-loop") > 0.3
     pulse.record_turn()
-    until(lambda: age("test-loop") < 0.1)
+    wait_until(lambda: age("test-loop") < 0.1)
     time.sleep(0.4)  # Its thread lives as long as the process; let it come to rest.
 
 

@@ -103,11 +103,11 @@ def test_times_of_filters_are_in_the_persons_zone():
     client = signed_in(user).client
     in_seoul = entry.at + timedelta(hours=9)
 
-    def found(since):
+    def count_rows(since):
         return rows(client.get("/audit/", {"since": f"{since:%Y-%m-%dT%H:%M}"}).content.decode())
 
-    assert found(in_seoul - timedelta(minutes=2)) == 1
-    assert found(in_seoul + timedelta(minutes=2)) == 0
+    assert count_rows(in_seoul - timedelta(minutes=2)) == 1
+    assert count_rows(in_seoul + timedelta(minutes=2)) == 0
 
 
 def test_pages_hold_while_rows_arrive():

@@ -37,7 +37,7 @@ def probes(monkeypatch):
     yield made
     for probe in made.values():
         probe.may_end.set()
-    until(lambda: not {t.name for t in threading.enumerate()} & set(made))
+    wait_until(lambda: not {t.name for t in threading.enumerate()} & set(made))
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def ran(name, seconds_ago, by="worker"):
     Tick.objects.update_or_create(name=name, defaults={"ran_at": ran_at, "ran_by": by})
 
 
-def until(condition, seconds=5.0):
+def wait_until(condition, seconds=5.0):
     ends = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < ends
@@ -63,7 +63,7 @@ def test_a_tick_five_seconds_late_is_run_and_one_in_time_is_not(probes, watchdog
 
     watchdog.look()
 
-    until(lambda: Tick.objects.get(name="one").ran_by == "watchdog")
+    wait_until(lambda: Tick.objects.get(name="one").ran_by == "watchdog")
     assert (probes["one"].calls, probes["two"].calls) == (1, 0)
 
 
@@ -74,13 +74,13 @@ def test_a_tick_that_is_still_running_is_not_started_again(probes, watchdog):
 
     for _ in range(3):
         watchdog.look()
-    until(lambda: probes["one"].calls and probes["two"].calls)
+    wait_until(lambda: probes["one"].calls and probes["two"].calls)
     probes["one"].may_end.set()
-    until(lambda: Tick.objects.get(name="one").ran_by == "watchdog")
+    wait_until(lambda: Tick.objects.get(name="one").ran_by == "watchdog")
 
     assert probes["one"].calls == 1
     ran("one", 60)
-    until(lambda: watchdog.look() or probes["one"].calls == 2)
+    wait_until(lambda: watchdog.look() or probes["one"].calls == 2)
 
 
 def test_what_it_took_over_keeps_its_pace_until_a_worker_is_back(probes, watchdog):
@@ -89,13 +89,13 @@ def test_what_it_took_over_keeps_its_pace_until_a_worker_is_back(probes, watchdo
 
     watchdog.look()
 
-    until(lambda: probes["one"].calls == 1)
+    wait_until(lambda: probes["one"].calls == 1)
     assert probes["two"].calls == 0
 
 
 def test_ticks_that_never_ran_are_run_once_without_a_warning(probes, watchdog, caplog):
     watchdog.look()
-    until(lambda: Tick.objects.filter(ran_by="watchdog").count() == 2)
+    wait_until(lambda: Tick.objects.filter(ran_by="watchdog").count() == 2)
     watchdog.look()
 
     assert (probes["one"].calls, probes["two"].calls) == (1, 1)
@@ -104,12 +104,12 @@ def test_ticks_that_never_ran_are_run_once_without_a_warning(probes, watchdog, c
 
 def test_a_tick_no_worker_runs_after_its_first_run_is_taken_over(probes, watchdog, caplog):
     watchdog.look()
-    until(lambda: Tick.objects.filter(ran_by="watchdog").count() == 2)
+    wait_until(lambda: Tick.objects.filter(ran_by="watchdog").count() == 2)
     ran("one", 15.5, by="watchdog")
 
     watchdog.look()
 
-    until(lambda: probes["one"].calls == 2)
+    wait_until(lambda: probes["one"].calls == 2)
     assert probes["two"].calls == 1
     assert "watchdog.took_over" in caplog.text
 

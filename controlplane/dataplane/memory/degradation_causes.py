@@ -20,7 +20,7 @@ def parse_cause(document: Any) -> Cause:
         raise TypeError("a cause's beginning is no text")
     if not all(_are_texts(known.get(name, [])) for name in ("fails", "works")):
         raise TypeError("a cause's effects are no texts")
-    return Cause.of(known)
+    return Cause.from_json(known)
 
 
 _LEVELS = (DEGRADED, CRITICAL, EMERGENCY)

@@ -11,7 +11,7 @@ from django.db import connection
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.state import State
-from controlplane.dataplane.tests.lines import Background, Line, background, until
+from controlplane.dataplane.tests.lines import Background, Line, background, wait_until
 from controlplane.dataplane.tests.served import EPOCH
 from switches.models import Publication
 
@@ -63,7 +63,7 @@ def idle(transactional_db: None) -> Iterator[Following]:
         yield following
         following.stop()
         database_line.cut()
-        until(lambda: not _has_sessions(database_line.far_ports), 5)
+        wait_until(lambda: not _has_sessions(database_line.far_ports), 5)
 
 
 @pytest.fixture

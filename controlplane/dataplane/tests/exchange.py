@@ -65,7 +65,7 @@ class Exchange:
     def hang_up(self) -> None:
         self._arriving.put_nowait({"type": "http.disconnect"})
 
-    async def begun(self, within: float = 5) -> int:
+    async def receive_status(self, within: float = 5) -> int:
         """Return the status once the answer begins."""
         message = await asyncio.wait_for(self._sent.get(), within)
         assert message["type"] == "http.response.start"

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def until(condition: Callable[[], bool], seconds: float) -> float:
+def wait_until(condition: Callable[[], bool], seconds: float) -> float:
     """Return the seconds until the condition held; fail after `seconds`."""
     began = time.monotonic()
     while not condition():

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 from controlplane import asgi_server
-from controlplane.tests.installation import Installation, alive, free_port, until
+from controlplane.tests.installation import Installation, alive, free_port, wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -41,17 +41,17 @@ class Server:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        until(lambda: self.answers(ready), ready_within, self.said)
+        wait_until(lambda: self.answers(ready), ready_within, self.read_output)
 
     def answers(self, path: str) -> bool:
         assert self.process is not None
-        assert self.process.poll() is None, self.said()
+        assert self.process.poll() is None, self.read_output()
         try:
             return httpx.get(self.url + path, timeout=2, verify=False).status_code == 200
         except httpx.TransportError:
             return False
 
-    def said(self) -> str:
+    def read_output(self) -> str:
         return self._said.read_text(errors="replace")[-6000:]
 
     def logged(self, event: str) -> list[dict[str, Any]]:
@@ -148,7 +148,7 @@ def kill(installation: Installation, word: str) -> None:
     for pid in living():
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    until(lambda: not living(), 10, installation.tree)
+    wait_until(lambda: not living(), 10, installation.tree)
 
 
 def kept_version(folder: Path) -> int:

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.lines import until
+from controlplane.dataplane.tests.lines import wait_until
 from controlplane.dataplane.tests.test_following import engage, make_token
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -71,7 +71,7 @@ def test_service_polls_is_told_asks_and_is_refused_a_body_over_the_limit(
 ) -> None:
     make_token()
     with granian(variables(idle, tmp_path)) as (process, url):
-        until(lambda: answers(url, "/health/ready/data"), 15)
+        wait_until(lambda: answers(url, "/health/ready/data"), 15)
         with httpx.Client(base_url=url, headers=TOKEN, timeout=5, verify=False) as service:
             first = service.get("/api/v1/snapshot")
             assert first.status_code == 200
@@ -81,7 +81,7 @@ def test_service_polls_is_told_asks_and_is_refused_a_body_over_the_limit(
             assert (unchanged.status_code, unchanged.content) == (304, b"")
 
             engage("finance")
-            until(lambda: service.get("/api/v1/snapshot", headers=known).status_code == 200, 4)
+            wait_until(lambda: service.get("/api/v1/snapshot", headers=known).status_code == 200, 4)
 
             blocked = service.post("/api/v1/check", json={"segments": ["finance"]}).json()
             assert (blocked["allowed"], blocked["switch"]) == (False, "segment:finance")

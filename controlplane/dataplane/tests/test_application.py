@@ -176,7 +176,7 @@ def test_half_a_body_without_a_credential_is_not_waited_for(
         application = Application(plane())
         request = Exchange(application, "/api/v1/check", {}, method="POST", half=True)
         async with request:
-            assert await request.begun(2) == 401
+            assert await request.receive_status(2) == 401
 
     asyncio.run(run())
 
@@ -188,7 +188,7 @@ def test_a_body_that_does_not_arrive_is_given_up(monkeypatch: pytest.MonkeyPatch
         application = Application(plane())
         request = Exchange(application, "/api/v1/check", BEARER, method="POST", half=True)
         async with request:
-            assert await request.begun(2) == 408
+            assert await request.receive_status(2) == 408
 
     asyncio.run(run())
 

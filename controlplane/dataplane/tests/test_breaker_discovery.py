@@ -10,9 +10,9 @@ from breakers.models import BreakerState, Dependency
 from controlplane.core.errors import Unavailable
 from controlplane.core.models import Instance
 from controlplane.dataplane.ingest.dependency_discovery import DependencyIds
+from controlplane.dataplane.tests.breaker_reports import Reporting, at_work, breaker, make_report
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.lines import until
-from controlplane.dataplane.tests.reporting import Reporting, at_work, breaker, make_report
+from controlplane.dataplane.tests.lines import wait_until
 from controlplane.dataplane.tests.test_ledger import NOW
 
 __all__ = ["at_work"]
@@ -82,5 +82,5 @@ def test_a_name_that_is_being_registered_holds_up_no_report(
     def next_seq() -> int:
         return next(numbers)
 
-    until(stands, 4)  # Written although the breaker has not changed.
+    wait_until(stands, 4)  # Written although the breaker has not changed.
     assert (state("oracle").state, Dependency.objects.count()) == ("open", 2)

@@ -9,8 +9,7 @@ from django.db import connection
 from breakers.models import Dependency, Minute
 from controlplane.dataplane.ingest import breaker_writer
 from controlplane.dataplane.ingest.breaker_writer import MAX_LOOKBACK, MinuteSums
-from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.reporting import (
+from controlplane.dataplane.tests.breaker_reports import (
     NEXT_BOOT,
     OPENED,
     Reporting,
@@ -18,6 +17,7 @@ from controlplane.dataplane.tests.reporting import (
     breaker,
     make_report,
 )
+from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.test_ledger import BOOT, NOW
 
 __all__ = ["at_work"]

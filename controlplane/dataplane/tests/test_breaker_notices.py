@@ -11,15 +11,15 @@ from django.conf import settings
 from controlplane.core.live import change_notices
 from controlplane.core.protocol import LIVE_CHANNEL, MISSED_NOTE
 from controlplane.dataplane.ingest.breaker_notices import BreakerNotices
-from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.lines import until
-from controlplane.dataplane.tests.reporting import (
+from controlplane.dataplane.tests.breaker_reports import (
     NEXT_BOOT,
     Reporting,
     at_work,
     breaker,
     make_report,
 )
+from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.lines import wait_until
 
 __all__ = ["at_work"]
 pytestmark = pytest.mark.usefixtures("published")
@@ -112,7 +112,7 @@ def test_whoever_listens_learns_that_notes_were_missed_once_redis_is_back(
 
     idle.redis.cut()
     at_work.report(make_report(breaker(name, state="open"), seq=2))
-    until(lambda: at_work.ledger._breaker_writer.notices.has_lost_notices, 3)
+    wait_until(lambda: at_work.ledger._breaker_writer.notices.has_lost_notices, 3)
     idle.redis.mend()
 
     assert hear(6) == [None]  # Sent without further changes.

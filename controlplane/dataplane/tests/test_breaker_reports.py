@@ -10,8 +10,7 @@ from django.db import connection
 
 from breakers.models import BreakerState, Dependency, Transition
 from controlplane.core.models import Instance
-from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.reporting import (
+from controlplane.dataplane.tests.breaker_reports import (
     NEXT_BOOT,
     OPENED,
     SINCE,
@@ -20,6 +19,7 @@ from controlplane.dataplane.tests.reporting import (
     breaker,
     make_report,
 )
+from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.test_ledger import BOOT, COPY, NOW
 
 __all__ = ["at_work"]

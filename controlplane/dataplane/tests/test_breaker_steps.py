@@ -14,8 +14,14 @@ from controlplane.dataplane.ingest.report_merge import (
     MAX_TRANSITIONS,
     parse_report,
 )
+from controlplane.dataplane.tests.breaker_reports import (
+    OPENED,
+    Reporting,
+    at_work,
+    breaker,
+    make_report,
+)
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.reporting import OPENED, Reporting, at_work, breaker, make_report
 from controlplane.dataplane.tests.served import REPORTER, ask, plane
 from controlplane.dataplane.tests.test_following import make_token
 from controlplane.dataplane.tests.test_ledger_sli import post
@@ -28,13 +34,13 @@ def steps(*numbers: int, **more: object) -> list[dict[str, object]]:
     return [{**OPENED, "n": number, **more} for number in numbers]
 
 
-def given(*breakers: dict[str, object]) -> dict[str, Any]:
+def build_document(*breakers: dict[str, object]) -> dict[str, Any]:
     return {**WHOLE, "breakers": list(breakers)}
 
 
 def test_of_more_than_a_hundred_transitions_the_last_are_kept() -> None:
     few = breaker("core->redis", transitions=steps(1, 2))
-    report = parse_report(given(breaker(transitions=steps(*range(250, 0, -1))), few))
+    report = parse_report(build_document(breaker(transitions=steps(*range(250, 0, -1))), few))
 
     make_report = [step.n for step in report.steps if step.dependency == "core->oracle"]
     assert sorted(make_report) == list(range(151, 251))
@@ -43,7 +49,7 @@ def test_of_more_than_a_hundred_transitions_the_last_are_kept() -> None:
 
 def test_of_very_many_breakers_each_keeps_its_last_ones() -> None:
     report = parse_report(
-        given(*(breaker(f"core->s{n}", transitions=steps(*range(60))) for n in range(100)))
+        build_document(*(breaker(f"core->s{n}", transitions=steps(*range(60))) for n in range(100)))
     )
 
     assert len(report.steps) == MAX_TRANSITIONS
@@ -52,7 +58,7 @@ def test_of_very_many_breakers_each_keeps_its_last_ones() -> None:
 
 
 def test_up_to_that_nothing_is_dropped() -> None:
-    report = parse_report(given(breaker(transitions=steps(*range(MAX_PER_BREAKER)))))
+    report = parse_report(build_document(breaker(transitions=steps(*range(MAX_PER_BREAKER)))))
 
     assert (len(report.steps), report.dropped) == (MAX_PER_BREAKER, 0)
 
@@ -60,7 +66,7 @@ def test_up_to_that_nothing_is_dropped() -> None:
 @pytest.mark.parametrize("odd", [7, None, {}, {**OPENED, "n": "1"}, {**OPENED, "n": True}])
 def test_a_wrong_one_among_many_is_named(odd: object) -> None:
     with pytest.raises(InvalidInput) as caught:
-        parse_report(given(breaker(transitions=[odd, *steps(*range(500))])))
+        parse_report(build_document(breaker(transitions=[odd, *steps(*range(500))])))
 
     assert all(name.startswith("breakers[0].transitions[") for name in caught.value.errors)
 
@@ -73,7 +79,9 @@ def test_breakers_of_any_shape_are_refused_by_name(wrong: object) -> None:
 
 @pytest.mark.parametrize("beginning", ["x", "timeout\x00"])
 def test_a_long_cause_is_cut(beginning: str) -> None:
-    report = parse_report(given(breaker(transitions=steps(1, cause=beginning + "y" * 5000))))
+    report = parse_report(
+        build_document(breaker(transitions=steps(1, cause=beginning + "y" * 5000)))
+    )
 
     (step,) = report.steps
     assert len(step.cause) == 1000
@@ -96,7 +104,9 @@ def test_the_answer_says_how_many_were_dropped(idle: Following) -> None:
     idle.start()
 
     def dropped(seq: int, number: int) -> object:
-        answer = post(idle, {**given(breaker(transitions=steps(*range(number)))), "seq": seq})
+        answer = post(
+            idle, {**build_document(breaker(transitions=steps(*range(number)))), "seq": seq}
+        )
         assert answer.status_code == 200
         return answer.json().get("dropped_transitions", "not said")
 

@@ -16,7 +16,7 @@ import pytest
 from django.core.management import ManagementUtility
 
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.lines import until
+from controlplane.dataplane.tests.lines import wait_until
 from controlplane.dataplane.tests.test_following import engage, make_token
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -56,7 +56,7 @@ def serving(
     process = run(environment, "--port", str(port), *options, folder=folder)
     url = f"http://127.0.0.1:{port}"
     try:
-        until(lambda: status(url + "/health/live") == 200, 20)
+        wait_until(lambda: status(url + "/health/live") == 200, 20)
         yield process, url
     finally:
         process.terminate()
@@ -107,7 +107,7 @@ def test_postgresql_that_comes_later_is_found(idle: Following, tmp_path: Path) -
         assert status(url + "/api/v1/snapshot") == 503
 
         idle.database.mend()
-        until(lambda: status(url + "/api/v1/snapshot") == 200, 6)
+        wait_until(lambda: status(url + "/api/v1/snapshot") == 200, 6)
         assert status(url + "/health/ready/data") == 200
 
 
@@ -116,7 +116,7 @@ def test_each_of_several_processes_follows_the_database(idle: Following, tmp_pat
     make_token()
     with serving(followed(idle, tmp_path), "--workers", "3") as (process, url):
         assert len(workers(process)) == 3
-        until(lambda: status(url + "/health/ready/data") == 200, 6)
+        wait_until(lambda: status(url + "/health/ready/data") == 200, 6)
         engage("finance")
 
         def all_know() -> bool:
@@ -126,7 +126,7 @@ def test_each_of_several_processes_follows_the_database(idle: Following, tmp_pat
             }
             return found == {"1"}
 
-        until(all_know, 6)
+        wait_until(all_know, 6)
 
 
 @pytest.mark.faults
@@ -136,8 +136,8 @@ def test_killed_worker_is_replaced(nowhere: dict[str, str]) -> None:
         first = workers(process)
         os.kill(first[0], signal.SIGKILL)
 
-        until(lambda: len(set(workers(process)) - set(first)) == 1, 10)
-        until(lambda: status(url + "/health/live") == 200, 5)
+        wait_until(lambda: len(set(workers(process)) - set(first)) == 1, 10)
+        wait_until(lambda: status(url + "/health/live") == 200, 5)
 
 
 @pytest.mark.faults

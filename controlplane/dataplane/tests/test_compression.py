@@ -50,7 +50,7 @@ def raw(served, method, path, headers, content=b""):
     async def requested():
         exchange = Exchange(Application(served), path, headers, method=method, body=content)
         async with exchange:
-            await exchange.begun()
+            await exchange.receive_status()
             return exchange.status, exchange.headers, await exchange.part()
 
     return asyncio.run(requested())
@@ -128,7 +128,7 @@ def test_a_held_poll_gets_the_gzip_form_of_the_next_version():
         async with Exchange(Application(served), f"{SNAPSHOT}?wait=20", headers) as exchange:
             await asyncio.sleep(0)
             served.state.install_copy(copy(18, *IDS), confirmed_at=served.state.now())
-            await exchange.begun()
+            await exchange.receive_status()
             return exchange.headers, await exchange.part()
 
     headers, body = asyncio.run(polled())
@@ -140,7 +140,7 @@ def test_a_held_poll_gets_the_gzip_form_of_the_next_version():
 def test_a_stream_is_never_encoded():
     async def streamed():
         async with Exchange(Application(plane(*IDS)), f"{SNAPSHOT}/stream", GZIP) as exchange:
-            await exchange.begun()
+            await exchange.receive_status()
             return exchange.headers, await exchange.part()
 
     headers, part = asyncio.run(streamed())

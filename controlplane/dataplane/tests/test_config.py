@@ -127,9 +127,9 @@ def test_a_held_poll_is_answered_by_news_of_this_service_only() -> None:
         async with Exchange(Application(served), f"{CORE}&wait=20", headers) as poll:
             served.state.install_policies(served.state.policies.with_changes(8, [OTHER]))
             with pytest.raises(TimeoutError):
-                await poll.begun(within=0.2)
+                await poll.receive_status(within=0.2)
             served.state.install_policies(served.state.policies.with_changes(10, [REDIS]))
-            return await poll.begun(), await poll.part()
+            return await poll.receive_status(), await poll.part()
 
     status, body = asyncio.run(polled())
 
@@ -155,9 +155,9 @@ def test_a_reporters_token_that_is_revoked_is_let_go() -> None:
         async with Exchange(Application(served), f"{CORE}&wait=20", headers) as poll:
             served.state.install_tokens(2, dict(served.state.tokens or {}))
             with pytest.raises(TimeoutError):
-                await poll.begun(within=0.2)
+                await poll.receive_status(within=0.2)
             served.state.install_tokens(3, {})
-            return await poll.begun()
+            return await poll.receive_status()
 
     assert asyncio.run(polled()) == 401
 

@@ -12,7 +12,7 @@ from breakers import publication
 from breakers.models import Dependency, Override
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.tests.conftest import POLL_SECONDS, Following
-from controlplane.dataplane.tests.lines import until
+from controlplane.dataplane.tests.lines import wait_until
 from switches.models import Publication
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -66,7 +66,7 @@ def test_changes_and_overrides_arrive_as_they_are_committed(idle: Following) -> 
 
     change("redis", 500)
     changed = override("oracle")
-    until(lambda: version(idle) == changed, 3)
+    wait_until(lambda: version(idle) == changed, 3)
 
     told = orjson.loads(idle.state.policies.document_for("core").body)
     assert told["dependencies"]["core->redis"] == {"timeout_ms": 500, "override": None}
@@ -99,12 +99,12 @@ def test_a_removal_and_an_overrides_end_arrive(following: Following) -> None:
         registry = publication.lock()
         Override.objects.update(ended_at=NOW, ended_why="removed")
         ended = publication.advance(registry, NOW, Dependency.objects.get())
-    until(lambda: version(following) == ended, 3)
+    wait_until(lambda: version(following) == ended, 3)
     told = orjson.loads(following.state.policies.document_for("core").body)
     assert told["dependencies"]["core->oracle"]["override"] is None
 
     removed = change("oracle", 100, removed_at=NOW)
-    until(lambda: version(following) == removed, 3)
+    wait_until(lambda: version(following) == removed, 3)
     assert orjson.loads(following.state.policies.document_for("core").body)["dependencies"] == {}
 
 
@@ -112,7 +112,7 @@ def test_what_is_known_by_reports_alone_is_not_told(following: Following) -> Non
     Dependency.objects.create(caller="core", callee="found", registered_at=NOW, changed_at=NOW)
 
     changed = change("oracle", 100)
-    until(lambda: version(following) == changed, 3)
+    wait_until(lambda: version(following) == changed, 3)
 
     assert set(following.state.policies.by_caller["core"]) == {"oracle"}
 
@@ -120,11 +120,11 @@ def test_what_is_known_by_reports_alone_is_not_told(following: Following) -> Non
 def test_only_what_changed_is_read_again(following: Following) -> None:
     for number in range(50):
         change(f"s{number}", number)
-    until(lambda: version(following) == 50, 5)
+    wait_until(lambda: version(following) == 50, 5)
     before = following.state.policies
 
     change("s7", 700)
-    until(lambda: version(following) == 51, 3)
+    wait_until(lambda: version(following) == 51, 3)
 
     after = following.state.policies
     same = [name for name, one in after.by_caller["core"].items()
@@ -134,13 +134,13 @@ def test_only_what_changed_is_read_again(following: Following) -> None:
 
 def test_a_new_epoch_is_read_anew_whatever_its_version(following: Following) -> None:
     change("oracle", 100)
-    until(lambda: version(following) == 1, 3)
+    wait_until(lambda: version(following) == 1, 3)
     first = following.state.policies
 
     with transaction.atomic():
         Dependency.objects.update(document={"timeout_ms": 999})  # The same version, other content.
         Publication.objects.update(epoch=uuid4())
-    until(lambda: following.state.policies.epoch != first.epoch, 3)
+    wait_until(lambda: following.state.policies.epoch != first.epoch, 3)
 
     told = orjson.loads(following.state.policies.document_for("core").body)
     assert told["dependencies"]["core->oracle"]["timeout_ms"] == 999
@@ -149,13 +149,13 @@ def test_a_new_epoch_is_read_anew_whatever_its_version(following: Following) -> 
 def test_an_answer_from_the_past_is_refused(following: Following) -> None:
     change("oracle", 100)
     change("oracle", 200)
-    until(lambda: version(following) == 2, 3)
+    wait_until(lambda: version(following) == 2, 3)
 
     with connection.cursor() as cursor:
         cursor.execute("UPDATE breakers_registry SET version = 1")
         cursor.execute("UPDATE breakers_dependency SET version = 1, document = '{}'")
     state = following.state
-    until(lambda: state.policies_age_seconds() - state.age_seconds() > 5 * POLL_SECONDS, 3)
+    wait_until(lambda: state.policies_age_seconds() - state.age_seconds() > 5 * POLL_SECONDS, 3)
 
     assert version(following) == 2
 
@@ -166,7 +166,7 @@ def test_a_restart_without_its_database_tells_what_was_told(
     changed = change("oracle", 100)
     idle.config = replace(idle.config, folder=tmp_path, signing_key=b"key")
     idle.start()
-    until(lambda: b"core" in _kept(tmp_path), 5)
+    wait_until(lambda: b"core" in _read_policies(tmp_path), 5)
     idle.stop()
     idle.database.cut()
 
@@ -177,7 +177,7 @@ def test_a_restart_without_its_database_tells_what_was_told(
     assert not idle.state.database_reachable
 
 
-def _kept(folder: Path) -> bytes:
+def _read_policies(folder: Path) -> bytes:
     try:
         return (folder / "policies").read_bytes()
     except FileNotFoundError:  # Not written yet, or between two renames.

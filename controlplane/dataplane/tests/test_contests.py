@@ -8,7 +8,7 @@ from controlplane.accounts.tokens import attention
 from controlplane.core.models import Instance
 from controlplane.dataplane.ingest.instance_rows import InstanceReport, InstanceRow
 from controlplane.dataplane.ingest.report_merge import merge_report
-from controlplane.dataplane.tests.reporting import Reporting, at_work
+from controlplane.dataplane.tests.breaker_reports import Reporting, at_work
 from controlplane.dataplane.tests.served import EPOCH
 from controlplane.dataplane.tests.test_reports import EMPTY, NEXT_BOOT, NOW, make_report
 

@@ -12,7 +12,7 @@ from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.serving import landing_page, responses
 from controlplane.dataplane.sync import snapshot_keeper
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.lines import until
+from controlplane.dataplane.tests.lines import wait_until
 from controlplane.dataplane.tests.served import BEARER, REPORTER, ask, credential, plane
 
 
@@ -142,14 +142,14 @@ def test_causes_arrive_with_their_revision_and_survive_a_restart_without_databas
     # A newer release may add fields.
     told = [{**one, "severity": "odd"} for one in to_json([ORACLE])]
     Degradation.objects.update(revision=5, level=2, causes=told)
-    until(lambda: idle.state.causes == (ORACLE,), 3)
-    until(lambda: b"Dashboards" in kept(tmp_path), 5)
+    wait_until(lambda: idle.state.causes == (ORACLE,), 3)
+    wait_until(lambda: b"Dashboards" in read_policies(tmp_path), 5)
 
     Degradation.objects.update(revision=6, level=0, causes=[])
-    until(lambda: idle.state.causes == (), 3)
+    wait_until(lambda: idle.state.causes == (), 3)
     Degradation.objects.update(revision=7, level=2, causes=told)
-    until(lambda: idle.state.causes == (ORACLE,), 3)
-    until(lambda: b'"revision":7' in kept(tmp_path), 5)
+    wait_until(lambda: idle.state.causes == (ORACLE,), 3)
+    wait_until(lambda: b'"revision":7' in read_policies(tmp_path), 5)
     idle.stop()
     idle.database.cut()
     idle.plane = Plane()
@@ -161,7 +161,7 @@ def test_causes_arrive_with_their_revision_and_survive_a_restart_without_databas
     assert idle.state.causes == (ORACLE,)
 
 
-def kept(folder: Path) -> bytes:
+def read_policies(folder: Path) -> bytes:
     try:
         return (folder / "policies").read_bytes()
     except FileNotFoundError:  # Not written yet, or between two renames.
@@ -174,7 +174,7 @@ def test_a_read_only_database_is_followed_and_an_emergency(idle: Following) -> N
         cursor.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
         try:
             idle.start()
-            until(lambda: idle.state.heard_database, 5)
+            wait_until(lambda: idle.state.heard_database, 5)
         finally:
             cursor.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
 
@@ -184,4 +184,4 @@ def test_a_read_only_database_is_followed_and_an_emergency(idle: Following) -> N
     idle.database.cut()
     idle.database.mend()
 
-    until(lambda: READ_ONLY not in idle.state.known_causes(), 5)
+    wait_until(lambda: READ_ONLY not in idle.state.known_causes(), 5)

@@ -6,37 +6,37 @@ from dataclasses import replace
 
 from controlplane.dataplane.sync.refresher import SUBSCRIBER_PACE, make_subscriber
 from controlplane.dataplane.tests.conftest import POLL_SECONDS, Following
-from controlplane.dataplane.tests.lines import until
+from controlplane.dataplane.tests.lines import wait_until
 from controlplane.dataplane.tests.test_following import A_POLL, A_SECOND, engage, has
 
 
 def test_database_gone_lets_the_age_grow_until_it_is_back(following: Following) -> None:
-    until(has(following, engage("finance")), 3)
+    wait_until(has(following, engage("finance")), 3)
     served = following.state.copy
 
     following.database.cut()
-    until(lambda: not following.state.status().database_reachable, 3)
-    until(lambda: following.state.age_seconds() > 5 * POLL_SECONDS, 3)
+    wait_until(lambda: not following.state.status().database_reachable, 3)
+    wait_until(lambda: following.state.age_seconds() > 5 * POLL_SECONDS, 3)
     assert following.state.copy is served
 
     following.database.mend()
-    until(lambda: following.state.age_seconds() < 5 * POLL_SECONDS, 3)
+    wait_until(lambda: following.state.age_seconds() < 5 * POLL_SECONDS, 3)
     assert following.state.status().database_reachable
-    until(has(following, engage("later")), 3)
+    wait_until(has(following, engage("later")), 3)
 
 
 def test_frozen_database_is_noticed_and_its_thaw_too(following: Following) -> None:
-    until(has(following, engage("finance")), 3)
+    wait_until(has(following, engage("finance")), 3)
 
     following.database.freeze()
-    noticed = until(lambda: not following.state.status().database_reachable, 8)
+    noticed = wait_until(lambda: not following.state.status().database_reachable, 8)
     assert noticed < 3
     version = engage("meanwhile")
-    until(lambda: following.state.age_seconds() > 1, 3)
+    wait_until(lambda: following.state.age_seconds() > 1, 3)
     assert following.state.status().version != version
 
     following.database.thaw()
-    until(has(following, version), 3)
+    wait_until(has(following, version), 3)
     assert following.state.age_seconds() < A_SECOND
 
 
@@ -44,7 +44,7 @@ def test_event_loop_turns_while_the_database_is_frozen(idle: Following) -> None:
     idle.config = replace(idle.config, deadline_seconds=0.3)
     idle.start()
     idle.database.freeze()
-    until(lambda: not idle.state.status().database_reachable, 8)
+    wait_until(lambda: not idle.state.status().database_reachable, 8)
 
     async def soon() -> None: ...
 
@@ -67,7 +67,7 @@ def test_start_without_a_database_is_quick_and_recovers(idle: Following) -> None
     assert not idle.state.status().database_reachable
 
     idle.database.mend()
-    until(lambda: idle.state.copy is not None, 4)
+    wait_until(lambda: idle.state.copy is not None, 4)
 
 
 def test_start_with_a_frozen_database_is_quick_and_recovers(idle: Following) -> None:
@@ -79,11 +79,11 @@ def test_start_with_a_frozen_database_is_quick_and_recovers(idle: Following) -> 
     assert idle.state.copy is None
 
     idle.database.thaw()
-    until(lambda: idle.state.copy is not None, 4)
+    wait_until(lambda: idle.state.copy is not None, 4)
 
 
 def test_servers_that_are_gone_are_not_asked_in_a_busy_loop(following: Following) -> None:
-    until(lambda: following.redis.accepted > 0, 5)
+    wait_until(lambda: following.redis.accepted > 0, 5)
     for line in (following.database, following.redis):
         line.slams = True
         line.cut()
@@ -101,7 +101,7 @@ def test_servers_that_are_gone_are_not_asked_in_a_busy_loop(following: Following
 def test_frozen_servers_are_not_asked_in_a_busy_loop(idle: Following) -> None:
     idle.config = replace(idle.config, deadline_seconds=0.3)
     idle.start()
-    until(lambda: idle.redis.accepted > 0, 5)
+    wait_until(lambda: idle.redis.accepted > 0, 5)
     for line in (idle.database, idle.redis):
         line.freeze()
         line.cut()
@@ -120,12 +120,12 @@ def test_silent_redis_is_told_from_a_frozen_one(idle: Following) -> None:
         idle.config.redis_url, lambda: None, pace=replace(SUBSCRIBER_PACE, silence_seconds=0.1)
     )
     listening = asyncio.run_coroutine_threadsafe(ear.run(), idle.loop.loop)
-    until(lambda: idle.redis.accepted == 1, 5)
+    wait_until(lambda: idle.redis.accepted == 1, 5)
     time.sleep(0.7)
     assert idle.redis.accepted == 1
 
     idle.redis.freeze()
-    until(lambda: idle.redis.accepted >= 2, 5)
+    wait_until(lambda: idle.redis.accepted >= 2, 5)
     listening.cancel()
 
 
@@ -141,7 +141,7 @@ def test_frozen_redis_costs_no_more_than_a_poll(following: Following) -> None:
     following.redis.freeze()
 
     for key in ("a", "b"):
-        assert until(has(following, engage(key)), 5) < A_POLL
+        assert wait_until(has(following, engage(key)), 5) < A_POLL
 
 
 def test_stop_is_quick_even_with_everything_frozen(following: Following) -> None:

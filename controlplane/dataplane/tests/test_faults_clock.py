@@ -16,7 +16,7 @@ from controlplane.dataplane.tests.processes import Server, data_plane, kept_vers
 from controlplane.dataplane.tests.test_alone import variables
 from controlplane.dataplane.tests.test_following import engage, make_token
 from controlplane.dataplane.tests.watch import Watch, watching
-from controlplane.tests.installation import until
+from controlplane.tests.installation import wait_until
 from switches import services
 from switchgear import Switchgear
 
@@ -108,7 +108,7 @@ def test_a_clock_that_is_ahead_and_then_set_back_decides_nothing(
     clock.set(AN_HOUR)
     with watch.may_break():
         plane.start()
-    until(lambda: near(AN_HOUR)(last_skew(plane)), 5, plane.said)
+    wait_until(lambda: near(AN_HOUR)(last_skew(plane)), 5, plane.read_output)
     assert admits(plane, "halfhour01")
     assert is_blocked(plane, "halfhour")
 
@@ -128,7 +128,7 @@ def test_a_clock_that_is_ahead_and_then_set_back_decides_nothing(
     assert not admits(plane, "ending0001")
     assert not is_blocked(plane, "ending")
     assert is_blocked(plane, "halfhour")
-    until(lambda: near(-AN_HOUR)(last_skew(plane)), 5, plane.said)
+    wait_until(lambda: near(-AN_HOUR)(last_skew(plane)), 5, plane.read_output)
     watch.judge(recovers_within=0)
 
 
@@ -142,7 +142,7 @@ def test_a_client_of_a_plane_with_a_wrong_clock_ends_an_engagement_by_postgresql
     ends = time.monotonic() + 6 + GRACE_SECONDS
     with Switchgear(plane.url, TOKEN["X-API-Key"], service="core", stream=False) as gear:
         assert gear.wait_ready(5)
-        until(lambda: gear._memory.clock.release_now() is not None, 15, plane.said)
+        wait_until(lambda: gear._memory.clock.release_now() is not None, 15, plane.read_output)
         blocked_seconds = 0.0
         while time.monotonic() < ends + 5 and not gear.allowed(segment="finance"):
             blocked_seconds = time.monotonic() - ends
@@ -184,8 +184,8 @@ def test_a_restart_without_a_database_under_a_clock_set_back_says_so(
         plane.start()
         version = engage("finance")
         watch.until_all_have(version, 5)
-        until(lambda: kept_version(tmp_path / "data") == version, 5)
-        until((kept / BOTH[1]).exists, 5)
+        wait_until(lambda: kept_version(tmp_path / "data") == version, 5)
+        wait_until((kept / BOTH[1]).exists, 5)
         plane.kill()
         idle.database.cut()
         clock.set(-AN_HOUR)

@@ -12,7 +12,7 @@ import redis
 from controlplane.dataplane.tests.lines import background
 from controlplane.dataplane.tests.processes import Server, addresses, data_plane, killed
 from controlplane.dataplane.tests.watch import Watch, watching
-from controlplane.tests.installation import Installation, running, until
+from controlplane.tests.installation import Installation, running, wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 REASON = "provider outage, 5xx on completions since 02:10"
@@ -47,7 +47,9 @@ def alone(house: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture
 def watch(house: Installation, operator: httpx.Client, alone: Server) -> Iterator[Watch]:
     """Pollers of the standalone data plane and of the one in the web process, healthy at first."""
-    until(lambda: operator.get("/health/ready").json()["status"] == "ready", 40, house.said)
+    wait_until(
+        lambda: operator.get("/health/ready").json()["status"] == "ready", 40, house.read_output
+    )
     token = {"Authorization": operator.headers["Authorization"]}
     with background() as loop, watching(loop, token, [alone.url], [house.url]) as one:
         one.until_all_have(engaged(operator), 5)
@@ -117,9 +119,9 @@ def test_redis_away_costs_no_more_than_a_poll(
             watch.until_all_have(engaged(operator), POLL_SECONDS)
             time.sleep(0.3)
         # It takes over ten seconds to distinguish a hung server from a silent one.
-        until(lambda: levels(operator, alone) == {level}, 16, lambda: levels(operator, alone))
+        wait_until(lambda: levels(operator, alone) == {level}, 16, lambda: levels(operator, alone))
 
-    until(lambda: levels(operator, alone) == {0}, RECOVERY_SECONDS, alone.said)
+    wait_until(lambda: levels(operator, alone) == {0}, RECOVERY_SECONDS, alone.read_output)
     watch.until_all_have(engaged(operator), POLL_SECONDS)
     watch.judge(recovers_within=0)
 
@@ -139,13 +141,13 @@ def test_postgresql_away_lets_the_age_grow_and_nothing_else(
     with fault(house):
         with watch.database_away():
             time.sleep(OUTAGE_SECONDS)
-            until(lambda: levels(operator, alone) == {3}, NOTICED_SECONDS, alone.said)
+            wait_until(lambda: levels(operator, alone) == {3}, NOTICED_SECONDS, alone.read_output)
         assert watch.has == before
         ended = time.monotonic()
 
     watch.until_all_have(engaged_again(operator, RECOVERY_SECONDS), 3)
     print(f"served again {time.monotonic() - ended:.1f} s after the end of the outage")
-    until(lambda: levels(operator, alone) == {0}, RECOVERY_SECONDS, alone.said)
+    wait_until(lambda: levels(operator, alone) == {0}, RECOVERY_SECONDS, alone.read_output)
     time.sleep(1)
     watch.judge(recovers_within=RECOVERY_SECONDS)
 
@@ -156,7 +158,7 @@ def test_both_hung_at_once_and_back_in_any_order(
     with house.suspended("redis-server"):
         with house.suspended("postgres"), watch.database_away():
             time.sleep(OUTAGE_SECONDS)
-            until(lambda: levels(operator, alone) == {3}, NOTICED_SECONDS, alone.said)
+            wait_until(lambda: levels(operator, alone) == {3}, NOTICED_SECONDS, alone.read_output)
         watch.until_all_have(engaged_again(operator, RECOVERY_SECONDS), POLL_SECONDS)
 
     watch.until_all_have(engaged(operator), POLL_SECONDS)

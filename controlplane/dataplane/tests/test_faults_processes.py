@@ -16,7 +16,7 @@ from controlplane.dataplane.tests.processes import Server, data_plane
 from controlplane.dataplane.tests.test_alone import variables
 from controlplane.dataplane.tests.test_following import engage, make_token
 from controlplane.dataplane.tests.watch import Watch, watching
-from controlplane.tests.installation import until
+from controlplane.tests.installation import wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 TOKEN = {"X-API-Key": "sg_reader0001_secret"}
@@ -69,7 +69,9 @@ def test_a_process_killed_under_load_is_replaced_and_the_others_answer(
                 kills.append(time.monotonic())
                 os.kill(victim, signal.SIGKILL)
             watch.until_all_have(engage(f"s{number}"), 3)
-            until(functools.partial(is_replaced, plane, victim), RESPAWN_SECONDS, plane.said)
+            wait_until(
+                functools.partial(is_replaced, plane, victim), RESPAWN_SECONDS, plane.read_output
+            )
             watch.until_all_have(engage(f"t{number}"), 3)
         time.sleep(1)
         for each in crowd:

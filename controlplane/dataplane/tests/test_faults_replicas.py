@@ -16,7 +16,7 @@ from controlplane.dataplane.tests.processes import ROOT, Server, data_plane
 from controlplane.dataplane.tests.test_alone import variables
 from controlplane.dataplane.tests.test_following import engage, make_token
 from controlplane.dataplane.tests.watch import watching
-from controlplane.tests.installation import until
+from controlplane.tests.installation import wait_until
 from switches.models import Episode, Publication
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
@@ -63,7 +63,7 @@ def test_between_a_replica_ahead_and_one_behind_nobody_is_sent_back(
     first = engage("first")
     with watching(idle.loop, TOKEN, [leading.url, lagging.url]) as watch:
         watch.until_all_have(first, 5)
-        until(lambda: served(lagging)[0] == first, 5)
+        wait_until(lambda: served(lagging)[0] == first, 5)
         idle.database.freeze()
         idle.redis.freeze()
         with watch.database_away(lagging.url):
@@ -77,7 +77,7 @@ def test_between_a_replica_ahead_and_one_behind_nobody_is_sent_back(
             assert served(leading)[0] == version
         idle.database.thaw()
         idle.redis.thaw()
-        until(lambda: served(lagging)[0] == version, 5)
+        wait_until(lambda: served(lagging)[0] == version, 5)
         watch.until_all_have(engage("last"), 3)
         watch.judge(recovers_within=5)
 
@@ -105,7 +105,7 @@ def test_a_restored_backup_is_refused_until_a_new_epoch_begins(
         began = Publication.objects.get()
         assert began.epoch != old.epoch
         told = {(str(began.epoch), began.version)}
-        took = until(lambda: set(watch.has.values()) == told, 5, lambda: watch.has)
+        took = wait_until(lambda: set(watch.has.values()) == told, 5, lambda: watch.has)
         print(f"all have the new epoch {took:.2f} s after it began")
 
         Publication.objects.update(epoch=old.epoch, version=version + 10)

@@ -28,7 +28,7 @@ from controlplane.dataplane.tests.processes import (
     web,
 )
 from controlplane.dataplane.tests.watch import watching
-from controlplane.tests.installation import Installation, free_port, running, until
+from controlplane.tests.installation import Installation, free_port, running, wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 REASON = "provider outage, 5xx on completions since 02:10"
@@ -56,10 +56,14 @@ class House:
 
     def engage(self, key: str) -> int:
         """Engage a segment; return the version once both data planes have it on disk."""
-        until(self._ready, 60, self.installation.said)
+        wait_until(self._ready, 60, self.installation.read_output)
         version = self._engaged(key)
         folders = (self.folder, self.installation.data_dir)
-        until(lambda: {kept_version(each) for each in folders} == {version}, 10, self.alone.said)
+        wait_until(
+            lambda: {kept_version(each) for each in folders} == {version},
+            10,
+            self.alone.read_output,
+        )
         return version
 
     def _engaged(self, key: str) -> int:
@@ -281,7 +285,7 @@ def test_started_before_postgresql_it_follows_as_soon_as_there_is_one(
                 time.sleep(1)
                 assert not watch.has
                 ended = time.monotonic()
-            until(lambda: plane.answers("/health/ready/data"), 5)
+            wait_until(lambda: plane.answers("/health/ready/data"), 5)
             print(f"it follows {time.monotonic() - ended:.1f} s after the services began to start")
         watch.until_all_have(house.engage("after"), 5)
         watch.judge(recovers_within=RECOVERY_SECONDS)

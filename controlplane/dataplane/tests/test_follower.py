@@ -14,9 +14,15 @@ from breakers.models import Dependency, Override, Registry
 from controlplane.core.degradation.models import Degradation
 from controlplane.core.degradation_levels import Cause, to_json
 from controlplane.dataplane.tests.conftest import POLL_SECONDS, Following
-from controlplane.dataplane.tests.lines import until
+from controlplane.dataplane.tests.lines import wait_until
 from controlplane.dataplane.tests.test_config_following import NOW, change, override, version
-from controlplane.dataplane.tests.test_following import confirmed, engage, has, known, make_token
+from controlplane.dataplane.tests.test_following import (
+    confirmed,
+    engage,
+    get_tokens,
+    has,
+    make_token,
+)
 from switches.models import Publication
 
 ORACLE = Cause(2, "core->oracle", "core->oracle is open.")
@@ -60,14 +66,14 @@ def test_causes_that_cannot_be_read_leave_the_old_ones_and_switches_go_on(
 ) -> None:
     tell_causes(5, to_json([ORACLE]))
     idle.start()
-    until(lambda: idle.state.causes == (ORACLE,), 3)
+    wait_until(lambda: idle.state.causes == (ORACLE,), 3)
 
     with transaction.atomic():  # Both are read together.
         tell_causes(6, causes)
         changed = change("oracle", 100)
     make_token()
-    until(has(idle, engage("finance")), 3)
-    until(lambda: version(idle) == changed and known(idle) == {b"reader0001"}, 3)
+    wait_until(has(idle, engage("finance")), 3)
+    wait_until(lambda: version(idle) == changed and get_tokens(idle) == {b"reader0001"}, 3)
     accepted = idle.database.accepted
     confirmed(idle, times=5)
 
@@ -95,22 +101,22 @@ def test_a_document_that_is_none_stays_as_it_was_and_all_others_arrive(
     following: Following,
 ) -> None:
     change("oracle", 100)
-    until(lambda: version(following) == 1, 3)
+    wait_until(lambda: version(following) == 1, 3)
 
     with transaction.atomic():
         change("oracle", 200)
         Dependency.objects.filter(callee="oracle").update(document=[])
         change("redis", 500)
-    until(lambda: version(following) == 3, 3)
+    wait_until(lambda: version(following) == 3, 3)
 
     assert {name: one["timeout_ms"] for name, one in dependencies(following).items()} == {
         "core->oracle": 100,
         "core->redis": 500,
     }
-    until(has(following, engage("finance")), 3)
+    wait_until(has(following, engage("finance")), 3)
     assert following.state.database_reachable
     mended = change("oracle", 300)
-    until(lambda: version(following) == mended, 3)
+    wait_until(lambda: version(following) == mended, 3)
     assert dependencies(following)["core->oracle"]["timeout_ms"] == 300
 
 
@@ -119,20 +125,20 @@ def test_entries_that_cannot_be_read_are_not_asked_for_without_a_rest(
 ) -> None:
     """Every read after the head fails."""
     idle.start()
-    until(lambda: idle.state.database_reachable, 3)
+    wait_until(lambda: idle.state.database_reachable, 3)
     accepted = idle.database.accepted
 
     make_token()
     with connection.cursor() as cursor:
         cursor.execute("UPDATE core_token SET digest = 'no hex'")
-    until(lambda: not idle.state.database_reachable, 5)
+    wait_until(lambda: not idle.state.database_reachable, 5)
     time.sleep(1)
 
     assert idle.database.accepted - accepted < 10
     assert sum("database_lost" in str(each.msg) for each in caplog.records) == 1
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM core_token")
-    until(lambda: idle.state.database_reachable, 3)
+    wait_until(lambda: idle.state.database_reachable, 3)
 
 
 @pytest.mark.parametrize("table", ["breakers_registry", "core_degradation"])
@@ -147,8 +153,8 @@ def test_a_row_that_is_missing_costs_switches_and_tokens_nothing(
     make_token()
     try:
         idle.start()
-        until(has(idle, engage("finance")), 3)
-        until(lambda: known(idle) == {b"reader0001"}, 3)
+        wait_until(has(idle, engage("finance")), 3)
+        wait_until(lambda: get_tokens(idle) == {b"reader0001"}, 3)
         accepted = idle.database.accepted
         confirmed(idle, times=5)
 
@@ -165,13 +171,13 @@ def test_policies_that_cannot_be_read_in_time_hold_up_no_switch(
     following: Following, caplog: pytest.LogCaptureFixture
 ) -> None:
     change("oracle", 100)
-    until(lambda: version(following) == 1, 3)
+    wait_until(lambda: version(following) == 1, 3)
 
     with locked("breakers_dependency"):
         Registry.objects.update(version=2)
-        until(has(following, engage("before")), 3)
-        until(lambda: "policies_not_read" in caplog.text, 3)  # The lock timeout is one second.
-        until(has(following, engage("after")), 3)
+        wait_until(has(following, engage("before")), 3)
+        wait_until(lambda: "policies_not_read" in caplog.text, 3)  # The lock timeout is one second.
+        wait_until(has(following, engage("after")), 3)
         confirmed(following)
 
         assert following.state.database_reachable
@@ -180,7 +186,7 @@ def test_policies_that_cannot_be_read_in_time_hold_up_no_switch(
         assert "database_lost" not in caplog.text
     changed = change("oracle", 300)
 
-    until(lambda: version(following) == changed, 8)
+    wait_until(lambda: version(following) == changed, 8)
 
 
 def test_policies_of_a_table_that_waits_for_a_lock_do_not_delay_the_start_for_long(
@@ -201,7 +207,7 @@ def test_one_that_nobody_registered_and_without_an_override_is_left_out(
 ) -> None:
     Dependency.objects.create(caller="core", callee="found", registered_at=NOW, changed_at=NOW)
     changed = override("found")
-    until(lambda: version(following) == changed, 3)
+    wait_until(lambda: version(following) == changed, 3)
     assert set(dependencies(following)) == {"core->found"}
 
     with transaction.atomic():
@@ -209,7 +215,7 @@ def test_one_that_nobody_registered_and_without_an_override_is_left_out(
         ended = changed + 1
         Registry.objects.update(version=ended)
         Dependency.objects.update(version=ended)
-    until(lambda: version(following) == ended, 3)
+    wait_until(lambda: version(following) == ended, 3)
 
     assert dependencies(following) == {}
 
@@ -225,14 +231,14 @@ def test_changes_lost_by_a_restored_backup_are_not_told_once_the_versions_have_c
 ) -> None:
     change("oracle", 100)
     change("oracle", 999)
-    until(lambda: version(following) == 2, 3)
+    wait_until(lambda: version(following) == 2, 3)
 
     lose_changes(to_version=1)
-    until(lambda: following.state.policies_age_seconds() > 5 * POLL_SECONDS, 4)
+    wait_until(lambda: following.state.policies_age_seconds() > 5 * POLL_SECONDS, 4)
     with transaction.atomic():
         change("redis", 500)
         changed = change("kafka", 500)
-    until(lambda: version(following) == changed, 3)
+    wait_until(lambda: version(following) == changed, 3)
 
     assert dependencies(following)["core->oracle"]["timeout_ms"] == 100
 
@@ -240,7 +246,7 @@ def test_changes_lost_by_a_restored_backup_are_not_told_once_the_versions_have_c
 def test_changes_lost_while_the_database_was_away_are_not_told(following: Following) -> None:
     change("oracle", 100)
     change("oracle", 999)
-    until(lambda: version(following) == 2, 3)
+    wait_until(lambda: version(following) == 2, 3)
     following.database.cut()
 
     with transaction.atomic():
@@ -248,7 +254,7 @@ def test_changes_lost_while_the_database_was_away_are_not_told(following: Follow
         change("redis", 500)
         changed = change("kafka", 500)
     following.database.mend()
-    until(lambda: version(following) == changed, 5)
+    wait_until(lambda: version(following) == changed, 5)
 
     assert dependencies(following)["core->oracle"]["timeout_ms"] == 100
 
@@ -256,22 +262,22 @@ def test_changes_lost_while_the_database_was_away_are_not_told(following: Follow
 def test_a_version_given_twice_is_read_anew(following: Following) -> None:
     change("oracle", 100)
     change("oracle", 999)
-    until(lambda: version(following) == 2, 3)
+    wait_until(lambda: version(following) == 2, 3)
 
     with transaction.atomic():
         lose_changes(to_version=2)
-    until(lambda: dependencies(following)["core->oracle"]["timeout_ms"] == 100, 3)
+    wait_until(lambda: dependencies(following)["core->oracle"]["timeout_ms"] == 100, 3)
 
-    until(lambda: following.state.policies_age_seconds() < 1, 2)
+    wait_until(lambda: following.state.policies_age_seconds() < 1, 2)
 
 
 def test_policies_of_the_past_hold_up_no_switch(following: Following) -> None:
     change("oracle", 100)
     change("oracle", 200)
-    until(lambda: version(following) == 2, 3)
+    wait_until(lambda: version(following) == 2, 3)
 
     Registry.objects.update(version=1)
-    until(has(following, engage("finance")), 3)
+    wait_until(has(following, engage("finance")), 3)
 
     assert version(following) == 2
 
@@ -279,11 +285,11 @@ def test_policies_of_the_past_hold_up_no_switch(following: Following) -> None:
 def test_a_new_epoch_is_told_although_its_policies_are_older(following: Following) -> None:
     change("oracle", 100)
     change("oracle", 200)
-    until(lambda: version(following) == 2, 3)
+    wait_until(lambda: version(following) == 2, 3)
 
     with transaction.atomic():
         lose_changes(to_version=1)
         Publication.objects.update(epoch=uuid4())
-    until(lambda: version(following) == 1, 3)
+    wait_until(lambda: version(following) == 1, 3)
 
     assert dependencies(following)["core->oracle"]["timeout_ms"] == 100

@@ -22,7 +22,7 @@ from controlplane.core.protocol import WAKE_CHANNEL
 from controlplane.core.roles import Role
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.tests.conftest import POLL_SECONDS, Following
-from controlplane.dataplane.tests.lines import until
+from controlplane.dataplane.tests.lines import wait_until
 from switches import services
 from switches.models import Episode, Publication
 from switches.snapshot import render
@@ -61,7 +61,7 @@ def make_token(prefix: str = "reader0001", **more: object) -> Token:
     return Token.objects.create(**{**fields, **more})
 
 
-def known(following: Following) -> set[bytes]:
+def get_tokens(following: Following) -> set[bytes]:
     return set(following.state.tokens or ())
 
 
@@ -74,7 +74,7 @@ def confirmed(following: Following, times: int = 3) -> None:
     state = following.state
     for _ in range(times):
         asked_at = state.now()
-        until(lambda asked_at=asked_at: state.now() - state.age_seconds() >= asked_at, 3)
+        wait_until(lambda asked_at=asked_at: state.now() - state.age_seconds() >= asked_at, 3)
 
 
 def test_start_serves_what_was_published_before(idle: Following) -> None:
@@ -87,17 +87,17 @@ def test_start_serves_what_was_published_before(idle: Following) -> None:
     assert idle.state.status().database_reachable
     assert idle.state.copy is not None
     assert set(idle.state.copy.entries) == {"segment:finance"}
-    assert known(idle) == {b"reader0001"}
+    assert get_tokens(idle) == {b"reader0001"}
 
 
 def test_wake_up_brings_a_commit_in_a_fraction_of_the_poll(idle: Following) -> None:
     idle.config = replace(idle.config, poll_seconds=30.0)
     idle.start()
-    until(lambda: idle.redis.accepted > 0, 5)
+    wait_until(lambda: idle.redis.accepted > 0, 5)
     time.sleep(0.2)
 
     for key in ("a", "b", "c"):
-        assert until(has(idle, engage(key)), 5) < 2
+        assert wait_until(has(idle, engage(key)), 5) < 2
 
 
 def test_role_to_assume_is_assumed_or_nothing_is_read(idle: Following) -> None:
@@ -121,7 +121,7 @@ def test_without_redis_a_change_is_seen_by_the_next_poll(following: Following) -
     following.redis.cut()
 
     for key in ("a", "b", "c"):
-        assert until(has(following, engage(key)), 5) < A_POLL
+        assert wait_until(has(following, engage(key)), 5) < A_POLL
 
 
 def test_redis_back_after_a_while_wakes_again(idle: Following) -> None:
@@ -135,16 +135,16 @@ def test_redis_back_after_a_while_wakes_again(idle: Following) -> None:
     idle.redis.mend()
 
     # The first subscription polls at once, for messages missed before it.
-    until(has(idle, version), 8)
-    until(has(idle, engage("heard")), 2)
+    wait_until(has(idle, version), 8)
+    wait_until(has(idle, engage("heard")), 2)
 
 
 def test_release_and_undo_leave_the_document(following: Following) -> None:
-    until(has(following, engage("finance")), 3)
+    wait_until(has(following, engage("finance")), 3)
 
     services.undo(scope="segment", key="finance", actor=system_actor("test"), now=timezone.now())
 
-    until(lambda: following.state.copy is not None and not following.state.copy.entries, 3)
+    wait_until(lambda: following.state.copy is not None and not following.state.copy.entries, 3)
 
 
 def test_document_is_that_of_the_tables(following: Following) -> None:
@@ -154,7 +154,7 @@ def test_document_is_that_of_the_tables(following: Following) -> None:
         publication = Publication.objects.select_for_update().get()
         publication.version += 1
         publication.save()
-    until(has(following, version + 1), 3)
+    wait_until(has(following, version + 1), 3)
 
     copy = following.state.copy
     assert copy is not None
@@ -168,20 +168,20 @@ def test_document_is_that_of_the_tables(following: Following) -> None:
 
 
 def test_unchanged_version_is_rendered_once(following: Following) -> None:
-    until(has(following, engage("finance")), 3)
+    wait_until(has(following, engage("finance")), 3)
     served = following.state.copy
 
     for _ in range(20):
         wakeups._publish(WAKE_CHANNEL, "snapshot")
         time.sleep(0.02)
     make_token()
-    until(lambda: known(following) == {b"reader0001"}, 3)
+    wait_until(lambda: get_tokens(following) == {b"reader0001"}, 3)
 
     assert following.state.copy is served
 
 
 def test_storm_of_wake_ups_is_few_polls(following: Following) -> None:
-    until(has(following, engage("finance")), 3)
+    wait_until(has(following, engage("finance")), 3)
     with connection.cursor() as cursor:
         before = _statements(cursor)
         client = redis.Redis.from_url(settings.REDIS_URL)
@@ -205,26 +205,26 @@ def _statements(cursor: object) -> int:
 
 def test_answer_from_the_past_is_dropped_and_confirms_nothing(following: Following) -> None:
     version = engage("finance")
-    until(has(following, version), 3)
+    wait_until(has(following, version), 3)
 
     Publication.objects.update(version=version - 1)
-    until(lambda: following.state.age_seconds() > 5 * POLL_SECONDS, 3)
+    wait_until(lambda: following.state.age_seconds() > 5 * POLL_SECONDS, 3)
     assert following.state.status().version == version
 
     Publication.objects.update(version=version + 1)
-    until(has(following, version + 1), 3)
-    until(lambda: following.state.age_seconds() < 5 * POLL_SECONDS, 3)
+    wait_until(has(following, version + 1), 3)
+    wait_until(lambda: following.state.age_seconds() < 5 * POLL_SECONDS, 3)
 
 
 def test_new_epoch_counts_afresh_and_the_old_one_stays_left(following: Following) -> None:
     version = engage("finance")
-    until(has(following, version), 3)
+    wait_until(has(following, version), 3)
     old, new = Publication.objects.get().epoch, uuid4()
 
     Publication.objects.update(epoch=new, version=0)
-    until(lambda: following.state.status().epoch == new, 3)
+    wait_until(lambda: following.state.status().epoch == new, 3)
     Publication.objects.update(epoch=old, version=version + 5)
-    until(lambda: following.state.age_seconds() > 5 * POLL_SECONDS, 3)
+    wait_until(lambda: following.state.age_seconds() > 5 * POLL_SECONDS, 3)
 
     assert following.state.status().epoch == new
     assert following.state.status().version == 0
@@ -245,33 +245,33 @@ def test_token_that_ended_is_out_by_the_next_poll(
     following: Following, end: Callable[[Token], object]
 ) -> None:
     token = make_token()
-    until(lambda: b"reader0001" in known(following), 3)
+    wait_until(lambda: b"reader0001" in get_tokens(following), 3)
 
     end(token)
 
-    assert until(lambda: b"reader0001" not in known(following), 5) < A_POLL
+    assert wait_until(lambda: b"reader0001" not in get_tokens(following), 5) < A_POLL
 
 
 def test_token_may_only_what_its_owners_role_allows(following: Following) -> None:
     make_token()
-    until(lambda: b"reader0001" in known(following), 3)
+    wait_until(lambda: b"reader0001" in get_tokens(following), 3)
     assert following.state.tokens is not None
     assert following.state.tokens[b"reader0001"].scopes == {"switches:read"}
 
     User.objects.update(role=Role.OPERATOR)
 
     both = {"switches:read", "switches:write"}
-    until(lambda: (following.state.tokens or {})[b"reader0001"].scopes == both, 3)
+    wait_until(lambda: (following.state.tokens or {})[b"reader0001"].scopes == both, 3)
 
 
 def test_use_of_a_token_is_noted_and_changes_no_credential(following: Following) -> None:
     token = make_token()
-    until(lambda: b"reader0001" in known(following), 3)
+    wait_until(lambda: b"reader0001" in get_tokens(following), 3)
     table = following.state.tokens
 
     following.state.used_tokens.add(token.pk)
 
-    until(lambda: Token.objects.get().last_used_at is not None, 5)
+    wait_until(lambda: Token.objects.get().last_used_at is not None, 5)
     assert timezone.now() - Token.objects.get().last_used_at < timedelta(seconds=5)
     confirmed(following)
     assert following.state.tokens is table

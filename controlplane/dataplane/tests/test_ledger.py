@@ -18,7 +18,7 @@ from controlplane.core.models import Acknowledgement, Instance
 from controlplane.dataplane.ingest.instance_ledger import InstanceLedger
 from controlplane.dataplane.ingest.instance_rows import InstanceReport
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.lines import until
+from controlplane.dataplane.tests.lines import wait_until
 from controlplane.dataplane.tests.served import EPOCH, copy
 
 pytestmark = pytest.mark.usefixtures("published")
@@ -111,7 +111,7 @@ def test_an_instance_that_says_what_it_applies_is_written_with_its_acknowledgeme
     ledger = InstanceLedger(clock.wall)
     with writing(idle, ledger):
         hear(idle, ledger, "core/a1", f"{EPOCH}.17")
-        until(lambda: applies("core/a1", 17), A_BATCH)
+        wait_until(lambda: applies("core/a1", 17), A_BATCH)
 
     found = row()
     assert (found.service, found.heard_at, found.applied_at) == ("core", NOW, NOW)
@@ -124,10 +124,10 @@ def test_a_bare_version_is_of_the_epoch_served_now(idle: Following) -> None:
     ledger = InstanceLedger(clock.wall)
     with writing(idle, ledger):
         hear(idle, ledger, "core/a1", "17")
-        until(lambda: applies("core/a1", 17), A_BATCH)
+        wait_until(lambda: applies("core/a1", 17), A_BATCH)
         clock.later(1)
         hear(idle, ledger, "core/a1", "18", copy(18, epoch=other))
-        until(lambda: row().applied_epoch == other, A_BATCH)
+        wait_until(lambda: row().applied_epoch == other, A_BATCH)
 
 
 def test_each_step_is_acknowledged_when_it_was_heard_even_within_one_batch(
@@ -139,7 +139,7 @@ def test_each_step_is_acknowledged_when_it_was_heard_even_within_one_batch(
         hear(idle, ledger, "core/a1", version)
         clock.later(0.04)
     with writing(idle, ledger):
-        until(lambda: applies("core/a1", 20), A_BATCH)
+        wait_until(lambda: applies("core/a1", 20), A_BATCH)
 
     assert acks() == {
         17: NOW,
@@ -153,10 +153,10 @@ def test_an_instance_that_says_nothing_is_heard_and_keeps_what_it_said(idle: Fol
     first, second = InstanceLedger(clock.wall), InstanceLedger(clock.wall)
     with writing(idle, first, second):
         hear(idle, first, "core/a1", "17")
-        until(lambda: applies("core/a1", 17), A_BATCH)
+        wait_until(lambda: applies("core/a1", 17), A_BATCH)
         clock.later(5)
         hear(idle, second, "core/a1", None)
-        until(lambda: row().heard_at == clock.now, A_BATCH)
+        wait_until(lambda: row().heard_at == clock.now, A_BATCH)
 
     assert row().applied_version == 17
 
@@ -170,9 +170,9 @@ def test_what_was_said_counts_although_a_newer_sign_of_life_was_written_first(
     clock.later(1)
     with writing(idle, late):
         hear(idle, late, "core/a1", None)
-        until(lambda: row() is not None, A_BATCH)
+        wait_until(lambda: row() is not None, A_BATCH)
     with writing(idle, early):
-        until(lambda: applies("core/a1", 18), A_BATCH)
+        wait_until(lambda: applies("core/a1", 18), A_BATCH)
 
     assert row().heard_at == clock.now
     assert row().applied_at == NOW
@@ -185,9 +185,9 @@ def test_an_older_note_written_later_overwrites_nothing(idle: Following) -> None
     clock.later(1)
     hear(idle, late, "core/a1", "17")
     with writing(idle, late):
-        until(lambda: applies("core/a1", 17), A_BATCH)
+        wait_until(lambda: applies("core/a1", 17), A_BATCH)
     with writing(idle, early):
-        until(lambda: 18 in acks(), A_BATCH)
+        wait_until(lambda: 18 in acks(), A_BATCH)
 
     assert (row().applied_version, row().heard_at) == (17, clock.now)
 
@@ -201,9 +201,9 @@ def test_of_two_ledgers_acknowledgements_the_earlier_stands_whoever_writes_first
     clock.later(1)
     hear(idle, late, "core/a1", "18")
     with writing(idle, late):
-        until(lambda: 18 in acks(), A_BATCH)
+        wait_until(lambda: 18 in acks(), A_BATCH)
     with writing(idle, early):
-        until(lambda: acks() == {18: NOW}, A_BATCH)
+        wait_until(lambda: acks() == {18: NOW}, A_BATCH)
 
 
 def test_two_ledgers_writing_the_same_instances_crosswise_lose_nothing(idle: Following) -> None:
@@ -224,7 +224,7 @@ def test_two_ledgers_writing_the_same_instances_crosswise_lose_nothing(idle: Fol
 
             idle.loop.run(all_heard())
             time.sleep(0.1)
-        until(lambda: Instance.objects.filter(applied_version=28).count() == 300, 10)
+        wait_until(lambda: Instance.objects.filter(applied_version=28).count() == 300, 10)
 
     assert {one.id: one.heard_at for one in Instance.objects.all()} == {
         name: at for name, (_, at) in newest.items()
@@ -238,7 +238,7 @@ def test_names_in_any_script_are_written_as_they_are(idle: Following) -> None:
     with writing(idle, ledger):
         for name in names:
             hear(idle, ledger, name)
-        until(lambda: Instance.objects.count() == len(names), A_BATCH)
+        wait_until(lambda: Instance.objects.count() == len(names), A_BATCH)
 
     assert set(Instance.objects.values_list("id", flat=True)) == set(names)
 
@@ -266,7 +266,7 @@ def test_calls_of_check_are_counted_by_caller_and_switch(idle: Following) -> Non
 
     idle.loop.run(ask())
     with writing(idle, ledger):
-        until(lambda: row("core/a1") is not None, 10)
+        wait_until(lambda: row("core/a1") is not None, 10)
 
     found, total = queries.list_callers("segment:a", NOW)
     assert total == 2
@@ -299,7 +299,7 @@ def test_tables_that_refuse_are_told_once_and_written_when_they_no_longer_do(
                 cursor.execute("ALTER TABLE core_instance_away RENAME TO core_instance")
             assert idle.loop.run(ledger.report(report(3), COPY)) is False
             hear(idle, ledger, "core/a1", "18")
-            until(lambda: applies("core/a1", 18) or row().seq == 3, A_BATCH)
+            wait_until(lambda: applies("core/a1", 18) or row().seq == 3, A_BATCH)
     finally:
         with connection.cursor() as cursor:
             cursor.execute("ALTER TABLE IF EXISTS core_instance_away RENAME TO core_instance")

@@ -10,7 +10,7 @@ from controlplane.core.models import Instance
 from controlplane.dataplane.ingest.instance_ledger import InstanceLedger, Timing
 from controlplane.dataplane.ingest.pending_reports import MAX_REPORTS
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.lines import until
+from controlplane.dataplane.tests.lines import wait_until
 from controlplane.dataplane.tests.served import EPOCH
 from controlplane.dataplane.tests.test_ledger import (
     A_BATCH,
@@ -45,14 +45,14 @@ def test_notes_of_a_time_without_database_are_written_when_it_is_back(idle: Foll
     ledger = InstanceLedger(clock.wall, timing=QUICK)
     with writing(idle, ledger):
         hear(idle, ledger, "core/a1", "17")
-        until(lambda: applies("core/a1", 17), A_BATCH)
+        wait_until(lambda: applies("core/a1", 17), A_BATCH)
         idle.database.cut()
         for version in ("18", "19"):
             clock.later(1)
             hear(idle, ledger, "core/a1", version)
             time.sleep(0.2)  # Time for a batch.
         idle.database.mend()
-        until(lambda: applies("core/a1", 19), BACK)
+        wait_until(lambda: applies("core/a1", 19), BACK)
 
     assert sorted(acks()) == [17, 18, 19]
     assert (acks()[18] - NOW).total_seconds() == 1
@@ -62,12 +62,12 @@ def test_notes_of_a_frozen_database_are_written_when_it_thaws(idle: Following) -
     ledger = InstanceLedger(Clock().wall, timing=QUICK)
     with writing(idle, ledger):
         hear(idle, ledger, "core/a1", "17")
-        until(lambda: applies("core/a1", 17), A_BATCH)
+        wait_until(lambda: applies("core/a1", 17), A_BATCH)
         idle.database.freeze()
         hear(idle, ledger, "core/a2", "17")
         time.sleep(QUICK.write + 0.3)
         idle.database.thaw()
-        until(lambda: applies("core/a2", 17), BACK)
+        wait_until(lambda: applies("core/a2", 17), BACK)
 
 
 def test_a_report_is_refused_in_time_while_the_database_is_frozen(idle: Following) -> None:
@@ -89,7 +89,7 @@ def test_a_report_is_refused_in_time_while_the_database_is_frozen(idle: Followin
                 return False
             return True
 
-        until(taken_in, BACK)
+        wait_until(taken_in, BACK)
 
     assert row().seq == 3
 

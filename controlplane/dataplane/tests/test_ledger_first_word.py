@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from controlplane.dataplane.ingest.instance_ledger import InstanceLedger
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.lines import until
+from controlplane.dataplane.tests.lines import wait_until
 from controlplane.dataplane.tests.test_ledger import (
     A_BATCH,
     COPY,
@@ -27,14 +27,14 @@ def test_first_word_stands_however_often_it_speaks_and_whoever_writes_it_first(
     clock.later(1)
     hear(idle, late, "core/a1", "18")
     with writing(idle, late):
-        until(lambda: applies("core/a1", 18), A_BATCH)
+        wait_until(lambda: applies("core/a1", 18), A_BATCH)
     assert row().first_heard_at == clock.now
     with writing(idle, early):
-        until(lambda: row().first_heard_at == NOW, A_BATCH)
+        wait_until(lambda: row().first_heard_at == NOW, A_BATCH)
         assert row().heard_at == clock.now
         clock.later(1)
         hear(idle, early, "core/a1", "19")
-        until(lambda: applies("core/a1", 19), A_BATCH)
+        wait_until(lambda: applies("core/a1", 19), A_BATCH)
 
     assert (row().first_heard_at, row().heard_at) == (NOW, clock.now)
 
@@ -48,7 +48,7 @@ def test_report_and_no_check_is_a_first_word(idle: Following) -> None:
 
     idle.loop.run(ask())
     with writing(idle, ledger):
-        until(lambda: row() is not None, 10)
+        wait_until(lambda: row() is not None, 10)
         assert row().first_heard_at is None
         for seq in (1, 2):
             clock.later(1)

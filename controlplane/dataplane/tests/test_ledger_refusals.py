@@ -18,7 +18,7 @@ from controlplane.dataplane.ingest.instance_rows import InstanceReport
 from controlplane.dataplane.ingest.instance_sql import Presence
 from controlplane.dataplane.postgres import database
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.lines import until
+from controlplane.dataplane.tests.lines import wait_until
 from controlplane.dataplane.tests.served import EPOCH
 from controlplane.dataplane.tests.test_ledger import (
     A_BATCH,
@@ -154,8 +154,8 @@ def test_a_note_that_cannot_be_written_is_left_out_and_all_others_are_written(
     for number in range(30):
         hear(idle, ledger, f"core/{number}", "17")
     with refusing("core/13"), writing(idle, ledger):
-        until(lambda: Instance.objects.filter(applied_version=17).count() == 29, A_BATCH)
-        until(lambda: Acknowledgement.objects.filter(version=17).count() >= 29, A_BATCH)
+        wait_until(lambda: Instance.objects.filter(applied_version=17).count() == 29, A_BATCH)
+        wait_until(lambda: Acknowledgement.objects.filter(version=17).count() >= 29, A_BATCH)
         assert send_all(idle, ledger, report(1)) == [False]
 
 
@@ -168,8 +168,8 @@ def test_what_was_never_published_is_not_acknowledged(idle: Following) -> None:
         clock.later(1)
         send_all(idle, ledger, report(1, instance="a2", applied_version=100))
         hear(idle, ledger, "core/a1", f"{EPOCH}.99")
-        until(lambda: applies("core/a1", 99), A_BATCH)
-        until(lambda: 99 in acks(), A_BATCH)
+        wait_until(lambda: applies("core/a1", 99), A_BATCH)
+        wait_until(lambda: 99 in acks(), A_BATCH)
 
     assert list(Acknowledgement.objects.values_list("instance", "version")) == [("core/a1", 99)]
 
@@ -182,7 +182,7 @@ def test_a_full_table_takes_only_known_instances_and_those_that_report(
     with writing(idle, ledger):
         for name in ("core/a1", "core/a2", "core/a3"):
             hear(idle, ledger, name, "17")
-        until(lambda: Instance.objects.count() == 3, A_BATCH)
+        wait_until(lambda: Instance.objects.count() == 3, A_BATCH)
         ledger._quota._counted_at = float("-inf")  # Rows are counted again.
         clock.later(1)
 
@@ -193,9 +193,9 @@ def test_a_full_table_takes_only_known_instances_and_those_that_report(
             ledger.presence_buffer.record_presence(b"core/a2", b"19", COPY)
 
         idle.loop.run(flood())
-        until(lambda: applies("core/a2", 19), A_BATCH)
+        wait_until(lambda: applies("core/a2", 19), A_BATCH)
         send_all(idle, ledger, report(1, instance="new"))
-        until(lambda: not ledger.check_counter and not ledger._counts, A_BATCH)
+        wait_until(lambda: not ledger.check_counter and not ledger._counts, A_BATCH)
         send_all(idle, ledger, report(2, instance="new"))  # Written after the others.
 
     assert set(Instance.objects.values_list("id", flat=True)) == {
@@ -210,14 +210,14 @@ def test_room_that_was_made_is_taken(idle: Following, caplog: pytest.LogCaptureF
     ledger = InstanceLedger(clock.wall, most=1)
     with writing(idle, ledger):
         hear(idle, ledger, "core/a1", "17")
-        until(lambda: applies("core/a1", 17), A_BATCH)
+        wait_until(lambda: applies("core/a1", 17), A_BATCH)
         hear(idle, ledger, "core/a2", "17")
-        until(lambda: "ledger.instances_full" in caplog.text, A_BATCH)
+        wait_until(lambda: "ledger.instances_full" in caplog.text, A_BATCH)
         assert row("core/a2") is None
         Instance.objects.all().delete()
         ledger._quota._counted_at = float("-inf")  # Rows are counted again.
         hear(idle, ledger, "core/a2", "18")
-        until(lambda: applies("core/a2", 18), A_BATCH)
+        wait_until(lambda: applies("core/a2", 18), A_BATCH)
 
 
 def test_two_processes_that_hold_old_rows_and_make_new_ones_never_wait_in_a_circle(
@@ -232,12 +232,12 @@ def test_two_processes_that_hold_old_rows_and_make_new_ones_never_wait_in_a_circ
         for turn in range(25):
             both = [*old, *(f"dl/b{turn:02}x{number:04}" for number in range(100))]
 
-            async def told(names: list[str] = both) -> None:
+            async def lock_rows(names: list[str] = both) -> None:
                 async with other.transaction():
                     await instance_sql.lock_rows(other, dict.fromkeys(names, "dl"))
 
             presence = instance_sql.write_presence(one, notes(sorted(both)), [])
-            found += await asyncio.gather(presence, told(), return_exceptions=True)
+            found += await asyncio.gather(presence, lock_rows(), return_exceptions=True)
         for each in (one, other):
             await each.close()
         return [each for each in found if isinstance(each, Exception)]
@@ -261,12 +261,12 @@ def test_an_instance_that_forgets_says_nothing_unless_its_reports_do(idle: Follo
     with writing(idle, first, second):
         hear(idle, first, "core/a1", "17")
         send_all(idle, first, report(1, instance="reports", applied_version=17))
-        until(lambda: applies("core/a1", 17), A_BATCH)
+        wait_until(lambda: applies("core/a1", 17), A_BATCH)
         clock.later(1)
         forget("core/a1")
         forget("core/reports")
-        until(lambda: row("core/reports").heard_at == clock.now, A_BATCH)
-        until(lambda: row().heard_at == clock.now, A_BATCH)
+        wait_until(lambda: row("core/reports").heard_at == clock.now, A_BATCH)
+        wait_until(lambda: row().heard_at == clock.now, A_BATCH)
 
     assert (row().applied_epoch, row().applied_version, row().applied_at) == (None, None, clock.now)
     assert row("core/reports").applied_version == 17

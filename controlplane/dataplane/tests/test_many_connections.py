@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.lines import until
+from controlplane.dataplane.tests.lines import wait_until
 from controlplane.dataplane.tests.test_alone import TOKEN, answers, variables
 from controlplane.dataplane.tests.test_command import serving
 from controlplane.dataplane.tests.test_following import make_token
@@ -22,7 +22,7 @@ def test_idle_connections_keep_nobody_out(idle: Following, tmp_path: Path) -> No
     make_token()
     environment = {**variables(idle, tmp_path), "MAX_HELD": "1"}
     with serving(environment) as (_, url), contextlib.ExitStack() as stack:
-        until(lambda: answers(url, "/health/ready/data"), 15)
+        wait_until(lambda: answers(url, "/health/ready/data"), 15)
         address = ("127.0.0.1", int(url.rpartition(":")[2]))
         for _ in range(IDLE):
             one = stack.enter_context(socket.create_connection(address, timeout=5))

@@ -82,7 +82,7 @@ def every(state: State, targeting_key: str | None = None) -> dict[str, dict[str,
     return {flag["key"]: flag for flag in found}
 
 
-def said(answer: Response) -> Mapping[bytes, bytes]:
+def get_headers(answer: Response) -> Mapping[bytes, bytes]:
     return dict(answer[1])
 
 
@@ -224,8 +224,8 @@ def test_answers_say_which_version_they_are_and_how_old() -> None:
         ofrep.answer_flag(state, {}, b"", "feature:export"),
         ofrep.answer_flags(state, {}, b""),
     ):
-        assert said(answer)[b"switchgear-version"] == b"17"
-        assert said(answer)[b"switchgear-age"] == b"0.5"
+        assert get_headers(answer)[b"switchgear-version"] == b"17"
+        assert get_headers(answer)[b"switchgear-age"] == b"0.5"
 
 
 def test_bulk_lists_where_changes_are_told() -> None:

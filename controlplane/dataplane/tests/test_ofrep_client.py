@@ -24,7 +24,7 @@ from controlplane.dataplane.application import Application
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.lines import background, until
+from controlplane.dataplane.tests.lines import background, wait_until
 from controlplane.dataplane.tests.served import BEARER, EPOCH, READER, REPORTER, plane
 from controlplane.dataplane.tests.test_alone import answers, granian, variables
 from controlplane.dataplane.tests.test_following import engage, make_token
@@ -80,7 +80,7 @@ def server() -> Iterator[Served]:
 
         loop.run(start())
         url = f"http://127.0.0.1:{port}"
-        until(lambda: answers(url, "/health/ready/data"), 10)
+        wait_until(lambda: answers(url, "/health/ready/data"), 10)
         yield Served(url, made, loop.run)
         loop.loop.call_soon_threadsafe(servers[0].stop)
 
@@ -279,13 +279,13 @@ def test_service_sees_what_is_engaged_and_keeps_seeing_it_without_the_database(
     make_token()
     engage("finance")
     with granian(variables(idle, tmp_path)) as (_, url):
-        until(lambda: answers(url, "/health/ready/data"), 15)
+        wait_until(lambda: answers(url, "/health/ready/data"), 15)
         client = client_of(url, "sg_reader0001_secret")
         assert details(client, "segment:finance").value is False
         assert details(client, "segment:retail").error_code is ErrorCode.FLAG_NOT_FOUND
 
         engage("retail")
-        until(lambda: details(client, "segment:retail").value is False, 5)
+        wait_until(lambda: details(client, "segment:retail").value is False, 5)
 
         idle.database.cut()
         found = details(client, "segment:retail")

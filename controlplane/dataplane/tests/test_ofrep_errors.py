@@ -8,7 +8,7 @@ from controlplane.core.errors import Forbidden, TooLarge, Unauthenticated, Unava
 from controlplane.dataplane.serving import ofrep
 from controlplane.dataplane.serving.ofrep import BadRequest
 from controlplane.dataplane.state import State
-from controlplane.dataplane.tests.test_ofrep import content, entry, said, state_of
+from controlplane.dataplane.tests.test_ofrep import content, entry, get_headers, state_of
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_every_refusal_has_a_code_and_details(error: Any, status: int, header: b
         "errorDetails": error.detail,
         "metadata": {},
     }
-    assert header in said(answer)
-    assert said(answer)[b"x-more"] == b"1"
+    assert header in get_headers(answer)
+    assert get_headers(answer)[b"x-more"] == b"1"
 
 
 def test_nothing_published_yet_is_unavailable() -> None:

@@ -24,8 +24,8 @@ from controlplane.dataplane.tests.test_ofrep import (
     content,
     entry,
     every,
+    get_headers,
     one,
-    said,
     state_of,
 )
 from switches.snapshot import SnapshotEntry
@@ -104,16 +104,16 @@ def test_validator_changes_when_the_answer_does(
     after = ofrep.answer_flags(later, {}, body_for(key))
     asked_for_another = ofrep.answer_flags(later, {}, body_for(other))
     conditional = ofrep.answer_flags(
-        later, {b"if-none-match": said(before)[b"etag"]}, body_for(key)
+        later, {b"if-none-match": get_headers(before)[b"etag"]}, body_for(key)
     )
 
     # An expired engagement changes the validator, even if a global switch hides it.
     is_same = not later_version and ended(entries, NOW) == ended(entries, NOW + passed)
-    assert (said(before)[b"etag"] == said(after)[b"etag"]) is is_same
+    assert (get_headers(before)[b"etag"] == get_headers(after)[b"etag"]) is is_same
     assert conditional[0] == (304 if is_same else 200)
     assert before[2] == after[2] or not is_same
     if after[2] != asked_for_another[2]:
-        assert said(after)[b"etag"] != said(asked_for_another)[b"etag"]
+        assert get_headers(after)[b"etag"] != get_headers(asked_for_another)[b"etag"]
 
 
 def bulk(
@@ -124,7 +124,7 @@ def bulk(
 
 
 def etag_of(state: State, key: str | None = None) -> bytes:
-    return said(bulk(state, key=key))[b"etag"]
+    return get_headers(bulk(state, key=key))[b"etag"]
 
 
 def test_unchanged_answer_is_304_without_a_body() -> None:

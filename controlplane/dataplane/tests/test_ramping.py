@@ -13,7 +13,7 @@ from controlplane.dataplane.serving import ofrep
 from controlplane.dataplane.state import State
 from switches.api.snapshot import read_snapshot
 from switches.ramps import actions
-from switches.ramps.tests.given import CHAT, SHELL, release, seconds, start_ramp
+from switches.ramps.tests.ramp_helpers import CHAT, SHELL, release, seconds, start_ramp
 from switches.snapshot import render
 
 KEYS = [f"user-{number}" for number in range(400)]

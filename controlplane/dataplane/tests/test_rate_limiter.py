@@ -17,7 +17,7 @@ class Clock:
         return self.now
 
 
-def named(instance: str) -> dict[str, str]:
+def build_identity(instance: str) -> dict[str, str]:
     return {"service": "core", "instance": instance}
 
 
@@ -27,7 +27,7 @@ def admitted(throttle: ReportRateLimiter, token_id: int, instance: str, times: i
     for _ in range(times):
         try:
             throttle.check(token_id)
-            throttle.admit(token_id, named(instance))
+            throttle.admit(token_id, build_identity(instance))
         except TooManyRequests:
             continue
         count += 1
@@ -73,10 +73,10 @@ def test_retry_after_is_when_there_is_room_again() -> None:
     admitted(throttle, 1, "a", 100)
 
     with pytest.raises(TooManyRequests) as refused:
-        throttle.admit(1, named("a"))
+        throttle.admit(1, build_identity("a"))
     clock.now += refused.value.retry_after
 
-    throttle.admit(1, named("a"))
+    throttle.admit(1, build_identity("a"))
 
 
 @pytest.mark.parametrize("document", [{}, {"service": 7, "instance": []}, {"service": "core"}])

@@ -141,7 +141,7 @@ def test_past_its_end_it_is_served_to_nobody_whoever_is_down() -> None:
         for within, expected in ((0.0, [b"finance", b"late"]), (0.4, [b"late"])):
             await asyncio.sleep(within)
             async with Exchange(app, SNAPSHOT, MARKED) as poll:
-                await poll.begun()
+                await poll.receive_status()
                 body = await poll.part()
                 assert [each for each in (b"finance", b"late") if each in body] == expected
 
@@ -186,7 +186,7 @@ def test_held_poll_wakes_with_the_document_that_is_its_own(
         async with Exchange(app, f"{SNAPSHOT}?wait=20", known) as poll:
             await asyncio.sleep(SOON)
             served.state.install_copy(copy(18, drills=(drilled(),)), served.state.now())
-            assert await poll.begun() == 200
+            assert await poll.receive_status() == 200
             assert poll.headers["switchgear-version"] == "18"
             assert (b"finance" in await poll.part()) is is_drilled
             known["If-None-Match"] = poll.headers["etag"]
@@ -195,7 +195,7 @@ def test_held_poll_wakes_with_the_document_that_is_its_own(
             await asyncio.sleep(SOON)
             assert not poll.task.done()
             served.state.install_copy(copy(19), served.state.now())
-            assert await poll.begun() == 200
+            assert await poll.receive_status() == 200
             assert b"finance" not in await poll.part()
 
     asyncio.run(run())
@@ -208,7 +208,7 @@ def test_stream_sends_the_document_that_is_its_own(
     async def run() -> None:
         served = plane()
         async with Exchange(Application(served), STREAM, headers) as stream:
-            await stream.begun()
+            await stream.receive_status()
             await stream.part()
             assert b"finance" not in await stream.part()
             for version, drills in ((18, (drilled(),)), (19, ())):
@@ -224,7 +224,7 @@ def test_stream_is_sent_the_same_document_once() -> None:
     async def run() -> None:
         served = rehearsing()
         async with Exchange(Application(served), STREAM, MARKED) as stream:
-            await stream.begun()
+            await stream.receive_status()
             await stream.part()
             assert b"finance" in await stream.part()
             served.state.install_tokens(2, dict(served.state.tokens or {}))

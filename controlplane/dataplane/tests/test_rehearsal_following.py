@@ -11,7 +11,7 @@ from controlplane.core.instances.models import Instance
 from controlplane.core.jobs import engine
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.lines import until
+from controlplane.dataplane.tests.lines import wait_until
 from controlplane.dataplane.tests.test_following import A_SECOND, engage
 from switches.drills import services
 from switches.models import Drill, Publication
@@ -23,7 +23,7 @@ MARKED, OTHER = b"core/canary-1", b"core/canary-2"
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def shown(following: Following, name: bytes = MARKED) -> list[str]:
+def list_switches(following: Following, name: bytes = MARKED) -> list[str]:
     """Return the switches in the document of that instance."""
     copy = following.state.copy
     assert copy is not None
@@ -55,31 +55,31 @@ def cancel(drill: Drill) -> None:
 
 
 def test_begin_and_end_arrive_under_versions_of_their_own(following: Following) -> None:
-    until(lambda: following.state.copy is not None, A_SECOND)
+    wait_until(lambda: following.state.copy is not None, A_SECOND)
     before = version()
 
     drill = in_force()
-    until(lambda: following.state.status().version == before + 1, A_SECOND)
-    assert (shown(following), shown(following, OTHER)) == (["segment:finance"], [])
+    wait_until(lambda: following.state.status().version == before + 1, A_SECOND)
+    assert (list_switches(following), list_switches(following, OTHER)) == (["segment:finance"], [])
 
     cancel(drill)
-    until(lambda: following.state.status().version == before + 2, A_SECOND)
-    assert shown(following) == shown(following, OTHER) == []
+    wait_until(lambda: following.state.status().version == before + 2, A_SECOND)
+    assert list_switches(following) == list_switches(following, OTHER) == []
 
 
 def test_marks_changed_meanwhile_arrive_and_others_publish_nothing(following: Following) -> None:
     in_force()
     during = version()
-    until(lambda: following.state.status().version == during, A_SECOND)
+    wait_until(lambda: following.state.status().version == during, A_SECOND)
 
     services.mark_instances(pattern="core/*", actor=SHELL, now=db_now())
-    until(lambda: following.state.status().version == during + 1, A_SECOND)
-    assert shown(following, OTHER) == ["segment:finance"]
+    wait_until(lambda: following.state.status().version == during + 1, A_SECOND)
+    assert list_switches(following, OTHER) == ["segment:finance"]
 
     services.remove_mark(pattern="core/*", actor=SHELL, now=db_now())
     services.remove_mark(pattern=MARKED.decode(), actor=SHELL, now=db_now())
-    until(lambda: following.state.status().version == during + 3, A_SECOND)
-    assert shown(following) == []
+    wait_until(lambda: following.state.status().version == during + 3, A_SECOND)
+    assert list_switches(following) == []
 
     cancel(Drill.objects.get())
     ended = version()
@@ -91,9 +91,9 @@ def test_engaged_for_real_is_told_to_all(following: Following) -> None:
     in_force()
 
     real = engage("finance")
-    until(lambda: following.state.status().version == real, A_SECOND)
+    wait_until(lambda: following.state.status().version == real, A_SECOND)
 
-    assert shown(following) == shown(following, OTHER) == ["segment:finance"]
+    assert list_switches(following) == list_switches(following, OTHER) == ["segment:finance"]
     assert following.state.copy is not None
     assert following.state.copy.entries["segment:finance"].on_expiry != "release"
 
@@ -102,10 +102,10 @@ def test_other_changes_keep_the_drill_going(following: Following) -> None:
     in_force()
 
     other = engage("chat")
-    until(lambda: following.state.status().version == other, A_SECOND)
+    wait_until(lambda: following.state.status().version == other, A_SECOND)
 
-    assert shown(following) == ["segment:chat", "segment:finance"]
-    assert shown(following, OTHER) == ["segment:chat"]
+    assert list_switches(following) == ["segment:chat", "segment:finance"]
+    assert list_switches(following, OTHER) == ["segment:chat"]
 
 
 def test_one_that_was_left_in_force_is_not_read_past_its_end(following: Following) -> None:
@@ -113,11 +113,11 @@ def test_one_that_was_left_in_force_is_not_read_past_its_end(following: Followin
     Drill.objects.filter(pk=drill.pk).update(ends_by=db_now() - timedelta(seconds=1))
 
     other = engage("chat")
-    until(lambda: following.state.status().version == other, A_SECOND)
+    wait_until(lambda: following.state.status().version == other, A_SECOND)
 
     assert following.state.copy is not None
     assert following.state.copy.drill_snapshot is None
-    assert shown(following) == ["segment:chat"]
+    assert list_switches(following) == ["segment:chat"]
 
 
 def test_restart_from_disk_takes_up_the_drill_when_the_database_answers(
@@ -128,11 +128,11 @@ def test_restart_from_disk_takes_up_the_drill_when_the_database_answers(
 
     kept = Copy.render(Published(row.epoch, row.version, row.published_at), [], is_kept=True)
     idle.state.install_copy(kept, 0.0)
-    assert shown(idle) == []
+    assert list_switches(idle) == []
 
     idle.start()
 
-    until(lambda: shown(idle) == ["segment:finance"], A_SECOND)
+    wait_until(lambda: list_switches(idle) == ["segment:finance"], A_SECOND)
     assert idle.state.status().version == row.version
 
 

@@ -90,7 +90,7 @@ def test_stream_goes_on_after_the_version_whichever_document_it_was() -> None:
     async def run() -> None:
         known = {**MARKED, "Last-Event-ID": f"{EPOCH}.17"}
         async with Exchange(Application(rehearsing()), STREAM, known) as stream:
-            await stream.begun()
+            await stream.receive_status()
             await stream.part()
             with pytest.raises(TimeoutError):
                 await stream.part(SOON)

@@ -248,14 +248,14 @@ def make_report(
     return InstanceReport("core", "a1", boot, seq, *times, **more)
 
 
-def after(row: InstanceRow, *in_turn: InstanceReport) -> InstanceRow:
+def merge_reports(row: InstanceRow, *in_turn: InstanceReport) -> InstanceRow:
     for number, report in enumerate(in_turn):
         row, _ = merge_report(row, report, NOW + timedelta(seconds=number), EPOCH)
     return row
 
 
 def test_a_repeated_seq_is_a_duplicate_and_changes_nothing() -> None:
-    row = after(EMPTY, make_report(42, checks={"segment:a": (10, 2)}))
+    row = merge_reports(EMPTY, make_report(42, checks={"segment:a": (10, 2)}))
 
     again, duplicate = merge_report(
         row, make_report(42, checks={"segment:a": (99, 99)}), NOW, EPOCH
@@ -266,8 +266,8 @@ def test_a_repeated_seq_is_a_duplicate_and_changes_nothing() -> None:
 
 
 def test_an_older_seq_leaves_the_state_alone_and_its_repeat_is_a_duplicate() -> None:
-    row = after(EMPTY, make_report(40, checks={"segment:a": (10, 2)}, applied_version=17))
-    row = after(row, make_report(42, checks={"segment:a": (30, 2)}, applied_version=18))
+    row = merge_reports(EMPTY, make_report(40, checks={"segment:a": (10, 2)}, applied_version=17))
+    row = merge_reports(row, make_report(42, checks={"segment:a": (30, 2)}, applied_version=18))
 
     late, first = merge_report(
         row, make_report(41, checks={"segment:a": (20, 2)}, applied_version=17), NOW, EPOCH
@@ -281,9 +281,11 @@ def test_an_older_seq_leaves_the_state_alone_and_its_repeat_is_a_duplicate() -> 
 
 
 def test_a_new_boot_counts_from_nothing_and_has_applied_nothing_yet() -> None:
-    row = after(EMPTY, make_report(42, checks={"segment:a": (10, 2)}, applied_version=17))
+    row = merge_reports(EMPTY, make_report(42, checks={"segment:a": (10, 2)}, applied_version=17))
 
-    row = after(row, make_report(1, boot=NEXT_BOOT, started=-5, checks={"segment:a": (3, 0)}))
+    row = merge_reports(
+        row, make_report(1, boot=NEXT_BOOT, started=-5, checks={"segment:a": (3, 0)})
+    )
 
     assert (row.boot, row.seq) == (NEXT_BOOT, 1)
     assert (row.checks["segment:a"]["allowed"], row.checks["segment:a"]["blocked"]) == (13, 2)
@@ -291,7 +293,7 @@ def test_a_new_boot_counts_from_nothing_and_has_applied_nothing_yet() -> None:
 
 
 def test_an_older_boot_leaves_the_state_alone() -> None:
-    row = after(EMPTY, make_report(1, boot=NEXT_BOOT, started=-5, applied_version=18))
+    row = merge_reports(EMPTY, make_report(1, boot=NEXT_BOOT, started=-5, applied_version=18))
 
     same, duplicate = merge_report(row, make_report(99, applied_version=17), NOW, EPOCH)
 
@@ -300,15 +302,15 @@ def test_an_older_boot_leaves_the_state_alone() -> None:
 
 
 def test_a_boot_that_does_not_say_when_it_started_follows_the_one_before() -> None:
-    row = after(EMPTY, make_report(9, applied_version=17))
+    row = merge_reports(EMPTY, make_report(9, applied_version=17))
 
-    row = after(row, make_report(1, boot=NEXT_BOOT, started=None, applied_version=18))
+    row = merge_reports(row, make_report(1, boot=NEXT_BOOT, started=None, applied_version=18))
 
     assert (row.boot, row.seq, row.started_at, row.applied_version) == (NEXT_BOOT, 1, None, 18)
 
 
 def test_a_boot_with_a_clock_ahead_shuts_out_no_later_one() -> None:
-    row = after(EMPTY, make_report(1, started=+86_400))
+    row = merge_reports(EMPTY, make_report(1, started=+86_400))
 
     row, _ = merge_report(
         row, make_report(1, boot=NEXT_BOOT, started=10), NOW + timedelta(seconds=20), EPOCH
@@ -318,7 +320,7 @@ def test_a_boot_with_a_clock_ahead_shuts_out_no_later_one() -> None:
 
 
 def test_a_boot_with_a_clock_behind_is_taken_in_once_the_one_before_is_silent() -> None:
-    row = after(EMPTY, make_report(5, started=-60, applied_version=17))
+    row = merge_reports(EMPTY, make_report(5, started=-60, applied_version=17))
     behind = make_report(1, boot=NEXT_BOOT, started=-3600, applied_version=18)
 
     early, _ = merge_report(row, behind, NOW + timedelta(seconds=29), EPOCH)
@@ -336,7 +338,7 @@ def test_boots_of_one_name_that_do_not_say_when_they_started_count_no_call_twice
             row, _ = merge_report(row, one, NOW + timedelta(seconds=number), EPOCH)
 
     assert (row.checks["segment:a"]["allowed"], row.checks["segment:a"]["now"]) == (0, 0)
-    row = after(
+    row = merge_reports(
         row, make_report(10, boot=NEXT_BOOT, started=None, checks={"segment:a": (1007, 11)})
     )
     assert (row.checks["segment:a"]["allowed"], row.checks["segment:a"]["blocked"]) == (7, 1)
@@ -344,7 +346,7 @@ def test_boots_of_one_name_that_do_not_say_when_they_started_count_no_call_twice
 
 def test_the_same_version_reported_after_an_epoch_began_is_still_of_the_one_before() -> None:
     begun = UUID(int=7)
-    row = after(EMPTY, make_report(1, applied_version=17))
+    row = merge_reports(EMPTY, make_report(1, applied_version=17))
 
     row, _ = merge_report(
         row, make_report(2, applied_version=17), NOW + timedelta(seconds=5), begun
@@ -371,7 +373,7 @@ def test_what_a_later_poll_said_stands_against_a_report() -> None:
 
 
 def test_a_switch_missing_from_one_report_is_not_counted_twice_by_the_next() -> None:
-    row = after(
+    row = merge_reports(
         EMPTY,
         make_report(1, checks={"segment:a": (10, 0)}),
         make_report(2),
@@ -382,8 +384,8 @@ def test_a_switch_missing_from_one_report_is_not_counted_twice_by_the_next() -> 
 
 
 def test_counters_that_went_back_add_nothing() -> None:
-    row = after(EMPTY, make_report(1, checks={"segment:a": (10, 5)}))
-    row = after(row, make_report(2, checks={"segment:a": (4, 6)}))
+    row = merge_reports(EMPTY, make_report(1, checks={"segment:a": (10, 5)}))
+    row = merge_reports(row, make_report(2, checks={"segment:a": (4, 6)}))
 
     assert (row.checks["segment:a"]["allowed"], row.checks["segment:a"]["blocked"]) == (10, 6)
 

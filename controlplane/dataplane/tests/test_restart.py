@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.lines import until
+from controlplane.dataplane.tests.lines import wait_until
 from controlplane.dataplane.tests.served import ask
 from controlplane.dataplane.tests.test_following import engage, make_token
 
@@ -50,7 +50,7 @@ def restart(following: Following) -> None:
 
 def test_with_everything_away_it_answers_as_before(keeping: Following) -> None:
     version = engage("finance")
-    until(lambda: kept_version(keeping) == version, 5)
+    wait_until(lambda: kept_version(keeping) == version, 5)
     keeping.database.cut()
     keeping.redis.cut()
 
@@ -69,7 +69,7 @@ def test_with_everything_away_it_answers_as_before(keeping: Following) -> None:
 
 def test_age_counts_over_the_restart(keeping: Following) -> None:
     version = engage("finance")
-    until(lambda: kept_version(keeping) == version, 5)
+    wait_until(lambda: kept_version(keeping) == version, 5)
     keeping.database.cut()
     before = keeping.state.age_seconds()
 
@@ -79,15 +79,15 @@ def test_age_counts_over_the_restart(keeping: Following) -> None:
 
 
 def test_once_the_database_is_back_it_is_followed_again(keeping: Following) -> None:
-    until(lambda: kept_version(keeping) >= 0, 5)
+    wait_until(lambda: kept_version(keeping) >= 0, 5)
     keeping.database.cut()
     restart(keeping)
     keeping.database.mend()
 
     version = engage("finance")
 
-    until(lambda: keeping.state.status().version == version, 5)
-    until(lambda: source(keeping) == "database", 2)
+    wait_until(lambda: keeping.state.status().version == version, 5)
+    wait_until(lambda: source(keeping) == "database", 2)
     assert keeping.state.age_seconds() < 2
 
 
@@ -103,15 +103,15 @@ def at_rest(folder: Path) -> bool:
 
 def test_a_forged_copy_is_refused_and_the_one_before_is_served(keeping: Following) -> None:
     first = engage("finance")
-    until(lambda: kept_version(keeping) == first, 5)
+    wait_until(lambda: kept_version(keeping) == first, 5)
     second = engage("retail")
-    until(lambda: kept_version(keeping) == second, 5)
+    wait_until(lambda: kept_version(keeping) == second, 5)
     folder = keeping.config.folder
     assert folder is not None
     current = folder / "current"
     keeping.database.cut()
     keeping.stop()
-    until(lambda: at_rest(folder), 5)  # A write in progress is completed.
+    wait_until(lambda: at_rest(folder), 5)  # A write in progress is completed.
     before = (folder / "previous").read_bytes()
     current.write_bytes(current.read_bytes().replace(b"retail", b"wholly"))
     for latest in folder.glob("latest-*"):
@@ -135,7 +135,7 @@ def test_a_folder_that_can_not_be_written_costs_nothing_else(idle: Following) ->
 
     version = engage("finance")
 
-    until(lambda: idle.state.status().version == version, 5)
+    wait_until(lambda: idle.state.status().version == version, 5)
 
 
 def test_nothing_is_kept_before_the_database_has_answered(idle: Following, tmp_path: Path) -> None:
@@ -161,10 +161,10 @@ def test_killed_before_its_copy_is_written_it_restarts_with_the_version_it_serve
     keeping: Following,
 ) -> None:
     before = engage("finance")
-    until(lambda: kept_version(keeping) == before, 5)
+    wait_until(lambda: kept_version(keeping) == before, 5)
     with writes_held_up(keeping):
         served = engage("chat")
-        until(lambda: keeping.state.status().version == served, 5)
+        wait_until(lambda: keeping.state.status().version == served, 5)
         keeping.database.cut()
 
         restart(keeping)

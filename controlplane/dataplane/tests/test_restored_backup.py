@@ -6,8 +6,8 @@ from django.utils import timezone
 from controlplane.accounts.models.tokens import Token
 from controlplane.core.actors import system_actor
 from controlplane.dataplane.tests.conftest import POLL_SECONDS, Following
-from controlplane.dataplane.tests.lines import until
-from controlplane.dataplane.tests.test_following import engage, has, known, make_token
+from controlplane.dataplane.tests.lines import wait_until
+from controlplane.dataplane.tests.test_following import engage, get_tokens, has, make_token
 from switches import services
 from switches.models import Episode, Publication, Switch
 
@@ -48,15 +48,15 @@ def begin_epoch() -> Publication:
 def test_restored_backup_is_refused_and_the_age_tells(following: Following) -> None:
     make_token()
     engage("one")
-    until(has(following, engage("two")), 3)
+    wait_until(has(following, engage("two")), 3)
     served = following.state.copy
     version, registrations, revision = numbers()
 
     restore_another_past(version - 1, registrations, revision)
-    until(lambda: following.state.age_seconds() > 5 * POLL_SECONDS, 3)
+    wait_until(lambda: following.state.age_seconds() > 5 * POLL_SECONDS, 3)
 
     assert following.state.copy is served
-    assert known(following) == {b"reader0001"}
+    assert get_tokens(following) == {b"reader0001"}
 
 
 def test_new_epoch_makes_it_the_truth_with_its_switches_and_its_tokens(
@@ -66,7 +66,7 @@ def test_new_epoch_makes_it_the_truth_with_its_switches_and_its_tokens(
     make_token()
     engage("one")
     version = engage("two")
-    until(lambda: has(following, version)() and known(following) == {b"reader0001"}, 3)
+    wait_until(lambda: has(following, version)() and get_tokens(following) == {b"reader0001"}, 3)
     left = following.state.copy
     _, registrations, revision = numbers()
     following.database.cut()
@@ -74,23 +74,23 @@ def test_new_epoch_makes_it_the_truth_with_its_switches_and_its_tokens(
     restore_another_past(version - 1, registrations, revision)
     began = begin_epoch()
     following.database.mend()
-    until(lambda: following.state.status().epoch == began.epoch, 5)
+    wait_until(lambda: following.state.status().epoch == began.epoch, 5)
 
     assert following.state.copy is not None
     assert set(following.state.copy.entries) == {"segment:of-then"}
-    until(lambda: following.state.known == {"segment:of-then"}, 0.5)
-    until(lambda: known(following) == {b"ofthen0001"}, 0.5)
+    wait_until(lambda: following.state.known == {"segment:of-then"}, 0.5)
+    wait_until(lambda: get_tokens(following) == {b"ofthen0001"}, 0.5)
     assert left is not None
     assert following.state.left_epochs == {left.publication.epoch}
 
 
 def test_epoch_that_was_left_is_never_served_again(following: Following) -> None:
-    until(has(following, engage("one")), 3)
+    wait_until(has(following, engage("one")), 3)
     first = Publication.objects.get()
     began = begin_epoch()
-    until(lambda: following.state.status().epoch == began.epoch, 3)
+    wait_until(lambda: following.state.status().epoch == began.epoch, 3)
 
     Publication.objects.update(epoch=first.epoch, version=began.version + 5)
-    until(lambda: following.state.age_seconds() > 5 * POLL_SECONDS, 3)
+    wait_until(lambda: following.state.age_seconds() > 5 * POLL_SECONDS, 3)
 
     assert following.state.status().epoch == began.epoch

@@ -29,7 +29,7 @@ def test_the_present_version_comes_at_once_with_a_hint_when_to_return() -> None:
     async def run() -> None:
         served = plane("segment:finance")
         async with Exchange(Application(served), PATH, BEARER) as stream:
-            assert await stream.begun() == 200
+            assert await stream.receive_status() == 200
             assert stream.headers["content-type"].startswith("text/event-stream")
             hint = re.fullmatch(rb"retry: (\d+)\n\n", await stream.part())
             assert hint is not None
@@ -49,7 +49,7 @@ def test_hints_when_to_return_differ() -> None:
         application, hints = Application(plane()), set()
         for _ in range(20):
             async with Exchange(application, PATH, BEARER) as stream:
-                await stream.begun()
+                await stream.receive_status()
                 hints.add(await stream.part())
         assert len(hints) > 10
 
@@ -60,7 +60,7 @@ def test_each_new_version_follows_and_a_change_of_tokens_sends_nothing() -> None
     async def run() -> None:
         served = plane()
         async with Exchange(Application(served), PATH, BEARER) as stream:
-            await stream.begun()
+            await stream.receive_status()
             await stream.part()
             assert b"17" in await stream.part()
             assert served.state.tokens is not None
@@ -80,7 +80,7 @@ def test_a_returning_client_that_has_this_version_or_a_newer_one_waits(version: 
         served = plane()
         headers = {**BEARER, "Last-Event-ID": f"{EPOCH}.{version}"}
         async with Exchange(Application(served), PATH, headers) as stream:
-            await stream.begun()
+            await stream.receive_status()
             await stream.part()
             with pytest.raises(TimeoutError):
                 await stream.part(SOON)
@@ -96,7 +96,7 @@ def test_a_returning_client_that_has_something_else_gets_the_present_one(mark: s
         async with Exchange(
             Application(plane()), PATH, {**BEARER, "Last-Event-ID": mark}
         ) as stream:
-            await stream.begun()
+            await stream.receive_status()
             await stream.part()
             assert b".17\n" in await stream.part()
 
@@ -108,7 +108,7 @@ def test_quiet_times_are_filled_with_comments(monkeypatch: pytest.MonkeyPatch) -
 
     async def run() -> None:
         async with Exchange(Application(plane()), PATH, BEARER) as stream:
-            await stream.begun()
+            await stream.receive_status()
             await stream.part()
             await stream.part()
             for _ in range(3):
@@ -125,7 +125,7 @@ def test_a_client_that_does_not_read_gets_the_latest_when_it_does() -> None:
                 await asyncio.sleep(0)
                 served.state.install_copy(copy(version), served.state.now())
             stream.reads.set()
-            await stream.begun()
+            await stream.receive_status()
             await stream.part()
             assert b".59\n" in await stream.part()
             with pytest.raises(TimeoutError):
@@ -144,12 +144,12 @@ def test_a_client_that_does_not_read_holds_nobody_and_is_given_up(
         served = plane()
         application = Application(served)
         async with Exchange(application, PATH, BEARER) as stuck:
-            await stuck.begun()
+            await stuck.receive_status()
             await stuck.part()
             await stuck.part()
             stuck.reads.clear()
             async with Exchange(application, PATH, BEARER) as other:
-                await other.begun()
+                await other.receive_status()
                 await other.part()
                 await other.part()
                 served.state.install_copy(copy(18), served.state.now())
@@ -165,7 +165,7 @@ def test_a_revoked_token_ends_the_stream() -> None:
     async def run() -> None:
         served = plane()
         async with Exchange(Application(served), PATH, BEARER) as stream:
-            await stream.begun()
+            await stream.receive_status()
             await stream.part()
             await stream.part()
             served.state.install_tokens(2, {})
@@ -182,7 +182,7 @@ def test_a_token_revoked_while_the_stream_begins_gets_nothing() -> None:
             await asyncio.sleep(0.02)
             served.state.install_tokens(2, {})
             stream.reads.set()
-            await stream.begun()
+            await stream.receive_status()
             assert (await stream.part()).startswith(b"retry:")
             assert await stream.part() == b""
 
@@ -194,7 +194,7 @@ def test_a_large_version_is_sent_in_pieces_that_make_one_event() -> None:
         served = plane(*(f"segment:{number:0100d}" for number in range(400)))
         assert served.state.copy is not None
         async with Exchange(Application(served), PATH, BEARER) as stream:
-            await stream.begun()
+            await stream.receive_status()
             await stream.part()
             parts = [await stream.part() for _ in served.state.copy.event]
         assert len(parts) > 2
@@ -210,7 +210,7 @@ def test_a_stream_past_the_limit_is_turned_away() -> None:
         served = plane()
         served.state.listeners.most = 0
         async with Exchange(Application(served), PATH, BEARER) as stream:
-            assert await stream.begun() == 503
+            assert await stream.receive_status() == 503
             assert "retry-after" in stream.headers
 
     asyncio.run(run())

@@ -35,7 +35,7 @@ def test_a_known_version_is_held_until_the_next_one() -> None:
             await asyncio.sleep(SOON)
             assert not poll.task.done()
             served.state.install_copy(copy(18, "feature:search"), served.state.now())
-            assert await poll.begun() == 200
+            assert await poll.receive_status() == 200
             assert poll.headers["switchgear-version"] == "18"
             assert b"feature:search" in await poll.part()
 
@@ -47,7 +47,7 @@ def test_nothing_new_ends_in_304_after_the_time_asked_for() -> None:
         began = time.monotonic()
         _, poll = waiting("/api/v1/snapshot?wait=0.2")
         async with poll:
-            assert await poll.begun() == 304
+            assert await poll.receive_status() == 304
             assert 0.2 <= time.monotonic() - began < 2
             assert poll.headers["etag"] == ETAG
 
@@ -59,7 +59,7 @@ def test_a_version_the_caller_lacks_is_not_held(known: str) -> None:
     async def run() -> None:
         headers = {**BEARER, "If-None-Match": known} if known else BEARER
         async with Exchange(Application(plane()), "/api/v1/snapshot?wait=20", headers) as poll:
-            assert await poll.begun(1) == 200
+            assert await poll.receive_status(1) == 200
 
     asyncio.run(run())
 
@@ -88,7 +88,7 @@ def test_a_caller_ahead_of_this_replica_is_never_sent_back() -> None:
             await asyncio.sleep(SOON)
             assert not poll.task.done()
             served.state.install_copy(copy(20), served.state.now())
-            assert await poll.begun() == 200
+            assert await poll.receive_status() == 200
             assert poll.headers["switchgear-version"] == "20"
 
     asyncio.run(run())
@@ -106,7 +106,7 @@ def test_a_revoked_token_ends_the_wait_with_401() -> None:
         async with poll:
             await asyncio.sleep(0)
             served.state.install_tokens(2, {})
-            assert await poll.begun() == 401
+            assert await poll.receive_status() == 401
 
     asyncio.run(run())
 
@@ -119,7 +119,7 @@ def test_a_token_that_expires_ends_the_wait_with_401() -> None:
         table = {b"reader0001": credential(token, "switches:read", expires_at=soon)}
         served.state.install_tokens(2, table)
         async with poll:
-            assert await poll.begun(2) == 401
+            assert await poll.receive_status(2) == 401
 
     asyncio.run(run())
 
@@ -160,13 +160,13 @@ def test_more_than_may_be_held_are_told_to_come_back_and_the_held_ones_stay() ->
         async with poll:
             await asyncio.sleep(0.02)
             async with Exchange(Application(served), "/api/v1/snapshot?wait=5", KNOWN) as second:
-                assert await second.begun() == 503
+                assert await second.receive_status() == 503
                 assert 1 <= int(second.headers["retry-after"]) <= 10
             async with Exchange(Application(served), "/api/v1/snapshot", KNOWN) as plain:
-                assert await plain.begun() == 304
+                assert await plain.receive_status() == 304
             assert not poll.task.done()
             served.state.install_copy(copy(18), served.state.now())
-            assert await poll.begun() == 200
+            assert await poll.receive_status() == 200
 
     asyncio.run(run())
 
@@ -177,7 +177,7 @@ def test_a_process_that_ends_lets_everybody_go() -> None:
         async with poll:
             await asyncio.sleep(0.02)
             served.state.listeners.close()
-            assert await poll.begun(1) == 304
+            assert await poll.receive_status(1) == 304
 
     asyncio.run(run())
 
@@ -209,11 +209,11 @@ def test_many_are_sent_the_same_bytes_and_others_get_in_between(
             await asyncio.sleep(0.01)
         served.state.install_copy(copy(18, "segment:finance"), served.state.now())
         async with Exchange(application, "/health/live", {}) as other:
-            assert await other.begun() == 200
+            assert await other.receive_status() == 200
         assert any(not poll.task.done() for poll in polls)
         bodies = set()
         for poll in polls:
-            assert await poll.begun() == 200
+            assert await poll.receive_status() == 200
             bodies.add(id(await poll.part()))
             await poll.__aexit__(None, None, None)
         assert len(bodies) == 1

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from controlplane.dataplane.tests.lines import Background, until
+from controlplane.dataplane.tests.lines import Background, wait_until
 
 WAIT_SECONDS = 2.0
 SLOWEST_SECONDS = 1.5
@@ -108,12 +108,12 @@ class Watch:
         """Wait until each poller has `version` or a later one; return the seconds it took."""
         pollers = sum(4 if len(target) == 1 else 3 for target in self._targets)
 
-        def told() -> bool:
+        def have_all_applied() -> bool:
             marks = list(self.has.values())
             return len(marks) == pollers and all(mark[1] >= version for mark in marks)
 
         try:
-            return until(told, seconds)
+            return wait_until(have_all_applied, seconds)
         except AssertionError:
             raise AssertionError(f"not all have {version} in {seconds} s: {self.has}") from None
 
@@ -144,9 +144,9 @@ class Watch:
         if answer.status in (200, 304):
             return True
         if answer.status == 0:
-            return _within(answer, self._may_break)
+            return _is_within(answer, self._may_break)
         retries = answer.status == 503 and re.fullmatch(r"[1-9]\d?", answer.retry_after)
-        return bool(retries) and _within(answer, self._may_refuse)
+        return bool(retries) and _is_within(answer, self._may_refuse)
 
     def _find_set_backs(self) -> Iterator[str]:
         """Yield violations: a version of an epoch that decreased, or a return to a former epoch."""
@@ -294,5 +294,5 @@ def _noted(into: list[tuple[float, float]], seconds_after: float) -> Iterator[No
         into.append((began, time.monotonic() + seconds_after))
 
 
-def _within(answer: Answer, spans: Sequence[tuple[float, float]]) -> bool:
+def _is_within(answer: Answer, spans: Sequence[tuple[float, float]]) -> bool:
     return any(began <= answer.ended and answer.began <= ended for began, ended in spans)

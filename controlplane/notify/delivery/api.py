@@ -179,7 +179,7 @@ def delivery_resource(
     message: OutboxMessage, name: DestinationName, actor: Actor
 ) -> dict[str, Any]:
     """Return a message for the API; for API tokens, without personal addresses."""
-    told = _make_redactor(name, actor)
+    redact = _make_redactor(name, actor)
     pending = message.state == OutboxMessage.State.PENDING
     return {
         "id": message.pk,
@@ -187,16 +187,16 @@ def delivery_resource(
         "severity": message.severity,
         "subject": message.subject,
         "title": renderer.render(message.event, message.payload).title,
-        "destination": told(message.destination),
+        "destination": redact(message.destination),
         "destination_name": name.label,
         "state": message.state,
         "created_at": timestamp(message.created_at),
         "finished_at": _timestamp(message.finished_at),
         "next_attempt_at": _timestamp(message.next_attempt_at) if pending else None,
-        "last_error": told(message.last_error),
+        "last_error": redact(message.last_error),
         "discarded_at": _timestamp(message.discarded_at),
         "discarded_by": message.discarded_by,
-        "attempts": [_attempt_resource(one, told) for one in list_attempts(message)],
+        "attempts": [_attempt_resource(one, redact) for one in list_attempts(message)],
     }
 
 
@@ -213,21 +213,21 @@ def _render_one(message: OutboxMessage, actor: Actor) -> dict[str, Any]:
     )
 
 
-def _attempt_resource(attempt: Attempt, told: Any) -> Mapping[str, Any]:
+def _attempt_resource(attempt: Attempt, redact: Any) -> Mapping[str, Any]:
     return {
         "number": attempt.number,
         "started_at": timestamp(attempt.started_at),
         "finished_at": _timestamp(attempt.finished_at),
         "outcome": attempt.outcome,
-        "error": told(attempt.error),
+        "error": redact(attempt.error),
     }
 
 
 def _make_redactor(name: DestinationName, actor: Actor) -> Any:
-    def told(text: str) -> str:
+    def redact(text: str) -> str:
         return destinations.redact_secrets(text if actor.is_person else name.for_programs(text))
 
-    return told
+    return redact
 
 
 def _check_destination_filter(destination: str, actor: Actor) -> None:

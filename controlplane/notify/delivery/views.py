@@ -41,7 +41,7 @@ class DeliveryFilterForm(forms.Form):
     destination = forms.CharField(required=False, max_length=120)
     before = forms.IntegerField(required=False, min_value=1, max_value=2**62)
 
-    def chosen(self) -> dict[str, Any]:
+    def get_filters(self) -> dict[str, Any]:
         self.is_valid()
         return {name: value for name, value in self.cleaned_data.items() if value}
 
@@ -77,7 +77,7 @@ class DeliveryRow:
 def deliveries_page(request: PersonRequest) -> HttpResponse:
     """Show messages, newest first; `before` (an id) keeps pages stable as messages arrive."""
     filters = DeliveryFilterForm(request.GET)
-    wanted = filters.chosen()
+    wanted = filters.get_filters()
     found = selection.filter_messages(ROWS, wanted).order_by("-id")
     if "before" in wanted:
         found = found.filter(pk__lt=wanted["before"])

@@ -55,14 +55,14 @@ class CheckedTarget:
     steps: list[tuple[int, Target]] = field(default_factory=list)
 
 
-class FieldErrors(dict[str, list[str]]):
+class ErrorCollector(dict[str, list[str]]):
     def add(self, name: str, text: str) -> None:
         self.setdefault(name, []).append(text)
 
 
 def check_target(asked: TargetRequest, present: Target | None) -> CheckedTarget:
     """Return the validated target; raise :class:`InvalidInput` with all errors."""
-    errors = FieldErrors()
+    errors = ErrorCollector()
     columns: dict[str, Any] = {
         "name": _check_name(asked.name, present, errors),
         "kind": _check_kind(asked.kind, present, errors),
@@ -103,7 +103,7 @@ def normalize_text(text: str) -> str:
     return unicodedata.normalize("NFC", text.replace("\x00", "")).strip()
 
 
-def _check_name(text: str, present: Target | None, errors: FieldErrors) -> str:
+def _check_name(text: str, present: Target | None, errors: ErrorCollector) -> str:
     name = _check_text("name", text, MAX_NAME_LENGTH, errors)
     if not name:
         errors.add("name", "Give it a name, as people on duty would say it.")
@@ -115,7 +115,7 @@ def _check_name(text: str, present: Target | None, errors: FieldErrors) -> str:
     return name
 
 
-def _check_kind(kind: str, present: Target | None, errors: FieldErrors) -> str:
+def _check_kind(kind: str, present: Target | None, errors: ErrorCollector) -> str:
     if kind not in Target.Kind.values:
         errors.add("kind", f"One of: {', '.join(Target.Kind.values)}.")
         return kind
@@ -128,7 +128,7 @@ def _check_kind(kind: str, present: Target | None, errors: FieldErrors) -> str:
     return kind
 
 
-def _check_text(name: str, text: str, longest: int, errors: FieldErrors) -> str:
+def _check_text(name: str, text: str, longest: int, errors: ErrorCollector) -> str:
     text = normalize_text(text)
     if len(text) > longest:
         errors.add(name, f"At most {longest} characters.")
@@ -138,7 +138,7 @@ def _check_text(name: str, text: str, longest: int, errors: FieldErrors) -> str:
     return text
 
 
-def _check_person(asked: TargetRequest, errors: FieldErrors) -> dict[str, Any]:
+def _check_person(asked: TargetRequest, errors: ErrorCollector) -> dict[str, Any]:
     account = None
     if asked.user.strip():
         account = User.objects.filter(username=asked.user.strip().replace("\x00", "")).first()
@@ -149,7 +149,7 @@ def _check_person(asked: TargetRequest, errors: FieldErrors) -> dict[str, Any]:
     return {"user": account, **ways}
 
 
-def _person_address(transport: Transport, asked: TargetRequest, errors: FieldErrors) -> str:
+def _person_address(transport: Transport, asked: TargetRequest, errors: ErrorCollector) -> str:
     column = transport.person_column
     address: str = getattr(asked, column).strip()
     if not address or transport.check_person is None:
@@ -162,14 +162,14 @@ def _person_address(transport: Transport, asked: TargetRequest, errors: FieldErr
     return address
 
 
-def _check_length(name: str, destination: str, errors: FieldErrors) -> None:
+def _check_length(name: str, destination: str, errors: ErrorCollector) -> None:
     if len(destination) > MAX_DESTINATION_LENGTH:
         prefix_length = len(destination.partition(":")[0]) + 1
         errors.add(name, f"At most {MAX_DESTINATION_LENGTH - prefix_length} characters.")
 
 
 def _check_channel(
-    asked: TargetRequest, present: Target | None, errors: FieldErrors
+    asked: TargetRequest, present: Target | None, errors: ErrorCollector
 ) -> dict[str, Any]:
     address = asked.address.strip()
     transport = destinations.transport_for(address)
@@ -198,7 +198,7 @@ def _channel_address(transport: Transport | None, address: str) -> str:
 
 
 def _refuse_misplaced_settings(
-    transport: Transport | None, given: Mapping[str, Any], errors: FieldErrors
+    transport: Transport | None, given: Mapping[str, Any], errors: ErrorCollector
 ) -> None:
     for other in destinations.channel_transports():
         for one in other.settings.fields if other.settings and other != transport else ():
@@ -207,7 +207,7 @@ def _refuse_misplaced_settings(
 
 
 def _check_rotation(
-    asked: TargetRequest, present: Target | None, errors: FieldErrors
+    asked: TargetRequest, present: Target | None, errors: ErrorCollector
 ) -> dict[str, Any]:
     days = on_call_rotation.USUAL_DAYS if asked.rotation_days is None else asked.rotation_days
     if not 1 <= days <= on_call_rotation.MAX_DAYS:
@@ -227,7 +227,7 @@ def _check_rotation(
     return {"rotation_days": days, "rotation_starts_at": starts_at, "time_zone": zone}
 
 
-def _check_members(references: Sequence[Reference], errors: FieldErrors) -> list[Target]:
+def _check_members(references: Sequence[Reference], errors: ErrorCollector) -> list[Target]:
     if len(references) > MAX_MEMBERS:
         errors.add("members", f"At most {MAX_MEMBERS} people.")
         return []
@@ -242,7 +242,7 @@ def _check_members(references: Sequence[Reference], errors: FieldErrors) -> list
 
 
 def _check_steps(
-    asked: Sequence[tuple[int, Reference]], errors: FieldErrors
+    asked: Sequence[tuple[int, Reference]], errors: ErrorCollector
 ) -> list[tuple[int, Target]]:
     if not 1 <= len(asked) <= MAX_STEPS:
         errors.add("steps", f"From 1 to {MAX_STEPS} steps.")

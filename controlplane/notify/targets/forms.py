@@ -42,7 +42,7 @@ class TargetForm(ServiceForm):
     seen = forms.CharField(max_length=64, required=False)
 
     def read_request(self, kind: str) -> TargetRequest:
-        name, description = self.given("name"), self.given("description")
+        name, description = self.get_text("name"), self.get_text("description")
         return TargetRequest(name=name, kind=kind, description=description, **self.own_fields())
 
     def own_fields(self) -> dict[str, Any]:
@@ -64,9 +64,9 @@ class PersonTargetForm(TargetForm):
 
     def own_fields(self) -> dict[str, Any]:
         return {
-            "user": self.given("user"),
-            "email": self.given("email"),
-            "slack_user_id": self.given("slack_user_id"),
+            "user": self.get_text("user"),
+            "email": self.get_text("email"),
+            "slack_user_id": self.get_text("slack_user_id"),
         }
 
 
@@ -98,7 +98,7 @@ class ChannelForm(TargetForm):
 
     def own_fields(self) -> dict[str, Any]:
         return {
-            "address": self.given("address"),
+            "address": self.get_text("address"),
             "settings": {
                 one.field.name: value
                 for one in self.setting_fields
@@ -136,16 +136,16 @@ class OnCallForm(TargetForm):
 
     def clean_rotation_starts_at(self) -> datetime | None:
         return _parse_local_time(
-            self.given("rotation_starts_at"), str(self.data.get("time_zone", "UTC"))
+            self.get_text("rotation_starts_at"), str(self.data.get("time_zone", "UTC"))
         )
 
     def own_fields(self) -> dict[str, Any]:
-        chosen = [self.given(field.name) for field in self.member_fields]
+        chosen = [self.get_text(field.name) for field in self.member_fields]
         return {
             "members": [int(pk) for pk in chosen if pk],
             "rotation_days": self.cleaned_data.get("rotation_days"),
             "rotation_starts_at": self.cleaned_data.get("rotation_starts_at"),
-            "time_zone": self.given("time_zone"),
+            "time_zone": self.get_text("time_zone"),
         }
 
 
@@ -174,15 +174,15 @@ class EscalationForm(TargetForm):
     def clean(self) -> dict[str, Any]:
         for after, target in self.step_fields:
             given = self.cleaned_data.get(after.name) is not None
-            if after.name not in self.errors and given != bool(self.given(target.name)):
+            if after.name not in self.errors and given != bool(self.get_text(target.name)):
                 self.add_error("steps", "A step has both: after how many minutes, and whom.")
         return self.cleaned_data
 
     def own_fields(self) -> dict[str, Any]:
         steps = [
-            (self.cleaned_data[after.name], int(self.given(target.name)))
+            (self.cleaned_data[after.name], int(self.get_text(target.name)))
             for after, target in self.step_fields
-            if self.given(target.name)
+            if self.get_text(target.name)
         ]
         return {
             "steps": sorted(steps, key=lambda step: step[0]),

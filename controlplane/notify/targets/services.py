@@ -157,7 +157,7 @@ def add_route(
     """
     _require_admin(actor)
     event = event.strip() or "*"
-    errors = fields.FieldErrors()
+    errors = fields.ErrorCollector()
     if not EVENT_PATTERN.fullmatch(event):
         errors.add("event", "As switch.engaged, switch.* or *: small letters, dots, * and ?.")
     if scope and scope not in SCOPES:

@@ -75,7 +75,7 @@ def change_target(request: PersonRequest, target_id: int) -> HttpResponse:
             changed, secret = services.change_target(
                 target_id=target_id,
                 asked=asked,
-                seen=form.given("seen"),
+                seen=form.get_text("seen"),
                 actor=actor,
                 now=db_now(),
             )
@@ -132,10 +132,10 @@ def new_route(request: PersonRequest) -> HttpResponse:
     if form.is_valid():
         try:
             route = services.add_route(
-                event=form.given("event"),
-                scope=form.given("scope"),
-                severity=form.given("severity"),
-                target=int(form.given("target")),
+                event=form.get_text("event"),
+                scope=form.get_text("scope"),
+                severity=form.get_text("severity"),
+                target=int(form.get_text("target")),
                 actor=actor,
                 now=db_now(),
             )

@@ -28,7 +28,7 @@ def directory(tmp_path: Path) -> Path:
     return made
 
 
-def aside(directory: Path) -> Path:
+def find_damaged_copy(directory: Path) -> Path:
     (kept,) = (directory.parent / "redis-damaged").iterdir()
     return kept
 
@@ -42,8 +42,8 @@ def test_a_block_of_zeros_costs_only_the_commands_it_touches(directory: Path) ->
 
     left = (directory / "appendonly.aof").read_bytes()
     assert left == SELECT + b"".join(LETTERS[:40] + LETTERS[43:])
-    assert (aside(directory) / "appendonly.aof").read_bytes() == damaged
-    assert str(aside(directory)) in said
+    assert (find_damaged_copy(directory) / "appendonly.aof").read_bytes() == damaged
+    assert str(find_damaged_copy(directory)) in said
 
 
 @pytest.mark.parametrize("cut", [1, 5, 20, 34])
@@ -76,7 +76,7 @@ def test_the_dump_at_the_beginning_is_kept_first_and_left_out_next(directory: Pa
 
     assert first == DUMP + SELECT + b"".join(LETTERS[:-1])
     assert second == SELECT + b"".join(LETTERS[:-1])
-    assert (aside(directory) / "appendonly.aof").read_bytes() == DUMP + WHOLE[:-3]
+    assert (find_damaged_copy(directory) / "appendonly.aof").read_bytes() == DUMP + WHOLE[:-3]
 
 
 def test_files_in_parts_are_kept_in_parts_and_then_put_together(directory: Path) -> None:
@@ -109,7 +109,7 @@ def test_the_last_step_starts_empty(directory: Path) -> None:
     said = redis_files.repair(directory, 3, NOW + timedelta(seconds=1))
 
     assert list(directory.iterdir()) == []
-    assert (aside(directory) / "appendonly.aof").read_bytes() == WHOLE
+    assert (find_damaged_copy(directory) / "appendonly.aof").read_bytes() == WHOLE
     assert "starts empty" in said
 
 

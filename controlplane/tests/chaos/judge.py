@@ -77,7 +77,7 @@ def compare_snapshots(truth: Truth, snapshots: Iterable[Snapshot]) -> list[str]:
     problems = []
     for one in snapshots:
         name = f"{one.reader} at {one.at:.3f}, version {one.version}"
-        expected = truth.at(one.version)
+        expected = truth.get_state(one.version)
         if one.epoch != truth.epoch:
             problems.append(f"{name}: epoch {one.epoch} instead of {truth.epoch}")
         elif expected is None:
@@ -91,7 +91,7 @@ def compare_decisions(truth: Truth, decisions: Iterable[Decision]) -> list[str]:
     """Return a problem for each decision that does not follow from the state at its version."""
     problems = []
     for one in decisions:
-        state = truth.at(one.version)
+        state = truth.get_state(one.version)
         if state is None:
             problems.append(f"{one}: only {truth.newest} versions were committed")
         elif one.allowed not in possible_decisions(state, one):
@@ -103,7 +103,7 @@ def compare_resources(truth: Truth, resources: Iterable[Resource]) -> list[str]:
     """Return a problem for each resource that is not the switch at its version."""
     problems = []
     for one in resources:
-        state = truth.at(one.version)
+        state = truth.get_state(one.version)
         if state is None:
             problems.append(f"{one}: only {truth.newest} versions were committed")
             continue
@@ -180,7 +180,7 @@ def wrong_ramp_steps(truth: Truth) -> list[str]:
     following: dict[float | None, float] = dict(pairwise((0.0, *RAMP_PERCENTS)))
     problems = []
     for version in range(1, truth.newest + 1):
-        before, after = truth.at(version - 1) or {}, truth.at(version) or {}
+        before, after = truth.get_state(version - 1) or {}, truth.get_state(version) or {}
         for switch, entry in after.items():
             was = before.get(switch)
             share = None if was is None else was.allow_percent

@@ -39,12 +39,19 @@ def prepared(
             for name in ("DATABASE_URL", "DATABASE_URL", "REDIS_URL")
         )
         found["REDIS_URL"] = _through(found["REDIS_URL"], redis)
-        places = {**_by(found, commits), "SWITCHGEAR_DATA_DIR": str(folder / "console")}
+        places = {
+            **_reroute_database(found, commits),
+            "SWITCHGEAR_DATA_DIR": str(folder / "console"),
+        }
         (folder / "console").mkdir()
         said = folder / "console-said.txt"
         console = ends.enter_context(web(places, free_port(), said, ready_within=READY_SECONDS))
         plane = ends.enter_context(
-            data_plane({**_by(found, database), **clock.variables()}, folder / "plane", start=False)
+            data_plane(
+                {**_reroute_database(found, database), **clock.variables()},
+                folder / "plane",
+                start=False,
+            )
         )
         plane.start(ready_within=READY_SECONDS)
         run = Run(
@@ -66,7 +73,7 @@ def prepared(
         yield run
 
 
-def _by(found: Mapping[str, str], line: Line) -> dict[str, str]:
+def _reroute_database(found: Mapping[str, str], line: Line) -> dict[str, str]:
     """Return an environment that reaches PostgreSQL by the line."""
     names = ("DATABASE_URL", "DATABASE_OWNER_URL")
     return {**found, **{name: _through(found[name], line) for name in names}}

@@ -21,7 +21,7 @@ from controlplane.tests.chaos.writers import (
     engage,
     perform,
 )
-from controlplane.tests.installation import Installation, until
+from controlplane.tests.installation import Installation, wait_until
 
 READY_SECONDS = 120.0
 CONVERGE_SECONDS = 20.0
@@ -84,13 +84,13 @@ class Run:
                 missed = str(error)
             ended = time.monotonic()
             if kinds[fault.kind].stops_writes:
-                until(self._takes_changes, READY_SECONDS, self._explain)
+                wait_until(self._takes_changes, READY_SECONDS, self._explain)
             self.happened.append(Happened(fault, began, ended, time.monotonic(), missed))
             print(self.happened[-1], flush=True)
 
     def converge(self) -> None:
         """Wait until all is well again, and everybody has the last change."""
-        took = until(self._is_ready, READY_SECONDS, self._explain)
+        took = wait_until(self._is_ready, READY_SECONDS, self._explain)
         for one in (*self.writers, self.probe):
             one.stop()
         for one in (*self.writers, self.probe):
@@ -113,7 +113,7 @@ class Run:
             return not behind
 
         try:
-            took = until(all_have, CONVERGE_SECONDS)
+            took = wait_until(all_have, CONVERGE_SECONDS)
         except AssertionError:
             self.problems.append(f"without version {last.version}: {behind}")
         else:
@@ -123,7 +123,7 @@ class Run:
         """Wait until no message is pending: Slack takes one a second."""
         waiting = self._pending()
         try:
-            took = until(lambda: self._pending() == 0, waiting * 1.2 + 60)
+            took = wait_until(lambda: self._pending() == 0, waiting * 1.2 + 60)
         except AssertionError:
             self.problems.append(f"{self._pending()} messages are pending still")
         else:
@@ -207,12 +207,12 @@ class Run:
         self.figures["engage while PostgreSQL and web are up"] = _times(calm)
         return [
             f"engaging took {one.ended - one.began:.1f} s although PostgreSQL and web were up"
-            f" ({one.attempts} attempts): {self._beside(one)}"
+            f" ({one.attempts} attempts): {self._list_faults_near(one)}"
             for one in calm
             if one.ended - one.began > MAX_ENGAGE_SECONDS
         ]
 
-    def _beside(self, operation: Operation) -> str:
+    def _list_faults_near(self, operation: Operation) -> str:
         found = [
             str(one.fault)
             for one in self.happened
@@ -259,7 +259,7 @@ class Run:
 
     def _explain(self) -> str:
         happened = "\n".join(str(one) for one in self.happened)
-        return f"seed {self.seed}\n{happened}\n{self.installation.said()}"
+        return f"seed {self.seed}\n{happened}\n{self.installation.read_output()}"
 
 
 def _steps_back(readers: Sequence[Reader | Service]) -> list[str]:

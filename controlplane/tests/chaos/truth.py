@@ -65,7 +65,7 @@ class Truth:
                 state[switch] = entry
             self._states.append(state)
 
-    def at(self, version: int) -> State | None:
+    def get_state(self, version: int) -> State | None:
         """Return the state at a version; None if it was never committed."""
         return self._states[version] if 0 <= version <= self.newest else None
 

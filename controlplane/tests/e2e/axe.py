@@ -48,11 +48,13 @@ def judge(page: Page, faults: Faults, turns: Turns = ALL_TURNS) -> None:
     _judge([page], faults, turns)
 
 
-def told(faults: Faults) -> str:
+def format_faults(faults: Faults) -> str:
     return "\n".join(f"{said}, {len(paths)} pages: {paths[0]}" for said, paths in faults.items())
 
 
-def of(windows: Sequence[Page], paths: Sequence[str], url: str, turns: Turns = ALL_TURNS) -> str:
+def check_pages(
+    windows: Sequence[Page], paths: Sequence[str], url: str, turns: Turns = ALL_TURNS
+) -> str:
     """Return axe-core's findings on these pages as text; empty if there are none.
 
     The pages are divided among the windows, each of a context of its own, because axe keeps a whole
@@ -64,7 +66,7 @@ def of(windows: Sequence[Page], paths: Sequence[str], url: str, turns: Turns = A
         for path, page in shown.items():
             page.goto(f"{url}{path}")
         _judge(list(shown.values()), faults, turns)
-    return told(faults)
+    return format_faults(faults)
 
 
 def _judge(windows: Sequence[Page], faults: Faults, turns: Turns) -> None:

@@ -64,7 +64,7 @@ def by_itself() -> dict[str, str]:
     }
 
 
-def found(user: User) -> dict[str, list[str]]:
+def find_pages(user: User) -> dict[str, list[str]]:
     """Return paths by the name of their view, found by following links; HTML pages only."""
     seen: dict[str, list[str]] = {}
     for name, path, _html in followed(user):
@@ -73,7 +73,7 @@ def found(user: User) -> dict[str, list[str]]:
 
 
 def followed(user: User, start: str = "/") -> Iterator[tuple[str, str, str]]:
-    """Yield the view's name, the path and the HTML of each page that :func:`found` finds."""
+    """Yield the view's name, the path and the HTML of each page that :func:`find_pages` finds."""
     client = browser(user)
     seen: dict[str, list[str]] = {}
     wanted, known = deque([start]), {start}

@@ -28,30 +28,30 @@ DIALOGS = {
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_page_of_a_bad_night_is_accessible(rounds, night, part):
-    led_to = [path for group in pages.found(night).values() for path in group]
+    led_to = [path for group in pages.find_pages(night).values() for path in group]
     paths = [*led_to, *pages.by_itself().values()]
     assert len(paths) > 100
-    desk, other = rounds.of(night), rounds.of(night)
+    desk, other = rounds.open_desk(night), rounds.open_desk(night)
 
-    wrong = axe.of([desk.page, other.page], paths[part::PARTS], desk.url)
+    wrong = axe.check_pages([desk.page, other.page], paths[part::PARTS], desk.url)
     assert not wrong, wrong
 
 
 def test_every_page_of_the_first_day_is_accessible(rounds, first_day):
-    paths = [group[0] for group in pages.found(first_day).values()]
+    paths = [group[0] for group in pages.find_pages(first_day).values()]
     assert len(paths) > 20
-    desk, other = rounds.of(first_day), rounds.of(first_day)
+    desk, other = rounds.open_desk(first_day), rounds.open_desk(first_day)
 
-    wrong = axe.of([desk.page, other.page], paths, desk.url)
+    wrong = axe.check_pages([desk.page, other.page], paths, desk.url)
     assert not wrong, wrong
 
 
 @pytest.mark.smoke
 def test_the_ways_in_and_the_boards_are_accessible(rounds, night):
-    desk, stranger = rounds.of(night), rounds.of(None)
+    desk, stranger = rounds.open_desk(night), rounds.open_desk(None)
 
-    wrong = axe.of([desk.page], BOARDS, desk.url, axe.ONE_TURN)
-    wrong += axe.of([stranger.page], NOT_SIGNED_IN, desk.url, axe.ONE_TURN)
+    wrong = axe.check_pages([desk.page], BOARDS, desk.url, axe.ONE_TURN)
+    wrong += axe.check_pages([stranger.page], NOT_SIGNED_IN, desk.url, axe.ONE_TURN)
     assert not wrong, wrong
 
 
@@ -59,11 +59,11 @@ def test_dialogs_are_accessible_as_they_open(rounds, night):
     faults: axe.Faults = {}
     for path, links in DIALOGS.items():
         for link in links:
-            page = rounds.of(night).open(path)
+            page = rounds.open_desk(night).open(path)
             page.wait_for_load_state()
             page.locator("#main a[data-dialog]").filter(has_text=link).first.click()
             expect(page.locator("#dialog")).to_be_visible()
             axe.judge(page, faults)
 
-    wrong = axe.told(faults)
+    wrong = axe.format_faults(faults)
     assert not wrong, wrong

@@ -20,7 +20,7 @@ def faults_of(page: Page) -> str:
     page.wait_for_load_state()
     faults: axe.Faults = {}
     axe.judge(page, faults)
-    return axe.told(faults)
+    return axe.format_faults(faults)
 
 
 def sign_in(page: Page, password: str = PASSWORD) -> None:
@@ -31,7 +31,7 @@ def sign_in(page: Page, password: str = PASSWORD) -> None:
 
 def test_token_and_link_that_are_shown_once(desks):
     lee = person("operator", "lee")
-    page = desks.of(person("admin", "root")).open("/tokens/new/")
+    page = desks.open_desk(person("admin", "root")).open("/tokens/new/")
 
     page.get_by_role("button", name="Make it").click()
     expect(page.get_by_text("Choose at least one")).to_be_visible()
@@ -49,7 +49,7 @@ def test_token_and_link_that_are_shown_once(desks):
 
 
 def test_setting_up_an_app_and_confirming_with_it(desks):
-    desk = desks.of(kim())
+    desk = desks.open_desk(kim())
 
     page = desk.open(f"{SECURITY}app/")
     assert faults_of(page) == ""
@@ -69,7 +69,7 @@ def test_setting_up_an_app_and_confirming_with_it(desks):
 
 def test_coming_in_by_two_steps(desks):
     with_app(kim())
-    page = desks.of(None).open("/sign-in/")
+    page = desks.open_desk(None).open("/sign-in/")
 
     sign_in(page, "not mine")
     expect(page.get_by_role("alert")).to_be_visible()
@@ -86,7 +86,7 @@ def test_coming_in_by_two_steps(desks):
 def test_password_that_was_forgotten(desks, settings):
     settings.EMAIL = replace(settings.EMAIL, host="127.0.0.1")
     path = resets.build_path(kim(email="kim@example.org"))
-    desk = desks.of(None)
+    desk = desks.open_desk(None)
 
     assert faults_of(desk.open("/sign-in/forgotten/")) == ""
     page = desk.open(path)
@@ -104,7 +104,7 @@ def test_whoever_tried_too_often_is_told_when_to_come_back(desks):
     kim()
     for _ in range(12):
         Client().post("/sign-in/", {"username": "kim", "password": "guess"})
-    page = desks.of(None).open("/sign-in/")
+    page = desks.open_desk(None).open("/sign-in/")
 
     sign_in(page)
 

@@ -108,7 +108,7 @@ FAINT = """([eyes, least, leastOfLarge]) => {
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_word_is_legible_to_whoever_sees_fewer_colours(rounds, night, scheme):
-    desk = rounds.of(night, color_scheme=scheme, reduced_motion="reduce")
+    desk = rounds.open_desk(night, color_scheme=scheme, reduced_motion="reduce")
     faint = {}
     for path in pages.MAIN:
         page = desk.open(path)

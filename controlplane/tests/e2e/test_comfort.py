@@ -64,7 +64,7 @@ def large(chromium, live_server):
 
 
 def test_text_of_twice_the_size_fits_and_nothing_is_cut(large, night):
-    page = (desk := large.of(night, viewport=DESK)).page
+    page = (desk := large.open_desk(night, viewport=DESK)).page
     wrong = {}
     for path in pages.MAIN:
         page.goto(f"{desk.url}{path}")
@@ -76,7 +76,7 @@ def test_text_of_twice_the_size_fits_and_nothing_is_cut(large, night):
 
 
 def test_nothing_is_cut_on_a_narrow_screen(rounds, night):
-    page = (desk := rounds.of(night, viewport={"width": 320, "height": 640})).page
+    page = (desk := rounds.open_desk(night, viewport={"width": 320, "height": 640})).page
     wrong = {}
     for path in pages.MAIN:
         page.goto(f"{desk.url}{path}")
@@ -87,7 +87,7 @@ def test_nothing_is_cut_on_a_narrow_screen(rounds, night):
 
 
 def test_nothing_moves_for_whoever_asked_for_less_motion(rounds, night):
-    page = (desk := rounds.of(night, reduced_motion="reduce")).page
+    page = (desk := rounds.open_desk(night, reduced_motion="reduce")).page
     moving = {}
     for path in pages.MAIN:
         page.goto(f"{desk.url}{path}")
@@ -99,7 +99,7 @@ def test_nothing_moves_for_whoever_asked_for_less_motion(rounds, night):
 
 
 def test_states_are_told_by_words_and_frames_where_the_system_has_the_colours(rounds, night):
-    page = (desk := rounds.of(night, forced_colors="active")).page
+    page = (desk := rounds.open_desk(night, forced_colors="active")).page
     bare = {}
     for path in pages.MAIN:
         page.goto(f"{desk.url}{path}")

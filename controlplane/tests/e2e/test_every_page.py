@@ -11,7 +11,7 @@ pytestmark = pytest.mark.e2e
 
 def test_every_page_that_answers_is_led_to(night):
     client = browser(night)
-    reached, by_itself = set(pages.found(night)), pages.by_itself()
+    reached, by_itself = set(pages.find_pages(night)), pages.by_itself()
 
     forgotten = set()
     for place in places():

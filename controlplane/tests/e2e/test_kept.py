@@ -28,7 +28,7 @@ def sign_in_beside(desk):
 
 def test_signed_out_meanwhile_loses_nothing_that_was_typed(desks):
     kim = User.objects.create_user("kim", PASSWORD, role="operator")
-    desk = desks.of(kim)
+    desk = desks.open_desk(kim)
     page = desk.open("/")
     page.keyboard.press("e")
     page.get_by_label("Key", exact=True).fill("finance")
@@ -46,7 +46,7 @@ def test_signed_out_meanwhile_loses_nothing_that_was_typed(desks):
 
 
 def test_nor_does_a_page_that_asks_by_itself_take_away_what_was_typed_on_it(desks):
-    desk = desks.of(User.objects.create_user("kim", PASSWORD, role="operator"))
+    desk = desks.open_desk(User.objects.create_user("kim", PASSWORD, role="operator"))
     page = desk.open("/switches/engage/")
     page.get_by_label("Key", exact=True).fill("finance")
     page.get_by_label("Reason", exact=True).fill(REASON)
@@ -63,7 +63,7 @@ def test_nor_does_a_page_that_asks_by_itself_take_away_what_was_typed_on_it(desk
 
 
 def test_a_page_on_which_nothing_was_typed_leads_to_the_sign_in_and_back(desks):
-    desk = desks.of(person("operator"))
+    desk = desks.open_desk(person("operator"))
     page = desk.open("/switches/engage/")
 
     desk.context.clear_cookies(name="sessionid")
@@ -77,7 +77,7 @@ def test_a_page_on_which_nothing_was_typed_leads_to_the_sign_in_and_back(desks):
 
 
 def test_a_form_that_leaves_the_page_stays_while_nobody_is_signed_in(desks):
-    desk = desks.of(User.objects.create_user("kim", PASSWORD, role="admin"))
+    desk = desks.open_desk(User.objects.create_user("kim", PASSWORD, role="admin"))
     page = desk.open("/slos/new/")
     page.get_by_label("Name").fill("core-availability")
     page.get_by_label("Service").fill("core")
@@ -96,7 +96,7 @@ def test_a_form_that_leaves_the_page_stays_while_nobody_is_signed_in(desks):
 
 
 def test_a_form_that_leaves_the_page_stays_while_nobody_answers(desks):
-    desk = desks.of(person("operator"))
+    desk = desks.open_desk(person("operator"))
     page = desk.open("/switches/engage/")
     page.get_by_label("Key", exact=True).fill("finance")
     page.get_by_label("Reason", exact=True).fill(REASON)
@@ -116,7 +116,7 @@ def test_a_form_that_leaves_the_page_stays_while_nobody_answers(desks):
 
 
 def test_a_console_that_answers_badly_holds_up_nothing_that_is_pressed_again(desks):
-    desk = desks.of(person("operator"))
+    desk = desks.open_desk(person("operator"))
     page = desk.open("/switches/engage/")
     page.get_by_label("Key", exact=True).fill("finance")
     page.get_by_label("Reason", exact=True).fill(REASON)

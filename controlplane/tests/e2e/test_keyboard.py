@@ -36,14 +36,14 @@ def keys(desks):
     """Open windows for keyboard tests, and at the end assert that each focus was visible."""
     opened = []
 
-    def of(user, path):
-        desk = desks.of(user)
+    def open_keys(user, path):
+        desk = desks.open_desk(user)
         hands = Keys(desk.page)
         opened.append(hands)
         hands.open(f"{desk.url}{path}")
         return hands
 
-    yield of
+    yield open_keys
     for hands in opened:
         hands.assert_all_was_seen()
 
@@ -225,7 +225,7 @@ def test_report_is_signed(keys):
 
 @pytest.mark.parametrize("path", ["/", "/audit/", "/targets/", "/breakers/map/", "/slos/"])
 def test_focus_goes_round_each_page_and_is_seen_at_every_stop(rounds, night, path):
-    desk = rounds.of(night)
+    desk = rounds.open_desk(night)
     hands = Keys(desk.page)
     page = hands.open(f"{desk.url}{path}")
 

@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from controlplane.tests.browser import Desk
-from controlplane.tests.installation import PASSWORD, ROOT, running, until
+from controlplane.tests.installation import PASSWORD, ROOT, running, wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(200)]
 RUNNING, QUEUED = 20, 200
@@ -72,7 +72,7 @@ def test_no_waiting_call_reaches_the_provider_after_a_kill(chromium, tmp_path, k
         page.get_by_role("heading", name="Nothing is engaged").wait_for()
         with program("chat", url, kind, **told) as chat:
             waiting = json.loads(chat.stdout.readline())
-            until(lambda: len(log.read_text().splitlines()) == RUNNING, 10, log.read_text)
+            wait_until(lambda: len(log.read_text().splitlines()) == RUNNING, 10, log.read_text)
             engage_chat(page)
             refused = json.loads(chat.stdout.readline())
             applied = page.locator("#effect-dialog")

@@ -41,7 +41,7 @@ PALE = """() => {
 
 def paths_of(night):
     one = Alert.objects.filter(resolved_at__isnull=False).first() or Alert.objects.get()
-    found = pages.found(night)
+    found = pages.find_pages(night)
     return {
         "report": found["report_page"][0],
         "postmortem": f"/alerts/{one.pk}/postmortem/",
@@ -53,7 +53,7 @@ def paths_of(night):
 
 
 def test_pages_on_paper_are_black_on_white_with_nothing_to_press(rounds, night):
-    desk = rounds.of(night, viewport=A4, color_scheme="dark")
+    desk = rounds.open_desk(night, viewport=A4, color_scheme="dark")
     page = desk.page
     wrong = {}
     for name, path in paths_of(night).items():

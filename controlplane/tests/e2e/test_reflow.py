@@ -14,9 +14,9 @@ WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? null
 
 
 def test_no_page_of_a_bad_night_scrolls_sideways(rounds, night):
-    page = (desk := rounds.of(night, viewport={"width": 320, "height": 640})).page
+    page = (desk := rounds.open_desk(night, viewport={"width": 320, "height": 640})).page
     wide = {}
-    for group in pages.found(night).values():
+    for group in pages.find_pages(night).values():
         page.goto(f"{desk.url}{group[0]}")
         if which := page.evaluate(WIDE):
             wide[group[0]] = which

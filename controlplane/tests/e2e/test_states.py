@@ -24,11 +24,11 @@ def far(chromium, console, transactional_db):
 def faults_of(page):
     faults: axe.Faults = {}
     axe.judge(page, faults)
-    return axe.told(faults)
+    return axe.format_faults(faults)
 
 
 def test_viewer_is_told_what_he_may_not_do_and_what_he_may(desks):
-    page = desks.of(person("viewer")).open("/switches/engage/")
+    page = desks.open_desk(person("viewer")).open("/switches/engage/")
 
     expect(page.get_by_role("heading", name="You may not do this")).to_be_visible()
     expect(page.get_by_text("ask an admin for the role")).to_be_visible()
@@ -37,7 +37,7 @@ def test_viewer_is_told_what_he_may_not_do_and_what_he_may(desks):
 
 
 def test_address_that_is_none_says_so_and_leads_back(desks):
-    page = desks.of(person("viewer")).open("/nothing/here/")
+    page = desks.open_desk(person("viewer")).open("/nothing/here/")
 
     expect(page.get_by_role("heading", name="Nothing is here")).to_be_visible()
     page.get_by_role("link", name="Open the switchboard").press("Enter")
@@ -45,7 +45,7 @@ def test_address_that_is_none_says_so_and_leads_back(desks):
 
 
 def test_errors_of_a_form_are_said_beside_their_fields(desks):
-    page = desks.of(person("operator")).open("/switches/engage/")
+    page = desks.open_desk(person("operator")).open("/switches/engage/")
 
     page.locator("[data-engage] .button--stop").press("Enter")
 
@@ -57,7 +57,7 @@ def test_errors_of_a_form_are_said_beside_their_fields(desks):
 
 def test_without_postgresql_a_page_says_what_still_works(far, console):
     engaged()
-    desk = far.of(person("operator", "lee"))
+    desk = far.open_desk(person("operator", "lee"))
     desk.open("/")
 
     console.database.cut()
@@ -74,7 +74,7 @@ def test_without_postgresql_a_page_says_what_still_works(far, console):
 
 def test_without_redis_everything_works_and_the_bar_says_so(far, console):
     engaged()
-    desk = far.of(person("operator", "lee"))
+    desk = far.open_desk(person("operator", "lee"))
     console.redis.cut()
 
     page = desk.open("/switches/segment/finance/")
@@ -88,7 +88,7 @@ def test_without_redis_everything_works_and_the_bar_says_so(far, console):
 
 
 def test_page_without_live_parts_shows_what_a_dialog_changed(desks):
-    page = desks.of(person("admin")).open("/targets/")
+    page = desks.open_desk(person("admin")).open("/targets/")
 
     page.locator("#add-person").press("Enter")
     dialog = page.get_by_role("dialog")

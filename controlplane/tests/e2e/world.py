@@ -15,14 +15,14 @@ from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.core.jobs import engine
-from controlplane.notify.delivery.tests.written import hook, somebody, written
+from controlplane.notify.delivery.tests.message_samples import create_message, hook, somebody
 from slo.evaluation import tick
 from slo.models import SloStatus
 from slo.tests import factories as making
 from slo.tests.month_of_events import Incident, alert, excluded, month
 from switches import services
 from switches.drills import services as drills
-from switches.drills.tests import drilling
+from switches.drills.tests import drill_helpers
 from switches.models import Switch
 from switches.report import services as weekly
 from switches.report import weeks
@@ -100,19 +100,21 @@ def _ramps(kim: User) -> None:
 
 def _drills() -> None:
     now = db_now()
-    drilling.mark(drilling.CANARY, now=now)
-    drilling.report_present(drilling.CANARY, now=now)
-    drilling.run_drill(drilling.begin("feature:calm", now=now), drilling.CANARY, now=now)
+    drill_helpers.mark(drill_helpers.CANARY, now=now)
+    drill_helpers.report_present(drill_helpers.CANARY, now=now)
+    drill_helpers.run_drill(
+        drill_helpers.begin("feature:calm", now=now), drill_helpers.CANARY, now=now
+    )
     drills.schedule_drill(
         scope="feature",
         key="calm",
         mode="live",
-        reason=drilling.WHY,
+        reason=drill_helpers.WHY,
         every="7d",
-        actor=drilling.SHELL,
+        actor=drill_helpers.SHELL,
         now=now,
     )
-    drilling.begin("feature:rehearsed", now=now)
+    drill_helpers.begin("feature:rehearsed", now=now)
 
 
 def _breakers(actor: Actor) -> None:
@@ -167,8 +169,8 @@ def _slos() -> None:
 
 def _sent() -> None:
     for state in ("sent", "failed", "pending"):
-        written(state)
-    written("failed", "email:lee@example.org", error="550 no such user")
+        create_message(state)
+    create_message("failed", "email:lee@example.org", error="550 no such user")
 
 
 def _report(ada: User) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.test import Client
 
-from controlplane.tests.security.existing import REASON
+from controlplane.tests.security.existing_objects import REASON
 
 # By the name of the field, where the page leaves it to the person.
 WORDS = {

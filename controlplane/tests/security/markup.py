@@ -11,7 +11,7 @@ from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.core.instances.models import Instance
-from controlplane.notify.delivery.tests.written import hook, written
+from controlplane.notify.delivery.tests.message_samples import create_message, hook
 from slo.tests import factories as making
 from slo.tests.month_of_events import Incident, alert, month
 from switches import services
@@ -49,7 +49,7 @@ def build(heap: Heap) -> User:
 def _people(ada: User) -> None:
     token_text(ada, ["switches:read"], SHORT)
     hook(SHORT)
-    written("failed", error=f"550 {BREAKS_OUT}")
+    create_message("failed", error=f"550 {BREAKS_OUT}")
 
 
 def _switches(kim: User) -> None:

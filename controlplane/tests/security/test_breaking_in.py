@@ -287,14 +287,14 @@ def test_strangers_of_one_address_do_not_fill_the_table_of_sessions(monkeypatch)
     monkeypatch.setattr(throttle, "MAX_ANONYMOUS", 10)
     monkeypatch.setattr(throttle, "EVICTED_AT_ONCE", 1)
 
-    def asked(address):
+    def get_status(address):
         return Client(REMOTE_ADDR=address).get("/sign-in/passkey/").status_code
 
-    crowd = [asked("203.0.113.7") for _ in range(15)]
+    crowd = [get_status("203.0.113.7") for _ in range(15)]
 
     assert set(crowd) == {200}
     assert BrowserSession.objects.count() == 10
-    assert asked("203.0.113.8") == 200
+    assert get_status("203.0.113.8") == 200
 
 
 def test_flood_of_names_from_one_address_is_refused_before_a_password_is_compared():

@@ -58,9 +58,9 @@ def test_a_browser_makes_nothing_of_them_either(desks, transactional_db, setting
     """Also where a script writes into the page: sockets, plots, the dialog, the palette."""
     with heap(settings) as letters:
         ada = markup.build(letters)
-        desk = desks.of(ada)
+        desk = desks.open_desk(ada)
         worn = {}
-        for path in sorted({paths[0] for paths in pages.found(ada).values()}):
+        for path in sorted({paths[0] for paths in pages.find_pages(ada).values()}):
             page = desk.open(path)
             if page.evaluate(WEAR) or page.title() == "pwned":
                 worn[path] = page.title()

@@ -19,11 +19,11 @@ TABLE = matrix.needs()
 READ_FIRST = {400, 404}
 
 
-def here():
+def list_places():
     return [place for place in urls.places() if not place.is_admin and not place.other_form]
 
 
-def told(wrong):
+def format_complaints(wrong):
     return "\n" + "\n".join(f"{what}: {found}" for what, found in wrong.items())
 
 
@@ -39,22 +39,22 @@ def read_first(answer, place, need):
     return is_about_a_thing and answer.status_code in READ_FIRST
 
 
-def asked():
+def iterate_needs():
     """Each place, method and need of the table."""
-    for place in here():
+    for place in list_places():
         for method, need in TABLE.get(place.route, {}).items():
             yield place, method, need
 
 
 def programs():
     """The same, of what programs ask."""
-    for place, method, need in asked():
+    for place, method, need in iterate_needs():
         if not place.is_page and not need.open:
             yield place, method, need
 
 
 def test_the_table_has_every_address_and_no_other():
-    routes = {place.route for place in here()}
+    routes = {place.route for place in list_places()}
 
     assert routes - TABLE.keys() == set(), "who may go there? say so in matrix.py"
     assert TABLE.keys() - routes == set(), "no such address"
@@ -65,7 +65,7 @@ def test_the_table_has_every_address_and_no_other():
 def test_each_role_gets_in_where_it_may_and_nowhere_else(role):
     client = callers.somebody(role)
     wrong = {}
-    for place, method, need in asked():
+    for place, method, need in iterate_needs():
         if method == "GET" and matrix.names_a_thing(place.route, need):
             continue  # Asked in `test_matrix_there.py`, where there is such a thing.
         expected = "in" if callers.person_may(need, role) else "out"
@@ -73,29 +73,29 @@ def test_each_role_gets_in_where_it_may_and_nowhere_else(role):
         if callers.verdict(answer, place) != expected and not read_first(answer, place, need):
             wrong[f"{method} {place.route}"] = (answer.status_code, expected)
 
-    assert not wrong, told(wrong)
+    assert not wrong, format_complaints(wrong)
 
 
 def test_nobody_gets_in_where_it_is_not_open():
     wrong = {}
-    for place, method, need in asked():
+    for place, method, need in iterate_needs():
         answer = callers.ask(callers.nobody(), method, place)
         if callers.verdict(answer, place) != ("in" if need.open else "out"):
             wrong[f"{method} {place.route}"] = answer.status_code
 
-    assert not wrong, told(wrong)
+    assert not wrong, format_complaints(wrong)
 
 
 @pytest.mark.exhaustive
 def test_a_method_that_is_not_in_the_table_does_nothing():
     client, wrong = callers.somebody("admin"), {}
-    for place in (one for one in here() if not callers.is_entry(one)):
+    for place in (one for one in list_places() if not callers.is_entry(one)):
         for method in {"POST", "PUT", "DELETE"} - TABLE.get(place.route, {}).keys():
             answer = callers.ask(client, method, place)
             if callers.verdict(answer, place) not in {"none", "out"}:
                 wrong[f"{method} {place.route}"] = answer.status_code
 
-    assert not wrong, told(wrong)
+    assert not wrong, format_complaints(wrong)
 
 
 def test_a_token_with_just_the_scope_gets_in():
@@ -108,7 +108,7 @@ def test_a_token_with_just_the_scope_gets_in():
             if callers.verdict(answer, place) != "in":
                 wrong[f"{method} {place.route} {scopes}"] = answer.status_code
 
-    assert not wrong, told(wrong)
+    assert not wrong, format_complaints(wrong)
 
 
 def test_a_token_with_every_scope_but_the_one_stays_out():
@@ -121,19 +121,19 @@ def test_a_token_with_every_scope_but_the_one_stays_out():
             if callers.verdict(answer, place) != "out" and not read_first(answer, place, need):
                 wrong[f"{method} {place.route}"] = answer.status_code
 
-    assert not wrong, told(wrong)
+    assert not wrong, format_complaints(wrong)
 
 
 def test_a_token_opens_no_page():
     client = callers.program(*callers.ALL_SCOPES, owner=person("admin", "owner"))
     wrong = {}
-    for place, method, need in asked():
+    for place, method, need in iterate_needs():
         if place.is_page and not need.open:
             answer = callers.ask(client, method, place)
             if callers.verdict(answer, place) != "out":
                 wrong[f"{method} {place.route}"] = answer.status_code
 
-    assert not wrong, told(wrong)
+    assert not wrong, format_complaints(wrong)
 
 
 @pytest.mark.exhaustive
@@ -152,7 +152,7 @@ def test_a_token_may_no_more_than_its_owner(role):
         ):
             wrong[f"{method} {place.route}"] = (answer.status_code, may)
 
-    assert not wrong, told(wrong)
+    assert not wrong, format_complaints(wrong)
 
 
 @pytest.mark.exhaustive
@@ -166,4 +166,4 @@ def test_the_administration_is_closed_to_all_but_admins(role):
             if answer.status_code not in {301, 302, 403}:
                 wrong[place.route] = answer.status_code
 
-    assert not wrong, told(wrong)
+    assert not wrong, format_complaints(wrong)

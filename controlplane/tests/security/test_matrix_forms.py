@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 from django.utils import timezone
 
-from controlplane.tests.security import callers, forms, matrix, refusing, urls, writes
-from controlplane.tests.security.existing import REASON, REHEARSED
+from controlplane.tests.security import callers, forms, matrix, refused_writes, urls, writes
+from controlplane.tests.security.existing_objects import REASON, REHEARSED
 
 pytestmark = [
     pytest.mark.django_db,
@@ -44,9 +44,9 @@ ARGS = {
     **{LETTER.format(verb): {"entry_id": writes.House.letter} for verb in LETTER_VERBS},
     **{SWITCH.format(verb): writes.FINANCE for verb in ("extend", "release", "acknowledge")},
     SWITCH.format("reconfirm"): {"scope": "experiment", "key": "b"},
-    "approvals/<int:approval_id>/approve/": {"approval_id": writes.asked("release")},
-    "approvals/<int:approval_id>/deny/": {"approval_id": writes.asked("release")},
-    "reviews/<int:approval_id>/sign/": {"approval_id": writes.asked("break_glass_review")},
+    "approvals/<int:approval_id>/approve/": {"approval_id": writes.find_pending("release")},
+    "approvals/<int:approval_id>/deny/": {"approval_id": writes.find_pending("release")},
+    "reviews/<int:approval_id>/sign/": {"approval_id": writes.find_pending("break_glass_review")},
     "jobs/<int:job_id>/pause/": {"job_id": writes.live_ramp},
     "jobs/<int:job_id>/resume/": {"job_id": writes.paused("ramp")},
     "jobs/<int:job_id>/cancel/": {"job_id": writes.live_ramp},
@@ -77,7 +77,7 @@ def pages():
 
 @pytest.fixture
 def house(settings):
-    with refusing.full_house(settings) as found:
+    with refused_writes.full_house(settings) as found:
         yield found
 
 
@@ -96,12 +96,12 @@ def test_a_form_is_taken_from_who_may_and_leaves_no_trace_of_others(house):
                     body_of[path] = forms.filled(people["admin"], path, **said)
             body = body_of[path]
             may = callers.person_may(need, role)
-            answer, changed = refusing.answered(house, partial(client.post, path, body))
+            answer, changed = refused_writes.answered(house, partial(client.post, path, body))
             tried.add(place.route)
             if may and place.route in NOT_NOW:
                 continue
-            if found := refusing.complaint(write, answer, changed, may):
+            if found := refused_writes.complaint(write, answer, changed, may):
                 wrong[f"{path} {role}"] = (found, body if may else "")
 
-    assert not wrong, refusing.told(wrong)
+    assert not wrong, refused_writes.format_complaints(wrong)
     assert len(tried) > 50

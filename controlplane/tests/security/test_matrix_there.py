@@ -4,7 +4,7 @@ import pytest
 
 from breakers.dead_letters.tests.heaps import heap
 from controlplane.core.roles import SCOPES_OF, Role
-from controlplane.tests.security import callers, existing, markup, matrix, urls
+from controlplane.tests.security import callers, existing_objects, markup, matrix, urls
 
 pytestmark = [
     pytest.mark.django_db,
@@ -19,8 +19,8 @@ def there(settings):
     """A house full of things, and what they are called."""
     with heap(settings) as letters:
         ada = markup.build(letters)
-        existing.more(ada, letters)
-        yield existing.arguments(letters)
+        existing_objects.more(ada, letters)
+        yield existing_objects.arguments(letters)
 
 
 def about_things(there):
@@ -28,7 +28,7 @@ def about_things(there):
     for place in urls.places():
         need = TABLE.get(place.route, {}).get("GET")
         if need is not None and not place.other_form and matrix.names_a_thing(place.route, need):
-            yield place._replace(path=existing.path_of(there, place.route)), need
+            yield place._replace(path=existing_objects.path_of(there, place.route)), need
 
 
 @pytest.mark.exhaustive

@@ -4,7 +4,7 @@ import orjson
 import pytest
 from django.http import HttpResponse
 
-from controlplane.tests.security import callers, matrix, refusing, writes
+from controlplane.tests.security import callers, matrix, refused_writes, writes
 
 pytestmark = [
     pytest.mark.django_db,
@@ -17,7 +17,7 @@ CHANGING = {"POST", "PUT", "PATCH", "DELETE"}
 
 @pytest.fixture
 def house(settings):
-    with refusing.full_house(settings) as found:
+    with refused_writes.full_house(settings) as found:
         yield found
 
 
@@ -28,10 +28,10 @@ def needed(write):
     return matrix.need(write.need) if write.need else TABLE[f"api/v1/{write.route}"][write.method]
 
 
-def asked(client, write, house):
+def send_write(client, write, house):
     """The answer, and what changed though it was refused."""
     path, body = write.path(house), orjson.dumps(write.sent(house))
-    return refusing.answered(
+    return refused_writes.answered(
         house,
         lambda: client.generic(write.method, path, body, content_type="application/json"),
     )
@@ -61,8 +61,8 @@ def test_a_trace_in_a_table_or_a_stream_is_seen(house):
         callers.person("viewer", "somebody-new")
         house.letters.add(to="bulk")
 
-    _answer, nothing = refusing.answered(house, refused)
-    _answer, found = refusing.answered(house, lambda: refused(leave))
+    _answer, nothing = refused_writes.answered(house, refused)
+    _answer, found = refused_writes.answered(house, lambda: refused(leave))
 
     assert nothing == set()
     assert found == {"core_user", str(house.letters.name("bulk").encode())}
@@ -76,10 +76,10 @@ def test_a_good_write_is_done_for_who_may_and_leaves_no_trace_of_others(house):
         need = needed(write)
         for role, client in people.items():
             may = need is not None and callers.person_may(need, role)
-            if said := refusing.complaint(write, *asked(client, write, house), may):
+            if said := refused_writes.complaint(write, *send_write(client, write, house), may):
                 wrong[f"{write.method} {write.route} {role}"] = said
 
-    assert not wrong, refusing.told(wrong)
+    assert not wrong, refused_writes.format_complaints(wrong)
 
 
 @pytest.mark.exhaustive
@@ -102,10 +102,10 @@ def test_a_good_write_of_a_program_takes_its_scope_and_its_owners_rank(house):
             lacking = callers.too_few_scopes(need)
             callers_of += [(callers.program(*one, owner=owner), False) for one in lacking]
         for number, (client, may) in enumerate(callers_of):
-            answer, changed = asked(client, write, house)
-            said = refusing.complaint(write, answer, changed, may)
+            answer, changed = send_write(client, write, house)
+            said = refused_writes.complaint(write, answer, changed, may)
             # A token is told that sessions are a person's, whosever they are.
             if said and not (write.hidden and answer.status_code == 403 and not changed):
                 wrong[f"{write.method} {write.route} {number}"] = said
 
-    assert not wrong, refusing.told(wrong)
+    assert not wrong, refused_writes.format_complaints(wrong)

@@ -18,9 +18,9 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.document import get_representation
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.dataplane.tests.conftest import idle  # noqa: F401 - a fixture
-from controlplane.dataplane.tests.lines import until
-from controlplane.tests.security import asking, callers, markup
-from controlplane.tests.security.existing import arguments
+from controlplane.dataplane.tests.lines import wait_until
+from controlplane.tests.security import callers, generated_requests, markup
+from controlplane.tests.security.existing_objects import arguments
 from switches.tests.browsers import engaged
 
 pytestmark = [pytest.mark.django_db, pytest.mark.timeout(900)]
@@ -51,7 +51,13 @@ def house(settings):
     with heap(settings) as letters:
         ada = markup.build(letters)
         program = callers.program(*callers.ALL_SCOPES, owner=User.objects.get(pk=ada.pk))
-        yield [asking.by(callers.browser_of(ada)), asking.by(program)], arguments(letters)
+        yield (
+            [
+                generated_requests.make_client_sender(callers.browser_of(ada)),
+                generated_requests.make_client_sender(program),
+            ],
+            arguments(letters),
+        )
 
 
 @pytest.mark.parametrize(
@@ -66,7 +72,7 @@ def test_every_answer_is_what_the_document_says(operations, house, examples):
     turn = cycle(sends)
     wrong, statuses, well = {}, Counter(), set()
     for operation in filter(is_of_django, operations):
-        for request, answer, complaint in asking.asked(
+        for request, answer, complaint in generated_requests.generate_requests(
             operation, lambda request: next(turn)(request), examples, there
         ):
             statuses[answer.status_code] += 1
@@ -89,13 +95,15 @@ def test_every_answer_of_the_data_plane_is_what_the_document_says(operations, id
     dependency("core->oracle", db_now())
     engaged("segment:finance", by=ada)
     idle.start()
-    until(lambda: idle.state.copy is not None and idle.state.tokens, 20)
-    send = asking.by_plane(idle.plane, idle.loop, token)
+    wait_until(lambda: idle.state.copy is not None and idle.state.tokens, 20)
+    send = generated_requests.by_plane(idle.plane, idle.loop, token)
     wrong, statuses = {}, Counter()
     for operation in operations:
         if is_of_django(operation):
             continue
-        for request, answer, complaint in asking.asked(operation, send, 12, PLANE):
+        for request, answer, complaint in generated_requests.generate_requests(
+            operation, send, 12, PLANE
+        ):
             statuses[answer.status_code] += 1
             if complaint:
                 what = (operation.label, answer.status_code)

@@ -44,7 +44,7 @@ def answer_of(call, *, meanwhile):
     """Return the result of `call`, which waits for the publication lock during `meanwhile`."""
     done = threading.Event()
 
-    def asked():
+    def call_and_close():
         try:
             return call()
         finally:
@@ -60,7 +60,7 @@ def answer_of(call, *, meanwhile):
     with ThreadPoolExecutor(2) as threads:
         with transaction.atomic():
             publication.lock()
-            answer = threads.submit(asked)
+            answer = threads.submit(call_and_close)
             until_waiting(1)
             change = threads.submit(changed)
             assert done.wait(10)
@@ -159,7 +159,7 @@ def test_a_password_is_not_changed_by_the_one_that_was_just_replaced():
     form = {"old_password": OLD, "new_password1": THEIRS, "new_password2": THEIRS}
     with ThreadPoolExecutor(1) as threads:
 
-        def asked():
+        def post_form():
             try:
                 return thief.post("/preferences/", form)
             finally:
@@ -167,7 +167,7 @@ def test_a_password_is_not_changed_by_the_one_that_was_just_replaced():
 
         with transaction.atomic():
             people.set_password(user=olga, password=GIVEN, actor=HOUSE, now=db_now())
-            answer = threads.submit(asked)
+            answer = threads.submit(post_form)
             until_waiting(1)
         answer = answer.result()
 
@@ -195,7 +195,7 @@ def test_an_admin_who_is_being_deactivated_does_not_come_back_by_themselves():
     his = signed_in(ben)
     with ThreadPoolExecutor(1) as threads:
 
-        def asked():
+        def patch_user():
             try:
                 return his.patch(f"/users/{ben.pk}/", {"is_active": True, "role": "admin"})
             finally:
@@ -203,7 +203,7 @@ def test_an_admin_who_is_being_deactivated_does_not_come_back_by_themselves():
 
         with transaction.atomic():
             people.change_user(user=ben, actor=ada.as_actor(), now=db_now(), is_active=False)
-            answer = threads.submit(asked)
+            answer = threads.submit(patch_user)
             until_waiting(1)
         answer = answer.result()
 

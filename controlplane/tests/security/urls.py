@@ -91,7 +91,7 @@ def places() -> tuple[Place, ...]:
     return tuple(_walk(get_resolver().url_patterns, ""))
 
 
-def named(name: str) -> Place:
+def get_place(name: str) -> Place:
     """The place of this name, such as `switchboard`. Raises KeyError."""
     for place in places():
         if place.name == name and not place.is_admin:

@@ -15,9 +15,9 @@ from controlplane.core.clock import db_now
 from controlplane.core.jobs.models import Job
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.models.targets import Target
-from controlplane.tests.security import existing
-from controlplane.tests.security.asking import WORDS
-from controlplane.tests.security.existing import REASON, REHEARSED
+from controlplane.tests.security import existing_objects
+from controlplane.tests.security.existing_objects import REASON, REHEARSED
+from controlplane.tests.security.generated_requests import WORDS
 from slo.models import Alert
 from switches.models import Ramp
 
@@ -76,18 +76,20 @@ class Write:
     hidden: bool = False
 
     def path(self, house: House) -> str:
-        said = {name: [str(_told(value, house))] for name, value in self.args.items()}
+        said = {name: [str(_resolve_value(value, house))] for name, value in self.args.items()}
         given = {
-            name: said.get(name) or existing.choice(house.there, self.route, name)
-            for _, name in existing.ARGUMENT.findall(self.route)
+            name: said.get(name) or existing_objects.choice(house.there, self.route, name)
+            for _, name in existing_objects.ARGUMENT.findall(self.route)
         }
-        return "/api/v1/" + existing.ARGUMENT.sub(lambda found: given[found[2]][0], self.route)
+        return "/api/v1/" + existing_objects.ARGUMENT.sub(
+            lambda found: given[found[2]][0], self.route
+        )
 
     def sent(self, house: House) -> Any:
-        return _told(self.body, house)
+        return _resolve_value(self.body, house)
 
 
-def _told(value: Value, house: House) -> Any:
+def _resolve_value(value: Value, house: House) -> Any:
     return value(house) if callable(value) else value
 
 
@@ -107,7 +109,7 @@ def _under_way(_house: House) -> int:
     return Job.objects.filter(kind="dead_letters").exclude(state="paused").latest("pk").pk
 
 
-def asked(kind: str) -> Callable[[House], int]:
+def find_pending(kind: str) -> Callable[[House], int]:
     return lambda _house: Approval.objects.filter(kind=kind, state="pending").latest("pk").pk
 
 
@@ -238,12 +240,19 @@ WRITES = (
         "PATCH",
         "approvals/<int:approval_id>/",
         WHY,
-        {"approval_id": asked("release")},
+        {"approval_id": find_pending("release")},
         "who asked",
     ),
-    Write("POST", "approvals/<int:approval_id>/approve", {}, {"approval_id": asked("release")}),
-    Write("POST", "approvals/<int:approval_id>/deny", {}, {"approval_id": asked("release")}),
-    Write("POST", "reviews/<int:review_id>/sign", {}, {"review_id": asked("break_glass_review")}),
+    Write(
+        "POST", "approvals/<int:approval_id>/approve", {}, {"approval_id": find_pending("release")}
+    ),
+    Write("POST", "approvals/<int:approval_id>/deny", {}, {"approval_id": find_pending("release")}),
+    Write(
+        "POST",
+        "reviews/<int:review_id>/sign",
+        {},
+        {"review_id": find_pending("break_glass_review")},
+    ),
     *(
         Write("POST", f"jobs/<int:job_id>/{verb}", WHY, {"job_id": which}, "ramps:write")
         for verb, which in (

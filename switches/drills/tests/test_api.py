@@ -7,7 +7,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, with_token
 from controlplane.core.http.tests.documents import api_document
 from controlplane.core.instances.models import Instance
-from switches.drills.tests.drilling import CANARY, mark, report_present, run_drill
+from switches.drills.tests.drill_helpers import CANARY, mark, report_present, run_drill
 from switches.models import Drill, DrillMark, DrillSchedule, Switch
 
 pytestmark = pytest.mark.django_db

@@ -5,7 +5,7 @@ from datetime import timedelta
 from controlplane.core.page_registry import ATTENTION_SOURCES, REPORT_SECTIONS
 from switches import metrics
 from switches.drills import attention, report_sections
-from switches.drills.tests.drilling import CANARY, begin, mark, report_present, run_drill
+from switches.drills.tests.drill_helpers import CANARY, begin, mark, report_present, run_drill
 from switches.models import Switch
 
 

@@ -8,7 +8,7 @@ from controlplane.core.http.tests.callers import at_once, person
 from controlplane.core.jobs.models import Job
 from switches import services as switches
 from switches.drills import services
-from switches.drills.tests.drilling import (
+from switches.drills.tests.drill_helpers import (
     CANARY,
     SHELL,
     audit_actions,

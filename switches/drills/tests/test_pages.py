@@ -8,7 +8,7 @@ from django.template.loader import render_to_string
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from switches.drills import presentation, services
-from switches.drills.tests.drilling import (
+from switches.drills.tests.drill_helpers import (
     CANARY,
     SHELL,
     WHY,
@@ -33,7 +33,7 @@ def moment():
     return now
 
 
-def seen(role="operator", **headers):
+def get_page(role="operator", **headers):
     return page(browser_as(role).get("/drills/", headers=headers))
 
 
@@ -41,7 +41,7 @@ class TestPage:
     def test_tells_what_was_measured(self, moment):
         run_drill(begin(now=moment), CANARY, now=moment)
 
-        said = text(seen())
+        said = text(get_page())
 
         assert "Passed" in said
         assert "Stopped: 1 of 1" in said
@@ -54,23 +54,23 @@ class TestPage:
         services.remove_mark(pattern=CANARY, actor=SHELL, now=moment)
         run_drill(drill, now=moment)
 
-        assert "Failed" in text(seen())
-        assert "No marked instance was heard from" in text(seen("viewer"))
+        assert "Failed" in text(get_page())
+        assert "No marked instance was heard from" in text(get_page("viewer"))
 
     def test_running_one_can_be_ended(self, moment):
         drill = begin(now=moment)
         turn(db_now())
 
-        html = seen()
+        html = get_page()
 
         assert "Wait until they stop…" in text(html)
         assert Tags(html).having("a", href=f"/drills/{drill.pk}/cancel/")
-        assert not Tags(seen("viewer")).having("a", href=f"/drills/{drill.pk}/cancel/")
+        assert not Tags(get_page("viewer")).having("a", href=f"/drills/{drill.pk}/cancel/")
 
     def test_counts_who_is_there_by_mark(self, moment):
         mark("chat/*", now=moment)
 
-        said = text(seen())
+        said = text(get_page())
 
         assert "1 heard from within 30 s" in said
         assert "nobody of that name is heard from now" in said
@@ -80,7 +80,7 @@ class TestPage:
         Switch.objects.create(id="feature:old", scope="feature", key="old", registered_at=moment)
         Switch.objects.create(id="global:all", scope="global", key="all", registered_at=moment)
 
-        html = seen()
+        html = get_page()
         unproven = text(html[html.index('id="unproven"') :])
 
         assert "feature:old" in unproven
@@ -98,7 +98,7 @@ class TestPage:
     def test_names_are_escaped(self, moment):
         DrillMark.objects.create(pattern="<b>/x", created_at=moment, created_by="a")
 
-        assert "&lt;b&gt;/x" in seen()
+        assert "&lt;b&gt;/x" in get_page()
 
 
 class TestForms:

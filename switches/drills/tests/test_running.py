@@ -13,7 +13,7 @@ from controlplane.core.outbox import renderer
 from switches import publication, services
 from switches.drills import services as drills
 from switches.drills.job import APPLIED_WITHIN
-from switches.drills.tests.drilling import (
+from switches.drills.tests.drill_helpers import (
     CANARY,
     SHELL,
     WHY,

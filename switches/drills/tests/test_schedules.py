@@ -9,7 +9,7 @@ from controlplane.core.errors import Forbidden, InvalidInput, NotFound
 from controlplane.core.http.tests.callers import at_once, person
 from switches import services as switches
 from switches.drills import schedules, services
-from switches.drills.tests.drilling import CANARY, SHELL, WHY, audit_actions, begin, mark
+from switches.drills.tests.drill_helpers import CANARY, SHELL, WHY, audit_actions, begin, mark
 from switches.models import Drill, DrillSchedule, Switch
 from switches.tests.browsers import REASON
 

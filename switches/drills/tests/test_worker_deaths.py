@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.core.jobs.claims import LEASE
 from controlplane.core.jobs.models import Job
-from switches.drills.tests.drilling import (
+from switches.drills.tests.drill_helpers import (
     CANARY,
     acknowledge,
     audit_actions,
@@ -38,7 +38,7 @@ class Killed(BaseException):
     """A simulated SIGKILL: nothing after this line runs."""
 
 
-def seen(now):
+def list_points(now):
     """Return every probe point that a drill passes."""
     points = []
     mark(CANARY, now=now)
@@ -53,7 +53,7 @@ def seen(now):
 
 
 def test_these_are_all_the_points_there_are(now):
-    assert set(seen(now)) == set(POINTS)
+    assert set(list_points(now)) == set(POINTS)
 
 
 @pytest.mark.parametrize("point", POINTS)

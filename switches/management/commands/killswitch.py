@@ -19,7 +19,7 @@ from controlplane.core.jobs.models import JobStep
 from controlplane.core.shell import ShellCommand, shell_actor
 from switches import services
 from switches.effect import SwitchEffect, measure_effect, measure_effects
-from switches.models import Episode, Ramp, State, Switch
+from switches.models import Episode, Ramp, Switch, SwitchState
 from switches.ramps import actions, descriptions, live_ramps
 from switches.ramps.resources import find_live_ramps
 from switches.resources import switch_resource
@@ -296,7 +296,7 @@ def _abort_command(scope: str, key: str) -> str:
 def _describe_switch(switch: Switch) -> str:
     episode = switch.episode
     if episode is None:
-        return f"{switch.pk}  {State.RELEASED.value}"
+        return f"{switch.pk}  {SwitchState.RELEASED.value}"
     ends = (
         f"until {episode.expires_at:%Y-%m-%d %H:%M} UTC, then {episode.on_expiry}"
         if episode.expires_at

@@ -12,7 +12,7 @@ from controlplane.core.shell import ShellCommand, shell_actor
 from switches.models import WeeklyReport
 from switches.report import services, weeks
 from switches.report.compose import get_zone
-from switches.report.rendering import render_lines
+from switches.report.renderer import render_lines
 from switches.report.resources import FullReportShape
 from switches.report.weeks import Week
 

@@ -10,7 +10,7 @@ from controlplane.core.http.tests.callers import as_role, person, with_token
 from controlplane.core.jobs.models import JobStep
 from switches.models import Rule
 from switches.ramps import actions
-from switches.ramps.tests.given import (
+from switches.ramps.tests.ramp_helpers import (
     CHAT,
     GATED,
     engage,

@@ -9,7 +9,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, signed_in, with_token
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from switches.models import Publication, Ramp
-from switches.ramps.tests.given import (
+from switches.ramps.tests.ramp_helpers import (
     CHAT,
     SMOKE,
     engage,
@@ -41,7 +41,7 @@ def operator():
     return as_role("operator")
 
 
-def begun(api, switch=CHAT, plan=PLAN, **more):
+def release_gradually(api, switch=CHAT, plan=PLAN, **more):
     api.engage(switch)
     body = {**SAFE, "plan": plan, **more}
     answer = api.post(f"/switches/{switch.replace(':', '/')}/release", body)
@@ -50,7 +50,7 @@ def begun(api, switch=CHAT, plan=PLAN, **more):
 
 
 def test_a_ramp_has_the_shape_of_the_contract(operator):
-    ramp = begun(operator)
+    ramp = release_gradually(operator)
 
     assert operator.get(f"/ramps/{ramp['id']}/").json() == ramp
     assert set(ramp) >= CONTRACT
@@ -69,7 +69,7 @@ def test_a_ramp_has_the_shape_of_the_contract(operator):
 
 
 def test_what_its_gates_said_is_shown_with_when_it_was_looked_at(operator):
-    ramp = begun(operator)
+    ramp = release_gradually(operator)
     program = with_token("gates:write")
     program.post("/gates/smoke", {"verdict": "ok", "evidence": {"checks": 12}})
 
@@ -86,7 +86,7 @@ def test_what_its_gates_said_is_shown_with_when_it_was_looked_at(operator):
 )
 def test_an_outsiders_verdict_moves_it(operator, verdict, share, left):
     plan = [{**PLAN[0], "gates": [SMOKE]}, {"percent": 100}]
-    ramp = begun(operator, plan=plan)
+    ramp = release_gradually(operator, plan=plan)
     run_tick(db_now())
     assert operator.get(f"/ramps/{ramp['id']}/").json()["state"] == "holding"
 
@@ -102,7 +102,7 @@ def test_an_outsiders_verdict_moves_it(operator, verdict, share, left):
 
 def test_side_effects_are_those_of_the_job_and_the_messages(operator, settings):
     messages.configure(settings)
-    ramp = begun(operator)
+    ramp = release_gradually(operator)
     sent, waiting = ("2026-11-21T03:00:00.000000Z", None)
     message = OutboxMessage.objects.get(event="ramp.started")
     Attempt.objects.create(message=message, number=1, started_at=sent)
@@ -135,12 +135,12 @@ def test_list_is_narrowed(operator):
     going, over = start_ramp(now, switch="feature:a"), start_ramp(now, switch="feature:b")
     operator.post(f"/ramps/{over.pk}/abort", WHY)
 
-    def found(**filters):
+    def list_ids(**filters):
         return [row["id"] for row in operator.get("/ramps/", filters).json()["results"]]
 
-    assert found(state="live") == found(state="running") == [going.pk]
-    assert found(state="aborted") == found(switch="feature:b") == [over.pk]
-    assert found(state="paused") == []
+    assert list_ids(state="live") == list_ids(state="running") == [going.pk]
+    assert list_ids(state="aborted") == list_ids(switch="feature:b") == [over.pk]
+    assert list_ids(state="paused") == []
     assert operator.get("/ramps/", {"state": "cancelled"}).status_code == 400
 
 
@@ -170,7 +170,7 @@ def as_admin():
 )
 def test_an_action_answers_the_ramp(verb, left):
     admin = as_role("approver")
-    ramp = begun(admin, plan=[{"percent": 5}, {"percent": 100}])
+    ramp = release_gradually(admin, plan=[{"percent": 5}, {"percent": 100}])
 
     answer = admin.post(f"/ramps/{ramp['id']}/{verb}", WHY)
 
@@ -181,7 +181,7 @@ def test_an_action_answers_the_ramp(verb, left):
 
 
 def test_resume_follows_pause(operator):
-    path = f"/ramps/{begun(operator)['id']}"
+    path = f"/ramps/{release_gradually(operator)['id']}"
 
     assert operator.post(f"{path}/resume", WHY).status_code == 409
     operator.post(f"{path}/pause", WHY)
@@ -193,7 +193,7 @@ def test_resume_follows_pause(operator):
 @pytest.mark.parametrize("verb", ["advance", "pause", "resume", "abort"])
 def test_an_action_says_why(verb, body):
     admin = as_role("admin")
-    ramp = begun(admin)
+    ramp = release_gradually(admin)
 
     answer = admin.post(f"/ramps/{ramp['id']}/{verb}", body)
 
@@ -241,7 +241,7 @@ def test_who_may_look():
 
 
 def test_both_forms_of_a_path(operator):
-    path = f"/ramps/{begun(operator)['id']}"
+    path = f"/ramps/{release_gradually(operator)['id']}"
 
     assert operator.get(path).status_code == operator.get("/ramps").status_code == 308
     assert operator.post(f"{path}/pause/", WHY).status_code == 200
@@ -250,7 +250,7 @@ def test_both_forms_of_a_path(operator):
 @pytest.mark.parametrize("verb", ["advance", "pause", "abort"])
 def test_dry_run_shows_it_and_does_nothing(verb):
     admin = as_role("admin")
-    ramp = begun(admin)
+    ramp = release_gradually(admin)
     version = Publication.objects.get().version
 
     answer = admin.post(f"/ramps/{ramp['id']}/{verb}", {**WHY, "dry_run": True})

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 from controlplane.core.clock import db_now
 from switches.management.commands import killswitch as command
 from switches.models import Ramp
-from switches.ramps.tests.given import (
+from switches.ramps.tests.ramp_helpers import (
     CHAT,
     GATED,
     engage,

@@ -10,7 +10,7 @@ from controlplane.core.http.tests.callers import as_role
 from controlplane.core.jobs.models import Job
 from switches.models import Episode, Ramp
 from switches.ramps import actions
-from switches.ramps.tests.given import (
+from switches.ramps.tests.ramp_helpers import (
     CHAT,
     GATED,
     SHELL,

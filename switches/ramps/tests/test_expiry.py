@@ -11,7 +11,7 @@ from switches import attention as waiting
 from switches import services
 from switches.models import Episode, Ramp
 from switches.ramps import actions
-from switches.ramps.tests.given import (
+from switches.ramps.tests.ramp_helpers import (
     CHAT,
     GATED,
     SHELL,
@@ -180,7 +180,7 @@ def test_run_twice_at_once_it_is_one_ramp():
 
 
 class TestManyAtOnce:
-    def given(self, now):
+    def engage_switches(self, now):
         for number in range(3):
             engage(f"segment:held-{number}", now - HOUR, expires_in="1h")
         for number in range(3):
@@ -189,7 +189,7 @@ class TestManyAtOnce:
 
     def test_the_digest_tells_who_ramps_apart(self):
         now = db_now()
-        self.given(now)
+        self.engage_switches(now)
 
         services.expire_due(now)
 
@@ -202,7 +202,7 @@ class TestManyAtOnce:
 
     def test_they_are_not_told_of_by_themselves_as_well(self):
         now = db_now()
-        self.given(now)
+        self.engage_switches(now)
 
         services.expire_due(now)
 
@@ -211,7 +211,7 @@ class TestManyAtOnce:
 
     def test_one_that_is_held_after_all_is_told_of_by_itself(self):
         now = db_now()
-        self.given(now)
+        self.engage_switches(now)
         ramp = release("feature:ramps-1", now - HOUR / 2).ramp
         actions.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now - HOUR / 3)
         create_rule("at_least_one", "feature:ramps-1", name="keep")

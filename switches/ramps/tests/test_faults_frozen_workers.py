@@ -9,7 +9,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
 from controlplane.core.tests.idle_sessions import recorded
 from switches.models import Publication
-from switches.ramps.tests.given import (
+from switches.ramps.tests.ramp_helpers import (
     engage,
     get_ramp_state,
     get_share,

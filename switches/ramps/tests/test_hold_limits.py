@@ -12,7 +12,7 @@ from controlplane.core.jobs.models import Job, JobStep
 from switches.models import Ramp, Rule
 from switches.ramps import actions
 
-from .given import (
+from .ramp_helpers import (
     CHAT,
     GATED,
     SMOKE,

@@ -11,7 +11,7 @@ from controlplane.core.jobs.models import Job
 from controlplane.core.models import Instance
 from switches.models import Ramp
 from switches.ramps import actions
-from switches.ramps.tests.given import (
+from switches.ramps.tests.ramp_helpers import (
     CHAT,
     GATED,
     get_person,

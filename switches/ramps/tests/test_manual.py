@@ -12,7 +12,7 @@ from controlplane.core.http.tests.callers import person, signed_in, with_token
 from controlplane.core.jobs.models import Job
 from switches.models import Ramp
 from switches.ramps import actions
-from switches.ramps.tests.given import (
+from switches.ramps.tests.ramp_helpers import (
     GATED,
     SMOKE,
     get_outcome,

@@ -14,7 +14,7 @@ from controlplane.core.gates import external
 from controlplane.core.http.tests.callers import person, signed_in
 from controlplane.core.jobs import engine
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.delivery.tests.sending import deliver
+from controlplane.notify.delivery.tests.outbox_helpers import deliver
 from controlplane.notify.interactions.tests import conftest as clicks
 from switches import services
 from switches.models import Episode, Ramp

@@ -12,7 +12,7 @@ from controlplane.core.http.tests.callers import person, signed_in
 from switches import services
 from switches.models import Episode, Ramp
 from switches.ramps import actions
-from switches.ramps.tests.given import (
+from switches.ramps.tests.ramp_helpers import (
     SHELL,
     engage,
     get_outcome,

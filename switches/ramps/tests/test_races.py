@@ -16,7 +16,7 @@ from controlplane.core.jobs.models import Job, JobEffect, JobStep
 from controlplane.core.tests.idle_sessions import PUBLICATION, holding
 from switches.models import Publication, Ramp
 from switches.ramps import actions
-from switches.ramps.tests.given import (
+from switches.ramps.tests.ramp_helpers import (
     CHAT,
     GATED,
     SHELL,

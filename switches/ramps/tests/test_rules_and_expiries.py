@@ -15,7 +15,7 @@ from controlplane.core.outbox.escalation import Escalation
 from switches import services
 from switches.models import Episode, Ramp
 from switches.ramps import actions, resources, timeline
-from switches.ramps.tests.given import (
+from switches.ramps.tests.ramp_helpers import (
     CHAT,
     GATED,
     REASON,
@@ -47,7 +47,7 @@ TO_THE_END = [{"percent": 5, "dwell_seconds": 0}, {"percent": 100, "dwell_second
 
 
 class TestLastOneOfARule:
-    def given(self, now):
+    def create_rule_and_ramp(self, now):
         """Both of a rule that keeps one of them engaged; the first ramps."""
         for switch in (A, B):
             engage(switch, now, by=get_person(), expires_in="60s")
@@ -55,7 +55,7 @@ class TestLastOneOfARule:
         return release(A, now, plan=TO_THE_END).ramp
 
     def given_two(self, now):
-        return [self.given(now), release(B, now, plan=TO_THE_END).ramp]
+        return [self.create_rule_and_ramp(now), release(B, now, plan=TO_THE_END).ramp]
 
     def test_where_one_lets_everything_flow_the_other_does_not(self):
         now = db_now()
@@ -78,7 +78,7 @@ class TestLastOneOfARule:
 
     def test_nor_is_it_released_at_once(self):
         now = db_now()
-        self.given(now)
+        self.create_rule_and_ramp(now)
         assert guard.refusals_to_release(B) == []
         run_tick(now + seconds(1))
 
@@ -87,7 +87,7 @@ class TestLastOneOfARule:
 
     def test_nor_is_its_engage_undone(self):
         now = db_now()
-        self.given(now)
+        self.create_rule_and_ramp(now)
         run_tick(now + seconds(1))
 
         with pytest.raises(SafetyRefused, match="at_least_one"):
@@ -95,7 +95,7 @@ class TestLastOneOfARule:
 
     def test_nor_does_it_go_at_its_expiry(self):
         now = db_now()
-        self.given(now)
+        self.create_rule_and_ramp(now)
         Episode.objects.filter(switch=B).update(on_expiry="release")  # From before the rule.
         run_tick(now + seconds(1))
 
@@ -105,21 +105,21 @@ class TestLastOneOfARule:
 
 
 class TestExpiryWhileARampWaitsForApproval:
-    def given(self, now, on_expiry):
+    def expire_during_approval(self, now, on_expiry):
         engage(FINANCE, now, expires_in="60s", on_expiry=on_expiry)
         done = release(FINANCE, now, plan=[{"percent": 100}], by=get_person())
         services.expire_due(now + seconds(61))
         return Ramp.objects.get(), Approval.objects.get(pk=done.approval.pk)
 
     def test_what_is_to_be_released_is(self):
-        ramp, approval = self.given(db_now(), "release")
+        ramp, approval = self.expire_during_approval(db_now(), "release")
 
         assert get_state(FINANCE) == "released"
         assert (get_ramp_state(ramp), approval.state) == ("aborted", "void")
         assert "Its time was up" in get_outcome(ramp)
 
     def test_what_is_to_ramp_is_held(self):
-        ramp, approval = self.given(db_now(), "ramp")
+        ramp, approval = self.expire_during_approval(db_now(), "ramp")
 
         assert (get_state(FINANCE), get_ramp_state(ramp)) == ("engaged", "pending_approval")
         assert (Episode.objects.get().overdue, approval.state) == (True, "pending")
@@ -130,7 +130,7 @@ class TestExpiryWhileARampWaitsForApproval:
         for number in range(6):
             engage(f"feature:goes-{number}", now, expires_in="60s", on_expiry="release")
 
-        self.given(now, "release")
+        self.expire_during_approval(now, "release")
 
         (digest,) = messages.find("episodes.expired")
         assert FINANCE in digest.payload["released"]
@@ -157,21 +157,21 @@ def test_a_permanent_switch_is_called_for_again_once_its_ramp_is_taken_back():
 
 
 class TestReleasedAtOnceWhileItRamps:
-    def given(self, now):
+    def release_during_ramp(self, now):
         ramp = start_ramp(now)
         release(CHAT, now + seconds(1), mode="immediate", by=get_person("approver", "ada"))
         return ramp
 
     def test_it_left_everything_in_force(self):
         now = db_now()
-        found = resources.get_ramp_resource(self.given(now).pk, now)
+        found = resources.get_ramp_resource(self.release_during_ramp(now).pk, now)
 
         assert (found["state"], found["allow_percent"]) == ("aborted", 100)
         assert found["outcome"].startswith("Released at once, by user:ada")
 
     @pytest.mark.parametrize("path", ["/ramps/{}/", "/ramps/{}/part/"])
     def test_its_page_does_not_say_engaged(self, path):
-        ramp = self.given(db_now())
+        ramp = self.release_during_ramp(db_now())
 
         html = page(browser_as("viewer").get(path.format(ramp.pk)))
 
@@ -205,7 +205,7 @@ class TestReleasedAtOnceWhileItRamps:
 
 
 class TestPendingRampsEndOnRecord:
-    def given(self, now):
+    def request_release(self, now):
         done = release("global:all", now, by=get_person())
         return Ramp.objects.latest("pk"), done.approval
 
@@ -220,14 +220,14 @@ class TestPendingRampsEndOnRecord:
         return [(json.loads(row.after)["ramp"], row.actor_name, row.reason) for row in rows]
 
     def test_denied(self, now):
-        ramp, approval = self.given(now)
+        ramp, approval = self.request_release(now)
         eve = get_person("approver", "eve")
         approvals.deny(approval_id=approval.pk, comment="not yet", actor=eve, now=now)
 
         assert self.recorded() == [(ramp.pk, "eve", "Not approved: denied. not yet")]
 
     def test_nobody_decided_in_time(self, now):
-        ramp, _ = self.given(now)
+        ramp, _ = self.request_release(now)
         approvals.expire_due_requests(now + timedelta(days=9))
 
         ((recorded, _, reason),) = self.recorded()
@@ -235,13 +235,13 @@ class TestPendingRampsEndOnRecord:
         assert "expired" in reason
 
     def test_asked_for_otherwise(self, now):
-        ramp, _ = self.given(now)
+        ramp, _ = self.request_release(now)
         release("global:all", now + seconds(1), by=get_person(), mode="immediate")
 
         assert [recorded for recorded, *_ in self.recorded()] == [ramp.pk]
 
     def test_another_begun_instead(self, now):
-        ramp, approval = self.given(now)
+        ramp, approval = self.request_release(now)
         begun = release("global:all", now + seconds(1)).ramp
 
         assert [recorded for recorded, *_ in self.recorded()] == [ramp.pk]

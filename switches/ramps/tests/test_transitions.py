@@ -11,7 +11,7 @@ from controlplane.core.jobs.models import Job, JobEffect, JobStep
 from switches import services
 from switches.models import Episode, Publication, Ramp, Switch
 from switches.ramps import actions
-from switches.ramps.tests.given import (
+from switches.ramps.tests.ramp_helpers import (
     CHAT,
     GATED,
     SHELL,

@@ -29,7 +29,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
 from switches import neglected_episodes
-from switches.models import Episode, State
+from switches.models import Episode, SwitchState
 from switches.ramps import descriptions
 from switches.report.reason_quality import MIN_LISTED_POINTS, assess, assess_quickly
 from switches.report.section_rows import (
@@ -250,7 +250,7 @@ def _to_cell(value: Any) -> Any:
 def _describe_state(episode: Episode) -> str:
     if episode.ended_at is not None:
         return "released since"
-    if episode.state == State.RAMPING:
+    if episode.state == SwitchState.RAMPING:
         return f"ramping, {descriptions.format_percent(episode.allow_percent)} flows"
     return "overdue" if episode.overdue else episode.state.value
 

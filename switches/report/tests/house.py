@@ -27,7 +27,7 @@ SHELL = system_actor("shell")
 len(REPORT_SECTIONS)
 
 
-def at(day: int, hour: int = 0, minute: int = 0) -> datetime:
+def make_moment(day: int, hour: int = 0, minute: int = 0) -> datetime:
     """A moment of the week: day 0 is its Monday."""
     return MONDAY + timedelta(days=day, hours=hour, minutes=minute)
 

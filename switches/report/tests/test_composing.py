@@ -8,14 +8,14 @@ from django.db import connection
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
 from controlplane.core.registry import RegisteredFunction
 from switches.report.compose import compose, worst_first
-from switches.report.rendering import build_sections, render_lines
-from switches.report.tests.house import DUE, MONDAY, NEXT_MONDAY, WEEK, at, engage, section
+from switches.report.renderer import build_sections, render_lines
+from switches.report.tests.house import DUE, MONDAY, NEXT_MONDAY, WEEK, engage, make_moment, section
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
 
 
-def written(now=DUE):
+def compose_week(now=DUE):
     return compose(WEEK, now)
 
 
@@ -29,9 +29,9 @@ def test_a_section_that_fails_hides_nothing_but_itself(monkeypatch, in_transacti
             cursor.execute("SELECT 1 / 0")
 
     only(monkeypatch, broken, *REPORT_SECTIONS.functions())
-    engage("segment:a", at(1))
+    engage("segment:a", make_moment(1))
 
-    content = written()
+    content = compose_week()
 
     assert connection.in_atomic_block is in_transaction
     first = content["sections"][0]
@@ -46,16 +46,16 @@ def test_a_section_that_is_no_plain_json_is_not_read(monkeypatch):
 
     only(monkeypatch, strange)
 
-    assert written()["sections"][0]["unread"]
+    assert compose_week()["sections"][0]["unread"]
 
 
 def test_what_is_not_known_comes_before_what_is_fine_and_is_never_all_calm(monkeypatch):
-    def told(tone):
+    def make_composer(tone):
         return lambda *_: ReportSection(tone, tone, "", tone)
 
-    only(monkeypatch, told("good"), told("unknown"))
+    only(monkeypatch, make_composer("good"), make_composer("unknown"))
 
-    content = written()
+    content = compose_week()
 
     assert [one["tone"] for one in worst_first(content)] == ["unknown", "good"]
     assert [one.word for one in build_sections(content)] == ["Fine", "Not known"]
@@ -66,7 +66,7 @@ def test_days_go_by_the_clock_of_the_house(settings):
     settings.TIME_ZONE = "Asia/Seoul"
     engage("segment:a", MONDAY - 2 * HOUR)  # Monday 07:00 in Seoul.
 
-    content = written(NEXT_MONDAY)
+    content = compose_week(NEXT_MONDAY)
 
     (began,) = [c for c in section(content, "flow")["charts"] if c["title"] == "Engaged a day"]
     assert began["bars"][0] == ["Mon 16", 1.0]

@@ -27,17 +27,17 @@ from switches.report.tests.house import (
     NEXT_MONDAY,
     SHELL,
     WEEK,
-    at,
     beat,
     began,
     engage,
+    make_moment,
     section,
 )
 
 SECOND = timedelta(seconds=1)
 
 
-def told(event="report.ready"):
+def list_messages(event="report.ready"):
     return list(OutboxMessage.objects.filter(event=event).order_by("id"))
 
 
@@ -52,7 +52,7 @@ def test_nothing_is_made_before_monday_at_nine():
 @pytest.mark.django_db
 def test_on_monday_at_nine_the_week_that_ended_is_made_final_and_told_once(by_bot):  # noqa: F811
     began(MONDAY)
-    engage("segment:finance", at(2))
+    engage("segment:finance", make_moment(2))
 
     turns = [beat(DUE + n * SECOND) for n in range(3)]
 
@@ -61,7 +61,7 @@ def test_on_monday_at_nine_the_week_that_ended_is_made_final_and_told_once(by_bo
     assert (report.week, report.final, report.generated_at) == ("2026-W47", True, DUE)
     assert (report.starts_at, report.ends_at) == (MONDAY, NEXT_MONDAY)
     assert report.sent_at == DUE
-    assert [message.subject for message in told()] == ["report:2026-W47"]
+    assert [message.subject for message in list_messages()] == ["report:2026-W47"]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -73,7 +73,7 @@ def test_two_beats_at_once_make_and_tell_it_once(by_bot):  # noqa: F811
     assert WeeklyReport.objects.count() == 1
     assert AuditEntry.objects.filter(action="report.generated").count() == 1
     assert AuditEntry.objects.filter(action="report.sent").count() == 1
-    assert len(told()) == 1
+    assert len(list_messages()) == 1
     assert Escalation.objects.filter(subject="report:2026-W47").count() == 1
 
 
@@ -87,7 +87,7 @@ def test_after_weeks_away_four_missing_ones_are_made_and_only_the_last_is_told(b
     kept = WeeklyReport.objects.order_by("week").values_list("week", "final")
     assert [week for week, _ in kept] == [f"2026-W{n}" for n in range(43, 48)]
     assert all(final for _, final in kept)
-    assert [message.subject for message in told()] == ["report:2026-W47"]
+    assert [message.subject for message in list_messages()] == ["report:2026-W47"]
     assert Escalation.objects.values_list("subject", flat=True).get() == "report:2026-W47"
     assert [one.path[-9:-1] for one in waiting.list_unsigned_reports(DUE)] == [
         f"2026-W{n}" for n in range(43, 48)
@@ -130,7 +130,7 @@ def test_the_report_of_week_53_is_made_in_january():
 @pytest.mark.django_db
 def test_a_final_report_is_never_made_again():
     first = services.generate_report(week=WEEK, actor=SHELL, now=NEXT_MONDAY)
-    engage("segment:finance", at(1))
+    engage("segment:finance", make_moment(1))
 
     again = services.generate_report(week=WEEK, actor=SHELL, now=DUE)
 
@@ -141,11 +141,11 @@ def test_a_final_report_is_never_made_again():
 
 @pytest.mark.django_db
 def test_while_the_week_runs_a_report_is_provisional_and_replaced(by_bot):  # noqa: F811
-    early = services.generate_report(week=WEEK, actor=SHELL, now=at(1))
-    services.send_report(week=WEEK, actor=SHELL, now=at(1))
-    engage("segment:finance", at(2))
-    later = services.generate_report(week=WEEK, actor=SHELL, now=at(3))
-    again = services.send_report(week=WEEK, actor=SHELL, now=at(3))
+    early = services.generate_report(week=WEEK, actor=SHELL, now=make_moment(1))
+    services.send_report(week=WEEK, actor=SHELL, now=make_moment(1))
+    engage("segment:finance", make_moment(2))
+    later = services.generate_report(week=WEEK, actor=SHELL, now=make_moment(3))
+    again = services.send_report(week=WEEK, actor=SHELL, now=make_moment(3))
     final = services.generate_report(week=WEEK, actor=SHELL, now=DUE)
     last = services.send_report(week=WEEK, actor=SHELL, now=DUE)
 
@@ -153,7 +153,7 @@ def test_while_the_week_runs_a_report_is_provisional_and_replaced(by_bot):  # no
     assert section(early.content, "active")["total"] == 0
     assert section(later.content, "active")["total"] == 1
     assert (again, last) == (False, True)
-    assert [message.payload["kind"] for message in told()] == [", so far", ""]
+    assert [message.payload["kind"] for message in list_messages()] == [", so far", ""]
     assert Escalation.objects.count() == 1
 
 
@@ -182,7 +182,7 @@ def test_a_part_that_cannot_be_read_is_waited_for(by_bot, broken):  # noqa: F811
 
     assert beat(DUE + timedelta(minutes=5)) == 1
     assert not section(WeeklyReport.objects.get().content, "part")["unread"]
-    assert len(told()) == 1
+    assert len(list_messages()) == 1
 
 
 @pytest.mark.django_db
@@ -200,7 +200,7 @@ def test_after_an_hour_it_is_told_without_and_made_anew_until_somebody_signs(by_
 
     assert not section(again.content, "part")["unread"]
     assert again.final
-    assert len(told()) == 2
+    assert len(list_messages()) == 2
     assert Escalation.objects.count() == 1
 
 
@@ -240,7 +240,7 @@ def test_a_week_to_come_has_no_report():
 
 @pytest.mark.django_db
 def test_the_anchor_is_the_row_that_holds_the_hash_of_what_the_report_says():
-    engage("segment:finance", at(1), reason="결제 이중 청구 ‏العربية‏ INC-4411 «é»")
+    engage("segment:finance", make_moment(1), reason="결제 이중 청구 ‏العربية‏ INC-4411 «é»")
     services.generate_report(week=WEEK, actor=SHELL, now=DUE)
 
     report = WeeklyReport.objects.get()
@@ -255,12 +255,12 @@ def test_the_anchor_is_the_row_that_holds_the_hash_of_what_the_report_says():
 @pytest.mark.django_db
 def test_the_digest_names_the_worst_first_and_leads_to_the_page(by_bot):  # noqa: F811
     began(MONDAY)
-    engage("segment:finance", at(1), reason="card payments charged twice")
+    engage("segment:finance", make_moment(1), reason="card payments charged twice")
     engage("segment:old", MONDAY - timedelta(days=20))
 
     beat(DUE)
 
-    said = render("report.ready", told()[0].payload)
+    said = render("report.ready", list_messages()[0].payload)
     labels = dict(said.lines)
     assert said.title == "Weekly report 2026-W47: 1 to settle"
     assert labels["First"].startswith("Forgotten switches: 1 switch stopped")

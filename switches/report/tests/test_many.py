@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from switches.report import services
 from switches.report.compose import compose
-from switches.report.rendering import build_sections
+from switches.report.renderer import build_sections
 from switches.report.section_rows import MAX_ROWS
 from switches.report.tests.house import DUE, MONDAY, SHELL, WEEK, section
 

@@ -12,7 +12,7 @@ from switches import services
 from switches.models import Ramp
 from switches.ramps import actions
 from switches.report.compose import compose
-from switches.report.tests.house import DUE, GOOD, WEEK, at, cells, engage, kim, section
+from switches.report.tests.house import DUE, GOOD, WEEK, cells, engage, kim, make_moment, section
 from switches.report.tests.house import SHELL as HOUSE
 
 pytestmark = pytest.mark.django_db
@@ -34,7 +34,7 @@ def look(moment):
     engine.run_tick("ramps.turn", moment)
 
 
-def of(content, switch):
+def get_row(content, switch):
     (row,) = [row for row in cells(content, "ramps") if row["switch"] == switch]
     return row
 
@@ -44,27 +44,29 @@ def test_quiet_week_says_so():
 
 
 def test_each_outcome_is_told_the_worst_first():
-    ramp("feature:done", at(1))
-    look(at(1, 0, 6))
-    look(at(1, 0, 12))
-    ramp("feature:back", at(2), SMOKE)
-    look(at(2, 0, 6))
+    ramp("feature:done", make_moment(1))
+    look(make_moment(1, 0, 6))
+    look(make_moment(1, 0, 12))
+    ramp("feature:back", make_moment(2), SMOKE)
+    look(make_moment(2, 0, 6))
     external.record_verdict(
-        name="smoke", verdict="fail", evidence={}, actor=HOUSE, now=at(2, 0, 26)
+        name="smoke", verdict="fail", evidence={}, actor=HOUSE, now=make_moment(2, 0, 26)
     )
-    look(at(2, 0, 26))
-    stopped = ramp("feature:stopped", at(3))
-    actions.abort(ramp_id=stopped.pk, reason=GOOD, actor=kim().as_actor(), now=at(3, 0, 1))
-    ramp("feature:again", at(4))
-    engage("feature:again", at(4, 0, 1))
-    ramp("feature:held", at(6), SMOKE)
-    look(at(6, 0, 6))
-    broken = ramp("feature:broken", at(6, 0, 7))
+    look(make_moment(2, 0, 26))
+    stopped = ramp("feature:stopped", make_moment(3))
+    actions.abort(ramp_id=stopped.pk, reason=GOOD, actor=kim().as_actor(), now=make_moment(3, 0, 1))
+    ramp("feature:again", make_moment(4))
+    engage("feature:again", make_moment(4, 0, 1))
+    ramp("feature:held", make_moment(6), SMOKE)
+    look(make_moment(6, 0, 6))
+    broken = ramp("feature:broken", make_moment(6, 0, 7))
     Job.objects.filter(pk=broken.pk).update(
-        state="failed", finished_at=at(6, 0, 8), outcome="It could not be engaged again: no disk"
+        state="failed",
+        finished_at=make_moment(6, 0, 8),
+        outcome="It could not be engaged again: no disk",
     )
 
-    content = compose(WEEK, at(6, 0, 16))
+    content = compose(WEEK, make_moment(6, 0, 16))
 
     told = section(content, "ramps")
     assert [
@@ -81,39 +83,39 @@ def test_each_outcome_is_told_the_worst_first():
     assert told["summary"].startswith("6 ramps began; 1 completed, 1 under way, 1 replaced, ")
     # It began a moment after the look.
     assert re.search(r"The longest hold: (20 min|19 min 59 s)\.$", told["summary"])
-    assert of(content, "feature:back")["gate"] == "external gate smoke"
-    assert of(content, "feature:back")["held_seconds"] // 60 in (19, 20)
-    assert of(content, "feature:held")["held_seconds"] // 60 in (9, 10)
-    assert of(content, "feature:stopped")["why"].startswith("Aborted by user:kim: ")
-    assert of(content, "feature:done")["held_seconds"] is None
+    assert get_row(content, "feature:back")["gate"] == "external gate smoke"
+    assert get_row(content, "feature:back")["held_seconds"] // 60 in (19, 20)
+    assert get_row(content, "feature:held")["held_seconds"] // 60 in (9, 10)
+    assert get_row(content, "feature:stopped")["why"].startswith("Aborted by user:kim: ")
+    assert get_row(content, "feature:done")["held_seconds"] is None
     assert told["rows"][0]["path"] == f"/ramps/{broken.pk}/"
 
 
 def test_what_ended_before_the_week_or_began_after_it_is_not_told():
-    ramp("feature:before", at(-2))
-    look(at(-2, 0, 6))
-    look(at(-2, 0, 12))
-    ramp("feature:after", at(7, 1))
+    ramp("feature:before", make_moment(-2))
+    look(make_moment(-2, 0, 6))
+    look(make_moment(-2, 0, 12))
+    ramp("feature:after", make_moment(7, 1))
 
     assert section(compose(WEEK, DUE), "ramps")["total"] == 0
 
 
 def test_what_ended_after_the_week_was_under_way_at_its_end():
-    ramp("feature:late", at(6, 23, 58))
-    look(at(7, 0, 6))
-    look(at(7, 0, 12))
+    ramp("feature:late", make_moment(6, 23, 58))
+    look(make_moment(7, 0, 6))
+    look(make_moment(7, 0, 12))
     assert Ramp.objects.get().job.state == "completed"
 
-    row = of(compose(WEEK, DUE), "feature:late")
+    row = get_row(compose(WEEK, DUE), "feature:late")
 
     assert row["outcome"].startswith("under way")
     assert row["ended_at"] is None
 
 
 def test_completed_ramp_is_one_release():
-    ramp("feature:done", at(1))
-    look(at(1, 0, 6))
-    look(at(1, 0, 12))
+    ramp("feature:done", make_moment(1))
+    look(make_moment(1, 0, 6))
+    look(make_moment(1, 0, 12))
 
     content = compose(WEEK, DUE)
 
@@ -127,8 +129,8 @@ def test_completed_ramp_is_one_release():
 
 
 def test_what_ramps_at_the_end_of_the_week_stands_there_with_its_share():
-    ramp("feature:chat", at(6))
+    ramp("feature:chat", make_moment(6))
 
-    (row,) = cells(compose(WEEK, at(6, 0, 1)), "active")
+    (row,) = cells(compose(WEEK, make_moment(6, 0, 1)), "active")
 
     assert row["now"] == "ramping, 25 % flows"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from switches.report.reason_quality import MIN_LISTED_POINTS, assess, assess_quickly
-from switches.report.rendering import format_value, layout_bars
+from switches.report.renderer import format_value, layout_bars
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ from switches.report.tests.house import (
     MONDAY,
     NEXT_MONDAY,
     WEEK,
-    at,
     cells,
     engage,
     kim,
+    make_moment,
     release,
     section,
 )
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
 
 
-def written(now=DUE):
+def compose_week(now=DUE):
     return compose(WEEK, now)
 
 
@@ -47,7 +47,7 @@ def extend(switch, moment):
 
 
 def test_an_empty_house_is_calm_and_says_nothing_untrue():
-    content = written()
+    content = compose_week()
 
     mine = [s for s in content["sections"] if s["slug"] != "attention"]
     assert {s["tone"] for s in mine} == {"good"}
@@ -55,16 +55,16 @@ def test_an_empty_house_is_calm_and_says_nothing_untrue():
 
 
 def test_vague_reasons_and_forgotten_switches_come_first():
-    assert [s["slug"] for s in written()["sections"]][:2] == ["vague_reasons", "forgotten"]
+    assert [s["slug"] for s in compose_week()["sections"]][:2] == ["vague_reasons", "forgotten"]
 
 
 def test_the_weakest_reason_is_named_first_with_what_it_lacks():
-    engage("segment:a", at(1), reason="card payments charged twice")
-    engage("segment:b", at(1), reason="payments failing")
-    engage("segment:c", at(1))
+    engage("segment:a", make_moment(1), reason="card payments charged twice")
+    engage("segment:b", make_moment(1), reason="payments failing")
+    engage("segment:c", make_moment(1))
     Episode.objects.filter(switch="segment:b").update(reason="urgent issue, stop now")
 
-    content = written()
+    content = compose_week()
 
     assert section(content, "vague_reasons")["total"] == 2
     assert [row["switch"] for row in cells(content, "vague_reasons")] == ["segment:b", "segment:a"]
@@ -73,21 +73,21 @@ def test_the_weakest_reason_is_named_first_with_what_it_lacks():
 
 
 def test_each_way_of_being_forgotten_is_found_and_named():
-    engage("segment:old", at(-8), expires_in="30d")
-    engage("segment:late", at(5), expires_in="1h")
-    engage("segment:known", at(5), expires_in="1h")
-    engage("segment:often", at(3))
-    engage("segment:kept", at(0))
-    engage("segment:fine", at(5), expires_in="7d")
-    services.expire_due(at(6))
-    services.acknowledge(scope="segment", key="known", actor=kim().as_actor(), now=at(6))
+    engage("segment:old", make_moment(-8), expires_in="30d")
+    engage("segment:late", make_moment(5), expires_in="1h")
+    engage("segment:known", make_moment(5), expires_in="1h")
+    engage("segment:often", make_moment(3))
+    engage("segment:kept", make_moment(0))
+    engage("segment:fine", make_moment(5), expires_in="7d")
+    services.expire_due(make_moment(6))
+    services.acknowledge(scope="segment", key="known", actor=kim().as_actor(), now=make_moment(6))
     for day in (3, 4, 5):
-        extend("segment:often", at(day, 1))
+        extend("segment:often", make_moment(day, 1))
     Episode.objects.filter(switch="segment:kept").update(
-        permanent=True, expires_at=None, reconfirm_due_at=at(6), overdue_at=None
+        permanent=True, expires_at=None, reconfirm_due_at=make_moment(6), overdue_at=None
     )
 
-    found = {row["switch"]: row["why"] for row in cells(written(), "forgotten")}
+    found = {row["switch"]: row["why"] for row in cells(compose_week(), "forgotten")}
 
     assert found == {
         "segment:old": "left alone for 15 d 9 h",
@@ -97,37 +97,37 @@ def test_each_way_of_being_forgotten_is_found_and_named():
 
 
 def test_extends_of_an_earlier_episode_don_t_count():
-    engage("feature:often", at(-3), expires_in="1h")
+    engage("feature:often", make_moment(-3), expires_in="1h")
     for day in (-3, -2, -1):
-        extend("feature:often", at(day, 1))
-    release("feature:often", at(0))
-    engage("feature:often", at(1), expires_in="7d")
+        extend("feature:often", make_moment(day, 1))
+    release("feature:often", make_moment(0))
+    engage("feature:often", make_moment(1), expires_in="7d")
 
-    assert cells(written(), "forgotten") == []
+    assert cells(compose_week(), "forgotten") == []
 
 
 def test_what_shows_two_signs_of_being_forgotten_stands_before_what_shows_one():
-    engage("segment:older", at(-20), expires_in="30d")
-    engage("segment:worse", at(-10), expires_in="1h")
-    services.expire_due(at(-9))
+    engage("segment:older", make_moment(-20), expires_in="30d")
+    engage("segment:worse", make_moment(-10), expires_in="1h")
+    services.expire_due(make_moment(-9))
 
-    assert [row["switch"] for row in cells(written(), "forgotten")] == [
+    assert [row["switch"] for row in cells(compose_week(), "forgotten")] == [
         "segment:worse",
         "segment:older",
     ]
 
 
 def test_it_tells_of_the_end_of_the_week_and_what_came_since():
-    engage("global:all", at(6), expires_in="7d")
-    engage("feature:gone", at(1))
-    engage("feature:since", at(5), expires_in="7d")
-    engage("segment:late", at(2), expires_in="1h")
-    release("feature:gone", at(2))
-    services.expire_due(at(3))
+    engage("global:all", make_moment(6), expires_in="7d")
+    engage("feature:gone", make_moment(1))
+    engage("feature:since", make_moment(5), expires_in="7d")
+    engage("segment:late", make_moment(2), expires_in="1h")
+    release("feature:gone", make_moment(2))
+    services.expire_due(make_moment(3))
     release("feature:since", NEXT_MONDAY + HOUR)
     engage("segment:next", NEXT_MONDAY + HOUR)
 
-    content = written()
+    content = compose_week()
 
     assert [(row["switch"], row["now"]) for row in cells(content, "active")] == [
         ("global:all", "engaged"),
@@ -139,21 +139,21 @@ def test_it_tells_of_the_end_of_the_week_and_what_came_since():
 
 
 def test_while_the_week_runs_it_tells_of_this_moment():
-    engage("segment:a", at(1))
+    engage("segment:a", make_moment(1))
 
-    content = written(at(2))
+    content = compose_week(make_moment(2))
 
     assert section(content, "active")["title"] == "Stopped now"
     assert section(content, "active")["total"] == 1
 
 
 def test_permanent_ones_are_listed_and_bad_only_if_not_confirmed():
-    engage("segment:kept", at(1))
+    engage("segment:kept", make_moment(1))
     Episode.objects.update(
         permanent=True, expires_at=None, reconfirm_due_at=DUE + HOUR, reconfirmed_by="user:kim"
     )
 
-    calm, late = written(), written(DUE + 2 * HOUR)
+    calm, late = compose_week(), compose_week(DUE + 2 * HOUR)
 
     assert section(calm, "permanent")["tone"] == "warn"
     assert section(late, "permanent")["tone"] == "bad"
@@ -162,13 +162,13 @@ def test_permanent_ones_are_listed_and_bad_only_if_not_confirmed():
 
 def test_the_week_is_told_with_its_median_its_longest_and_who_did_it():
     for key, hours in (("a", 1), ("b", 3), ("c", 30)):
-        engage(f"feature:{key}", at(1))
-        release(f"feature:{key}", at(1, hours))
-    engage("feature:d", at(2), expires_in="7d")
+        engage(f"feature:{key}", make_moment(1))
+        release(f"feature:{key}", make_moment(1, hours))
+    engage("feature:d", make_moment(2), expires_in="7d")
     engage("feature:before", MONDAY - HOUR)
     release("feature:before", MONDAY - HOUR / 2)
 
-    content = written()
+    content = compose_week()
 
     assert section(content, "flow")["summary"] == (
         "4 episodes began and 3 ended; half of those lasted up to 3 h, the longest 30 h."
@@ -196,8 +196,8 @@ def test_trips_approvals_and_reviews_are_counted():
             policy=policy,
             outcome=outcome,
             why="",
-            at=at(n),
-            last_at=at(n),
+            at=make_moment(n),
+            last_at=make_moment(n),
             by="token:alerts",
             repeats=2,
         )
@@ -215,11 +215,11 @@ def test_trips_approvals_and_reviews_are_counted():
             reason="INC-4411",
             state=state,
             requested_by="user:kim",
-            requested_at=at(asked),
+            requested_at=make_moment(asked),
             decided_by="" if state == "pending" else "user:ayse",
-            decided_at=None if state == "pending" else at(asked, 1),
+            decided_at=None if state == "pending" else make_moment(asked, 1),
         )
-    content = written()
+    content = compose_week()
 
     assert section(content, "trips")["summary"] == (
         "Machines asked 3 times; 2 engaged a switch, 1 were left to a person."
@@ -240,21 +240,21 @@ def test_rules_are_overridden_to_engage_and_to_release():
     for name, switches in (("only one", "segment:*"), ("stays", "feature:on")):
         kind = "exclusive" if name == "only one" else "at_least_one"
         create_rule(kind, switches, name=name)
-    engage("segment:a", at(1))
-    engage("feature:on", at(1))
-    engage("segment:b", at(2), break_glass=break_glass_naming("only one"))
-    engage("segment:c", at(3), break_glass=break_glass_naming("only one"))
+    engage("segment:a", make_moment(1))
+    engage("feature:on", make_moment(1))
+    engage("segment:b", make_moment(2), break_glass=break_glass_naming("only one"))
+    engage("segment:c", make_moment(3), break_glass=break_glass_naming("only one"))
     services.release(
         scope="feature",
         key="on",
         justification="both paths are healthy",
         break_glass=break_glass_naming("stays"),
         actor=person("approver", "ayse").as_actor(),
-        now=at(4),
+        now=make_moment(4),
     )
-    engage("segment:d", at(-1), break_glass=break_glass_naming("only one"))
+    engage("segment:d", make_moment(-1), break_glass=break_glass_naming("only one"))
 
-    content = written()
+    content = compose_week()
 
     assert section(content, "rules_overridden")["summary"] == (
         "3 times somebody set a safety rule aside: 2 to engage and 1 to release."
@@ -266,19 +266,21 @@ def test_rules_are_overridden_to_engage_and_to_release():
 
 
 def test_what_was_extended_often_is_named_so_once_it_is_left_alone():
-    engage("segment:often", at(-20), expires_in="3d")
+    engage("segment:often", make_moment(-20), expires_in="3d")
     for day in (-18, -17, -16):
-        extend("segment:often", at(day))
+        extend("segment:often", make_moment(day))
 
-    assert cells(written(), "forgotten")[0]["why"] == "extended 3 times; left alone for 23 d 9 h"
+    assert (
+        cells(compose_week(), "forgotten")[0]["why"] == "extended 3 times; left alone for 23 d 9 h"
+    )
 
 
 def test_page_of_what_waits_and_the_report_agree_on_what_is_left_alone():
     for number in range(12):
-        engage(f"segment:s{number}", at(-number), expires_in="30d")
-    services.acknowledge(scope="segment", key="s9", actor=kim().as_actor(), now=at(5))
+        engage(f"segment:s{number}", make_moment(-number), expires_in="30d")
+    services.acknowledge(scope="segment", key="s9", actor=kim().as_actor(), now=make_moment(5))
 
-    reported = {row["switch"] for row in cells(written(), "forgotten")}
+    reported = {row["switch"] for row in cells(compose_week(), "forgotten")}
 
     shown = {one.path.split("/")[-2] for one in waiting.list_forgotten(DUE)}
     assert reported == {f"segment:{key}" for key in shown}
@@ -287,9 +289,9 @@ def test_page_of_what_waits_and_the_report_agree_on_what_is_left_alone():
 
 @pytest.mark.parametrize("day", range(7))
 def test_days_to_come_have_no_hours_yet(day):
-    engage("segment:a", at(-1), expires_in="7d")
+    engage("segment:a", make_moment(-1), expires_in="7d")
 
-    charts = section(written(at(day, 12)), "flow")["charts"]
+    charts = section(compose_week(make_moment(day, 12)), "flow")["charts"]
 
     hours = next(chart for chart in charts if chart["unit"] == "hours")["bars"]
     assert [value for _, value in hours] == [24.0] * day + [12.0] + [0.0] * (6 - day)
@@ -321,7 +323,7 @@ def test_the_hours_of_a_day_add_up_to_what_an_independent_count_says():
             ended_at=end,
             ended_how="released" if end else "",
         )
-    now = at(9)
+    now = make_moment(9)
 
     charts = weekly_activity.flow_section(MONDAY, NEXT_MONDAY, now).charts
 
@@ -332,7 +334,7 @@ def test_the_hours_of_a_day_add_up_to_what_an_independent_count_says():
                 1
                 for minute in range(1440)
                 for of, start, end in spans
-                if of == scope and start <= at(day, 0, minute) < (end or now)
+                if of == scope and start <= make_moment(day, 0, minute) < (end or now)
             )
             assert hours == pytest.approx(minutes / 60, abs=0.02)
     began = next(chart for chart in charts if chart.title == "Engaged a day")

@@ -14,7 +14,7 @@ from controlplane.notify.delivery.tests.conftest import by_bot, slack  # noqa: F
 from switches.models import WeeklyReport
 from switches.report import services
 from switches.report.attention import list_unsigned_reports
-from switches.report.tests.house import DUE, SHELL, WEEK, at
+from switches.report.tests.house import DUE, SHELL, WEEK, make_moment
 
 pytestmark = pytest.mark.django_db
 
@@ -88,7 +88,7 @@ def test_the_shell_and_a_token_may_not_sign(final):
 
 
 def test_a_report_signed_while_its_week_runs_has_to_be_signed_again_when_it_is_final():
-    services.generate_report(week=WEEK, actor=SHELL, now=at(3))
+    services.generate_report(week=WEEK, actor=SHELL, now=make_moment(3))
     early = sign(person("approver").as_actor())
     final = services.generate_report(week=WEEK, actor=SHELL, now=DUE)
 
@@ -97,15 +97,15 @@ def test_a_report_signed_while_its_week_runs_has_to_be_signed_again_when_it_is_f
 
 
 def test_a_report_made_anew_while_its_week_runs_is_unsigned():
-    services.generate_report(week=WEEK, actor=SHELL, now=at(3))
+    services.generate_report(week=WEEK, actor=SHELL, now=make_moment(3))
     sign(person("approver").as_actor())
 
-    assert services.generate_report(week=WEEK, actor=SHELL, now=at(4)).signed_at is None
+    assert services.generate_report(week=WEEK, actor=SHELL, now=make_moment(4)).signed_at is None
 
 
 def test_a_report_made_anew_since_it_was_read_is_not_signed():
-    read = services.generate_report(week=WEEK, actor=SHELL, now=at(3)).anchor_id
-    services.generate_report(week=WEEK, actor=SHELL, now=at(4))
+    read = services.generate_report(week=WEEK, actor=SHELL, now=make_moment(3)).anchor_id
+    services.generate_report(week=WEEK, actor=SHELL, now=make_moment(4))
     ayse = person("approver", "ayse").as_actor()
 
     with pytest.raises(Conflict, match="made anew since you opened it"):

@@ -37,7 +37,7 @@ def extend(api, expires_in="30d"):
     return api.post("/switches/segment/b/extend", {"expires_in": expires_in, "reason": WHY})
 
 
-def told():
+def list_messages():
     return list(OutboxMessage.objects.filter(event="switch.broke_glass").order_by("id"))
 
 
@@ -54,7 +54,7 @@ def test_extension_is_a_few_hours_at_most_and_says_so(operator):
 def test_each_extension_is_as_loud_as_the_beginning(operator):
     extend(operator)
 
-    began, extended = told()
+    began, extended = list_messages()
     assert (began.payload["did"], extended.payload["did"]) == ("engage", "extend")
     assert (extended.severity, extended.payload["rule"]) == ("critical", "one at a time")
     assert extended.subject == began.subject
@@ -72,7 +72,7 @@ def test_shorter_wish_is_granted_as_it_is(operator):
 
     assert response.status_code == 200
     assert "notice" not in response.json()
-    assert len(told()) == 2
+    assert len(list_messages()) == 2
 
 
 def test_extension_that_adds_nothing_is_refused(operator):
@@ -101,7 +101,7 @@ def test_what_no_rule_refuses_any_more_is_ordinary(operator):
 
     assert "notice" not in response.json()
     assert broken().get().expires_at - db_now() > timedelta(days=29)
-    assert len(told()) == 1
+    assert len(list_messages()) == 1
 
 
 def test_permanent_asked_for_before_the_rule_refuses_again_is_not_carried_out(operator):

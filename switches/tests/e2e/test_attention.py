@@ -21,7 +21,7 @@ pytestmark = pytest.mark.e2e
 @pytest.mark.smoke
 def test_overdue_switch_is_found_and_extended(desks):
     overdue("segment:late")
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
 
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Needs attention").click()
     page.get_by_role("link", name=re.compile("segment:late is overdue")).click()
@@ -40,7 +40,7 @@ def test_second_person_finds_the_request_and_approves_it(desks):
     services.release(
         scope="global", key="all", justification=SAFE_NOW, actor=kim.as_actor(), now=db_now()
     )
-    page = desks.of(person("approver", "lee")).open("/attention/")
+    page = desks.open_desk(person("approver", "lee")).open("/attention/")
 
     page.get_by_role("link", name=re.compile("Release global:all")).first.click()
     page.get_by_role("button", name="Approve").click()
@@ -56,7 +56,7 @@ def test_report_is_read_and_signed_without_a_script(desks):
     week = weeks.week_of(now, get_zone()).later(-1)
     lee = person("approver", "lee")
     reports.generate_report(week=week, actor=lee.as_actor(), now=now)
-    page = desks.of(lee, java_script_enabled=False).open("/reports/weekly/")
+    page = desks.open_desk(lee, java_script_enabled=False).open("/reports/weekly/")
 
     page.get_by_role("link", name=re.compile(f"Week {week.number}|{week}")).first.click()
     page.get_by_label(re.compile("Comment")).fill("looked at each of them")

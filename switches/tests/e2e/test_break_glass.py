@@ -17,7 +17,7 @@ RULE = "결제 경로 하나는 열어 둔다"
 def test_refusal_leads_to_the_glass_with_the_keyboard_alone(desks):
     create_rule("exclusive", "segment:*", name=RULE)
     engaged("segment:first")
-    page = desks.of(person("operator", "lee")).open("/")
+    page = desks.open_desk(person("operator", "lee")).open("/")
     keys = page.keyboard
     page.wait_for_load_state()
 
@@ -51,7 +51,7 @@ def test_refusal_leads_to_the_glass_with_the_keyboard_alone(desks):
 def test_without_a_script_the_glass_breaks_too(desks):
     create_rule("exclusive", "segment:*", name=RULE)
     engaged("segment:first")
-    page = desks.of(person("operator", "lee"), java_script_enabled=False).open(
+    page = desks.open_desk(person("operator", "lee"), java_script_enabled=False).open(
         "/switches/engage/?scope=segment&key=second"
     )
     page.get_by_label("Reason", exact=True).fill(REASON)
@@ -67,7 +67,7 @@ def test_without_a_script_the_glass_breaks_too(desks):
 def test_admin_words_a_rule_looks_what_it_would_do_and_asks(desks):
     engaged("segment:first")
     engaged("segment:second")
-    page = desks.of(person("admin", "ada")).open("/rules/")
+    page = desks.open_desk(person("admin", "ada")).open("/rules/")
     page.get_by_role("link", name="Propose a rule").click()
     page.get_by_label("Name").fill(RULE)
     page.get_by_text("One at a time").click()

@@ -44,7 +44,7 @@ def engage_finance(page):
 def test_dialog_follows_the_change_until_everybody_applies_it(desks):
     for name in ("core/a1", "core/a2"):
         report_version(name, 0, db_now())
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
 
     engage_finance(page)
     panel = page.locator("#effect-dialog")
@@ -69,7 +69,7 @@ def test_dialog_follows_the_change_until_everybody_applies_it(desks):
 def test_page_tells_of_a_straggler_that_comes_later(desks):
     kim = engaged("segment:finance")
     report_version("core/a1", version(), db_now())
-    page = desks.of(kim).open(FINANCE)
+    page = desks.open_desk(kim).open(FINANCE)
     panel = page.locator("#effect-page")
     expect(panel.locator(".effect__said")).to_have_text("Applied by the 1 instance heard from")
 
@@ -82,7 +82,7 @@ def test_page_tells_of_a_straggler_that_comes_later(desks):
 
 def test_panel_appears_on_a_page_that_was_open_before_the_first_engage(desks):
     kim = person("operator", "kim")
-    page = desks.of(kim).open(FINANCE)
+    page = desks.open_desk(kim).open(FINANCE)
     expect(page.locator("#effect-page")).to_have_count(0)
 
     engaged("segment:finance", by=kim)
@@ -95,7 +95,7 @@ def test_panel_appears_on_a_page_that_was_open_before_the_first_engage(desks):
 def test_who_is_hit_stands_before_the_button_as_the_key_is_typed(desks):
     report_checks("core/a1", "segment:finance", "feature:beta", at=db_now(), per_second=10)
     engaged("feature:beta", reason="Ledger drifts since 01:00, INC-1")
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
 
     page.keyboard.press("e")
     page.get_by_label("Key", exact=True).press_sequentially("finance")
@@ -123,7 +123,9 @@ def test_who_is_hit_is_in_sight_above_the_button(desks, width, height, scope):
             f"s{number}/a1", "segment:finance", "feature:beta", at=db_now(), per_second=10
         )
     engaged("feature:beta", reason="Ledger drifts since 01:00, INC-1")
-    page = desks.of(person("operator"), viewport={"width": width, "height": height}).open("/")
+    page = desks.open_desk(person("operator"), viewport={"width": width, "height": height}).open(
+        "/"
+    )
 
     page.keyboard.press("e")
     page.get_by_label("Scope", exact=True).select_option(scope)
@@ -141,7 +143,7 @@ def test_dialog_announces_milestones_and_no_counts(desks):
     names = ("core/a1", "core/a2", "core/a3")
     for name in names:
         report_version(name, 0, db_now())
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
     engage_finance(page)
     said, announced = page.locator("#effect-dialog-said"), page.locator("#dialog [data-announcer]")
     expect(said).to_contain_text("0 of 3")
@@ -161,7 +163,7 @@ def test_dialog_announces_milestones_and_no_counts(desks):
 def test_tab_that_nobody_looks_at_asks_for_no_effect(desks):
     kim = engaged("segment:finance")
     report_version("core/a1", 0, db_now())
-    page = desks.of(kim).open(FINANCE)
+    page = desks.open_desk(kim).open(FINANCE)
     said = page.locator("#effect-page-said")
     expect(said).to_contain_text("0 of 1")
 
@@ -184,7 +186,7 @@ def test_long_name_takes_three_lines_at_most(desks):
     long_name = f"{'a-service-' * 12}/{'i' * 120}"
     report_version(long_name, 0, db_now())
     report_checks(long_name, "segment:finance", at=db_now(), per_second=10)
-    page = desks.of(kim, viewport={"width": 390, "height": 800}).open(FINANCE)
+    page = desks.open_desk(kim, viewport={"width": 390, "height": 800}).open(FINANCE)
     page.get_by_text("By caller").click()
 
     for where in (".stragglers b", ".callers tbody th .clamp"):
@@ -198,7 +200,7 @@ def test_long_name_takes_three_lines_at_most(desks):
 
 def test_panel_that_gets_no_answer_says_so(desks):
     report_version("core/a1", 0, db_now())
-    desk = desks.of(person("operator"))
+    desk = desks.open_desk(person("operator"))
     page = desk.open("/")
     engage_finance(page)
     panel = page.locator("#effect-dialog")

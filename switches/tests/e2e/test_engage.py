@@ -20,7 +20,7 @@ PASSWORD = "correct-horse-9"
 @pytest.mark.smoke
 def test_operator_signs_in_and_engages_with_the_keyboard_alone(desks):
     User.objects.create_user("kim", PASSWORD, role="operator")
-    page = desks.of(None).open("/")
+    page = desks.open_desk(None).open("/")
     keys = page.keyboard
 
     keys.type("kim")
@@ -57,7 +57,7 @@ def test_operator_signs_in_and_engages_with_the_keyboard_alone(desks):
 
 @pytest.mark.smoke
 def test_every_step_works_without_a_script(desks):
-    page = desks.of(person("operator"), java_script_enabled=False).open("/")
+    page = desks.open_desk(person("operator"), java_script_enabled=False).open("/")
 
     page.get_by_role("link", name="Engage a switch").click()
     page.get_by_label("Key", exact=True).fill("finance")
@@ -90,7 +90,7 @@ def test_every_step_works_without_a_script(desks):
 
 
 def test_wrong_field_keeps_what_was_typed_and_takes_the_focus(desks):
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
 
     page.keyboard.press("e")
     page.get_by_label("Key", exact=True).fill("finance")
@@ -106,7 +106,7 @@ def test_wrong_field_keeps_what_was_typed_and_takes_the_focus(desks):
 
 
 def test_counter_counts_columns_as_the_rule_does(desks):
-    page = desks.of(person("operator")).open("/switches/engage/")
+    page = desks.open_desk(person("operator")).open("/switches/engage/")
     meter = page.locator("[data-columns]")
 
     page.get_by_label("Reason", exact=True).fill("결제 이중")
@@ -116,7 +116,7 @@ def test_counter_counts_columns_as_the_rule_does(desks):
 
 
 def test_policy_follows_the_scope_until_it_is_chosen(desks):
-    page = desks.of(person("operator")).open("/switches/engage/")
+    page = desks.open_desk(person("operator")).open("/switches/engage/")
 
     page.get_by_label("Scope", exact=True).select_option("feature")
     expect(page.get_by_role("radio", name="Ramp")).to_be_checked()
@@ -126,7 +126,7 @@ def test_policy_follows_the_scope_until_it_is_chosen(desks):
 
 
 def test_global_takes_the_typed_word_and_then_stands_above_every_page(desks):
-    desk = desks.of(person("operator"))
+    desk = desks.open_desk(person("operator"))
     page = desk.open("/")
     elsewhere = desk.new_page()
     elsewhere.goto(f"{desk.url}/audit/")
@@ -153,7 +153,7 @@ def test_global_takes_the_typed_word_and_then_stands_above_every_page(desks):
 
 def test_undo_from_the_row_takes_it_back(desks):
     kim = engaged("segment:finance")
-    page = desks.of(kim).open("/")
+    page = desks.open_desk(kim).open("/")
 
     page.get_by_role("button", name="Undo").click()
 
@@ -164,7 +164,7 @@ def test_undo_from_the_row_takes_it_back(desks):
 
 def test_undo_leaves_when_its_time_is_up(desks):
     kim = engaged("segment:finance", now=db_now() - timedelta(seconds=26))
-    page = desks.of(kim).open("/")
+    page = desks.open_desk(kim).open("/")
 
     expect(page.get_by_role("button", name="Undo")).to_be_visible()
     expect(page.get_by_role("button", name="Undo")).to_be_hidden(timeout=6000)
@@ -172,7 +172,7 @@ def test_undo_leaves_when_its_time_is_up(desks):
 
 def test_countdown_ticks_and_runs_over_by_the_servers_clock(desks):
     engaged("segment:finance", expires_in="3s", on_expiry="hold")
-    desk = desks.of(person("viewer"))
+    desk = desks.open_desk(person("viewer"))
     # This person's own clock is two hours off.
     desk.context.add_init_script("const real = Date.now; Date.now = () => real() + 7200000;")
     page = desk.open("/")
@@ -184,7 +184,7 @@ def test_countdown_ticks_and_runs_over_by_the_servers_clock(desks):
 
 def test_release_and_extend_from_the_board_stay_on_the_board(desks):
     engaged("segment:finance")
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
 
     page.get_by_role("link", name="Extend segment:finance").click()
     page.get_by_text("1 week").click()
@@ -201,7 +201,7 @@ def test_release_and_extend_from_the_board_stay_on_the_board(desks):
 
 
 def test_second_operator_is_told_who_was_first(desks):
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
     page.keyboard.press("e")
     page.get_by_label("Key", exact=True).fill("finance")
     page.get_by_label("Reason", exact=True).fill(REASON)
@@ -217,7 +217,7 @@ def test_second_operator_is_told_who_was_first(desks):
 
 def test_overdue_is_acknowledged_from_its_page(desks):
     overdue("segment:late")
-    page = desks.of(person("operator")).open("/switches/segment/late/")
+    page = desks.open_desk(person("operator")).open("/switches/segment/late/")
 
     page.get_by_role("link", name="Acknowledge").click()
     page.get_by_role("button", name="Acknowledge").click()
@@ -228,7 +228,7 @@ def test_overdue_is_acknowledged_from_its_page(desks):
 
 def test_key_of_another_scope_is_put_right_with_one_press(desks):
     report_checks("core/a1", "feature:nl2sql", at=db_now(), per_second=27)
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
     page.keyboard.press("e")
     page.get_by_label("Key", exact=True).fill("nl2sql")
     page.get_by_label("Reason", exact=True).fill(REASON)
@@ -244,7 +244,7 @@ def test_key_of_another_scope_is_put_right_with_one_press(desks):
 
 
 def test_whole_id_in_the_key_is_split_and_a_complaint_leaves_with_what_it_was_about(desks):
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
     page.keyboard.press("e")
     key = page.get_by_label("Key", exact=True)
     page.get_by_label("Reason", exact=True).fill(REASON)

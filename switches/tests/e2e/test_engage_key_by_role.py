@@ -10,7 +10,7 @@ pytestmark = pytest.mark.e2e
 
 
 def test_e_of_a_viewer_says_why_nothing_opens(desks):
-    page = desks.of(person("viewer")).open("/")
+    page = desks.open_desk(person("viewer")).open("/")
 
     page.keyboard.press("e")
 
@@ -19,7 +19,7 @@ def test_e_of_a_viewer_says_why_nothing_opens(desks):
 
 def test_e_on_the_page_of_an_engaged_switch_extends_that(desks):
     engaged("feature:nl2sql")
-    page = desks.of(person("operator")).open("/switches/feature/nl2sql/")
+    page = desks.open_desk(person("operator")).open("/switches/feature/nl2sql/")
 
     page.keyboard.press("e")
 

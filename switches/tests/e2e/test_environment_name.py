@@ -28,7 +28,7 @@ def test_scrolled_page_still_says_where_and_that_everything_is_stopped(desks, pr
     for number in range(12):
         engaged(f"segment:s{number}")
     engaged("global:all")
-    page = desks.of(person("operator"), **screen).open("/")
+    page = desks.open_desk(person("operator"), **screen).open("/")
 
     page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
 
@@ -47,7 +47,7 @@ def test_what_stays_on_top_covers_nothing_that_has_the_focus(desks, production):
     for number in range(12):
         engaged(f"segment:s{number}")
     engaged("global:all")
-    page = desks.of(person("operator"), **ZOOMED).open("/")
+    page = desks.open_desk(person("operator"), **ZOOMED).open("/")
     page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
     page.locator(".page-foot a, .page-foot button").last.focus()
 
@@ -60,7 +60,7 @@ def test_what_stays_on_top_covers_nothing_that_has_the_focus(desks, production):
 
 
 def test_dialog_says_which_environment_it_changes(desks, production):
-    page = desks.of(person("operator"), **PHONE).open("/")
+    page = desks.open_desk(person("operator"), **PHONE).open("/")
 
     page.get_by_role("link", name="Engage a switch").tap()
 

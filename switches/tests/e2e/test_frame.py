@@ -50,7 +50,7 @@ def busy(transactional_db):
 @pytest.mark.smoke
 @pytest.mark.parametrize("width", [320, 390])
 def test_phone_never_scrolls_sideways(desks, busy, width):
-    desk = desks.of(
+    desk = desks.open_desk(
         person("admin"),
         viewport={"width": width, "height": 700},
         is_mobile=True,
@@ -65,7 +65,7 @@ def test_phone_never_scrolls_sideways(desks, busy, width):
 
 def test_time_left_in_the_red_bar_is_not_red(desks):
     engaged("global:all", expires_in="50m")
-    page = desks.of(person("viewer")).open("/")
+    page = desks.open_desk(person("viewer")).open("/")
     countdown = page.locator(".alarm [data-until]")
     expect(countdown).to_have_class(re.compile("countdown--soon"))
 
@@ -81,7 +81,7 @@ def test_time_left_in_the_red_bar_is_not_red(desks):
 def test_phone_kills_in_three_taps_and_the_words(desks, width, height):
     for number in range(9):
         report_version(f"core/a{number}", 0, db_now())
-    page = desks.of(
+    page = desks.open_desk(
         person("operator"),
         viewport={"width": width, "height": height},
         is_mobile=True,
@@ -103,7 +103,7 @@ def background(page):
 
 
 def test_theme_follows_the_system_and_then_the_person(desks):
-    desk = desks.of(person("viewer"), color_scheme="dark")
+    desk = desks.open_desk(person("viewer"), color_scheme="dark")
     page = desk.open("/")
     assert background(page) == "rgb(13, 16, 21)"
 
@@ -117,7 +117,7 @@ def test_theme_follows_the_system_and_then_the_person(desks):
 
 
 def test_keys_lead_through_the_console_and_can_be_turned_off(desks):
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
 
     page.keyboard.press("g")
     page.keyboard.press("a")
@@ -136,7 +136,7 @@ def test_keys_lead_through_the_console_and_can_be_turned_off(desks):
 
 
 def test_keys_are_text_where_somebody_types(desks):
-    page = desks.of(person("operator")).open("/audit/")
+    page = desks.open_desk(person("operator")).open("/audit/")
 
     page.keyboard.press("/")
     page.keyboard.type("engage")
@@ -146,7 +146,7 @@ def test_keys_are_text_where_somebody_types(desks):
 
 
 def test_skip_link_is_first_and_leads_to_the_content(desks):
-    page = desks.of(person("viewer")).open("/")
+    page = desks.open_desk(person("viewer")).open("/")
 
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
@@ -157,7 +157,7 @@ def test_skip_link_is_first_and_leads_to_the_content(desks):
 
 def test_admin_verifies_the_chain_and_signs_out_from_the_menu(desks):
     engaged("segment:finance")
-    page = desks.of(person("admin")).open("/audit/")
+    page = desks.open_desk(person("admin")).open("/audit/")
 
     page.get_by_role("button", name="Verify the chain").click()
     expect(page.get_by_role("heading", name="The audit trail is whole")).to_be_visible()
@@ -169,7 +169,7 @@ def test_admin_verifies_the_chain_and_signs_out_from_the_menu(desks):
 
 
 def test_django_admin_works_under_the_policy(desks, busy):
-    desk = desks.of(person("admin"))
+    desk = desks.open_desk(person("admin"))
 
     for path in (
         "/admin/",

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.e2e
 
 def test_change_by_somebody_else_appears_and_disturbs_nothing(desks):
     engaged("segment:mine")
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
     search = page.get_by_label("Search id, reason, person, owner")
     search.focus()
     page.evaluate("document.querySelector('#search').marked = true")
@@ -31,7 +31,7 @@ def test_change_by_somebody_else_appears_and_disturbs_nothing(desks):
 
 def test_open_dialog_and_its_text_survive_a_refresh(desks):
     engaged("segment:mine")
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
     page.keyboard.press("e")
     page.get_by_label("Reason", exact=True).fill("Ledger drifts")
 
@@ -44,7 +44,7 @@ def test_open_dialog_and_its_text_survive_a_refresh(desks):
 
 def test_focus_in_a_row_stays_on_it_while_rows_move(desks):
     engaged("segment:zz", expires_in="7d")
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
     link = page.get_by_role("link", name="Release segment:zz")
     link.focus()
 
@@ -57,7 +57,7 @@ def test_focus_in_a_row_stays_on_it_while_rows_move(desks):
 def test_search_narrows_as_one_types_and_can_be_shared(desks):
     engaged("segment:finance")
     engaged("feature:mail")
-    page = desks.of(person("viewer")).open("/")
+    page = desks.open_desk(person("viewer")).open("/")
 
     page.keyboard.press("/")
     page.keyboard.type("mail")
@@ -72,7 +72,7 @@ def test_search_narrows_as_one_types_and_can_be_shared(desks):
 
 def test_lost_connection_is_told_dims_and_mends(desks):
     engaged("segment:finance")
-    desk = desks.of(person("viewer"))
+    desk = desks.open_desk(person("viewer"))
     page = desk.open("/")
     expect(page.locator("[data-as-of]")).to_contain_text("As of")
 
@@ -91,7 +91,7 @@ def test_lost_connection_is_told_dims_and_mends(desks):
 
 def test_switch_page_follows_what_others_do(desks):
     engaged("segment:finance")
-    page = desks.of(person("viewer")).open("/switches/segment/finance/")
+    page = desks.open_desk(person("viewer")).open("/switches/segment/finance/")
     page.locator(".audit-list summary").first.click()
 
     Episode.objects.update(acknowledged_by="user:lee", acknowledged_at="2026-11-21T02:00:00Z")
@@ -102,7 +102,7 @@ def test_switch_page_follows_what_others_do(desks):
 
 
 def test_session_that_ended_leads_to_the_sign_in(desks):
-    desk = desks.of(person("viewer"))
+    desk = desks.open_desk(person("viewer"))
     page = desk.open("/")
 
     desk.context.clear_cookies()

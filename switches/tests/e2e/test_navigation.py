@@ -13,13 +13,13 @@ LOW = {"viewport": {"width": 1280, "height": 560}}
 
 @pytest.mark.parametrize("path", ["/runbooks/", "/audit/", "/deliveries/"])
 def test_phone_shows_the_present_page_in_its_strip(desks, path):
-    page = desks.of(person("admin"), **PHONE).open(path)
+    page = desks.open_desk(person("admin"), **PHONE).open(path)
 
     expect(page.locator("#nav [aria-current='page']")).to_be_in_viewport(ratio=1)
 
 
 def test_laptop_shows_every_page_at_once(desks):
-    page = desks.of(person("admin"), **LAPTOP).open("/")
+    page = desks.open_desk(person("admin"), **LAPTOP).open("/")
 
     for link in page.locator("#nav a").all():
         expect(link).to_be_in_viewport(ratio=1)
@@ -28,7 +28,7 @@ def test_laptop_shows_every_page_at_once(desks):
 
 
 def test_low_window_shows_the_present_page_in_its_list(desks):
-    page = desks.of(person("admin"), **LOW).open("/tokens/")
+    page = desks.open_desk(person("admin"), **LOW).open("/tokens/")
 
     seen = page.evaluate(
         """() => {

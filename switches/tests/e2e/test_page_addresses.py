@@ -14,7 +14,7 @@ pytestmark = pytest.mark.e2e
 def test_view_is_saved_under_a_name_and_forgotten(desks):
     engaged("segment:finance")
     engaged("feature:mail")
-    page = desks.of(person("viewer")).open("/?scope=feature&page=1")
+    page = desks.open_desk(person("viewer")).open("/?scope=feature&page=1")
 
     page.get_by_text("Save this view").click()
     page.get_by_label("Name of this view").fill("features")
@@ -34,7 +34,7 @@ def test_view_is_saved_under_a_name_and_forgotten(desks):
 @pytest.mark.parametrize("path", ["/?scope=feature", "/breakers/?q=core", "/slos/?q=core"])
 def test_saving_a_view_stands_below_its_filters_and_outlives_a_refresh(desks, path):
     engaged("feature:mail")
-    page = desks.of(person("viewer")).open(path)
+    page = desks.open_desk(person("viewer")).open(path)
     page.get_by_text("Save this view").click()
     page.get_by_label("Name of this view").fill("mine")
 
@@ -52,7 +52,7 @@ def test_saving_a_view_stands_below_its_filters_and_outlives_a_refresh(desks, pa
 
 def test_open_dialog_is_in_the_address_and_back_closes_it(desks):
     engaged("segment:finance")
-    page = desks.of(person("operator")).open("/?scope=segment")
+    page = desks.open_desk(person("operator")).open("/?scope=segment")
 
     page.get_by_role("link", name="Release segment:finance").click()
     expect(page.get_by_label("Why it is safe now")).to_be_visible()
@@ -71,7 +71,7 @@ def test_open_dialog_is_in_the_address_and_back_closes_it(desks):
 
 
 def test_address_made_up_elsewhere_opens_nothing(desks):
-    page = desks.of(person("operator")).open("/#dialog=/api/v1/switches/")
+    page = desks.open_desk(person("operator")).open("/#dialog=/api/v1/switches/")
     expect(page.get_by_role("link", name="Engage a switch")).to_be_visible()
     expect(page).to_have_url(re.compile(r"/$"))
 
@@ -84,7 +84,7 @@ def test_address_made_up_elsewhere_opens_nothing(desks):
 def test_opened_rows_are_in_the_address_and_come_back(desks):
     kim = engaged("segment:finance")
     engaged("feature:mail", by=kim)
-    page = desks.of(kim).open("/audit/?action=switch.engaged")
+    page = desks.open_desk(kim).open("/audit/?action=switch.engaged")
     rows = page.locator(".audit-list details")
     expect(rows.first).to_be_visible()
 
@@ -102,7 +102,7 @@ def test_opened_rows_are_in_the_address_and_come_back(desks):
 
 def test_opened_row_stays_in_the_address_beside_a_dialog(desks):
     kim = engaged("segment:finance")
-    page = desks.of(kim).open("/switches/segment/finance/")
+    page = desks.open_desk(kim).open("/switches/segment/finance/")
     row = page.locator(".audit-list details").first
 
     row.locator("summary").first.click()

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from controlplane.core.http.tests.callers import person
-from controlplane.tests.installation import until
+from controlplane.tests.installation import wait_until
 from switches.tests.browsers import REASON, engaged, released
 
 pytestmark = pytest.mark.e2e
@@ -41,14 +41,14 @@ def options(page):
     return page.locator("#palette-list [role='option']")
 
 
-def chosen(page):
+def get_selected_option(page):
     """Return the option that a screen reader announces."""
     return page.locator(f"#{page.locator('#palette-q').get_attribute('aria-activedescendant')}")
 
 
 @pytest.mark.smoke
 def test_switch_named_verbatim_is_engaged_by_keys_alone(desks):
-    page = desks.of(person("operator")).open("/audit/")
+    page = desks.open_desk(person("operator")).open("/audit/")
     keys = page.keyboard
 
     keys.press("Control+k")
@@ -66,7 +66,7 @@ def test_switch_named_verbatim_is_engaged_by_keys_alone(desks):
 
 
 def test_enter_means_what_was_typed_last_however_late_an_answer_to_less_is(desks):
-    page = desks.of(person("operator")).open("/audit/")
+    page = desks.open_desk(person("operator")).open("/audit/")
     held = []
     page.route(re.compile(r"/find/.*q=engage$"), lambda route: held.append(route))
     page.clock.install()
@@ -75,7 +75,7 @@ def test_enter_means_what_was_typed_last_however_late_an_answer_to_less_is(desks
     keys.press("Control+k")
     keys.type("engage")
     page.clock.run_for(100)
-    until(lambda: page.wait_for_timeout(10) or held, 20)
+    wait_until(lambda: page.wait_for_timeout(10) or held, 20)
     keys.type(" feature:nl2sql")
     keys.press("Enter")
 
@@ -91,7 +91,7 @@ def test_enter_means_what_was_typed_last_however_late_an_answer_to_less_is(desks
 def test_it_opens_and_answers_while_one_types(desks):
     for number in range(30):
         engaged(f"feature:f{number}")
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
     page.evaluate(WATCHED)
     opened, answered = [], []
 
@@ -112,20 +112,20 @@ def test_it_opens_and_answers_while_one_types(desks):
 def test_arrows_choose_and_the_reader_is_told(desks):
     engaged("segment:finance")
     engaged("segment:finland")
-    page = desks.of(person("viewer")).open("/")
+    page = desks.open_desk(person("viewer")).open("/")
 
     page.keyboard.press("Control+k")
     page.keyboard.type("fin")
     expect(options(page).first).to_contain_text("segment:fin")
     expect(page.locator("#palette [role='status']")).to_contain_text("found")
     expect(page.locator("#palette-q")).to_be_focused()
-    first = chosen(page).inner_text()
+    first = get_selected_option(page).inner_text()
     page.keyboard.press("ArrowDown")
     expect(page.locator("#palette-q")).to_be_focused()
     expect(page.locator("#palette-list [aria-selected='true']")).to_have_count(1)
-    assert chosen(page).inner_text() != first
+    assert get_selected_option(page).inner_text() != first
     page.keyboard.press("ArrowUp")
-    assert chosen(page).inner_text() == first
+    assert get_selected_option(page).inner_text() == first
     page.keyboard.press("Enter")
 
     expect(page).to_have_url(re.compile("/switches/segment/fin(ance|land)/"), timeout=AWAY)
@@ -133,7 +133,7 @@ def test_arrows_choose_and_the_reader_is_told(desks):
 
 def test_what_was_chosen_lately_comes_first(desks):
     engaged("segment:finance")
-    page = desks.of(person("viewer")).open("/")
+    page = desks.open_desk(person("viewer")).open("/")
     page.keyboard.press("Control+k")
     page.keyboard.type("segment:finance")
     page.keyboard.press("Enter")
@@ -148,7 +148,7 @@ def test_what_was_chosen_lately_comes_first(desks):
 def test_forbidden_things_are_absent(desks):
     engaged("segment:finance")
     released("segment:finance")
-    page = desks.of(person("viewer")).open("/")
+    page = desks.open_desk(person("viewer")).open("/")
 
     page.keyboard.press("Control+k")
     expect(options(page).first).to_be_visible()
@@ -161,7 +161,7 @@ def test_forbidden_things_are_absent(desks):
 
 
 def test_keys_that_it_teaches_work(desks):
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
     page.keyboard.press("Control+k")
     row = options(page).filter(has_text="Needs attention")
     expect(row.locator("kbd")).to_have_text(["g", "n"])
@@ -175,7 +175,7 @@ def test_keys_that_it_teaches_work(desks):
 
 
 def test_keys_count_from_the_moment_the_palette_is_closed(desks):
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
     page.keyboard.press("Control+k")
     expect(page.locator("#palette-q")).to_be_focused()
 
@@ -194,7 +194,7 @@ def test_keys_count_from_the_moment_the_palette_is_closed(desks):
 
 
 def test_escape_gives_the_focus_back(desks):
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
     page.get_by_role("link", name="Engage a switch").focus()
 
     page.keyboard.press("Control+k")
@@ -205,7 +205,7 @@ def test_escape_gives_the_focus_back(desks):
 
 
 def test_dead_console_is_told_and_traps_nobody(desks):
-    desk = desks.of(person("operator"))
+    desk = desks.open_desk(person("operator"))
     page = desk.open("/")
     desk.context.set_offline(True)
 
@@ -220,7 +220,7 @@ def test_dead_console_is_told_and_traps_nobody(desks):
 
 
 def test_one_that_is_late_is_given_up_and_who_is_signed_out_is_told_so(desks):
-    desk = desks.of(person("operator"))
+    desk = desks.open_desk(person("operator"))
     page = desk.open("/runbooks/")
     page.route("**/find/**", lambda route: None)  # Whoever asks hears nothing, ever.
     page.clock.install()
@@ -237,7 +237,7 @@ def test_one_that_is_late_is_given_up_and_who_is_signed_out_is_told_so(desks):
 
 def test_without_a_script_it_is_a_page(desks):
     engaged("segment:finance")
-    page = desks.of(person("operator"), java_script_enabled=False).open("/")
+    page = desks.open_desk(person("operator"), java_script_enabled=False).open("/")
 
     page.get_by_role("link", name="Find or do").click()
     expect(page.get_by_role("link", name="Engage a switch…")).to_be_visible()

@@ -28,7 +28,7 @@ class Thumb:
 def test_three_taps_from_the_home_page_stop_it(desks):
     engaged("segment:finance", reason="OpenAI 5xx on completions since 02:10, INC-4411")
     released("segment:finance")
-    page = desks.of(person("operator"), **PHONE).open("/")
+    page = desks.open_desk(person("operator"), **PHONE).open("/")
     thumb = Thumb()
 
     thumb.tap(page.get_by_role("link", name="Engage a switch"))
@@ -46,7 +46,7 @@ def test_three_taps_from_the_home_page_stop_it(desks):
 def test_keyboard_of_the_phone_stays_down_and_nothing_is_wider(desks):
     engaged("segment:finance")
     released("segment:finance")
-    page = desks.of(person("operator"), **PHONE).open("/")
+    page = desks.open_desk(person("operator"), **PHONE).open("/")
 
     page.get_by_role("link", name="Engage a switch").tap()
     expect(page.get_by_role("heading", name="Likely")).to_be_focused()
@@ -58,7 +58,7 @@ def test_keyboard_of_the_phone_stays_down_and_nothing_is_wider(desks):
 
 
 def test_palette_and_the_way_back_work_by_touch(desks):
-    page = desks.of(person("operator"), **PHONE).open("/")
+    page = desks.open_desk(person("operator"), **PHONE).open("/")
 
     page.get_by_role("link", name="Find or do").tap()
     page.locator("#palette-q").fill("engage feature:nl2sql")

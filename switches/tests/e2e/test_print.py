@@ -36,7 +36,7 @@ def paper(desks):
     week = weeks.week_of(now, get_zone())
     lee = person("approver", "lee")
     reports.generate_report(week=week, actor=lee.as_actor(), now=now)
-    page = desks.of(lee, viewport=A4, color_scheme="dark").open(f"/reports/weekly/{week}/")
+    page = desks.open_desk(lee, viewport=A4, color_scheme="dark").open(f"/reports/weekly/{week}/")
     page.emulate_media(media="print", color_scheme="dark")
     return page
 

@@ -23,7 +23,7 @@ def widest(page):
 @pytest.mark.smoke
 def test_ramp_is_planned_watched_and_aborted_by_a_key(desks):
     engaged()
-    page = desks.of(person("operator")).open(FINANCE)
+    page = desks.open_desk(person("operator")).open(FINANCE)
 
     page.get_by_role("link", name="Release", exact=True).click()
     page.get_by_label("Why it is safe now").fill(SAFE_NOW)
@@ -55,7 +55,7 @@ def test_verdicts_change_under_open_details_and_the_focus(desks):
     kim = engaged("feature:other")
     ramp = start_ramp(plan=gated_plan({"type": "external", "gate": "smoke"}), by=kim)
     first_gate_result(ramp, verdict="no_data", evidence={"why": "nobody has reported smoke yet"})
-    page = desks.of(kim).open(f"/ramps/{ramp.pk}/")
+    page = desks.open_desk(kim).open(f"/ramps/{ramp.pk}/")
     gate = page.locator(".gate")
     expect(gate).to_contain_text("No data")
     gate.get_by_text("Evidence").click()
@@ -71,7 +71,7 @@ def test_verdicts_change_under_open_details_and_the_focus(desks):
 
 def test_dwell_ticks_down_by_itself(desks):
     ramp = start_ramp()
-    page = desks.of(person("viewer")).open(f"/ramps/{ramp.pk}/")
+    page = desks.open_desk(person("viewer")).open(f"/ramps/{ramp.pk}/")
     left = page.locator(".ramp__said [data-rest]")
 
     first = left.inner_text()
@@ -83,7 +83,7 @@ def test_dwell_ticks_down_by_itself(desks):
 def test_key_aborts_nothing_while_one_types_or_where_there_are_two(desks):
     kim = engaged("feature:other")
     start_ramp("segment:a", by=kim)
-    page = desks.of(kim).open("/switches/segment/a/")
+    page = desks.open_desk(kim).open("/switches/segment/a/")
     page.wait_for_load_state()
     page.keyboard.press("e")  # A dialog with a text to type.
     page.get_by_label("Reason", exact=True).press_sequentially("a a a")
@@ -99,7 +99,7 @@ def test_key_aborts_nothing_while_one_types_or_where_there_are_two(desks):
 
 def test_tab_that_nobody_looks_at_asks_for_no_verdicts(desks):
     ramp = start_ramp()
-    page = desks.of(person("viewer")).open(f"/ramps/{ramp.pk}/")
+    page = desks.open_desk(person("viewer")).open(f"/ramps/{ramp.pk}/")
     hide = "Object.defineProperty(document, 'hidden', {configurable: true, value: true})"
     page.evaluate(hide)
     page.wait_for_timeout(500)  # What was under way when it was hidden.
@@ -113,7 +113,7 @@ def test_tab_that_nobody_looks_at_asks_for_no_verdicts(desks):
 
 def test_without_a_script_it_is_released_and_aborted_all_the_same(desks):
     engaged()
-    page = desks.of(person("operator"), java_script_enabled=False).open(f"{FINANCE}release/")
+    page = desks.open_desk(person("operator"), java_script_enabled=False).open(f"{FINANCE}release/")
     page.get_by_label("Why it is safe now").fill(SAFE_NOW)
     page.locator("#plan-editor > summary").click()
     page.get_by_role("button", name="Add step").click()
@@ -134,7 +134,7 @@ def test_phone_has_no_sideways_scroll(desks, scheme):
     ramp = start_ramp(plan=gated_plan(*gates), by=kim)
     first_gate_result(ramp, verdict="fail", evidence={"why": "w" * 400, "figure" * 20: "v" * 300})
     Job.objects.update(state="holding", hold_reason="h" * 500)
-    desk = desks.of(kim, viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    desk = desks.open_desk(kim, viewport={"width": 390, "height": 844}, color_scheme=scheme)
 
     for path in PAGES:
         page = desk.open(path.format(ramp.pk))

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.e2e
 
 
 def test_signed_out_page_says_so_above_nothing_and_hardly_asks(desks):
-    desk = desks.of(person("operator"), viewport={"width": 1280, "height": 600})
+    desk = desks.open_desk(person("operator"), viewport={"width": 1280, "height": 600})
     page = desk.open("/")
     page.keyboard.press("e")
     page.get_by_label("Reason", exact=True).fill("errors")

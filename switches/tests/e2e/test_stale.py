@@ -20,7 +20,7 @@ def forgive(desk):
 
 def test_release_waits_while_stale_and_engaging_does_not(desks):
     engaged("segment:finance")
-    desk = desks.of(person("operator"))
+    desk = desks.open_desk(person("operator"))
     page = desk.open("/")
     # What the page asks by itself finds nobody; what a person asks does.
     page.route("**/*", lambda route: _only_people(route))
@@ -58,7 +58,7 @@ def _only_people(route):
 
 def test_silence_without_a_failure_is_stale_too(desks):
     engaged("segment:finance")
-    desk = desks.of(person("viewer"))
+    desk = desks.open_desk(person("viewer"))
     page = desk.open("/")
     expect(page.locator("[data-as-of]")).to_contain_text("As of")
     page.clock.install()
@@ -74,7 +74,7 @@ def test_silence_without_a_failure_is_stale_too(desks):
 
 
 def test_coming_back_to_the_window_asks_at_once(desks):
-    page = desks.of(person("viewer")).open("/attention/")
+    page = desks.open_desk(person("viewer")).open("/attention/")
     page.wait_for_load_state("networkidle")
     page.wait_for_timeout(300)
 
@@ -86,7 +86,7 @@ def test_coming_back_to_the_window_asks_at_once(desks):
 
 def test_what_the_page_asks_by_itself_says_so_and_what_people_ask_does_not(desks):
     engaged("segment:finance")
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
 
     with page.expect_request(re.compile("/switchboard/rows/")) as polled:
         pass

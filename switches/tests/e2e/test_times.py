@@ -20,7 +20,7 @@ def in_seoul():
 
 def test_u_tells_every_moment_in_utc_and_back(desks):
     engaged("segment:finance")
-    page = desks.of(in_seoul()).open("/switches/segment/finance/")
+    page = desks.open_desk(in_seoul()).open("/switches/segment/finance/")
     exact = page.locator("time", has_text=re.compile(r"\d\d:\d\d:\d\d")).first
     expect(exact).to_contain_text("KST")
 
@@ -36,7 +36,7 @@ def test_u_tells_every_moment_in_utc_and_back(desks):
 
 def test_what_a_refresh_brings_is_told_in_utc_too(desks):
     engaged("segment:finance")
-    page = desks.of(in_seoul()).open("/")
+    page = desks.open_desk(in_seoul()).open("/")
     page.keyboard.press("u")
     expect(page.locator("tr time").first).to_contain_text("UTC")
 
@@ -48,7 +48,7 @@ def test_what_a_refresh_brings_is_told_in_utc_too(desks):
 
 
 def test_foot_says_which_zone_is_shown_and_how_to_turn_back(desks):
-    page = desks.of(in_seoul()).open("/preferences/")
+    page = desks.open_desk(in_seoul()).open("/preferences/")
     foot = page.locator(".page-foot")
     expect(foot).to_contain_text("Times are in Asia/Seoul.")
 
@@ -61,7 +61,7 @@ def test_foot_says_which_zone_is_shown_and_how_to_turn_back(desks):
 
 
 def test_age_of_the_page_is_told_in_utc_from_the_first(desks):
-    page = desks.of(in_seoul()).open("/")
+    page = desks.open_desk(in_seoul()).open("/")
     page.keyboard.press("u")
     page.add_init_script(
         "addEventListener('load', () => { window.first ="
@@ -74,7 +74,7 @@ def test_age_of_the_page_is_told_in_utc_from_the_first(desks):
 
 
 def test_expiry_that_is_to_be_is_told_in_utc_too(desks):
-    page = desks.of(in_seoul()).open("/")
+    page = desks.open_desk(in_seoul()).open("/")
     page.keyboard.press("u")
 
     page.keyboard.press("e")

@@ -13,15 +13,15 @@ pytestmark = pytest.mark.e2e
 SAID = "The console does not answer."
 
 
-def gone(page):
+def refuse_requests(page):
     page.route("**/*", lambda route: route.abort("connectionrefused"))
 
 
 @pytest.mark.parametrize("way", ["click", "key"])
 def test_engaging_without_an_answer_says_so_at_once_with_the_lines_for_a_shell(desks, way):
-    desk = desks.of(person("operator"))
+    desk = desks.open_desk(person("operator"))
     page = desk.open("/")
-    gone(page)
+    refuse_requests(page)
 
     if way == "click":
         page.get_by_role("link", name="Engage a switch").click()
@@ -40,10 +40,10 @@ def test_engaging_without_an_answer_says_so_at_once_with_the_lines_for_a_shell(d
 
 def test_extending_without_an_answer_names_its_switch_and_tries_again(desks):
     engaged("feature:mail")
-    desk = desks.of(person("operator"))
+    desk = desks.open_desk(person("operator"))
     page = desk.open("/switches/feature/mail/")
     extend = page.get_by_role("link", name=re.compile("^Extend"))
-    gone(page)
+    refuse_requests(page)
     extend.click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("killswitch engage --feature mail")
@@ -59,7 +59,7 @@ def test_extending_without_an_answer_names_its_switch_and_tries_again(desks):
 
 
 def test_an_answer_that_is_late_is_said_to_be_and_comes_all_the_same(desks):
-    desk = desks.of(person("operator"))
+    desk = desks.open_desk(person("operator"))
     page = desk.open("/")
     held = []
     page.route("**/switches/engage/", lambda route: held.append(route))
@@ -74,7 +74,7 @@ def test_an_answer_that_is_late_is_said_to_be_and_comes_all_the_same(desks):
 
 
 def test_a_dialog_closed_while_it_is_late_stays_closed(desks):
-    desk = desks.of(person("operator"))
+    desk = desks.open_desk(person("operator"))
     page = desk.open("/")
     held = []
     page.route("**/switches/engage/", lambda route: held.append(route))
@@ -92,12 +92,12 @@ def test_a_dialog_closed_while_it_is_late_stays_closed(desks):
 
 
 def test_a_form_without_an_answer_is_in_doubt_and_keeps_what_was_typed(desks):
-    desk = desks.of(person("operator"))
+    desk = desks.open_desk(person("operator"))
     page = desk.open("/")
     page.keyboard.press("e")
     page.get_by_label("Key", exact=True).fill("finance")
     page.get_by_label("Reason", exact=True).fill(REASON)
-    gone(page)
+    refuse_requests(page)
 
     page.get_by_role("button", name="Engage segment:finance").click()
 
@@ -109,7 +109,7 @@ def test_a_form_without_an_answer_is_in_doubt_and_keeps_what_was_typed(desks):
 
 
 def test_a_viewer_is_told_that_it_does_not_answer_without_commands(desks):
-    desk = desks.of(person("viewer"))
+    desk = desks.open_desk(person("viewer"))
     page = desk.open("/")
     page.route("**/*", lambda route: route.fulfill(status=502, body="Bad gateway"))
 

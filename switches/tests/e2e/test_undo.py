@@ -30,7 +30,7 @@ def toast(page):
 
 
 def test_z_takes_back_what_was_just_engaged(desks):
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
     engage(page)
     expect(toast(page)).to_contain_text("segment:finance is engaged.")
     expect(toast(page)).to_contain_text(re.compile(r"\d+ s"))
@@ -44,7 +44,7 @@ def test_z_takes_back_what_was_just_engaged(desks):
 
 
 def test_z_works_while_the_dialog_still_tells_of_it(desks):
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
     page.keyboard.press("e")
     page.get_by_label("Key", exact=True).fill("finance")
     page.get_by_label("Reason", exact=True).fill("zzz " + REASON)  # there it is a letter
@@ -59,7 +59,7 @@ def test_z_works_while_the_dialog_still_tells_of_it(desks):
 
 def test_it_can_be_pressed_in_the_moment_it_is_there(desks):
     """The button works in the moment it is shown, without another page load."""
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
     page.evaluate("""() => {
       window.stays = true;
       const press = () => document.querySelector("#dialog form[data-undo] button")?.click();
@@ -77,7 +77,7 @@ def test_it_can_be_pressed_in_the_moment_it_is_there(desks):
 
 
 def test_who_has_sent_it_away_is_not_asked_again(desks):
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
     engage(page)
     toast(page).get_by_role("button", name="Dismiss").click()
 
@@ -89,7 +89,7 @@ def test_who_has_sent_it_away_is_not_asked_again(desks):
 
 
 def test_it_goes_along_to_another_page(desks):
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
     engage(page)
 
     page.get_by_role("link", name="Runbooks").click()
@@ -100,7 +100,7 @@ def test_it_goes_along_to_another_page(desks):
 
 
 def test_when_its_time_is_up_it_leads_to_the_release(desks):
-    desk = desks.of(person("operator"))
+    desk = desks.open_desk(person("operator"))
     page = desk.open("/")
     page.clock.install()
     engage(page)
@@ -115,7 +115,7 @@ def test_when_its_time_is_up_it_leads_to_the_release(desks):
 
 
 def test_what_is_pointed_at_stays(desks):
-    page = desks.of(person("operator")).open("/")
+    page = desks.open_desk(person("operator")).open("/")
     page.clock.install()
     page.evaluate(
         "document.dispatchEvent(new CustomEvent('switchgear:say', {detail: {message: 'Look'}}))"
@@ -133,7 +133,7 @@ def test_what_is_pointed_at_stays(desks):
 
 def test_z_takes_back_the_newest_also_when_it_was_engaged_on_a_page_of_its_own(desks):
     kim = engaged("segment:finance", now=db_now() - timedelta(seconds=4))
-    page = desks.of(kim).open("/switches/segment/finance/")
+    page = desks.open_desk(kim).open("/switches/segment/finance/")
     page.goto(page.url.replace("/segment/finance/", "/engage/"))
     expect(toast(page)).to_contain_text("segment:finance is engaged.")
     page.get_by_label("Key", exact=True).fill("ledger")
@@ -150,7 +150,7 @@ def test_z_takes_back_the_newest_also_when_it_was_engaged_on_a_page_of_its_own(d
 
 def test_z_for_an_older_one_says_what_was_engaged_after_it_and_undoes_nothing(desks):
     kim = engaged("segment:finance", now=db_now() - timedelta(seconds=5))
-    page = desks.of(kim).open("/switches/segment/finance/")
+    page = desks.open_desk(kim).open("/switches/segment/finance/")
     engaged("segment:ledger", by=kim)  # in another window
 
     page.keyboard.press("z")
@@ -161,7 +161,7 @@ def test_z_for_an_older_one_says_what_was_engaged_after_it_and_undoes_nothing(de
 
 def test_page_with_its_own_undo_shows_no_second_one(desks):
     kim = engaged("segment:finance")
-    page = desks.of(kim).open("/switches/segment/finance/")
+    page = desks.open_desk(kim).open("/switches/segment/finance/")
 
     expect(page.get_by_role("button", name=re.compile("^Undo"))).to_have_count(1)
     page.get_by_role("link", name="Runbooks").click()
@@ -173,7 +173,7 @@ def test_page_with_its_own_undo_shows_no_second_one(desks):
 @pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
 def test_toast_covers_no_button_of_the_next_form_and_names_it_in_one_line(desks, size):
     kim = engaged("segment:" + "x" * 110)
-    desk = desks.of(kim)
+    desk = desks.open_desk(kim)
     page = desk.open(f"/switches/segment/{'x' * 110}/")
     page.set_viewport_size({"width": size[0], "height": size[1]})
     page.goto(f"{desk.url}/switches/engage/")

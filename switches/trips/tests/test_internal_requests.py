@@ -8,7 +8,7 @@ from django.db import OperationalError, connection
 
 from controlplane.core.trip_requests import services as trip_requests
 from controlplane.core.trip_requests.models import TripRequest
-from switches.models import State, Switch
+from switches.models import Switch, SwitchState
 from switches.trips import services
 from switches.trips.tests.requests import FLAG, NOON, noon_plus, release
 
@@ -40,7 +40,7 @@ def over(key, now, switch=ORACLE):
 
 
 def is_engaged(switch=ORACLE):
-    return Switch.objects.filter(pk=switch).in_state(State.ENGAGED).exists()
+    return Switch.objects.filter(pk=switch).in_state(SwitchState.ENGAGED).exists()
 
 
 def test_an_outage_stops_its_segment_by_the_policy_for_providers():

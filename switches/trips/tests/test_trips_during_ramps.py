@@ -7,7 +7,7 @@ import pytest
 from controlplane.core.clock import db_now
 from switches import services
 from switches.models import Episode, Ramp, Trip
-from switches.ramps.tests.given import (
+from switches.ramps.tests.ramp_helpers import (
     SHELL,
     engage,
     get_person,

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
 
 
 def test_token_is_made_in_the_dialog_and_shown_once(desks):
-    page = desks.of(person("admin", "root")).open("/tokens/")
+    page = desks.open_desk(person("admin", "root")).open("/tokens/")
 
     page.get_by_role("link", name="Make a token").click()
     dialog = page.get_by_role("dialog")
@@ -33,8 +33,8 @@ def test_token_is_made_in_the_dialog_and_shown_once(desks):
 def test_leaver_is_out_and_their_token_goes_on(desks):
     kim, lee = person("operator", "kim"), person("operator", "lee")
     token_text(kim, ["switches:read"], "billing")
-    kims = desks.of(kim).open("/preferences/")
-    page = desks.of(person("admin", "root")).open("/people/")
+    kims = desks.open_desk(kim).open("/preferences/")
+    page = desks.open_desk(person("admin", "root")).open("/people/")
 
     page.get_by_role("link", name="kim").click()
     page.get_by_role("link", name="Deactivate…").click()

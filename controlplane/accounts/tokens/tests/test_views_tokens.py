@@ -27,7 +27,7 @@ def root(admin):
     return browser_of(admin)
 
 
-def asked(person_, **more):
+def build_form(person_, **more):
     token = {"name": "billing", "scopes": ["switches:read"], "days": "90"}
     return {**token, "owner": person_.pk, **more}
 
@@ -43,7 +43,7 @@ def test_words_say_every_scope_once():
 
 
 def test_new_token_is_shown_once_and_works(root, admin):
-    html = root.post("/tokens/new/", asked(admin), headers=DIALOG).content.decode()
+    html = root.post("/tokens/new/", build_form(admin), headers=DIALOG).content.decode()
 
     text = re.search(r'<pre id="token-text"[^>]*>([^<]+)</pre>', html)[1]
     assert Api(authorization=f"Bearer {text}").get("/switches/").status_code == 200
@@ -71,7 +71,7 @@ def test_form_offers_ninety_days(root):
     ],
 )
 def test_wrong_field_is_told_and_no_token_is_made(root, admin, wrong, said):
-    response = root.post("/tokens/new/", asked(admin, **wrong))
+    response = root.post("/tokens/new/", build_form(admin, **wrong))
 
     assert response.status_code == 422
     assert said in response.content.decode()
@@ -81,7 +81,7 @@ def test_wrong_field_is_told_and_no_token_is_made(root, admin, wrong, said):
 def test_owner_who_may_not_is_told(root):
     viewer = person("viewer", "lee")
 
-    response = root.post("/tokens/new/", asked(viewer, scopes=["switches:write"]))
+    response = root.post("/tokens/new/", build_form(viewer, scopes=["switches:write"]))
 
     assert response.status_code == 422
     assert "lee (viewer) may not: switches:write" in response.content.decode()
@@ -138,7 +138,7 @@ def test_person_sees_and_revokes_their_own_only(admin):
     html = page(client)
     assert ("mine" in html, "theirs" in html, "Make a token" in html) == (True, False, False)
     assert client.post(f"/tokens/{theirs.pk}/revoke/", {"reason": "x"}).status_code == 404
-    assert client.post("/tokens/new/", asked(kim)).status_code == 403
+    assert client.post("/tokens/new/", build_form(kim)).status_code == 403
     assert client.post(f"/tokens/{mine.pk}/hand-over/", {"owner": admin.pk}).status_code == 403
 
     assert client.post(f"/tokens/{mine.pk}/revoke/", {"reason": "not needed"}).status_code == 302
@@ -172,7 +172,7 @@ def test_whoever_has_not_lately_shown_who_they_are_is_asked_before_the_form(root
     session.save()
 
     assert root.get("/tokens/new/")["Location"].startswith("/confirm/?next=")
-    assert root.post("/tokens/new/", asked(admin))["Location"].startswith("/confirm/?next=")
+    assert root.post("/tokens/new/", build_form(admin))["Location"].startswith("/confirm/?next=")
     made = root.post(
         "/api/v1/tokens/",
         {"name": "x", "scopes": ["switches:read"]},
@@ -195,14 +195,16 @@ def test_nobody_revokes_who_signed_in_long_ago(root, admin):
 
 
 def test_form_limits_a_token_to_services(root, admin):
-    root.post("/tokens/new/", asked(admin, services="core, gateway"), headers=DIALOG)
+    root.post("/tokens/new/", build_form(admin, services="core, gateway"), headers=DIALOG)
 
     assert Token.objects.get().services == ["core", "gateway"]
     assert "Only as" in page(root)
 
 
 def test_form_says_which_service_can_not_be(root, admin):
-    html = root.post("/tokens/new/", asked(admin, services="a/b"), headers=DIALOG).content.decode()
+    html = root.post(
+        "/tokens/new/", build_form(admin, services="a/b"), headers=DIALOG
+    ).content.decode()
 
     assert "No service can be named a/b" in html
     assert not Token.objects.exists()

@@ -16,7 +16,7 @@ from django.core.management import call_command
 
 from controlplane.core.backup import pg_programs
 from controlplane.core.tests.processes import ROOT, on_test_database
-from controlplane.tests.installation import until
+from controlplane.tests.installation import wait_until
 
 
 def source_url() -> str:
@@ -45,7 +45,7 @@ def empty_database(template: str = "template1") -> Iterator[dict[str, str]]:
             "REDIS_URL": settings.REDIS_URL,
         }
     finally:
-        until(lambda: _dropped(name), 60)
+        wait_until(lambda: _dropped(name), 60)
 
 
 def _dropped(name: str) -> bool:

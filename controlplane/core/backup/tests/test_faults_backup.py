@@ -12,7 +12,7 @@ from django.conf import settings
 from controlplane.core.backup import creation, file
 from controlplane.core.backup.tests import places
 from controlplane.core.tests.processes import on_test_database
-from controlplane.tests.installation import free_port, until
+from controlplane.tests.installation import free_port, wait_until
 
 pytestmark = [
     pytest.mark.faults,
@@ -60,7 +60,7 @@ def test_killed_while_it_dumps_leaves_no_file_under_the_name(tmp_path):
     }
     process = places.run("backup", "create", str(target), PATH=path, **here)
     part = target.with_name("one.part")
-    until(lambda: part.exists() and part.stat().st_size > 0, 60, process.poll)
+    wait_until(lambda: part.exists() and part.stat().st_size > 0, 60, process.poll)
 
     kill(process)
 
@@ -79,13 +79,13 @@ def test_killed_while_it_fills_the_tables_begins_again(tmp_path, backup):
         process = places.run("backup", "restore", str(backup), PATH=path, **target)
         marked = "SELECT to_regclass('core_restoring')"
         with psycopg.connect(target["DATABASE_OWNER_URL"], autocommit=True) as owner:
-            until(lambda: owner.execute(marked).fetchone()[0], 90, process.poll)
+            wait_until(lambda: owner.execute(marked).fetchone()[0], 90, process.poll)
         time.sleep(1)
 
         kill(process)
 
         # What pg_restore reads ends with whoever wrote it, and its transaction with that.
-        until(lambda: sessions(target) == 1, 60, lambda: sessions(target))
+        wait_until(lambda: sessions(target) == 1, 60, lambda: sessions(target))
         assert tables(target) == 0
         code, _, errors = places.manage("backup", "restore", str(backup), **target)
         assert code == 0, errors
@@ -95,7 +95,7 @@ def test_killed_while_it_fills_the_tables_begins_again(tmp_path, backup):
 def test_killed_after_the_tables_are_there_goes_on_to_the_new_epoch(backup):
     with places.empty_database() as target:
         process = places.run("backup", "restore", str(backup), **target)
-        until(lambda: tables(target) > 50, 120, process.poll)
+        wait_until(lambda: tables(target) > 50, 120, process.poll)
 
         kill(process)
 
@@ -129,10 +129,10 @@ def test_a_data_plane_that_polls_meanwhile_answers_on_and_takes_the_new_epoch(tm
         )
         try:
             asked = Poller(f"http://127.0.0.1:{port}/api/v1/snapshot", token)
-            until(asked.answers, 90, plane.poll)
+            wait_until(asked.answers, 90, plane.poll)
             lost = ("--feature", "lost", "--for", "24h", "--reason", "OpenAI 5xx, INC-4411")
             _well(places.manage("killswitch", "engage", *lost, **target))
-            until(lambda: asked.answers() and "lost" in asked.text, 30, lambda: asked.text)
+            wait_until(lambda: asked.answers() and "lost" in asked.text, 30, lambda: asked.text)
             left, failed = asked.epoch, 0
             with psycopg.connect(target["DATABASE_OWNER_URL"], autocommit=True) as owner:
                 owner.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
@@ -141,7 +141,7 @@ def test_a_data_plane_that_polls_meanwhile_answers_on_and_takes_the_new_epoch(tm
                 failed += not asked.answers()
                 time.sleep(0.05)
             assert process.returncode == 0, process.communicate()
-            until(lambda: asked.answers() and asked.epoch != left, 60, lambda: asked.text)
+            wait_until(lambda: asked.answers() and asked.epoch != left, 60, lambda: asked.text)
         finally:
             plane.terminate()
             plane.wait(timeout=30)

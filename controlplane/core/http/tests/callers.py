@@ -31,7 +31,7 @@ class Api:
         self.headers = headers
 
     def get(self, path: str, params: dict[str, Any] | None = None, **headers: str) -> HttpResponse:
-        return self.client.get(at(path), params, headers=self._all(headers))
+        return self.client.get(build_path(path), params, headers=self._all(headers))
 
     def post(self, path: str, body: Any = None, **headers: str) -> HttpResponse:
         return self.send("post", path, body, **headers)
@@ -49,7 +49,7 @@ class Api:
     ) -> HttpResponse:
         send = getattr(self.client, method)
         return send(
-            at(path),
+            build_path(path),
             {} if body is None else body,
             content_type=content_type,
             headers=self._all(headers),
@@ -65,7 +65,7 @@ class Api:
         return {name.replace("_", "-"): text for name, text in {**self.headers, **headers}.items()}
 
 
-def at(path: str) -> str:
+def build_path(path: str) -> str:
     return path if path.startswith("/api/") else f"/api/v1{path}"
 
 

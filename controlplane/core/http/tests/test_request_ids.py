@@ -13,13 +13,13 @@ from controlplane.core.http.tests.callers import Api, as_role, with_token
 FRESH = re.compile(r"[0-9a-f]{32}")
 
 
-def given(request_id):
+def make_client(request_id):
     return Client(headers={"X-Request-ID": request_id})
 
 
 @pytest.mark.parametrize("request_id", ["a", "req-1.b_C", "7" * 128])
 def test_sane_id_of_the_caller_is_kept(request_id):
-    response = given(request_id).get("/api/nowhere")
+    response = make_client(request_id).get("/api/nowhere")
 
     assert response["X-Request-ID"] == request_id
 
@@ -28,7 +28,7 @@ def test_sane_id_of_the_caller_is_kept(request_id):
     "request_id", ["", " ", "a b", "é", "a\tb", "7" * 129, "<script>", "a;b", "x\x00y"]
 )
 def test_other_ids_are_replaced(request_id):
-    response = given(request_id).get("/api/nowhere")
+    response = make_client(request_id).get("/api/nowhere")
 
     assert FRESH.fullmatch(response["X-Request-ID"])
 
@@ -93,6 +93,6 @@ def test_log_of_a_mutation_names_request_and_actor_and_keeps_secrets_out(caplog)
 
 
 def test_id_does_not_stay_bound_after_the_request():
-    given("req-1").get("/api/nowhere")
+    make_client("req-1").get("/api/nowhere")
 
     assert "request_id" not in structlog.contextvars.get_contextvars()

@@ -33,7 +33,7 @@ def ms(number: float) -> timedelta:
     return timedelta(milliseconds=number)
 
 
-def known(*names: str, since_ms: float = -60_000, **fields: object) -> None:
+def create_instances(*names: str, since_ms: float = -60_000, **fields: object) -> None:
     """Create instances first heard from `since_ms` after the change."""
     Instance.objects.bulk_create(
         Instance(id=name, service="a", first_heard_at=NOW + ms(since_ms), **fields)
@@ -59,7 +59,7 @@ def multiply(instance: Instance, count: int) -> None:
 
 def acknowledge(instance: str, version: int, after_ms: float, epoch: object = EPOCH) -> None:
     if not Instance.objects.filter(id=instance).exists():
-        known(instance)
+        create_instances(instance)
     Acknowledgement.objects.create(
         epoch=epoch, version=version, instance=instance, acknowledged_at=NOW + ms(after_ms)
     )
@@ -73,7 +73,7 @@ def nearest_rank(values: list[int], part: float) -> int:
     return sorted(values)[max(0, math.ceil(part * len(values)) - 1)]
 
 
-def said(name: str, version: int | None, ago: float = 0, epoch: UUID = EPOCH) -> Instance:
+def build_instance(name: str, version: int | None, ago: float = 0, epoch: UUID = EPOCH) -> Instance:
     return Instance(
         id=name,
         service="a",
@@ -85,7 +85,7 @@ def said(name: str, version: int | None, ago: float = 0, epoch: UUID = EPOCH) ->
 
 def test_those_of_the_last_half_minute_and_of_five_minutes_are_counted_apart() -> None:
     for number, ago in enumerate((0, 29.9, 30, 30.1, 299, 300, 300.1, 9_999)):
-        said(f"a/{number}", 7, ago).save()
+        build_instance(f"a/{number}", 7, ago).save()
     Instance.objects.create(id="token:x", service="token:x")
 
     there, silent = queries.count_versions(HEAD, NOW)
@@ -95,9 +95,9 @@ def test_those_of_the_last_half_minute_and_of_five_minutes_are_counted_apart() -
 
 def test_number_of_those_that_lag_has_no_limit_and_the_named_ones_have() -> None:
     for one, count in (
-        (said("a/one", 7), 10_050),
-        (said("z/one", 5), 30),
-        (said("s/one", 5, 60), 10_020),
+        (build_instance("a/one", 7), 10_050),
+        (build_instance("z/one", 5), 30),
+        (build_instance("s/one", 5, 60), 10_020),
     ):
         one.save()
         multiply(one, count)
@@ -127,7 +127,7 @@ def test_counts_and_names_agree_with_asking_each_instance(
 ) -> None:
     Instance.objects.all().delete()
     for number, (applied, epoch, ago) in enumerate(instances):
-        said(f"a/{number:02}", applied, ago, epoch).save()
+        build_instance(f"a/{number:02}", applied, ago, epoch).save()
 
     there, silent = queries.count_versions(HEAD, NOW)
 
@@ -186,7 +186,7 @@ def test_an_acknowledgement_that_seems_early_is_a_delay_of_nothing() -> None:
 
 
 def test_an_instance_started_after_the_change_was_never_told_of_it() -> None:
-    known("a/new", "a/restarted", started_at=NOW + ms(290_000))
+    create_instances("a/new", "a/restarted", started_at=NOW + ms(290_000))
     acknowledge("a/new", 8, 300_000)
     acknowledge("a/restarted", 8, 30)
 
@@ -195,7 +195,7 @@ def test_an_instance_started_after_the_change_was_never_told_of_it() -> None:
 
 @pytest.mark.parametrize(("since_ms", "measured"), [(-1, 1), (0, 0), (12_000, 0)])
 def test_only_who_was_known_before_the_change_is_measured(since_ms: float, measured: int) -> None:
-    known("a/poller", since_ms=since_ms)
+    create_instances("a/poller", since_ms=since_ms)
     acknowledge("a/poller", 8, 12_731)
 
     assert delays_of(8).measured == measured
@@ -273,7 +273,7 @@ def test_a_switch_that_nobody_checks_has_no_callers(switch: str) -> None:
 @pytest.mark.slow
 def test_ten_thousand_instances_are_answered_in_reasonable_time() -> None:
     checks = {f"segment:s{number}": entry(60, 6) for number in range(10)}
-    known("a/one", heard_at=NOW, checks=checks)
+    create_instances("a/one", heard_at=NOW, checks=checks)
     multiply(Instance.objects.get(), 10_000)
     with connection.cursor() as cursor:
         cursor.execute(

@@ -38,7 +38,7 @@ def browser_as(role, **options):
     return client
 
 
-def begun(subject="segment:finance", **changes):
+def create_job(subject="segment:finance", **changes):
     now = db_now()
     job = control.create_job(
         kind="copying",
@@ -59,7 +59,7 @@ def show_page(client, path="/jobs/", **asked):
 
 def test_row_tells_how_far_it_has_come_and_how_fast():
     now = db_now()
-    begun(done=50, started_at=now - timedelta(seconds=10), checkpoint_at=now)
+    create_job(done=50, started_at=now - timedelta(seconds=10), checkpoint_at=now)
 
     html = show_page(browser_as("viewer"))
 
@@ -69,7 +69,7 @@ def test_row_tells_how_far_it_has_come_and_how_fast():
 
 def test_stuck_one_is_marked():
     long_ago = db_now() - timedelta(minutes=6)
-    begun(heartbeat_at=long_ago, next_at=long_ago)
+    create_job(heartbeat_at=long_ago, next_at=long_ago)
 
     html = show_page(browser_as("viewer"))
 
@@ -78,7 +78,7 @@ def test_stuck_one_is_marked():
 
 
 def test_what_others_wrote_is_escaped():
-    begun(NASTY, state="holding", hold_reason=NASTY, error=f"again {NASTY}")
+    create_job(NASTY, state="holding", hold_reason=NASTY, error=f"again {NASTY}")
 
     html = show_page(browser_as("operator"))
 
@@ -99,7 +99,7 @@ def test_what_others_wrote_is_escaped():
     ],
 )
 def test_list_is_narrowed(asked, found):
-    job = begun()
+    job = create_job()
 
     client = browser_as("viewer")
 
@@ -108,7 +108,7 @@ def test_list_is_narrowed(asked, found):
 
 
 def test_live_part_keeps_the_filters_and_the_place():
-    jobs = [begun(f"segment:s{number}") for number in range(51)]
+    jobs = [create_job(f"segment:s{number}") for number in range(51)]
     client = browser_as("viewer")
 
     first = show_page(client, state="live")
@@ -122,7 +122,7 @@ def test_live_part_keeps_the_filters_and_the_place():
 
 
 def test_job_is_paused_resumed_and_cancelled_for_a_reason():
-    job = begun()
+    job = create_job()
     client = browser_as("operator")
 
     for verb, state in (("pause", "paused"), ("resume", "running"), ("cancel", "cancelled")):
@@ -133,7 +133,7 @@ def test_job_is_paused_resumed_and_cancelled_for_a_reason():
 
 
 def test_one_that_is_over_is_told():
-    job = begun(state="completed", finished_at=db_now())
+    job = create_job(state="completed", finished_at=db_now())
     client = browser_as("operator")
 
     response = client.post(f"/jobs/{job.pk}/cancel/", {"reason": WHY})
@@ -144,7 +144,7 @@ def test_one_that_is_over_is_told():
 
 
 def test_viewer_sees_it_and_may_do_nothing():
-    job = begun()
+    job = create_job()
     client = browser_as("viewer")
 
     assert "/pause/" not in show_page(client)
@@ -155,7 +155,7 @@ def test_viewer_sees_it_and_may_do_nothing():
 
 
 def test_form_of_another_site_does_nothing():
-    job = begun()
+    job = create_job()
 
     response = browser_as("operator", enforce_csrf_checks=True).post(
         f"/jobs/{job.pk}/cancel/", {"reason": WHY}

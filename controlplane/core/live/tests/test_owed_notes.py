@@ -13,7 +13,7 @@ from controlplane.core.protocol import LIVE_CHANNEL, MISSED_NOTE, WAKE_CHANNEL
 from controlplane.core.wakeups import _Waker
 from controlplane.dataplane.tests.lines import Line, background
 from controlplane.supervisor.redis import find_program
-from controlplane.tests.installation import free_port, until
+from controlplane.tests.installation import free_port, wait_until
 
 PAUSE_SECONDS = 0.1
 SEVERAL_PAUSES = 0.35
@@ -26,7 +26,7 @@ def server() -> Iterator[int]:
     arguments = [find_program(), "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
     with subprocess.Popen(arguments, stdout=subprocess.DEVNULL) as process:
         try:
-            until(lambda: _answers(port), 10)
+            wait_until(lambda: _answers(port), 10)
             yield port
         finally:
             process.terminate()
@@ -65,7 +65,7 @@ def misses(pubsub: Any, seconds: float) -> int:
 
 def is_missed_once(pubsub: Any) -> bool:
     """Wait for the notice of missed notifications; return True if it comes only once."""
-    until(lambda: misses(pubsub, 0.05) == 1, 10)
+    wait_until(lambda: misses(pubsub, 0.05) == 1, 10)
     return misses(pubsub, SEVERAL_PAUSES) == 0
 
 

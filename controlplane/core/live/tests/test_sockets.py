@@ -14,7 +14,7 @@ def socket(name: str = "token:1", topics: str = "switches") -> Socket:
     return Socket(Subscriber(name=name, topics=frozenset(topics.split())), "hello")
 
 
-def written(one: Socket, *, until: int) -> list[str]:
+def collect_texts(one: Socket, *, until: int) -> list[str]:
     """Return the texts written until there are `until`, or slightly more."""
 
     async def run() -> list[str]:
@@ -75,7 +75,7 @@ def test_first_word_is_hello_and_other_topics_are_not_told():
     one.send_changes("ramps", ["a ramp"])
     one.send_changes("switches", ["a switch"])
 
-    assert written(one, until=2) == ["hello", "a switch"]
+    assert collect_texts(one, until=2) == ["hello", "a switch"]
 
 
 def test_nobody_listens_to_a_topic_that_all_have_narrowed_away():
@@ -96,7 +96,7 @@ def test_topic_that_is_listened_to_again_is_read_anew_and_others_go_on():
     one.subscribe({"switches", "ramps"})
     one.send_changes("switches", ["a switch"])
 
-    assert written(one, until=3) == ["hello", "a switch", stream.build_resync("ramps")]
+    assert collect_texts(one, until=3) == ["hello", "a switch", stream.build_resync("ramps")]
     one.send_changes("ramps", ["a ramp"])
     assert one.mailbox.take() == "a ramp"
 

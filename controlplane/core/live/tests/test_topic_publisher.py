@@ -37,7 +37,7 @@ class House:
             each.mailbox.take()
             self.sockets.add(each)
 
-    def told(self) -> int:
+    def count_waiting(self) -> int:
         """Number of texts waiting in all mailboxes together."""
         return sum(256 - each.mailbox.room for each in self.all)
 
@@ -90,7 +90,7 @@ def test_others_have_their_turn_while_a_crowd_is_told():
 
         async def look() -> None:
             before = 0
-            while (now := house.told()) < 200 * 100:
+            while (now := house.count_waiting()) < 200 * 100:
                 grown.append(now - before)
                 before = now
                 await asyncio.sleep(0)
@@ -110,7 +110,7 @@ def test_nobody_is_told_of_a_stream_that_has_ended_meanwhile():
         house = House(200)
 
         async def begin_anew_in_the_middle() -> None:
-            while not house.told():
+            while not house.count_waiting():
                 await asyncio.sleep(0)
             house.stream.restart()
             for each in house.all:
@@ -133,12 +133,12 @@ def test_socket_that_comes_meanwhile_is_greeted_with_the_numbers_it_is_not_told(
         late.mailbox.take()
 
         async def enter_in_the_middle() -> Any:
-            while not house.told():
+            while not house.count_waiting():
                 await asyncio.sleep(0)
-            assert house.told() < 200 * 100
+            assert house.count_waiting() < 200 * 100
             hello = orjson.loads(house.stream.hello([NAME], is_subscribed=True))
             house.sockets.add(late)
-            while house.told() < 200 * 100:
+            while house.count_waiting() < 200 * 100:
                 await asyncio.sleep(0)
             heard.append(hello["seq"])
 

@@ -52,9 +52,11 @@ def test_name_of_a_file_must_do_as_an_address(slug):
 def test_every_field_of_a_pattern_must_fit():
     one = read("title: x\nalerts: [{service: core, name: 'api-*'}]")
 
-    assert documents.find_best([one], asked(service="core", name="api-availability")) is one
-    assert documents.find_best([one], asked(service="core", name="batch")) is None
-    assert documents.find_best([one], asked(service="oracle", name="api-availability")) is None
+    assert documents.find_best([one], build_query(service="core", name="api-availability")) is one
+    assert documents.find_best([one], build_query(service="core", name="batch")) is None
+    assert (
+        documents.find_best([one], build_query(service="oracle", name="api-availability")) is None
+    )
 
 
 def test_pattern_that_says_more_wins_and_a_word_wins_over_a_star():
@@ -62,17 +64,22 @@ def test_pattern_that_says_more_wins_and_a_word_wins_over_a_star():
     some = read("title: b\nalerts: [{subject: '*->openai'}]")
     this = read("title: c\nalerts: [{subject: 'oracle->openai'}]")
 
-    found = documents.find_best([anything, some, this], asked("oracle", subject="oracle->openai"))
-    other = documents.find_best([anything, some, this], asked("vision", subject="vision->openai"))
+    found = documents.find_best(
+        [anything, some, this], build_query("oracle", subject="oracle->openai")
+    )
+    other = documents.find_best(
+        [anything, some, this], build_query("vision", subject="vision->openai")
+    )
 
     assert found is this
     assert other is some
     assert (
-        documents.find_best([anything, some, this], asked("oracle", subject="oracle")) is anything
+        documents.find_best([anything, some, this], build_query("oracle", subject="oracle"))
+        is anything
     )
 
 
-def asked(service="", kind="", name="", subject=""):
+def build_query(service="", kind="", name="", subject=""):
     return {"service": service, "kind": kind, "name": name, "subject": subject}
 
 

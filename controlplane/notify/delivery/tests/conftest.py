@@ -9,7 +9,7 @@ from controlplane.notify.transports import destinations, outbound
 from controlplane.notify.transports.base import TRANSPORTS, Transport
 
 from .fake_slack import fake_slack
-from .sending import nobody_sends, until
+from .outbox_helpers import nobody_sends, wait_until
 
 TOKEN = "xoxb-1234-secret"
 
@@ -49,7 +49,7 @@ def _nothing_configured_by_the_shell(settings):
 def ended():
     """Stop all senders at the end of a test."""
     yield
-    until(nobody_sends, 15)
+    wait_until(nobody_sends, 15)
 
 
 @pytest.fixture

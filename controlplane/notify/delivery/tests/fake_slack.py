@@ -158,7 +158,7 @@ class _Handler(Misbehaviour, BaseHTTPRequestHandler):
         slack = self.server.slack
         self.closing = slack.closing
         self.method = self.path.removeprefix("/api/") if "/api/" in self.path else "webhook"
-        self.said = self._said(self.rfile.read(int(self.headers["Content-Length"])))
+        self.said = self._parse_body(self.rfile.read(int(self.headers["Content-Length"])))
         step = slack.note(self, self.method, self.said)
         if step.startswith("accepted "):
             slack.perform(self.method, self.said)
@@ -169,7 +169,7 @@ class _Handler(Misbehaviour, BaseHTTPRequestHandler):
         answer = self.server.slack.perform(self.method, self.said)
         self.send(200, json.dumps(answer).encode())
 
-    def _said(self, body: bytes) -> dict:
+    def _parse_body(self, body: bytes) -> dict:
         if self.headers["Content-Type"].startswith("application/json"):
             return json.loads(body)
         return {key: values[0] for key, values in parse_qs(body.decode()).items()}

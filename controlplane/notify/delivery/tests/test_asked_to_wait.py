@@ -9,7 +9,7 @@ from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
 from controlplane.notify.delivery import claims, sender
 from controlplane.notify.transports.failures import TransientFailure
 
-from .sending import announce, attempted, make_due, message, nobody_sends, sweep, until
+from .outbox_helpers import announce, attempted, make_due, message, nobody_sends, sweep, wait_until
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_pace", "ended")]
 
@@ -21,11 +21,11 @@ def test_retry_after_keeps_every_message_away(by_bot):
 
     sweep()
 
-    until(lambda: message(event_key="audit:1").last_error)
+    wait_until(lambda: message(event_key="audit:1").last_error)
     assert set(OutboxMessage.objects.values_list("state", flat=True)) == {"pending"}
     away = Pace.objects.get(pk="slack").keep_away_until - before
     assert timedelta(seconds=30) <= away < timedelta(seconds=33)
-    until(nobody_sends)
+    wait_until(nobody_sends)
     assert sweep() == 0
     assert len(by_bot.requests) == 1
     assert claims.due_destinations(db_now() + timedelta(seconds=34)) == ["slack"]
@@ -40,7 +40,7 @@ def test_a_destination_that_keeps_asking_to_come_later_fails_no_message(by_bot, 
         make_due()
         before = db_now()
         sweep()
-        until(lambda number=attempt: tried(number))
+        wait_until(lambda number=attempt: tried(number))
         assert message().next_attempt_at - before >= timedelta(seconds=1)
         assert Pace.objects.get().keep_away_until - before >= timedelta(seconds=1)
 

@@ -13,7 +13,7 @@ from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage, Pace
 from controlplane.notify.delivery import attention, backlog, report_sections
 
-from .written import hook, somebody, written
+from .message_samples import create_message, hook, somebody
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 21, 2, 11, tzinfo=UTC)
@@ -105,10 +105,10 @@ def test_a_backlog_is_critical_until_somebody_knows_of_it_and_then_still_waits()
 
 def test_what_failed_waits_for_attention_once_for_each_destination():
     pager = hook()
-    written("failed", f"webhook:{pager.pk}", at=NOW - timedelta(hours=2), severity="warning")
-    written("failed", f"webhook:{pager.pk}", at=NOW - timedelta(hours=1))
-    written("failed", "slack", at=NOW, severity="critical")
-    written("sent", "slack", at=NOW)
+    create_message("failed", f"webhook:{pager.pk}", at=NOW - timedelta(hours=2), severity="warning")
+    create_message("failed", f"webhook:{pager.pk}", at=NOW - timedelta(hours=1))
+    create_message("failed", "slack", at=NOW, severity="critical")
+    create_message("sent", "slack", at=NOW)
 
     first, second = attention.list_failed_messages(NOW + timedelta(minutes=1))
 
@@ -121,8 +121,8 @@ def test_what_failed_waits_for_attention_once_for_each_destination():
 
 def test_nobodys_address_is_in_what_waits_or_in_the_report():
     somebody("kim", email="kim@example.org")
-    written("failed", "email:kim@example.org", at=NOW)
-    written("pending", "email:kim@example.org", at=NOW - timedelta(hours=1))
+    create_message("failed", "email:kim@example.org", at=NOW)
+    create_message("pending", "email:kim@example.org", at=NOW - timedelta(hours=1))
     now = NOW + timedelta(minutes=1)
 
     said = repr([*attention.list_failed_messages(now), *attention.list_delayed_messages(now)])
@@ -134,8 +134,8 @@ def test_nobodys_address_is_in_what_waits_or_in_the_report():
 
 
 def test_a_destination_that_holds_messages_up_for_long_waits_for_attention():
-    written("pending", "slack", at=NOW - timedelta(minutes=16))
-    written("pending", "slack:C1", at=NOW - timedelta(minutes=14))
+    create_message("pending", "slack", at=NOW - timedelta(minutes=16))
+    create_message("pending", "slack:C1", at=NOW - timedelta(minutes=14))
     Pace.objects.create(
         destination="slack", paced_until=NOW, keep_away_until=NOW + timedelta(minutes=40)
     )
@@ -150,14 +150,14 @@ def test_the_report_tells_sent_failed_and_the_slowest_by_destination():
     pager = hook()
     within = MONDAY + timedelta(days=2)
     for seconds in (1, 30):
-        message = written("sent", "slack", at=within)
+        message = create_message("sent", "slack", at=within)
         OutboxMessage.objects.filter(pk=message.pk).update(
             finished_at=within + timedelta(seconds=seconds)
         )
-    written("failed", f"webhook:{pager.pk}", at=within)
-    written("pending", "slack", at=within)
-    written("sent", "slack", at=MONDAY - timedelta(seconds=1))
-    written("sent", "slack", at=MONDAY + WEEK)
+    create_message("failed", f"webhook:{pager.pk}", at=within)
+    create_message("pending", "slack", at=within)
+    create_message("sent", "slack", at=MONDAY - timedelta(seconds=1))
+    create_message("sent", "slack", at=MONDAY + WEEK)
 
     section = report_sections.deliveries_section(MONDAY, MONDAY + WEEK, NOW)
 
@@ -170,7 +170,7 @@ def test_the_report_tells_sent_failed_and_the_slowest_by_destination():
 
 
 def test_a_failure_of_an_earlier_week_is_in_the_report_until_it_is_dealt_with():
-    written("failed", "slack", at=MONDAY - 3 * WEEK)
+    create_message("failed", "slack", at=MONDAY - 3 * WEEK)
 
     section = report_sections.deliveries_section(MONDAY, MONDAY + WEEK, NOW)
 

@@ -12,7 +12,7 @@ from controlplane.notify.delivery import claims, digests
 from controlplane.notify.delivery.claims import LEASE_SECONDS, MAX_ATTEMPTS, ClaimedMessage
 from controlplane.notify.transports import rate_limits
 
-from .sending import announce
+from .outbox_helpers import announce
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 STEP = timedelta(minutes=20)

@@ -6,7 +6,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import Api, as_role, with_token
 from controlplane.core.outbox.models import OutboxMessage
 
-from .written import hook, somebody, written
+from .message_samples import create_message, hook, somebody
 
 pytestmark = pytest.mark.django_db
 KIM = "kim@example.org"
@@ -23,8 +23,8 @@ def ids(api, **params):
 
 
 def test_a_message_is_told_with_every_attempt_newest_first():
-    older = written("sent")
-    newer = written("failed", error="HTTP 500 from Slack", subject="episode:12")
+    older = create_message("sent")
+    newer = create_message("failed", error="HTTP 500 from Slack", subject="episode:12")
 
     rows = listed(as_role("viewer"))
 
@@ -42,7 +42,7 @@ def test_a_message_is_told_with_every_attempt_newest_first():
 
 
 def test_one_message_has_a_resource_of_its_own():
-    message = written("pending")
+    message = create_message("pending")
 
     row = as_role("viewer").get(f"/deliveries/{message.pk}/").json()
 
@@ -53,9 +53,11 @@ def test_one_message_has_a_resource_of_its_own():
 
 def test_filters_narrow_and_go_together():
     pager = hook()
-    one = written("failed", f"webhook:{pager.pk}", severity="critical")
-    two = written("sent", f"webhook:{pager.pk}", event="switch.released")
-    three = written("pending", "slack:C024BE91L", event="approval.requested", severity="warning")
+    one = create_message("failed", f"webhook:{pager.pk}", severity="critical")
+    two = create_message("sent", f"webhook:{pager.pk}", event="switch.released")
+    three = create_message(
+        "pending", "slack:C024BE91L", event="approval.requested", severity="warning"
+    )
     api = as_role("viewer")
 
     assert ids(api, state="failed") == {one.pk}
@@ -76,7 +78,7 @@ def test_a_filter_that_makes_no_sense_is_refused(query):
 
 
 def test_pages_follow_each_other_without_a_gap():
-    expected = [written().pk for _ in range(5)][::-1]
+    expected = [create_message().pk for _ in range(5)][::-1]
     api, seen, url = as_role("viewer"), [], "/deliveries/?limit=2"
 
     while url:
@@ -88,7 +90,7 @@ def test_pages_follow_each_other_without_a_gap():
 
 
 def test_reading_takes_reports_read_and_nothing_less():
-    written()
+    create_message()
 
     assert Api().get("/deliveries/").status_code == 401
     assert with_token("switches:read").get("/deliveries/").status_code == 403
@@ -96,9 +98,9 @@ def test_reading_takes_reports_read_and_nothing_less():
 
 def test_a_program_learns_nobodys_address():
     somebody("kim", email=KIM, slack_user_id="U024BE7LH")
-    written("failed", f"email:{KIM}", error=f"550 no such user {KIM}")
-    written("failed", "slack:U024BE7LH", error="Slack says no to U024BE7LH")
-    written("failed", "email:unknown@example.org")
+    create_message("failed", f"email:{KIM}", error=f"550 no such user {KIM}")
+    create_message("failed", "slack:U024BE7LH", error="Slack says no to U024BE7LH")
+    create_message("failed", "email:unknown@example.org")
     api = with_token("reports:read")
 
     response = api.get("/deliveries/")
@@ -116,7 +118,7 @@ def test_a_program_learns_nobodys_address():
 
 def test_a_program_can_not_try_out_addresses_but_ask_for_names():
     somebody("kim", email=KIM)
-    message = written("failed", f"email:{KIM}")
+    message = create_message("failed", f"email:{KIM}")
     api = with_token("reports:read")
 
     assert api.get("/deliveries/", {"destination": f"email:{KIM}"}).status_code == 400
@@ -126,7 +128,7 @@ def test_a_program_can_not_try_out_addresses_but_ask_for_names():
 
 def test_a_signed_in_person_sees_addresses():
     somebody("kim", email=KIM)
-    written("failed", f"email:{KIM}", error=f"550 no such user {KIM}")
+    create_message("failed", f"email:{KIM}", error=f"550 no such user {KIM}")
 
     (row,) = listed(as_role("viewer"), destination=f"email:{KIM}")
 
@@ -136,8 +138,8 @@ def test_a_signed_in_person_sees_addresses():
 
 def test_a_webhook_has_its_targets_name_and_neither_url_nor_secret():
     pager = hook()
-    written("failed", f"webhook:{pager.pk}")
-    written("failed", "webhook:999999")
+    create_message("failed", f"webhook:{pager.pk}")
+    create_message("failed", "webhook:999999")
 
     response = as_role("admin").get("/deliveries/")
 
@@ -153,7 +155,7 @@ def test_a_webhook_has_its_targets_name_and_neither_url_nor_secret():
 
 def test_what_a_message_is_made_of_is_not_shown():
     facts = {"response_url": "https://hooks.slack.com/actions/T0/secret"}
-    message = written("failed", "slack_reply:x", event="interaction.answered", facts=facts)
+    message = create_message("failed", "slack_reply:x", event="interaction.answered", facts=facts)
 
     api = as_role("admin")
 
@@ -162,7 +164,7 @@ def test_what_a_message_is_made_of_is_not_shown():
 
 
 def test_a_failed_message_is_sent_again_once_and_audited():
-    message = written("failed")
+    message = create_message("failed")
     api = as_role("operator")
 
     first = api.post(f"/deliveries/{message.pk}/retry")
@@ -175,7 +177,7 @@ def test_a_failed_message_is_sent_again_once_and_audited():
 
 
 def test_a_rehearsed_retry_changes_nothing():
-    message = written("failed")
+    message = create_message("failed")
 
     answer = as_role("operator").post(f"/deliveries/{message.pk}/retry", {"dry_run": True})
 
@@ -186,7 +188,7 @@ def test_a_rehearsed_retry_changes_nothing():
 
 @pytest.mark.parametrize("path", ["/deliveries/{}/retry", "/deliveries/retry"])
 def test_retrying_takes_the_right_to_change_switches(path):
-    message = written("failed")
+    message = create_message("failed")
     path, body = path.format(message.pk), {"destination": "slack"}
 
     assert as_role("viewer").post(path, body).status_code == 403
@@ -196,9 +198,9 @@ def test_retrying_takes_the_right_to_change_switches(path):
 
 def test_all_that_failed_at_one_destination_is_sent_again_within_bounds():
     for _ in range(103):
-        written("failed", "slack", outcomes=[])
-    elsewhere = written("failed", "slack:C024BE91L")
-    sent = written("sent", "slack")
+        create_message("failed", "slack", outcomes=[])
+    elsewhere = create_message("failed", "slack:C024BE91L")
+    sent = create_message("sent", "slack")
     api = as_role("operator")
 
     first = api.post("/deliveries/retry", {"destination": "slack"})
@@ -216,9 +218,9 @@ def test_all_that_failed_at_one_destination_is_sent_again_within_bounds():
 
 
 def test_what_a_digest_tells_goes_with_the_digest():
-    members = [written("failed", event="escalation.step", outcomes=[]) for _ in range(12)]
+    members = [create_message("failed", event="escalation.step", outcomes=[]) for _ in range(12)]
     facts = {"count": 12, "messages": [member.pk for member in members]}
-    digest = written("failed", event="outbox.digest", facts=facts)
+    digest = create_message("failed", event="outbox.digest", facts=facts)
 
     answer = as_role("operator").post("/deliveries/retry", {"destination": "slack"})
 
@@ -228,10 +230,10 @@ def test_what_a_digest_tells_goes_with_the_digest():
 
 @pytest.mark.parametrize("state", ["failed", "pending"])
 def test_a_digest_beyond_the_first_hundred_still_takes_its_members_along(state):
-    members = [written("failed", event="escalation.step", outcomes=[]) for _ in range(120)]
+    members = [create_message("failed", event="escalation.step", outcomes=[]) for _ in range(120)]
     facts = {"count": 120, "messages": [member.pk for member in members]}
-    digest = written(state, event="outbox.digest", facts=facts)
-    alone = written("failed", outcomes=[])
+    digest = create_message(state, event="outbox.digest", facts=facts)
+    alone = create_message("failed", outcomes=[])
 
     answer = as_role("operator").post("/deliveries/retry", {"destination": "slack"})
 
@@ -245,7 +247,7 @@ def test_a_digest_beyond_the_first_hundred_still_takes_its_members_along(state):
 
 
 def test_a_retried_message_gets_its_attempts_back():
-    message = written("failed")
+    message = create_message("failed")
 
     as_role("operator").post(f"/deliveries/{message.pk}/retry")
 

@@ -10,7 +10,7 @@ from controlplane.core.http.tests.callers import as_role, person, signed_in
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.delivery.views import PAGE_SIZE
 
-from .written import hook, somebody, written
+from .message_samples import create_message, hook, somebody
 
 pytestmark = pytest.mark.django_db
 
@@ -26,12 +26,12 @@ def html(client, path="/deliveries/"):
     return response.content.decode()
 
 
-def shown(text):
+def count_deliveries(text):
     return text.count('class="delivery"')
 
 
 def test_nobody_sees_it_without_signing_in(client):
-    message = written()
+    message = create_message()
 
     for path in ("/deliveries/", f"/deliveries/{message.pk}/"):
         assert client.get(path).headers["Location"].startswith("/sign-in/")
@@ -45,7 +45,7 @@ def test_without_messages_it_says_so(operator):
 
 def test_a_message_is_told_with_state_destination_and_attempts(operator):
     pager = hook()
-    written("failed", f"webhook:{pager.pk}", error="HTTP 404 from the receiver")
+    create_message("failed", f"webhook:{pager.pk}", error="HTTP 404 from the receiver")
 
     text = html(operator)
 
@@ -58,7 +58,7 @@ def test_a_message_is_told_with_state_destination_and_attempts(operator):
 
 def test_a_person_sees_addresses_of_people(operator):
     somebody("lee", email="lee@example.org")
-    written("sent", "email:lee@example.org")
+    create_message("sent", "email:lee@example.org")
 
     text = html(operator)
 
@@ -67,24 +67,24 @@ def test_a_person_sees_addresses_of_people(operator):
 
 
 def test_filters_are_those_of_the_api_and_a_bad_one_is_told(operator):
-    written("failed")
-    written("sent", event="switch.released")
+    create_message("failed")
+    create_message("sent", event="switch.released")
 
-    assert shown(html(operator)) == 2
-    assert shown(html(operator, "/deliveries/?state=failed")) == 1
-    assert shown(html(operator, "/deliveries/?event=switch.released")) == 1
-    assert shown(html(operator, "/deliveries/?severity=critical")) == 0
-    assert shown(html(operator, "/deliveries/?destination=slack&state=sent")) == 1
+    assert count_deliveries(html(operator)) == 2
+    assert count_deliveries(html(operator, "/deliveries/?state=failed")) == 1
+    assert count_deliveries(html(operator, "/deliveries/?event=switch.released")) == 1
+    assert count_deliveries(html(operator, "/deliveries/?severity=critical")) == 0
+    assert count_deliveries(html(operator, "/deliveries/?destination=slack&state=sent")) == 1
     odd = html(operator, "/deliveries/?state=lost")
-    assert shown(odd) == 2
+    assert count_deliveries(odd) == 2
     assert "It was left out" in odd
 
 
 def test_pages_hold_while_messages_arrive(operator):
-    expected = [written(outcomes=[]).pk for _ in range(PAGE_SIZE + 3)][::-1]
+    expected = [create_message(outcomes=[]).pk for _ in range(PAGE_SIZE + 3)][::-1]
 
     first = html(operator)
-    written()
+    create_message()
     older = re.search(r'href="([^"]*before=\d+[^"]*)"', first)[1].replace("&amp;", "&")
     second = html(operator, f"/deliveries/{older}")
 
@@ -93,7 +93,7 @@ def test_pages_hold_while_messages_arrive(operator):
 
 
 def test_a_failed_message_can_be_retried_by_an_operator(operator):
-    message = written("failed")
+    message = create_message("failed")
 
     assert f'action="/deliveries/{message.pk}/retry/"' in html(operator)
     answer = operator.post(f"/deliveries/{message.pk}/retry/")
@@ -107,8 +107,8 @@ def test_a_failed_message_can_be_retried_by_an_operator(operator):
 
 def test_all_that_failed_somewhere_can_be_retried_at_once(operator):
     for _ in range(3):
-        written("failed")
-    written("failed", "slack:C024BE91L")
+        create_message("failed")
+    create_message("failed", "slack:C024BE91L")
 
     assert "3 failed" in html(operator)
     operator.post("/deliveries/retry/", {"destination": "slack"})
@@ -117,7 +117,7 @@ def test_all_that_failed_somewhere_can_be_retried_at_once(operator):
 
 
 def test_a_viewer_gets_no_buttons_and_no_way_around():
-    message = written("failed")
+    message = create_message("failed")
     viewer = as_role("viewer").client
 
     assert "/retry/" not in html(viewer)
@@ -127,7 +127,7 @@ def test_a_viewer_gets_no_buttons_and_no_way_around():
 
 
 def test_reading_changes_nothing(operator):
-    message = written("failed")
+    message = create_message("failed")
 
     for path in (f"/deliveries/{message.pk}/retry/", "/deliveries/retry/"):
         assert operator.get(path).status_code == 405
@@ -135,7 +135,7 @@ def test_reading_changes_nothing(operator):
 
 
 def test_one_message_has_a_page_of_its_own(operator):
-    message = written("pending", outcomes=["started"])
+    message = create_message("pending", outcomes=["started"])
 
     text = html(operator, f"/deliveries/{message.pk}/")
 
@@ -146,7 +146,7 @@ def test_one_message_has_a_page_of_its_own(operator):
 
 def test_markup_in_facts_and_errors_stays_text(operator):
     facts = {"switch": "<b>x</b>", "reason": "<script>alert(1)</script>", "path": '/x"><i>'}
-    written("failed", error="<i>500</i>", facts=facts)
+    create_message("failed", error="<i>500</i>", facts=facts)
 
     text = html(operator)
 
@@ -160,18 +160,18 @@ def test_markup_in_facts_and_errors_stays_text(operator):
     ["javascript:alert(1)", "https://evil.example/", "//evil.example/", "/\\\\evil.example/"],
 )
 def test_a_link_leads_to_the_console_and_nowhere_else(operator, path):
-    written(facts={"path": path})
+    create_message(facts={"path": path})
 
     assert f'href="{path}"' not in html(operator)
 
 
 def test_the_page_asks_the_database_as_often_for_many_messages_as_for_one(operator):
-    written("failed", "email:p@example.org")
+    create_message("failed", "email:p@example.org")
     html(operator)  # What every page counts, and keeps for a few seconds.
     with CaptureQueriesContext(connection) as for_one:
         html(operator)
     for number in range(PAGE_SIZE):
-        written("failed", f"email:p{number}@example.org")
+        create_message("failed", f"email:p{number}@example.org")
 
     with CaptureQueriesContext(connection) as for_many:
         html(operator)
@@ -180,12 +180,12 @@ def test_the_page_asks_the_database_as_often_for_many_messages_as_for_one(operat
 
 
 def test_a_superseded_message_is_shown_as_such_and_can_be_filtered(operator):
-    written("superseded", "slack", error="left out: message 9 tells the newer state")
+    create_message("superseded", "slack", error="left out: message 9 tells the newer state")
 
     everything = html(operator)
     narrowed = html(operator, "/deliveries/?state=superseded")
 
     for text in (everything, narrowed):
-        assert shown(text) == 1
+        assert count_deliveries(text) == 1
         assert "<span>Superseded</span>" in text
         assert "left out: message 9 tells the newer state" in text

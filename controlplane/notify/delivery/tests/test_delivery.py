@@ -17,7 +17,7 @@ from controlplane.notify.transports.failures import TransientFailure
 
 from .conftest import TOKEN
 from .fake_slack import fake_slack
-from .sending import announce, attempted, make_due, message, sweep, until
+from .outbox_helpers import announce, attempted, make_due, message, sweep, wait_until
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_pace", "ended")]
 NO_TIME = timedelta(0)
@@ -40,7 +40,7 @@ def test_messages_go_out_in_the_order_of_their_writing(by_bot):
 
     sweep()
 
-    until(lambda: not OutboxMessage.objects.filter(state="pending").exists())
+    wait_until(lambda: not OutboxMessage.objects.filter(state="pending").exists())
     order = [text.split(":s")[1].split(" ")[0] for text in by_bot.texts]
     assert order == [str(number) for number in range(1, 21)]
 
@@ -92,7 +92,7 @@ def test_a_hopeless_failure_is_final_at_once(by_bot, caplog, step):
     assert (tried.state, tried.attempts) == ("failed", 1)
     assert tried.finished_at
     assert tried.last_error
-    until(lambda: "outbox.failed" in errors(caplog))
+    wait_until(lambda: "outbox.failed" in errors(caplog))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -121,7 +121,7 @@ def test_eight_attempts_and_then_it_is_failed(by_bot, caplog):
     given_up = message()
     assert (given_up.state, given_up.attempts) == ("failed", 8)
     assert "HTTP 500" in given_up.last_error
-    until(lambda: "outbox.failed" in errors(caplog))
+    wait_until(lambda: "outbox.failed" in errors(caplog))
     sweep()
     time.sleep(0.1)
     assert len(by_bot.requests) == 8
@@ -148,7 +148,7 @@ def test_two_sweepers_at_once_send_each_message_once(by_bot):
     for senders in processes:
         assert senders.serve("slack")
 
-    until(lambda: not OutboxMessage.objects.exclude(state="sent").exists(), 10)
+    wait_until(lambda: not OutboxMessage.objects.exclude(state="sent").exists(), 10)
     assert len(by_bot.requests) == 30
     assert len(set(by_bot.texts)) == 30
 
@@ -160,7 +160,7 @@ def test_a_sweep_leaves_a_destination_to_its_sender(by_bot):
     assert sweep() == 1
     assert sweep() == 0
 
-    until(lambda: not OutboxMessage.objects.exclude(state="sent").exists())
+    wait_until(lambda: not OutboxMessage.objects.exclude(state="sent").exists())
     assert len(by_bot.requests) == 2
 
 
@@ -174,7 +174,9 @@ def test_a_destination_that_hangs_delays_no_other(by_bot, registered):
 
         for _ in range(20):  # The ticks of a minute, at speed.
             sweep()
-        until(lambda: OutboxMessage.objects.filter(destination="hook:1", state="sent").count() == 5)
+        wait_until(
+            lambda: OutboxMessage.objects.filter(destination="hook:1", state="sent").count() == 5
+        )
 
         assert time.monotonic() - started < 2
         by_bot.closing.set()
@@ -209,7 +211,7 @@ def test_a_sender_that_died_in_the_last_attempt_leaves_no_message_pending(by_bot
     assert (lost.state, lost.attempts, lost.fence) == ("failed", 8, 9)
     assert "may have arrived" in lost.last_error
     assert by_bot.requests == []
-    until(lambda: "outbox.failed" in errors(caplog))
+    wait_until(lambda: "outbox.failed" in errors(caplog))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -218,7 +220,7 @@ def test_a_sender_that_lost_its_lease_records_nothing(by_bot):
     announce()
 
     sweep()
-    until(lambda: by_bot.requests)
+    wait_until(lambda: by_bot.requests)
     OutboxMessage.objects.update(fence=7)  # Somebody else has claimed it since.
 
     time.sleep(0.8)
@@ -235,12 +237,12 @@ def test_a_broken_transport_ends_as_a_failed_message_and_not_as_a_dead_sender(
     for attempt in range(1, 9):
         make_due()
         sweep()
-        until(lambda attempt=attempt: message(destination="hook:1").attempts == attempt)
-        until(lambda: message(destination="hook:1").lease_until is None)
+        wait_until(lambda attempt=attempt: message(destination="hook:1").attempts == attempt)
+        wait_until(lambda: message(destination="hook:1").lease_until is None)
 
     assert message(destination="hook:1").state == "failed"
     assert message(destination="slack").state == "sent"
-    until(lambda: "outbox.transport_broke" in errors(caplog))
+    wait_until(lambda: "outbox.transport_broke" in errors(caplog))
 
 
 @pytest.mark.parametrize("step", ["500", "ok:false invalid_auth", "reset", f"text 400 {TOKEN}"])
@@ -251,8 +253,8 @@ def test_no_secret_is_stored_or_logged(by_bot, registered, caplog, step):
 
     sweep()
 
-    until(lambda: all(row.lease_until is None for row in OutboxMessage.objects.all()))
-    until(lambda: all(row.attempts for row in OutboxMessage.objects.all()))
+    wait_until(lambda: all(row.lease_until is None for row in OutboxMessage.objects.all()))
+    wait_until(lambda: all(row.attempts for row in OutboxMessage.objects.all()))
     kept = json.dumps(list(OutboxMessage.objects.values()), default=str) + caplog.text
     assert TOKEN not in kept
     assert "hook-secret" not in kept

@@ -10,7 +10,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from controlplane.notify.delivery import claims, digests, failed_messages
 
-from .sending import announce, deliver, states, sweep, until
+from .outbox_helpers import announce, deliver, states, sweep, wait_until
 
 pytestmark = [
     pytest.mark.django_db,
@@ -142,7 +142,7 @@ def test_a_digest_that_is_given_up_fails_its_members_and_its_retry_saves_them(by
     by_bot.always = "ok:false invalid_auth"
     remind(12)
     sweep()
-    until(lambda: set(states()) == {"failed"})
+    wait_until(lambda: set(states()) == {"failed"})
     digest = OutboxMessage.objects.get(event=digests.EVENT)
     member = OutboxMessage.objects.exclude(pk=digest.pk).first()
     assert f"message {digest.pk}" in member.last_error

@@ -12,14 +12,14 @@ from controlplane.core.http.tests.callers import as_role, person, signed_in, wit
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.delivery import attention, claims, report_sections, selection
 
-from .written import written
+from .message_samples import create_message
 
 pytestmark = pytest.mark.django_db
 WHY = {"reason": "the webhook was removed"}
 
 
 def test_a_discarded_message_waits_for_nobody_and_stays_on_record():
-    message = written("failed", "webhook:999", severity="critical")
+    message = create_message("failed", "webhook:999", severity="critical")
     assert attention.list_failed_messages(db_now())
 
     answer = as_role("operator").post(f"/deliveries/{message.pk}/discard", WHY)
@@ -39,7 +39,7 @@ def test_a_discarded_message_waits_for_nobody_and_stays_on_record():
 
 @pytest.mark.parametrize("body", [{}, {"reason": ""}, {"reason": "  "}, {"reason": "x" * 501}])
 def test_without_a_reason_nothing_is_discarded(body):
-    message = written("failed")
+    message = create_message("failed")
 
     assert as_role("operator").post(f"/deliveries/{message.pk}/discard", body).status_code == 400
     assert OutboxMessage.objects.get().discarded_at is None
@@ -47,16 +47,16 @@ def test_without_a_reason_nothing_is_discarded(body):
 
 @pytest.mark.parametrize("state", ["pending", "sent"])
 def test_only_what_failed_can_be_discarded_and_only_once(state):
-    api, failed = as_role("operator"), written("failed")
+    api, failed = as_role("operator"), create_message("failed")
 
-    assert api.post(f"/deliveries/{written(state).pk}/discard", WHY).status_code == 409
+    assert api.post(f"/deliveries/{create_message(state).pk}/discard", WHY).status_code == 409
     assert api.post(f"/deliveries/{failed.pk}/discard", WHY).status_code == 200
     assert api.post(f"/deliveries/{failed.pk}/discard", WHY).status_code == 409
     assert api.post("/deliveries/999999/discard", WHY).status_code == 404
 
 
 def test_discarding_takes_the_right_to_change_switches():
-    path = f"/deliveries/{written('failed').pk}/discard"
+    path = f"/deliveries/{create_message('failed').pk}/discard"
 
     assert as_role("viewer").post(path, WHY).status_code == 403
     assert with_token("reports:read").post(path, WHY).status_code == 403
@@ -64,7 +64,7 @@ def test_discarding_takes_the_right_to_change_switches():
 
 
 def test_a_rehearsal_discards_nothing():
-    message = written("failed")
+    message = create_message("failed")
 
     answer = as_role("operator").post(f"/deliveries/{message.pk}/discard", {**WHY, "dry_run": True})
 
@@ -73,9 +73,9 @@ def test_a_rehearsal_discards_nothing():
 
 
 def test_what_a_digest_tells_is_discarded_with_it():
-    members = [written("failed", event="escalation.step").pk for _ in range(3)]
-    sent = written("sent", event="escalation.step").pk
-    digest = written("failed", event="outbox.digest", facts={"messages": [*members, sent]})
+    members = [create_message("failed", event="escalation.step").pk for _ in range(3)]
+    sent = create_message("sent", event="escalation.step").pk
+    digest = create_message("failed", event="outbox.digest", facts={"messages": [*members, sent]})
 
     as_role("operator").post(f"/deliveries/{digest.pk}/discard", WHY)
 
@@ -86,7 +86,7 @@ def test_what_a_digest_tells_is_discarded_with_it():
 
 
 def test_a_discarded_message_is_retried_by_hand_only():
-    message = written("failed")
+    message = create_message("failed")
     api = as_role("operator")
     api.post(f"/deliveries/{message.pk}/discard", WHY)
 
@@ -98,8 +98,8 @@ def test_a_discarded_message_is_retried_by_hand_only():
 
 
 def test_an_answer_to_a_click_that_comes_too_late_ends_by_itself():
-    late = written("pending", "slack_reply:U1", event="interaction.answered", outcomes=[])
-    other = written("pending", "slack", outcomes=[])
+    late = create_message("pending", "slack_reply:U1", event="interaction.answered", outcomes=[])
+    other = create_message("pending", "slack", outcomes=[])
 
     for message in (late, other):
         claimed = claims.ClaimedMessage(message, 1)
@@ -115,9 +115,9 @@ def test_an_answer_to_a_click_that_comes_too_late_ends_by_itself():
 
 def test_a_discarded_message_is_deleted_as_late_as_a_sent_one():
     old, now = db_now() - timedelta(days=31), db_now()
-    kept = written("failed", at=old)
-    written("failed", at=old, discarded_at=now)
-    recent = written("failed", discarded_at=now)
+    kept = create_message("failed", at=old)
+    create_message("failed", at=old, discarded_at=now)
+    recent = create_message("failed", discarded_at=now)
 
     ticks.run("outbox.purge", "test")
 
@@ -125,7 +125,7 @@ def test_a_discarded_message_is_deleted_as_late_as_a_sent_one():
 
 
 def test_the_page_discards_with_a_reason_and_says_so():
-    message, operator = written("failed"), signed_in(person("operator", "kim")).client
+    message, operator = create_message("failed"), signed_in(person("operator", "kim")).client
     page = f"/deliveries/{message.pk}/"
     assert f'action="{page}discard/"' in operator.get(page).content.decode()
 
@@ -142,7 +142,7 @@ def test_the_page_discards_with_a_reason_and_says_so():
 
 
 def test_a_viewer_can_not_discard():
-    message, viewer = written("failed"), as_role("viewer").client
+    message, viewer = create_message("failed"), as_role("viewer").client
 
     assert "/discard/" not in viewer.get("/deliveries/").content.decode()
     assert viewer.post(f"/deliveries/{message.pk}/discard/", WHY).status_code == 403

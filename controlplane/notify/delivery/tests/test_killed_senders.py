@@ -15,7 +15,7 @@ from controlplane.core.outbox.models import Attempt, OutboxMessage
 from controlplane.notify.delivery import digests
 
 from .conftest import TOKEN
-from .sending import announce, deliver, states, until
+from .outbox_helpers import announce, deliver, states, wait_until
 
 pytestmark = [
     pytest.mark.faults,
@@ -75,7 +75,7 @@ def test_killed_while_slack_has_the_request(by_bot, sender, step, subject):
     by_bot.script = [step]
     announce(subject=subject)
     process = sender()
-    until(lambda: by_bot.posts, 20)
+    wait_until(lambda: by_bot.posts, 20)
 
     kill(process)
     deliver()
@@ -101,7 +101,7 @@ def test_killed_anywhere_between_the_update_and_the_reply(by_bot, sender, method
     by_bot.on = {method: [step]}
     announce(first=2, event="switch.released", subject="episode:1")
     process = sender()
-    until(lambda: not by_bot.on[method], 20)
+    wait_until(lambda: not by_bot.on[method], 20)
 
     kill(process)
     deliver()
@@ -117,7 +117,7 @@ def test_killed_with_a_digest(by_bot, sender, step):
     by_bot.script = [step]
     announce(15, event="episode.expires_soon")
     process = sender()
-    until(lambda: by_bot.posts, 20)
+    wait_until(lambda: by_bot.posts, 20)
 
     kill(process)
     deliver()

@@ -7,7 +7,7 @@ import pytest
 from controlplane.notify.delivery import attention
 from controlplane.notify.targets import destination_names
 
-from .written import somebody, written
+from .message_samples import create_message, somebody
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 21, 2, 11, tzinfo=UTC)
@@ -37,7 +37,7 @@ def test_address_of_a_person_is_personal(destination, is_personal):
 def test_reply_to_somebody_is_told_by_their_name_and_never_by_their_slack_id():
     somebody("Kim", slack_user_id="U024BE7LH")
     for address in ("U024BE7LH", "U999XXXXX"):
-        written("pending", f"slack_reply:{address}", NOW - timedelta(hours=1))
+        create_message("pending", f"slack_reply:{address}", NOW - timedelta(hours=1))
 
     shown = attention.list_delayed_messages(NOW)
 

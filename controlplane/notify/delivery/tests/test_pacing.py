@@ -14,7 +14,13 @@ from controlplane.core.rate_limiter import RateLimit
 from controlplane.notify.delivery import claims, sender
 from controlplane.notify.delivery.claims import ClaimedMessage
 from controlplane.notify.delivery.sender_pool import SenderPool
-from controlplane.notify.delivery.tests.sending import announce, nobody_sends, states, sweep, until
+from controlplane.notify.delivery.tests.outbox_helpers import (
+    announce,
+    nobody_sends,
+    states,
+    sweep,
+    wait_until,
+)
 from controlplane.notify.transports import destinations, rate_limits
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
@@ -66,7 +72,7 @@ def test_after_a_burst_one_message_an_interval_across_senders(by_bot):
     for senders in processes:
         senders.serve("slack")
 
-    until(lambda: states() == ["sent"] * 8, 10)
+    wait_until(lambda: states() == ["sent"] * 8, 10)
     began = list(Attempt.objects.order_by("started_at").values_list("started_at", flat=True))
     assert len(by_bot.messages) == len(began) == 8
     assert (began[7] - began[0]).total_seconds() >= (8 - 3) * 0.2 - 0.01
@@ -81,7 +87,7 @@ def test_a_paced_destination_delays_no_other(by_bot, monkeypatch):
 
     for _ in range(3):
         sweep()
-        until(nobody_sends)
+        wait_until(nobody_sends)
 
     assert sorted(states()) == ["pending"] * 4 + ["sent"] * 2
     assert len(by_bot.channels["C0000LEAD"]) == 1

@@ -5,7 +5,7 @@ import pytest
 from controlplane.core.clock import db_now
 from controlplane.notify.delivery import claims
 
-from .sending import announce, storm
+from .outbox_helpers import announce, storm
 
 pytestmark = pytest.mark.django_db
 

@@ -10,7 +10,16 @@ from controlplane.core.outbox.models import Attempt, OutboxMessage, Thread
 from controlplane.notify.delivery import claims
 from controlplane.notify.transports.slack import history
 
-from .sending import announce, attempted, deliver, message, nobody_sends, states, sweep, until
+from .outbox_helpers import (
+    announce,
+    attempted,
+    deliver,
+    message,
+    nobody_sends,
+    states,
+    sweep,
+    wait_until,
+)
 
 pytestmark = [
     pytest.mark.django_db,
@@ -84,7 +93,7 @@ def test_found_on_a_later_page_of_the_channel(by_bot, monkeypatch):
     by_bot.script = ["accepted 500"]
     announce()
     sweep()
-    until(nobody_sends)
+    wait_until(nobody_sends)
     for number in range(7):
         by_bot.perform("chat.postMessage", {"channel": "C0000OPS", "text": f"chatter {number}"})
 
@@ -173,7 +182,7 @@ def test_a_message_of_another_installation_is_not_taken_for_ours(by_bot, setting
     by_bot.script = ["accepted 500"]
     announce()
     sweep()
-    until(nobody_sends)
+    wait_until(nobody_sends)
     settings.ENVIRONMENT_NAME = "another"
 
     deliver()

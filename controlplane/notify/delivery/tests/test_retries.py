@@ -9,7 +9,7 @@ from controlplane.core.errors import Conflict, Forbidden, NotFound
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from controlplane.notify.delivery import failed_messages
 
-from .sending import announce, deliver, message, states
+from .outbox_helpers import announce, deliver, message, states
 
 pytestmark = [
     pytest.mark.django_db,

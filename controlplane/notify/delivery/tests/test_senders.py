@@ -16,8 +16,8 @@ from controlplane.notify.delivery import claims, sender_pool
 from controlplane.notify.delivery.sender_pool import MAX_FOR_SLOW, MAX_THREADS, SenderPool
 from controlplane.notify.transports import connections
 
-from .sending import announce, nobody_sends, sweep, until
-from .written import written
+from .message_samples import create_message
+from .outbox_helpers import announce, nobody_sends, sweep, wait_until
 
 
 class Receivers:
@@ -161,12 +161,12 @@ def test_while_receivers_hang_nobody_holds_a_connection(registered):
 
     sweep()
 
-    until(lambda: hook.at_once == MAX_THREADS)
-    until(lambda: connected() <= before)
+    wait_until(lambda: hook.at_once == MAX_THREADS)
+    wait_until(lambda: connected() <= before)
     hook.let_go.set()
-    until(lambda: not OutboxMessage.objects.exclude(state="sent").exists(), 15)
+    wait_until(lambda: not OutboxMessage.objects.exclude(state="sent").exists(), 15)
     until_quiet()
-    until(lambda: connected() <= before)
+    wait_until(lambda: connected() <= before)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -178,8 +178,8 @@ def test_while_slack_hangs_nobody_holds_a_connection(by_bot):
 
     sweep()
 
-    until(lambda: len(by_bot.requests) == 6)
-    until(lambda: connected() <= before)
+    wait_until(lambda: len(by_bot.requests) == 6)
+    wait_until(lambda: connected() <= before)
     by_bot.closing.set()
     until_quiet()
     OutboxMessage.objects.update(state="failed")
@@ -197,7 +197,7 @@ def test_while_a_mail_server_hangs_nobody_holds_a_connection(settings):
         sweep()
 
         line, _ = server.accept()
-        until(lambda: connected() <= before)
+        wait_until(lambda: connected() <= before)
         server.close()  # Else the next attempt would hang, too.
         line.close()
         until_quiet()
@@ -207,7 +207,7 @@ def test_while_a_mail_server_hangs_nobody_holds_a_connection(settings):
 @pytest.mark.django_db
 def test_who_waited_longest_is_served_first():
     for name in ("slack", "slack:C1", "slack:C2"):
-        written("pending", name)
+        create_message("pending", name)
     for minutes, to in enumerate(("slack:C1", "slack", "slack:C2")):
         waits = OutboxMessage.objects.filter(destination=to)
         waits.update(next_attempt_at=db_now() - (3 - minutes) * timedelta(minutes=1))

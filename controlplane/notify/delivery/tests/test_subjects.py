@@ -11,7 +11,7 @@ from controlplane.core.outbox.models import OutboxMessage, Thread
 from controlplane.notify.delivery import claims, sender
 from controlplane.notify.delivery.sender_pool import SenderPool
 
-from .sending import announce, deliver, states, until
+from .outbox_helpers import announce, deliver, states, wait_until
 
 pytestmark = [
     pytest.mark.django_db,
@@ -261,7 +261,7 @@ def test_order_within_a_subject_holds_through_failures_and_across_senders(by_bot
         processes = [SenderPool(sender.send_one) for _ in range(3)]
         for senders in processes:
             senders.serve("slack")
-        until(lambda running=processes: not any(one.is_busy() for one in running), 15)
+        wait_until(lambda running=processes: not any(one.is_busy() for one in running), 15)
 
     assert states() == ["sent"] * 7
     replies = [said["text"] for said in by_bot.messages if "thread_ts" in said]

@@ -7,7 +7,7 @@ from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.delivery import claims, obsolete_updates, selection
 
-from .sending import announce, storm
+from .outbox_helpers import announce, storm
 
 pytestmark = [
     pytest.mark.django_db,
@@ -21,7 +21,7 @@ def wait_long():
     OutboxMessage.objects.update(created_at=at, next_attempt_at=at)
 
 
-def said(*events, subject="episode:1", first=1, to=("slack",)):
+def announce_events(*events, subject="episode:1", first=1, to=("slack",)):
     for number, event in enumerate(events, first):
         announce(first=number, event=event, subject=subject, to=to)
 
@@ -40,7 +40,7 @@ def events(messages):
 
 
 def test_updates_that_waited_long_are_superseded_by_the_newest():
-    said("switch.engaged", *["switch.extended"] * 4, "episode.acknowledged")
+    announce_events("switch.engaged", *["switch.extended"] * 4, "episode.acknowledged")
     wait_long()
 
     told = sent()
@@ -67,7 +67,7 @@ def test_message_says_how_many_updates_were_left_out():
 
 def test_thread_tells_the_beginning_and_the_end_and_what_asks():
     steps = ["ramp.advanced"] * 5
-    said(
+    announce_events(
         "switch.engaged",
         "switch.extended",
         "ramp.started",
@@ -92,30 +92,30 @@ def test_thread_tells_the_beginning_and_the_end_and_what_asks():
 
 
 def test_engagement_and_release_are_both_told():
-    said("switch.engaged", "switch.released")
+    announce_events("switch.engaged", "switch.released")
     wait_long()
 
     assert events(sent()) == ["switch.engaged", "switch.released"]
 
 
 def test_updates_on_time_are_all_told():
-    said("switch.engaged", "switch.extended", "switch.extended")
+    announce_events("switch.engaged", "switch.extended", "switch.extended")
 
     assert len(sent()) == 3
 
 
 def test_updates_of_other_subjects_and_destinations_are_all_told(settings):
-    said("switch.extended", subject="episode:1")
-    said("switch.extended", subject="episode:2", first=2)
-    said("switch.extended", subject="", first=3)
-    said("switch.extended", subject="", first=4)
+    announce_events("switch.extended", subject="episode:1")
+    announce_events("switch.extended", subject="episode:2", first=2)
+    announce_events("switch.extended", subject="", first=3)
+    announce_events("switch.extended", subject="", first=4)
     wait_long()
 
     assert len(sent()) == 4
 
 
 def test_update_that_was_tried_is_not_left_out():
-    said("switch.extended", "switch.extended")
+    announce_events("switch.extended", "switch.extended")
     claims.record_outcome(
         claims.claim_message("slack"), claims.AttemptOutcome("in doubt", 0.0, in_doubt=True)
     )

@@ -43,7 +43,7 @@ def opened(now, subject="episode:1", severity="critical", **facts):
     )
 
 
-def said(event=None):
+def list_messages(event=None):
     """Return [(destination, minutes since the first, event)] of the outbox, in order."""
     rows = OutboxMessage.objects.order_by("id")
     return [(row.destination, row.event) for row in rows if event in (None, row.event)]
@@ -79,7 +79,7 @@ def test_each_step_says_who_was_told_before(now, matrix):
     for later in (0, 5, 15, 30):
         engine.notify_due(now + minutes(later))
 
-    assert [destination for destination, _ in said()] == [ON_CALL, ON_CALL, LEAD, CTO]
+    assert [destination for destination, _ in list_messages()] == [ON_CALL, ON_CALL, LEAD, CTO]
     last = OutboxMessage.objects.order_by("id").last().payload
     assert last["told_before"].count("on-call") == 2
     assert "team-lead at " in last["told_before"]
@@ -92,7 +92,7 @@ def test_two_turns_at_the_same_moment_tell_once(now, matrix):
     engine.notify_due(now)
     engine.notify_due(now)
 
-    assert len(said()) == 1
+    assert len(list_messages()) == 1
     assert Escalation.objects.get().notices == 1
 
 
@@ -106,7 +106,7 @@ def test_two_beats_race_and_tell_once():
     results = at_once(*[lambda: engine.notify_due(now)] * 4)
 
     assert sum(results) == 20
-    assert said() == [(ON_CALL, "escalation.listing")]
+    assert list_messages() == [(ON_CALL, "escalation.listing")]
     assert set(Escalation.objects.values_list("notices", flat=True)) == {1}
 
 
@@ -125,7 +125,7 @@ def test_acknowledging_while_the_tick_runs_loses_neither():
 
     row = Escalation.objects.get()
     assert row.acknowledged_by == "system:test"
-    assert len(said()) <= 1
+    assert len(list_messages()) <= 1
 
 
 def test_step_that_reaches_nobody_is_skipped_at_once_and_the_message_says_so(now):
@@ -146,7 +146,7 @@ def test_no_step_reaches_anybody_and_the_routes_are_told(now):
     engine.notify_due(now + minutes(30))
     engine.notify_due(now + minutes(60))
 
-    assert said() == [("slack", "escalation.step")] * 2
+    assert list_messages() == [("slack", "escalation.step")] * 2
     payload = OutboxMessage.objects.first().payload
     assert payload["now_told"] == "whoever the routes lead to"
     assert "cto: nobody configured" in OutboxMessage.objects.last().payload["not_reached"]
@@ -159,7 +159,7 @@ def test_nothing_is_reachable_at_all_and_the_clock_goes_on(now):
     assert engine.notify_due(now) == 1
     assert engine.notify_due(now + minutes(60)) == 1
 
-    assert said() == []
+    assert list_messages() == []
 
 
 def test_clock_stood_still_for_a_day_and_everybody_is_told_once(now, matrix):
@@ -168,7 +168,7 @@ def test_clock_stood_still_for_a_day_and_everybody_is_told_once(now, matrix):
     engine.notify_due(now + timedelta(days=1))
     engine.notify_due(now + timedelta(days=1, seconds=15))
 
-    assert sorted(destination for destination, _ in said()) == sorted([ON_CALL, LEAD, CTO])
+    assert sorted(destination for destination, _ in list_messages()) == sorted([ON_CALL, LEAD, CTO])
 
 
 def test_acknowledged_is_quiet_for_24_hours_then_daily_until_closed(now, matrix):
@@ -179,15 +179,15 @@ def test_acknowledged_is_quiet_for_24_hours_then_daily_until_closed(now, matrix)
 
     for later in (minutes(5), minutes(60), day, day + minutes(2)):
         engine.notify_due(now + later)
-    assert len(said()) == 1
+    assert len(list_messages()) == 1
     engine.notify_due(now + day + minutes(3))
-    assert len(said()) == 2
+    assert len(list_messages()) == 2
     assert "by system:test" in OutboxMessage.objects.last().payload["acknowledged"]
     engine.notify_due(now + 2 * day + minutes(3))
-    assert len(said()) == 3
+    assert len(list_messages()) == 3
     services.close(subject="episode:1", now=now + 2 * day + minutes(4))
     engine.notify_due(now + 9 * day)
-    assert len(said()) == 3
+    assert len(list_messages()) == 3
 
 
 def test_opened_again_while_open_changes_nothing_and_after_closing_begins_anew(now, matrix):
@@ -203,13 +203,13 @@ def test_up_to_three_are_told_apart_and_more_in_one_message(now, matrix):
     for number in range(3):
         opened(now, f"episode:{number}")
     engine.notify_due(now)
-    assert said() == [(ON_CALL, "escalation.step")] * 3
+    assert list_messages() == [(ON_CALL, "escalation.step")] * 3
 
     for number in range(10, 25):
         opened(now + minutes(1), f"episode:{number}", switch=f"feature:f{number}")
     engine.notify_due(now + minutes(1))
 
-    assert said("escalation.listing") == [(ON_CALL, "escalation.listing")]
+    assert list_messages("escalation.listing") == [(ON_CALL, "escalation.listing")]
     payload = OutboxMessage.objects.get(event="escalation.listing").payload
     assert payload["count"] == 15
     assert "and 7 more" in payload["list"]
@@ -222,7 +222,7 @@ def test_storm_without_any_step_is_one_message_by_the_routes(now):
 
     engine.notify_due(now)
 
-    assert said() == [("slack", "escalation.listing")]
+    assert list_messages() == [("slack", "escalation.listing")]
 
 
 def test_changed_steps_are_honoured_by_what_is_open(now, matrix):
@@ -237,7 +237,7 @@ def test_changed_steps_are_honoured_by_what_is_open(now, matrix):
 
     engine.notify_due(now + minutes(1))
 
-    assert [destination for destination, _ in said()] == [ON_CALL, LEAD]
+    assert [destination for destination, _ in list_messages()] == [ON_CALL, LEAD]
 
 
 def test_sixty_in_half_a_day_that_nobody_acknowledges_are_no_storm(now, matrix):

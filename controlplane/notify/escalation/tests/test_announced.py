@@ -25,7 +25,7 @@ def minutes(count):
     return timedelta(minutes=count)
 
 
-def said():
+def list_messages():
     return list(OutboxMessage.objects.order_by("id").values_list("destination", "event"))
 
 
@@ -45,10 +45,10 @@ def test_announced_with_nobody_behind_any_step_is_told_again_after_an_hour(now):
 
     for later in (0, 5, 30, 59):
         engine.notify_due(now + minutes(later))
-    assert said() == []
+    assert list_messages() == []
     engine.notify_due(now + minutes(60))
 
-    assert said() == [("slack", "escalation.step")]
+    assert list_messages() == [("slack", "escalation.step")]
     assert Escalation.objects.get().notices == 1
 
 
@@ -59,7 +59,7 @@ def test_announced_tells_whoever_is_behind_a_step_at_once(now):
     engine.notify_due(now)
     engine.notify_due(now + minutes(5))
 
-    assert said() == [(ON_CALL, "escalation.step")] * 2
+    assert list_messages() == [(ON_CALL, "escalation.step")] * 2
 
 
 def test_announced_and_somebody_is_named_later_is_told_then(now):
@@ -70,4 +70,4 @@ def test_announced_and_somebody_is_named_later_is_told_then(now):
     Escalation.objects.update(next_at=now + minutes(2))  # As changing a target does.
     engine.notify_due(now + minutes(2))
 
-    assert said() == [(LEAD, "escalation.step")]
+    assert list_messages() == [(LEAD, "escalation.step")]

@@ -24,7 +24,7 @@ def steps(*after, mute=()):
     return [ScheduledStep(minutes(each), index not in mute) for index, each in enumerate(after)]
 
 
-def told(standing, verdict, now):
+def apply_verdict(standing, verdict, now):
     """Return the state after the verdict was carried out."""
     if verdict.kind is None:
         return replace(standing, step=verdict.step)
@@ -40,7 +40,11 @@ def run(ladder, until, *, severity="critical", acknowledged=None, every=TURN, aw
     """Return [(minutes since the start, kind, steps notified)], with a tick at least `every`."""
     standing, next_at, now, said = EscalationStatus(severity, START), START, START, []
     while now <= START + until:
-        if acknowledged is not None and now >= START + acknowledged and not _known(standing):
+        if (
+            acknowledged is not None
+            and now >= START + acknowledged
+            and not _is_acknowledged(standing)
+        ):
             standing = replace(standing, acknowledged_at=now)
             next_at = now + schedule.QUIET_PERIOD
         present = any(begin <= now - START < end for begin, end in away)
@@ -48,12 +52,12 @@ def run(ladder, until, *, severity="critical", acknowledged=None, every=TURN, aw
             verdict = schedule.evaluate(standing, ladder, now)
             if verdict.kind:
                 said.append(((now - START) / minutes(1), verdict.kind, verdict.told))
-            standing, next_at = told(standing, verdict, now), verdict.next_at
+            standing, next_at = apply_verdict(standing, verdict, now), verdict.next_at
         now += every
     return said
 
 
-def _known(standing):
+def _is_acknowledged(standing):
     return standing.acknowledged_at is not None
 
 
@@ -101,7 +105,7 @@ def test_nobody_at_all_is_reached_and_the_routes_are_told_hourly():
 
 
 def test_somebody_named_after_all_is_told_at_the_next_look():
-    standing = told(EscalationStatus("critical", START), verdict := schedule.evaluate(
+    standing = apply_verdict(EscalationStatus("critical", START), verdict := schedule.evaluate(
         EscalationStatus("critical", START), steps(*CRITICAL, mute={0, 1, 2, 3}), START
     ), START)  # fmt: skip
     assert verdict.told == ()
@@ -174,7 +178,7 @@ def test_whenever_the_clock_runs_every_reaching_step_is_told_once_and_none_early
         verdict = schedule.evaluate(standing, ladder, now)
         if verdict.kind == "step":
             said += [(index, now) for index in verdict.told]
-        standing = told(standing, verdict, now)
+        standing = apply_verdict(standing, verdict, now)
 
     reaching = [index for index, step in enumerate(ladder) if step.reaches]
     assert [index for index, _ in said] == reaching
@@ -189,7 +193,7 @@ def test_a_verdict_always_says_when_to_look_again_and_then_something_is_due(afte
     now = START + minutes(later)
 
     first = schedule.evaluate(EscalationStatus("warning", START), ladder, now)
-    standing = told(EscalationStatus("warning", START), first, now)
+    standing = apply_verdict(EscalationStatus("warning", START), first, now)
     again = schedule.evaluate(standing, ladder, first.next_at)
 
     assert first.next_at > now or first.kind == "step"

@@ -7,7 +7,7 @@ import pytest
 from controlplane.core.http.tests.callers import person
 from controlplane.notify.delivery.tests.fake_slack import fake_slack
 
-from .pressing import SECRET, SlackUser
+from .slack_requests import SECRET, SlackUser
 
 
 @pytest.fixture

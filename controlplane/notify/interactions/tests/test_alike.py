@@ -8,7 +8,7 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import Api, person, signed_in, token_text
 
-from .pressing import SlackUser
+from .slack_requests import SlackUser
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -51,7 +51,7 @@ def in_slack(user, verb, pk, slack):
     assert SlackUser(user.slack_user_id, slack.url).press(verb, {"approval": pk})
 
 
-def asked(what, requester):
+def create_request(what, requester):
     """Return the id of a request by `requester`, who may approve."""
     if what == "review":
         return _broken_glass(requester).pk
@@ -83,7 +83,7 @@ def _broken_glass(who):
 @pytest.mark.parametrize(("who", "verb", "what"), RULES)
 def test_every_way_obeys_the_same_rules(slack, way, who, verb, what):
     requester = person("admin", "kim")
-    pk = asked(what, requester)
+    pk = create_request(what, requester)
     presser = requester if who in ("requester", "owner") else person(who, "lee")
 
     way(presser, verb, pk, slack)

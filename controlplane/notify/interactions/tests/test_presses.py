@@ -20,7 +20,7 @@ from controlplane.notify.models.interactions import AnsweredRequest
 from controlplane.notify.retention_rules import ANSWERED_REQUESTS
 from controlplane.notify.transports import destinations
 
-from .pressing import PATH, SlackUser, send, signed
+from .slack_requests import PATH, SlackUser, send, signed
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -129,7 +129,7 @@ def test_replayed_request_has_no_second_effect(in_slack, kim, waiting):
     answers = [send(body, headers) for _ in range(3)]
 
     assert [answer.status_code for answer in answers] == [200, 200, 200]
-    assert len(lee.told()) == 1
+    assert len(lee.list_replies()) == 1
     assert AnsweredRequest.objects.count() == 1
 
 
@@ -141,7 +141,7 @@ def test_twins_at_the_same_moment_have_one_effect(in_slack, kim, waiting):
     answers = at_once(*[lambda: send(body, headers)] * 4)
 
     assert {answer.status_code for answer in answers} == {200}
-    assert len(lee.told()) == 1
+    assert len(lee.list_replies()) == 1
     assert AuditEntry.objects.filter(action="switch.released").count() == 1
 
 
@@ -152,8 +152,8 @@ def test_double_click_has_one_effect(in_slack, kim, waiting):
 
     at_once(*[lambda body=body: send(body, signed(body)) for body in bodies])
 
-    assert len(lee.told()) == 4
-    assert len(set(lee.told())) == 1
+    assert len(lee.list_replies()) == 4
+    assert len(set(lee.list_replies())) == 1
     assert AuditEntry.objects.filter(action="switch.released").count() == 1
     assert OutboxMessage.objects.filter(event="approval.decided").count() == 1
 
@@ -164,7 +164,7 @@ def test_two_people_at_once_one_decides_and_the_other_is_told_who(in_slack, kim,
 
     at_once(lambda: send(yes, signed(yes)), lambda: send(no, signed(no)))
 
-    told = sorted([*lee.told(), *ayse.told()], reverse=True)
+    told = sorted([*lee.list_replies(), *ayse.list_replies()], reverse=True)
     assert told[0].startswith("You ")
     assert told[1].startswith("This was already ")
 
@@ -252,7 +252,7 @@ def test_only_slack_is_answered(in_slack, waiting, address):
     body = lee.body("deny", {"approval": waiting}, response_url=address)
 
     assert send(body, signed(body)).status_code == 200
-    assert lee.told() == []
+    assert lee.list_replies() == []
     assert Approval.objects.get().state == "denied"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.delivery.tests.sending import deliver
+from controlplane.notify.delivery.tests.outbox_helpers import deliver
 from controlplane.notify.transports import destinations
 from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
 from controlplane.notify.transports.slack_reply import transport as slack_reply

@@ -9,7 +9,7 @@ import pytest
 from controlplane.notify.interactions.signatures import WINDOW_SECONDS, is_genuine, sign
 from controlplane.notify.models.interactions import AnsweredRequest
 
-from .pressing import PATH, SECRET, payload, send, signed
+from .slack_requests import PATH, SECRET, payload, send, signed
 
 BODY = payload("approve", {"approval": 1}, "U1", "https://hooks.slack.com/actions/T/1/x")
 

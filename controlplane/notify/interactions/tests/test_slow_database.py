@@ -11,7 +11,7 @@ from controlplane.core.http.tests.sessions import another_session, terminated_at
 from controlplane.notify.interactions import payloads, services, views
 from controlplane.notify.models.interactions import AnsweredRequest
 
-from .pressing import send, signed
+from .slack_requests import send, signed
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -31,7 +31,7 @@ def waiting():
     return kim.post("/switches/global/all/release", RELEASE).json()["approval"]["id"]
 
 
-def until(holds):
+def wait_until(holds):
     ends = time.monotonic() + 5
     while not holds():
         assert time.monotonic() < ends, "it never came"
@@ -56,7 +56,7 @@ def test_slack_is_answered_in_time_and_the_presser_is_told(in_slack, slack, wait
         began = time.monotonic()
         response = send(body, signed(body))
         took = time.monotonic() - began
-        until(lambda: slack.requests)
+        wait_until(lambda: slack.requests)
 
     assert response.status_code == 200
     assert took < views.ANSWER_SECONDS + 0.5

@@ -8,16 +8,16 @@ from controlplane.notify.models.targets import EscalationStep, OnCallMember, Rou
 def many(count: int, now: datetime, prefix: str = "many") -> None:
     """Create `count` each of people, rotations of two, webhooks and escalations, with routes."""
 
-    def made(kind: str, **more: str) -> list[Target]:
+    def create_targets(kind: str, **more: str) -> list[Target]:
         return Target.objects.bulk_create(
             Target(name=f"{prefix} {kind} {number:04}", kind=kind, created_at=now, **more)
             for number in range(count)
         )
 
-    people = made("person", email="somebody@example.org")
-    rotations = made("on_call")
-    hooks = made("channel", address="webhook", webhook_url="https://1.1.1.1/x")
-    ladders = made("escalation")
+    people = create_targets("person", email="somebody@example.org")
+    rotations = create_targets("on_call")
+    hooks = create_targets("channel", address="webhook", webhook_url="https://1.1.1.1/x")
+    ladders = create_targets("escalation")
     OnCallMember.objects.bulk_create(
         OnCallMember(rotation=rotation, position=place, person=people[(number + place) % count])
         for number, rotation in enumerate(rotations)

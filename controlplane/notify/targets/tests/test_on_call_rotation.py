@@ -12,7 +12,7 @@ from controlplane.notify.targets.on_call_rotation import find_turn, hand_over
 ZONES = ["Europe/Berlin", "America/New_York", "Asia/Seoul", "Australia/Lord_Howe", "UTC"]
 
 
-def at(zone, *parts):
+def make_moment(zone, *parts):
     return datetime(*parts, tzinfo=ZoneInfo(zone))
 
 
@@ -26,7 +26,7 @@ def at(zone, *parts):
     ],
 )
 def test_hand_over_stays_at_nine_when_the_clocks_change(zone, monday, before, after):
-    start = at(zone, *monday)
+    start = make_moment(zone, *monday)
 
     now = start + timedelta(days=1)
     found = find_turn(2, 7, start, ZoneInfo(zone), now)
@@ -37,7 +37,7 @@ def test_hand_over_stays_at_nine_when_the_clocks_change(zone, monday, before, af
 
 @pytest.mark.parametrize("zone", ZONES)
 def test_turn_changes_at_the_hand_over_and_not_a_microsecond_before(zone):
-    start = at(zone, 2026, 1, 5, 9)
+    start = make_moment(zone, 2026, 1, 5, 9)
     tick = timedelta(microseconds=1)
     for number in range(1, 120):
         moment = hand_over(start, number, 7)
@@ -47,7 +47,7 @@ def test_turn_changes_at_the_hand_over_and_not_a_microsecond_before(zone):
 
 
 def test_before_the_beginning_the_first_is_on_duty():
-    start = at("Asia/Seoul", 2026, 12, 1, 9)
+    start = make_moment("Asia/Seoul", 2026, 12, 1, 9)
 
     found = find_turn(3, 7, start, ZoneInfo("Asia/Seoul"), start - timedelta(days=400))
 
@@ -64,9 +64,9 @@ def test_nobody_is_in_it_and_nobody_is_on_duty():
 
 def test_skipped_hour_hands_over_once_all_the_same():
     berlin = ZoneInfo("Europe/Berlin")
-    start = at("Europe/Berlin", 2026, 3, 22, 2, 30)
+    start = make_moment("Europe/Berlin", 2026, 3, 22, 2, 30)
 
-    found = find_turn(2, 7, start, berlin, at("Europe/Berlin", 2026, 3, 29, 3, 30))
+    found = find_turn(2, 7, start, berlin, make_moment("Europe/Berlin", 2026, 3, 29, 3, 30))
 
     assert found.member == 1
     assert found.since.astimezone(berlin).hour == 3

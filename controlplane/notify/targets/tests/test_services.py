@@ -272,12 +272,12 @@ def test_rotation_and_escalation_lead_to_whoever_is_there_now(now):
     rotation = add("night", "on_call", members=[kim.pk, "lee"], rotation_starts_at=monday)
     escalation_ = add("mine", "escalation", steps=[(0, rotation.pk)])
 
-    def at(day):
+    def find_destinations(day):
         return routing.destinations_of(escalation_, datetime(2026, 11, day, 10, tzinfo=UTC))
 
-    assert at(17) == ["email:kim@example.org"]
-    assert at(23) == ["email:lee@example.org"]
-    assert at(30) == ["email:kim@example.org"]
+    assert find_destinations(17) == ["email:kim@example.org"]
+    assert find_destinations(23) == ["email:lee@example.org"]
+    assert find_destinations(30) == ["email:kim@example.org"]
     assert lee.rotations.count() == 1
 
 

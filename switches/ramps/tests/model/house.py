@@ -14,11 +14,11 @@ from controlplane.core.gates import external
 from switches import services
 from switches.models import Publication
 from switches.ramps import actions
-from switches.ramps.tests.model import reading
+from switches.ramps.tests.model import database_state
+from switches.ramps.tests.model.database_state import AuditRow, RampRow, Shown
 from switches.ramps.tests.model.model import World
 from switches.ramps.tests.model.parts import Switch
 from switches.ramps.tests.model.ramp import Person, Plan, Ramp, Refused
-from switches.ramps.tests.model.reading import AuditRow, RampRow, Shown
 from switches.ramps.tests.model.story import retell
 
 BEGINNING = datetime(2026, 11, 21, tzinfo=UTC)
@@ -49,7 +49,7 @@ class House:
             user = User.objects.create(username=person.name, role=role)
             self.actors[person.name] = user.as_actor()
         self.first_version = Publication.objects.get().version
-        self.last_audit = max((row.id for row in reading.audit(0)), default=0)
+        self.last_audit = max((row.id for row in database_state.audit(0)), default=0)
         self.first_audit = self.last_audit
         self.engaged = 0
         self.pks: dict[int, int] = {}
@@ -64,7 +64,7 @@ class House:
         self.both(
             lambda: self.world.engage(switch, reason, seconds, policy),
             lambda: services.engage(
-                **self.named(switch, who),
+                **self.build_arguments(switch, who),
                 reason=reason,
                 expires_in=f"{seconds}s",
                 on_expiry=policy,
@@ -75,7 +75,9 @@ class House:
         self.both(
             lambda: self.world.extend(switch, seconds),
             lambda: services.extend(
-                **self.named(switch, who), expires_in=f"{seconds}s", reason="the vendor is down yet"
+                **self.build_arguments(switch, who),
+                expires_in=f"{seconds}s",
+                reason="the vendor is down yet",
             ),
         )
 
@@ -85,7 +87,9 @@ class House:
             mode = {"mode": "ramp", "plan": as_json(plan)}
         self.both(
             lambda: self.world.release(switch, who, plan),
-            lambda: services.release(**self.named(switch, who), justification=BACK, **mode),
+            lambda: services.release(
+                **self.build_arguments(switch, who), justification=BACK, **mode
+            ),
         )
 
     def intervene(self, verb: str, switch: str, who: Person) -> None:
@@ -165,7 +169,7 @@ class House:
 
     # Both.
 
-    def named(self, switch: str, who: Person) -> dict[str, Any]:
+    def build_arguments(self, switch: str, who: Person) -> dict[str, Any]:
         scope, _, key = switch.partition(":")
         now = to_time(self.world.now)
         return {"scope": scope, "key": key, "actor": self.actors[who.name], "now": now}
@@ -188,7 +192,7 @@ class House:
 
     def compare(self) -> None:
         """Assert that the installation shows and has announced what the model says."""
-        shown = reading.everything(self.last_audit)
+        shown = database_state.everything(self.last_audit)
         self._compare_told(shown)
         self._compare_requests(shown)
         self._compare_ramps(shown)
@@ -218,7 +222,7 @@ class House:
             live = [row for row in shown.ramps[key] if row.live]
             assert len(live) <= 1
             flows = float(shown.switches[key]["allow_percent"]) if key in shown.switches else 0
-            planned = [switch.ramps[-1].plan[row.index].percent for row in live if begun(row)]
+            planned = [switch.ramps[-1].plan[row.index].percent for row in live if has_begun(row)]
             assert flows == sum(planned), f"{flows} % of {key} are let through"
 
     def _compare_requests(self, shown: Shown) -> None:
@@ -245,7 +249,7 @@ class House:
     def verify(self) -> None:
         """Assert that the audit trail is whole and tells by itself the state of every switch."""
         assert audit.verify().intact
-        rows = reading.audit(self.first_audit)
+        rows = database_state.audit(self.first_audit)
         told = retell((row.target, row.action, row.before, row.after) for row in rows)
         for id, switch in self.world.switches.items():
             assert told.get(id, ("released", 100)) == (switch.state, switch.percent)
@@ -270,11 +274,11 @@ def as_json(plan: Plan) -> list[dict[str, Any]]:
 
 def has_message(row: AuditRow) -> bool:
     """The end of a ramp that waited for approval is told by the message about that."""
-    has_begun = row.action != "ramp.aborted" or "version" in row.after
-    return has_begun and row.action not in UNTOLD
+    began = row.action != "ramp.aborted" or "version" in row.after
+    return began and row.action not in UNTOLD
 
 
-def begun(row: RampRow) -> bool:
+def has_begun(row: RampRow) -> bool:
     return row.state != "pending"
 
 

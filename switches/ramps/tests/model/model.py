@@ -105,18 +105,18 @@ class World(Parts):
             against.add("forbidden")
         if against:
             raise Refused(*against)
-        ramp.taken()
+        ramp.fence_worker()
         self._advance(switch, ramp, self.now)
 
     def pause(self, id: str) -> None:
         _, ramp = self._ramp(id, "running", "holding")
-        ramp.taken()
+        ramp.fence_worker()
         ramp.state, ramp.paused_at = "paused", self.now
         self._tell(id, "ramp.paused")
 
     def resume(self, id: str) -> None:
         _, ramp = self._ramp(id, "paused")
-        ramp.taken()
+        ramp.fence_worker()
         assert ramp.paused_at is not None
         if ramp.step.ends > ramp.paused_at:
             ramp.step.ends += self.now - ramp.paused_at
@@ -131,7 +131,7 @@ class World(Parts):
             self._end(ramp, "aborted", self.now)
             self._void(id, "release")
             return self._tell(id, "ramp.aborted")
-        ramp.taken()
+        ramp.fence_worker()
         return self._compensate(switch, ramp, "ramp.aborted", self.now)
 
     # Second persons.
@@ -203,7 +203,7 @@ class World(Parts):
     def look(self, held: Held) -> dict[str, Move]:
         """Return the next moves of the ramps that the worker still holds, by switch."""
         moves = {}
-        for ramp in held.still():
+        for ramp in held.list_current():
             ramp.set_right(held.now)
             gates = ramp.step.share.gates
             seen = [judge(gate, ramp.step, self.said.get(gate.name), held.now) for gate in gates]
@@ -234,5 +234,5 @@ class World(Parts):
         ramp.state, ramp.not_before = "failed", now + RETRY
 
     def give_back(self, held: Held) -> None:
-        for ramp in held.still():
+        for ramp in held.list_current():
             ramp.leased_until = None

@@ -58,7 +58,7 @@ class Held:
     now: int
     turns: list[tuple[Ramp, int]]
 
-    def still(self) -> list[Ramp]:
+    def list_current(self) -> list[Ramp]:
         return [ramp for ramp, turn in self.turns if ramp.turn == turn]
 
 
@@ -86,7 +86,7 @@ class Parts:
         return ramp
 
     def _begin(self, switch: Switch, ramp: Ramp, now: int) -> None:
-        ramp.taken()
+        ramp.fence_worker()
         ramp.state, ramp.touched, ramp.not_before = "running", now, now
         ramp.enter(0, now)
         switch.percent, switch.overdue = ramp.step.share.percent, False
@@ -123,7 +123,7 @@ class Parts:
         """`step` is what becomes of the present one, if it has begun."""
         if ramp.state != "pending_approval":
             self._leave(ramp, step, now)
-        ramp.taken()
+        ramp.fence_worker()
         ramp.state, ramp.blind_since = state, None
 
     def _leave(self, ramp: Ramp, state: str, now: int) -> None:

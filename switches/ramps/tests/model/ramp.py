@@ -160,7 +160,7 @@ class Ramp:
         self.blind_since = None
         self.effects.append((index, "publish"))
 
-    def taken(self) -> None:
+    def fence_worker(self) -> None:
         """Let somebody intervene, so that its worker is too late."""
         self.turn, self.leased_until = self.turn + 1, None
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from controlplane.core.jobs import claims, engine, kinds
 from controlplane.core.jobs.claims import LeasedJob
-from switches.ramps.tests.model import reading
+from switches.ramps.tests.model import database_state
 from switches.ramps.tests.model.house import House, to_time
 from switches.ramps.tests.model.parts import Held
 from switches.ramps.tests.model.ramp import Move, Ramp
@@ -71,7 +71,7 @@ class Worker:
         assert self.held is not None
         kind, then = kinds.get_kinds()["ramp"], to_time(self.held.now)
         late = self._late()
-        before = reading.whole_jobs(late)
+        before = database_state.whole_jobs(late)
 
         def rest() -> None:
             kind.work(self.turns, then, self.probe)
@@ -79,7 +79,9 @@ class Worker:
 
         self._run(rest)
         if not self.script.meanwhile:
-            assert reading.whole_jobs(late) == before, "a worker that is late changed something"
+            assert database_state.whole_jobs(late) == before, (
+                "a worker that is late changed something"
+            )
 
     def probe(self, point: str) -> None:
         try:
@@ -128,7 +130,7 @@ class Worker:
         self.house.compare()
 
     def _claimed(self) -> None:
-        before, now = self.house.fences, reading.fences()
+        before, now = self.house.fences, database_state.fences()
         taken = {pk for pk, fence in now.items() if before.get(pk) != fence}
         found = [ramp for ramp in self._ramps() if self.house.pks[id(ramp)] in taken]
         world = self.house.world
@@ -147,11 +149,11 @@ class Worker:
 
     def _is_ours(self, id: str) -> bool:
         assert self.held is not None
-        return any(ramp.switch == id and ramp.is_live for ramp in self.held.still())
+        return any(ramp.switch == id and ramp.is_live for ramp in self.held.list_current())
 
     def _late(self) -> list[int]:
         assert self.held is not None
-        still = [id(ramp) for ramp in self.held.still()]
+        still = [id(ramp) for ramp in self.held.list_current()]
         ours = [id(ramp) for ramp, _ in self.held.turns]
         return [self.house.pks[one] for one in ours if one not in still]
 
@@ -162,7 +164,7 @@ class Worker:
             return
         assert self.held is not None
         world, now = self.house.world, self.held.now
-        audit, rows = reading.done_since(self.house.last_audit)
+        audit, rows = database_state.done_since(self.house.last_audit)
         told = {(row.target, row.action) for row in audit if row.actor == WORKER}
         for id_, move in ours.items():
             ramp = world.switches[id_].ramps[-1]

@@ -37,7 +37,7 @@ def sign_in(page: Page) -> None:
 @pytest.fixture
 def page(desks):
     kim()
-    desk = desks.of(None)
+    desk = desks.open_desk(None)
     desk.context.set_default_timeout(30_000)  # The first page of a cold server, on a busy machine.
     page = desk.open("/sign-in/")
     with_authenticator(page)
@@ -74,7 +74,7 @@ def test_passkey_signs_in_without_a_password(page):
 @pytest.mark.smoke
 def test_code_of_an_app_is_the_second_step(desks):
     secret, _ = with_app(kim())
-    desk = desks.of(None)
+    desk = desks.open_desk(None)
     desk.context.set_default_timeout(30_000)
     page = desk.open("/sign-in/")
     sign_in(page)
@@ -120,7 +120,7 @@ LOOKS = {
 @pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
 def test_pages_fit_and_complain_of_nothing(desks, look, request):
     user = kim()
-    desk = desks.of(user, **look)
+    desk = desks.open_desk(user, **look)
     folder = os.environ.get("SCREENSHOTS")
     for path in (SECURITY, f"{SECURITY}app/", f"{SECURITY}passkey/", "/confirm/"):
         page = desk.open(path)
@@ -134,7 +134,7 @@ def test_pages_fit_and_complain_of_nothing(desks, look, request):
     _picture(desk.page, folder, "codes", request.node.callspec.id)
     desk.open(SECURITY)
     _picture(desk.page, folder, "set-up", request.node.callspec.id)
-    stranger = desks.of(None, **look)
+    stranger = desks.open_desk(None, **look)
     page = stranger.open("/sign-in/")
     _picture(page, folder, "sign-in", request.node.callspec.id)
     sign_in(page)

@@ -41,7 +41,7 @@ def storm(count, subjects, at):
         cursor.execute(STORM, {"count": count, "subjects": subjects, "at": at})
 
 
-def until(condition, seconds=5.0):
+def wait_until(condition, seconds=5.0):
     ends = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < ends, list(OutboxMessage.objects.values())
@@ -54,7 +54,7 @@ def message(**which):
 
 def attempted(attempts=1):
     """Wait until the only message has had `attempts` and is not leased; return it."""
-    until(lambda: message().attempts >= attempts and message().lease_until is None)
+    wait_until(lambda: message().attempts >= attempts and message().lease_until is None)
     return message()
 
 
@@ -63,7 +63,7 @@ def nobody_sends():
 
 
 def make_due():
-    until(nobody_sends, 15)
+    wait_until(nobody_sends, 15)
     pending = OutboxMessage.objects.filter(state="pending")
     pending.exclude(lease_until__gt=db_now()).update(next_attempt_at=db_now(), lease_until=None)
     Pace.objects.update(keep_away_until=None)
@@ -91,7 +91,7 @@ def deliver(rounds=8):
     for _ in range(rounds):
         make_due()
         sweep()
-        until(nobody_sends, 15)
+        wait_until(nobody_sends, 15)
         if not OutboxMessage.objects.filter(state="pending").exists():
             return
     raise AssertionError(list(OutboxMessage.objects.values()))

@@ -9,7 +9,7 @@ from controlplane.dataplane.ingest.instance_ledger import InstanceLedger, Timing
 from controlplane.dataplane.ingest.instance_rows import InstanceReport
 from controlplane.dataplane.ingest.report_merge import parse_report
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.lines import until
+from controlplane.dataplane.tests.lines import wait_until
 from controlplane.dataplane.tests.test_ledger import BOOT, COPY, Clock, writing
 
 NEXT_BOOT = UUID("5b8f2f0e-0000-4000-8000-000000000002")
@@ -51,7 +51,7 @@ class Reporting:
     def flushed(self) -> None:
         """Write the sums now rather than in some seconds."""
         self.ledger._breaker_writer._flushed_at = float("-inf")
-        until(lambda: not self.ledger._breaker_writer.minutes, 5)
+        wait_until(lambda: not self.ledger._breaker_writer.minutes, 5)
         self.report(make_report(instance="z9", boot=str(uuid4())))  # Written after the others.
 
 

@@ -63,7 +63,7 @@ class Console:
         return {"Cookie": cookie, "Origin": origin or self.server.url}
 
 
-def heard(listening: ClientConnection, seconds: float = 3) -> dict[str, Any]:
+def receive_message(listening: ClientConnection, seconds: float = 3) -> dict[str, Any]:
     said: dict[str, Any] = json.loads(listening.recv(timeout=seconds))
     return said
 
@@ -83,7 +83,7 @@ def hears_each(
     ends = time.monotonic() + seconds
     found: dict[str, dict] = {}
     while len(found) < len(wanted):
-        said = heard(listening, max(0.01, ends - time.monotonic()))
+        said = receive_message(listening, max(0.01, ends - time.monotonic()))
         topic, data = said["topic"], said.get("data", {})
         if topic in wanted and all(data.get(k) == v for k, v in wanted[topic].items()):
             found.setdefault(topic, said)

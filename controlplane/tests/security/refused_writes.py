@@ -10,7 +10,7 @@ from django.test import Client
 from breakers.dead_letters.tests.heaps import heap
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import browser_of
-from controlplane.tests.security import callers, existing, markup
+from controlplane.tests.security import callers, existing_objects, markup
 from controlplane.tests.security.writes import House, Write
 from switches.ramps import actions
 from switches.tests.ramps import gated_plan, start_ramp
@@ -24,16 +24,20 @@ def full_house(settings: Any) -> Iterator[tuple[House, dict[str, Client]]]:
     """An installation with objects in every table, and a browser for each role."""
     with heap(settings) as letters:
         ada = markup.build(letters)
-        existing.more(ada, letters)
-        existing.kept_for_good(ada, "experiment:b")
+        existing_objects.more(ada, letters)
+        existing_objects.kept_for_good(ada, "experiment:b")
         paused = start_ramp(
             "feature:paused", by=ada, plan=gated_plan({"type": "external", "gate": "x"})
         )
-        why: dict[str, Any] = {"reason": existing.REASON, "actor": ada.as_actor(), "now": db_now()}
+        why: dict[str, Any] = {
+            "reason": existing_objects.REASON,
+            "actor": ada.as_actor(),
+            "now": db_now(),
+        }
         actions.pause(ramp_id=paused.pk, **why)
         # Made before anybody is asked: some writes name them.
         people = {role: callers.somebody(role) for role in callers.RANKS}
-        yield House(letters, existing.arguments(letters), browser_of(ada)), people
+        yield House(letters, existing_objects.arguments(letters), browser_of(ada)), people
 
 
 def answered(house: House, ask: Callable[[], Any]) -> tuple[Any, set[str]]:
@@ -100,5 +104,5 @@ def complaint(write: Write, answer: Any, changed: set[str], may: bool) -> str:
     return f"left traces in {sorted(changed)}" if changed else ""
 
 
-def told(wrong: Mapping[str, Any]) -> str:
+def format_complaints(wrong: Mapping[str, Any]) -> str:
     return "\n" + "\n".join(f"{what}: {found}" for what, found in wrong.items())

@@ -62,14 +62,14 @@ class SlackUser:
 
     def press(self, name: str, value: Any, **more: Any) -> str:
         """Press a button; return the reply, empty if there is none."""
-        before = self.told()
+        before = self.list_replies()
         body = self.body(name, value, trigger_id=str(time.monotonic_ns()), **more)
         response = send(body, signed(body))
         assert (response.status_code, response.content) == (200, b"")
-        (said,) = self.told()[len(before) :] or [""]
+        (said,) = self.list_replies()[len(before) :] or [""]
         return said
 
-    def told(self) -> list[str]:
+    def list_replies(self) -> list[str]:
         """Return all replies queued for the user, in order."""
         rows = OutboxMessage.objects.filter(destination=f"slack_reply:{self.id}").order_by("id")
         return [row.payload["said"] for row in rows]

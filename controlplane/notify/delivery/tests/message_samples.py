@@ -11,7 +11,7 @@ from controlplane.notify.models.targets import Target
 _keys = count(1)
 
 
-def written(
+def create_message(
     state: str = "sent", destination: str = "slack", at: datetime | None = None, **more: Any
 ) -> OutboxMessage:
     """Write a message with an attempt that fits its state."""

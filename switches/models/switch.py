@@ -10,7 +10,7 @@ from django.db.models.functions import Concat
 from controlplane.core.scopes import KEY_PATTERN, MAX_NAME_LENGTH
 
 
-class State(models.TextChoices):
+class SwitchState(models.TextChoices):
     RELEASED = "released"
     ENGAGED = "engaged"
     RAMPING = "ramping"
@@ -63,10 +63,10 @@ class SwitchQuerySet(models.QuerySet["Switch"]):
         return self.filter(models.Exists(episodes))
 
     def in_state(self, state: str) -> "SwitchQuerySet":
-        if state == State.RELEASED:
+        if state == SwitchState.RELEASED:
             episodes = Episode.objects.filter(switch=models.OuterRef("pk"), ended_at__isnull=True)
             return self.filter(~models.Exists(episodes))
-        if state == State.RAMPING:
+        if state == SwitchState.RAMPING:
             return self.stopped(allow_percent__gt=0)
         return self.stopped(allow_percent=0)
 
@@ -126,9 +126,9 @@ class Switch(models.Model):
         return found
 
     @property
-    def state(self) -> State:
+    def state(self) -> SwitchState:
         episode = self.episode
-        return State.RELEASED if episode is None else episode.state
+        return SwitchState.RELEASED if episode is None else episode.state
 
 
 class Episode(models.Model):
@@ -212,13 +212,13 @@ class Episode(models.Model):
         return f"{self.switch_id} since {self.engaged_at:%Y-%m-%d %H:%M}"
 
     @property
-    def state(self) -> State:
-        return State.RAMPING if self.allow_percent else State.ENGAGED
+    def state(self) -> SwitchState:
+        return SwitchState.RAMPING if self.allow_percent else SwitchState.ENGAGED
 
     @property
-    def final_state(self) -> State:
+    def final_state(self) -> SwitchState:
         """Return `released` for an ended episode, else its state."""
-        return self.state if self.ended_at is None else State.RELEASED
+        return self.state if self.ended_at is None else SwitchState.RELEASED
 
     @property
     def engager(self) -> dict[str, str]:

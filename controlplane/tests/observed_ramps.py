@@ -10,7 +10,7 @@ from itertools import groupby, pairwise
 import httpx
 import psycopg
 
-from controlplane.tests.installation import Installation, until
+from controlplane.tests.installation import Installation, wait_until
 
 REASON = "provider outage, 5xx on completions since 02:10"
 WHY = "provider confirmed the fix, load test passed"
@@ -154,5 +154,5 @@ def insist(client: httpx.Client, path: str, body: dict) -> httpx.Response:
             return False
         return answers[-1].status_code != 503
 
-    until(answered, 60, lambda: answers[-1:])
+    wait_until(answered, 60, lambda: answers[-1:])
     return answers[-1]

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import httpx
 
-from controlplane.tests.installation import free_port, until
-from controlplane.tests.ramping import REASON
+from controlplane.tests.installation import free_port, wait_until
+from controlplane.tests.observed_ramps import REASON
 
 READY_SECONDS = 120
 READY = {"web": "/health/ready", "plane": "/health/ready/data"}
@@ -76,7 +76,7 @@ class Process:
             return False
 
     def wait(self) -> None:
-        until(self.is_ready, READY_SECONDS, lambda: self.log.read_text()[-3000:])
+        wait_until(self.is_ready, READY_SECONDS, lambda: self.log.read_text()[-3000:])
 
     def stop(self) -> float:
         """Stop the process; return the seconds it took to end by itself."""
@@ -105,7 +105,7 @@ class Fleet:
 
     def start(self, root: Path) -> None:
         for name in self.NAMES:
-            self.members[name] = self._begun(name, root)
+            self.members[name] = self._start_process(name, root)
         for name, process in self.members.items():
             process.wait()
             self._join(name, process)
@@ -124,7 +124,7 @@ class Fleet:
                     self.serving[kind] = [one for one in self.serving[kind] if one is not old]
                 time.sleep(LEAVING_SECONDS)
             took[name] = old.stop()
-            self.members[name] = self._begun(name, root)
+            self.members[name] = self._start_process(name, root)
             self.members[name].wait()
             self._join(name, self.members[name])
         return took
@@ -152,7 +152,7 @@ class Fleet:
         for process in self.members.values():
             process.end()
 
-    def _begun(self, name: str, root: Path) -> Process:
+    def _start_process(self, name: str, root: Path) -> Process:
         return Process(name, root, self._folder, self._variables)
 
     def _join(self, name: str, process: Process) -> None:

@@ -23,7 +23,7 @@ from controlplane.dataplane.application import Application
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.tests.exchange import Exchange
 from controlplane.dataplane.tests.lines import Background
-from controlplane.tests.security import existing
+from controlplane.tests.security import existing_objects
 from controlplane.tests.security.callers import undone
 
 HOST = "http://testserver"
@@ -61,7 +61,7 @@ Send = Callable[[requests.PreparedRequest], Response]
 Asked = tuple[requests.PreparedRequest, Response, str]
 
 
-def asked(
+def generate_requests(
     operation: Any, send: Send, examples: int, there: Mapping[str, list[str]]
 ) -> Iterator[Asked]:
     """Yield each generated request, with the response's violations of the OpenAPI document.
@@ -73,10 +73,12 @@ def asked(
     for mode, count in modes.items():
         # Of an operation without arguments and body there are no bad ones.
         with suppress(Unsatisfiable):
-            yield from _asked(operation.as_strategy(generation_mode=mode), send, count, there)
+            yield from _run_cases(operation.as_strategy(generation_mode=mode), send, count, there)
 
 
-def _asked(cases: Any, send: Send, examples: int, there: Mapping[str, list[str]]) -> list[Asked]:
+def _run_cases(
+    cases: Any, send: Send, examples: int, there: Mapping[str, list[str]]
+) -> list[Asked]:
     found: list[Asked] = []
 
     @seed(SEED)
@@ -101,12 +103,12 @@ def _asked(cases: Any, send: Send, examples: int, there: Mapping[str, list[str]]
     return found
 
 
-def by(client: Client) -> Send:
+def make_client_sender(client: Client) -> Send:
     """Return a sender of requests to Django, as this client, that rolls back changes."""
 
     def send(request: requests.PreparedRequest) -> Response:
         path, _, query = request.path_url.partition("?")
-        headers = said(request)
+        headers = clean_headers(request)
         kind = headers.pop("content-type", "application/octet-stream")
         headers.pop("accept-encoding", None)  # The checks read what is not compressed.
         cookies = client.cookies.copy()
@@ -130,7 +132,7 @@ def by_plane(plane: Plane, loop: Background, headers: Mapping[str, str]) -> Send
     """Return a sender of requests to the data plane; it reads only the beginning of a stream."""
 
     def send(request: requests.PreparedRequest) -> Response:
-        return loop.run(_through(plane, request, {**said(request), **headers}))
+        return loop.run(_through(plane, request, {**clean_headers(request), **headers}))
 
     return send
 
@@ -147,7 +149,7 @@ async def _through(
         body=body.encode() if isinstance(body, str) else body,
     )
     async with asked_for as exchange:
-        status = await exchange.begun()
+        status = await exchange.receive_status()
         is_stream = exchange.headers.get("content-type", "").startswith("text/event-stream")
         content = b"" if is_stream else await exchange.part()
     return answered(request, status, exchange.headers.items(), content)
@@ -160,7 +162,7 @@ def prepared(case: Any) -> requests.PreparedRequest:
     return requests.Request(**{name: given_[name] for name in wanted if name in given_}).prepare()
 
 
-def said(request: requests.PreparedRequest) -> dict[str, str]:
+def clean_headers(request: requests.PreparedRequest) -> dict[str, str]:
     """Return the request's headers without generated credentials."""
     texts = {
         name.lower(): value.decode("latin-1") if isinstance(value, bytes) else value
@@ -183,7 +185,7 @@ def answered(
 
 def _lead_somewhere(case: Any, there: Mapping[str, list[str]], pick: int) -> None:
     for name in case.path_parameters or {}:
-        if choice := existing.choice(there, case.path, name):
+        if choice := existing_objects.choice(there, case.path, name):
             case.path_parameters[name] = choice[pick % len(choice)]
 
 

@@ -1,4 +1,4 @@
-"""A flood from many connections, as a separate process: `python -m controlplane.tests.flooding`.
+"""A flood from many connections, run by `python -m controlplane.tests.connection_flood`.
 
 Reads one JSON object from its standard input: `port`, `connections`, `request` (`{n}` in it is
 replaced by a number) and `mode`, a key of `MODES`. Ends when its input is closed, and then prints
@@ -33,7 +33,7 @@ def flood(
     """Flood the port within this context; afterwards the counter has the responses."""
     told: Counter[str] = Counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "controlplane.tests.flooding"],
+        [sys.executable, "-m", "controlplane.tests.connection_flood"],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
