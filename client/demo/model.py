@@ -27,7 +27,7 @@ class FakeProvider:
         self._faults = faults
 
     def complete(self, question: Body, model: str = FIRST) -> dict[str, str]:
-        """Return SQL and the name of its model; raise :class:`Overloaded` if that is overloaded."""
+        """Return SQL and the model's name. Raise :class:`Overloaded` if the model is overloaded."""
         time.sleep(random.uniform(*THINKING_SECONDS))  # noqa: S311
         if model == FIRST and self._faults.overloads():
             raise Overloaded(model)

@@ -107,7 +107,7 @@ class TaskCancellation:
         self._on_source_change()  # The switch may have been engaged since it was last checked.
 
     def end(self, error: BaseException | None) -> None:
-        """Unsubscribe from the source; raise its refusal if `error` is the cancellation by it."""
+        """Unsubscribe; if `error` is the cancellation made here, raise the source's refusal."""
         self._unsubscribe()
         if self._scope.end(error) and self._refusal is not None:
             raise self._refusal from error

@@ -1,7 +1,8 @@
 """The console's time, estimated from its answers and continued by the local monotonic clock.
 
 Expiries are in the console's time. :meth:`ConsoleClock.now` is the best estimate, for reports.
-:meth:`ConsoleClock.release_now` may end an engagement, and is None until recent answers agree.
+:meth:`ConsoleClock.release_now` is the time by which engagements end, None until recent answers
+agree.
 """
 
 import re
@@ -117,9 +118,9 @@ class OffsetEstimator:
         """Record the offset of one more answer.
 
         A lower median is trusted at once, since an earlier time ends fewer engagements. A median
-        that is ahead of the trusted offset (at first: of the lowest offset) by more than
-        `AGREEMENT_SECONDS` is trusted once all of the latest `MAX_ANSWERS` agree: until then one
-        proxy with a wrong clock among several could be the majority.
+        that exceeds the trusted offset (at first: the lowest offset) by more than
+        `AGREEMENT_SECONDS` is trusted only when all of the latest `MAX_ANSWERS` agree. Before that,
+        the majority of answers may come from one proxy with a wrong clock.
         """
         self._offsets.append(offset)
         ordered = sorted(self._offsets)
@@ -159,7 +160,7 @@ class ConsoleClock:
         return self.time.wall() if offset is None else self.time.monotonic() + offset
 
     def release_now(self) -> float | None:
-        """Return the time that may end an engagement before the console does so.
+        """Return the time by which the client may end expired engagements without the console.
 
         Return None while recent answers disagree, whatever the local clock shows. The time may be
         late, but not early.

@@ -129,7 +129,8 @@ class Guard:
     def switches_of(self, function: Callable[..., Any]) -> "Callable[[Any, Any], GuardedKeys]":
         """Return a function of `(args, kwargs)` that finds the switches of a call of `function`.
 
-        `others` are left out: a fallback answers for a forced breaker, but not for a kill switch.
+        The sources `others` are not included, since a fallback may answer for a forced breaker but
+        not for a kill switch.
         """
         return self._with_sources(())._finder(function)
 

@@ -1,4 +1,4 @@
-"""Clients across forks, process exit and garbage collection."""
+"""Management of clients at forks, at process exit and on garbage collection."""
 
 import atexit
 import logging

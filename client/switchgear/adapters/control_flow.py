@@ -1,4 +1,4 @@
-"""A wrapper that hides exceptions used as control flow by frameworks from patterns."""
+"""A wrapper by which patterns ignore the exceptions that frameworks use as control flow."""
 
 import asyncio
 from collections.abc import Callable

@@ -114,7 +114,7 @@ def evaluate(
     now: float | None,
     draw: BucketDraw,
 ) -> SwitchEntry | None:
-    """Return the entry that blocks, or None.
+    """Return the entry of the first switch that blocks the call, or None.
 
     `now` is in UNIX seconds by the console's clock; without it no engagement ends by itself.
     """

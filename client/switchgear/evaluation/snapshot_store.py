@@ -241,7 +241,7 @@ class SnapshotStore:
     def _cache_query(
         self, view: EvaluationView, key: CacheKey | None, cached: CachedQuery
     ) -> CachedQuery:
-        """Cache `cached` for `key` if possible without waiting; return the query to count in."""
+        """Cache `cached` unless the lock is taken; return the cached query to count calls in."""
         query = cached.query
         if key is None or not query.is_known or len(query.switch_ids) > MAX_CACHED_KEYS:
             return cached

@@ -64,11 +64,11 @@ def chain(
 
     `document` is the `fallback` of a dependency, or only its `chain`: entries with `provider`,
     `model` and optionally `only_if`, followed by optional entries `cache` and `error`. `providers`
-    are called by "provider/model", or by "provider". An `only_if` of "X is set" reads the
-    `environment`, "development only" its `ENVIRONMENT`, others the `conditions`. An entry without a
-    matching provider or condition is left out, and a warning is logged once. `options` are those of
-    `Fallback`; without `on`, a request that the first provider refused as invalid is not sent to
-    others: see `is_covered_by_chain`.
+    are functions by "provider/model" or "provider". The `only_if` "X is set" checks the variable X
+    of `environment`, "development only" its variable `ENVIRONMENT`, and any other text the function
+    in `conditions`. An entry without a matching provider or condition is left out, and a warning is
+    logged once. `options` are those of `Fallback`; without `on`, a request that the first provider
+    refused as invalid is not sent to others: see `is_covered_by_chain`.
 
     Each move to another provider is recorded as `llm_call_fallback`. After the last provider the
     chain raises :class:`ProviderUnavailable` if it has an `error`, else the call's own error.

@@ -36,10 +36,10 @@ class SpendUsage:
 class Reservation:
     """Tokens set aside for one call, from :meth:`SpendBudget.reserve`.
 
-    Use it with `with` or `async with`. The end of the block spends the tokens counted by
-    :meth:`add`, or the whole reservation if none were; if the block raises, only the counted
-    tokens. A :meth:`settle` with the usage that the provider reports takes precedence. May be
-    passed between threads.
+    Use it with `with` or `async with`. At the end of the block, the tokens counted by :meth:`add`
+    are spent, or the whole reservation if none were counted. If the block raises, only counted
+    tokens are spent. A :meth:`settle` with the usage that the provider reports takes precedence.
+    May be passed between threads.
     """
 
     def __init__(self, budget: "SpendBudget", ledgers: list[SpendLedger], tokens: int) -> None:

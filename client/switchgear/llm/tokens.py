@@ -136,7 +136,7 @@ class DropOptional:
 
 @dataclass(frozen=True)
 class Split:
-    """A strategy that makes several requests of one, keeping the order of parts.
+    """A strategy that splits one request into several, keeping the order of parts.
 
     Parts stay together as long as they fit; a part that is too long alone is split. The first
     `head` parts, such as a system prompt, go into each request.

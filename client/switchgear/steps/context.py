@@ -26,7 +26,7 @@ Approve = Callable[[ApprovalRecord], bool | Awaitable[bool | None] | None]
 """Hook that requests a decision: returns True or False, or None if a person decides later.
 
 Later decisions are made by `Runner.approve`. A function or a coroutine function. It may be called
-several times for one question, and again after it raised an error, which is logged.
+several times for one request, and again after it raised an error, which is logged.
 """
 
 log = logging.getLogger("switchgear")
@@ -217,7 +217,7 @@ class Context:
     def _open_question(
         self, description: str, timeout: float, risk: str
     ) -> tuple[ApprovalRecord, bool | None]:
-        """Return the stored question, new if there is none, and its answer if it is decided."""
+        """Return the stored approval request, new if there is none, and the decision or None."""
         require_text(description, "what people are asked")
         found = self.writer.look()
         position, now = self.writer.row.position, self.writer.now()
@@ -248,7 +248,7 @@ class Context:
         return decision
 
     def _postpone_question(self, question: ApprovalRecord, error: Exception) -> NoReturn:
-        """Pause after a failed hook; the question stays open, and the hook is called again soon."""
+        """Pause after a failed hook; the request stays open, and the hook is called again soon."""
         if isinstance(error, LeaseLost):
             raise error
         text = describe_error(error)

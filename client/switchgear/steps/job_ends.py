@@ -31,7 +31,7 @@ def pause_job(job_run: JobRun, refusal: Refused, refused_seconds: float) -> Exec
     """Pause the job after `refusal`.
 
     It is due again after the pause of the refusal, else after `refused_seconds`, but no later than
-    its open question expires.
+    its open approval request expires.
     """
     now, question = job_run.now(), None
     seconds: float | None = refused_seconds

@@ -44,7 +44,7 @@ class StepFailed(Exception):
 class JobRun:
     """One worker's run of one job.
 
-    Its calls may raise :class:`Refused`, after which the job is paused.
+    Its methods may raise :class:`Refused`, after which the job is paused.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class JobRun:
             yield from self._step(position)
 
     def reopen_approvals(self) -> Execution[None]:
-        """Open a new question about the step that was not approved, when its job is resumed."""
+        """Open a new approval request for the step that was not approved, on resuming its job."""
         row = self.rows.get(self.record.current)
         if row is None or not (row.error or "").startswith(NotApproved.__name__):
             return

@@ -21,8 +21,8 @@ class Step:
     returns a key: if a step of this name, in a job of the same name, succeeded under this key, its
     output is reused instead of running the step; while that job is unfinished, this job waits.
     `retry` is a decorator around each attempt: a :class:`~switchgear.patterns.retry.Retry`, a
-    policy, or of another library. The step, and its compensation, fail after `max_attempts` over
-    all workers, since either may kill its worker.
+    policy, or a decorator of another library. The step, and its compensation, fail after
+    `max_attempts` over all workers, since either may kill its worker.
 
     The step needs an approval (within `approval_seconds`) if `needs_approval`, or, if that is None,
     if its risk by `tags` and `estimate` reaches the runner's limit.

@@ -8,7 +8,7 @@ from typing import Any
 def json_value(value: Any, what: str) -> Any:
     """Return `value` as a store returns it, so that first and resumed runs get the same value.
 
-    Raises :class:`TypeError`, naming `what`, if it is no JSON.
+    Raises :class:`TypeError`, naming `what`, if it is not JSON.
     """
     try:
         return json.loads(json.dumps(value, allow_nan=False))
@@ -24,8 +24,8 @@ def copy_json(stored: Any) -> Any:
 def require_text(text: Any, what: str, *, may_be_empty: bool = False) -> str:
     """Return `text` if a store can keep it.
 
-    Raises :class:`TypeError` if it is no string, and :class:`ValueError` if it is empty or has an
-    unpaired surrogate; both name `what`.
+    Raises :class:`TypeError` if it is not a string, and :class:`ValueError` if it is empty or has
+    an unpaired surrogate; both name `what`.
     """
     if not isinstance(text, str):
         raise TypeError(f"{what} must be a string, not {type(text).__name__}")

@@ -39,9 +39,9 @@ class EffectState(StrEnum):
 
 
 class ApprovalState(StrEnum):
-    """State of a question to a person.
+    """State of a request for a person's approval.
 
-    `former`: declined before the job was resumed, which opened a new question.
+    `former`: declined, then replaced by a new request when the job was resumed.
     """
 
     OPEN = "open"
@@ -55,8 +55,8 @@ class JobRecord:
     """A job.
 
     `current` is the position of its next step; `reason` is why it is paused or failed, `failure`
-    why it is compensated. It is due again at `resume_at`; None if a person has to resume it.
-    `epoch` counts its workers: a store rejects writes of an older epoch.
+    why it is compensated. A paused job is due again at `resume_at`, None if a person has to resume
+    it. `epoch` counts its workers: a store rejects writes of an older epoch.
     """
 
     id: str
@@ -126,7 +126,7 @@ class EffectRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalRecord:
-    """A question to a person before a step continues; declined if still open at `expires_at`."""
+    """A request for a person's approval of a step; declined if still open at `expires_at`."""
 
     job_id: str
     position: int

@@ -128,7 +128,7 @@ class Runner:
     def resume(self, job_id: str) -> JobRecord:
         """Like :meth:`run`; a failed job that was not compensated continues at its failed step.
 
-        If that step was not approved, a new question is opened.
+        If that step was not approved, a new approval request is opened.
         """
         return drive(self._execute(job_id, also_failed=True))
 
@@ -172,14 +172,14 @@ class Runner:
         return progress
 
     def approve(self, job_id: str, step: str, *, by: str = "") -> bool:
-        """Approve the open question about a step; return False if there is none.
+        """Approve the open request about a step; return False if there is none.
 
         Raises :class:`LookupError` for an unknown job or step.
         """
         return self._decide(job_id, step, ApprovalState.GIVEN, by)
 
     def decline(self, job_id: str, step: str, *, by: str = "") -> bool:
-        """Decline the open question about a step, which fails; return False if there is none."""
+        """Decline the open request about a step, which fails; return False if there is none."""
         return self._decide(job_id, step, ApprovalState.DECLINED, by)
 
     def settle(

@@ -131,7 +131,7 @@ def update_job(connection: sqlite3.Connection, job: JobRecord) -> None:
 
 
 def wake_if_answered(connection: sqlite3.Connection, question: ApprovalRecord) -> None:
-    """Make a job pending if its question was answered before the job was paused."""
+    """Make a job pending if its approval request was decided before the job was paused."""
     row = connection.execute(
         """SELECT 1 FROM approvals WHERE job_id = ? AND position = ? AND description = ?
            AND state IN ('given', 'declined')""",

@@ -99,9 +99,9 @@ class Store(Protocol):
         ...
 
     def decide(self, job_id: str, position: int, state: ApprovalState, by: str, now: float) -> int:
-        """Answer the open questions about a step, and make its paused job pending.
+        """Decide the open approval requests about a step, and make its paused job pending.
 
-        Return the number of questions.
+        Return the number of decided requests.
         """
         ...
 
