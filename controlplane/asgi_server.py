@@ -38,14 +38,14 @@ def server_arguments(target: str, *, host: str, port: int, workers: int) -> list
 
 
 def max_connections() -> int:
-    """Return the largest number of connections per process; each one is an open file."""
+    """Return the connection limit of a process, which follows from its limit of open files."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MAX_CONNECTIONS if hard == resource.RLIM_INFINITY else min(hard, MAX_CONNECTIONS)
     return max(1, most - OTHER_FILES)
 
 
 def raise_limit() -> None:
-    """Raise this process's limit of open files to the maximum that the system allows."""
+    """Raise this process's limit of open files to fit :func:`max_connections`, if allowed."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = max_connections() + OTHER_FILES
     try:

@@ -31,7 +31,7 @@ class LenientChannel(redis.Channel):
 
 
 class LenientTransport(redis.Transport):
-    """A transport that drops items that are JSON but not a Celery message."""
+    """A transport that also drops JSON items that are not Celery messages."""
 
     Channel = LenientChannel
 

@@ -80,7 +80,7 @@ class RequestBulkhead:
 
     @property
     def running(self) -> int:
-        """Number of requests that hold a thread, also if their caller was refused."""
+        """Number of requests that hold a thread, including those already refused."""
         return self._limits.threads - len(self._idle)
 
     @property

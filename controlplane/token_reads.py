@@ -100,8 +100,7 @@ class TokenReads(BaseHandler):
 def is_token_read(scope: Scope) -> bool:
     """Return True for an API read that has a token and no body.
 
-    Django joins two `Authorization` headers into an invalid one, so such requests are left to
-    Django.
+    Requests with two `Authorization` headers are left to Django, which joins them into one value.
     """
     if scope["method"] not in METHODS or not scope["path"].startswith(API):
         return False

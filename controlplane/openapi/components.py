@@ -1,7 +1,8 @@
 """Names of the document's components, which become class names of generated clients.
 
 Serializers are named `…Shape` (responses) and `…Body` (requests); the document uses plain names:
-`Switch`, `EngageRequest`, `SwitchPage`. The table has names that would collide or be unclear.
+`Switch`, `EngageRequest`, `SwitchPage`. `NAMES` lists exceptions, to avoid collisions and unclear
+names.
 """
 
 import re

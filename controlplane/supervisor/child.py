@@ -29,7 +29,7 @@ class ChildSpec:
     `orphan_signal` is sent by the kernel if the supervisor is killed. `stdin` is the content of
     standard input. `log` names a file for the output instead of the terminal; with `shown` False
     the output is only shown if the process dies; `keeps_stdout` collects standard output.
-    `attached` leaves the process the terminal and the supervisor's process group. Deaths of
+    An `attached` process shares the terminal and the supervisor's process group. Deaths of
     `optional` children never end the run. `repair` is called after each death and may return a
     process to run before the next start.
     """
@@ -138,7 +138,7 @@ class Child:
         return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
 
     def format_tail(self) -> str:
-        """Return the last lines of the output, formatted to follow a reason."""
+        """Return the last lines of the output, formatted for the end of an error message."""
         lines = [line.decode(errors="replace") for line in self.tail]
         return "".join(f"\n    {line}" for line in lines) or " It wrote nothing."
 

@@ -199,7 +199,7 @@ def _send_signal(processes: Sequence[int], signum: int) -> None:
 
 
 def _postgres_without_proc(pid: int) -> list[int]:
-    """Return `pid` if it is a PostgreSQL server, by `ps`."""
+    """Return `pid` in a list if `ps` shows it as PostgreSQL, else an empty list."""
     if pid == 0:
         return []
     result = subprocess.run(

@@ -22,7 +22,7 @@ DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 
 
 class Lines:
-    """Splits a child's output into lines of limited length."""
+    """A splitter of a child's output into lines of limited length."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -102,8 +102,8 @@ class Terminal:
 class RotatingFile:
     """A log file that keeps its previous files: `postgres.log.1` and so on.
 
-    Lines are lost while the disk is full or read-only: `say` is called once per outage, and each
-    later line is tried again.
+    Lines that can't be written, as on a full disk, are lost and counted. `say` reports the first
+    of them in each outage.
     """
 
     def __init__(

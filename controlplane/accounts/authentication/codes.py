@@ -52,7 +52,7 @@ def check_code(user: User, text: str, now: datetime) -> str:
 
 @transaction.atomic
 def reset_failures(user: User) -> int:
-    """Delete a person's failed codes and return their number."""
+    """Reset a person's count of failed codes, and return the count before."""
     forgotten = 0
     for row in Authenticator.objects.select_for_update().filter(user=user).order_by("pk"):
         if wrong := row.data.pop("wrong", []):

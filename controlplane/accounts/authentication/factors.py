@@ -18,7 +18,7 @@ from . import audit_entries
 
 Type = Authenticator.Type
 SECOND_FACTOR_TYPES = (Type.TOTP, Type.WEBAUTHN)
-"""Recovery codes are not included, because they only replace a lost second factor."""
+"""Types that count as a second factor; recovery codes only replace a lost one."""
 
 MAX_PASSKEYS = 10
 SET_UP_FIRST = "Set up a second factor first, at /preferences/security/: your role asks for one."

@@ -62,7 +62,7 @@ def find_or_create_user(identity: Identity, now: datetime) -> User:
 
 
 def _find_by_email(identity: Identity, now: datetime) -> User | None:
-    """Link the user with the identity's verified address, and return them; None without one.
+    """Link and return the user with the identity's verified address; None if there is no user.
 
     Raises :class:`Forbidden` if several users have the address, or the user is linked already.
     """

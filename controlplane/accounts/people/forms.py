@@ -20,7 +20,7 @@ REGIONS = (
 
 
 class SignInForm(AuthenticationForm):
-    """Django's form with a limited name length, because longer names fit in no column."""
+    """Django's sign-in form, with the user name limited to the length of its column."""
 
     username = UsernameField(max_length=150)
 
@@ -63,7 +63,7 @@ class PersonForm(ServiceForm):
         remember_opened(self)
 
     def opened_with(self) -> list[tuple[str, Any]]:
-        """Return the hidden fields (name, value) with the initial values of the first form."""
+        """Return name and value of the hidden fields, with the values when the form was opened."""
         names = [(field.html_initial_name, field.initial) for field in self]
         return [(name, self.data.get(name, initial)) for name, initial in names]
 
@@ -84,7 +84,7 @@ class LeavingForm(forms.Form):
 
 
 def remember_opened(form: forms.BaseForm) -> None:
-    """Render a hidden field with the initial value of each field, to detect changes."""
+    """Let the form render a hidden initial value for each field, to detect changes."""
     for field in form.fields.values():
         field.show_hidden_initial = True
 
@@ -97,5 +97,5 @@ def list_zone_choices(present: str) -> list[tuple[str, str]]:
 
 @cache
 def _list_regional_zones() -> frozenset[str]:
-    """Return the zones named after a place; cached, as each is read from a file of its own."""
+    """Return the time zones named after a place; cached, because it reads many files."""
     return frozenset(zone for zone in available_timezones() if zone.startswith(REGIONS))

@@ -51,7 +51,7 @@ class ClaimedMessage:
 
 @dataclass(frozen=True)
 class AttemptOutcome:
-    """The outcome of an attempt: sent, or for a `reason` to be retried or failed for good.
+    """The outcome of an attempt; `reason` is empty if the message was sent.
 
     `pause_seconds` is the wait before a retry, None without a retry. For `keep_away_seconds` no
     message may be sent to the destination. `in_doubt` means that the message may have been
@@ -106,7 +106,7 @@ def unsent_messages(now: datetime | Combinable) -> QuerySet[OutboxMessage]:
 
 
 def due_destinations(now: datetime) -> list[str]:
-    """Return the destinations with due messages that are not paused, longest waiting first."""
+    """Return the unpaused destinations with due messages, longest waiting first."""
     alone = paused_destinations(now).values("destination")
     waiting = due_messages(now).exclude(destination__in=alone).values("destination")
     longest_first = waiting.annotate(since=Min("next_attempt_at")).order_by("since", "destination")
@@ -194,8 +194,8 @@ def _is_lease_over(now: datetime | Combinable) -> Q:
 def _first_of_subjects(pending: QuerySet[OutboxMessage], now: datetime) -> QuerySet[Any, Any]:
     """Return the ids of the first pending message per destination and subject.
 
-    Members of a digest block no other message, because the digest may wait. A single aggregate,
-    because comparing each message with its predecessors takes minutes for many messages.
+    Members of a digest block no other message, because the digest may wait. This is one aggregate
+    query, because comparing each message with its predecessors takes minutes for many messages.
     """
     holding = pending.filter(~digests.IN_DIGEST | Q(lease_until__lte=now)).exclude(subject="")
     firsts = holding.order_by().values("destination", "subject").annotate(first=Min("id"))
@@ -240,7 +240,7 @@ def _longest_waiting(destination: str, now: datetime) -> OutboxMessage | None:
 
 
 def _is_urgent() -> Q:
-    """Return a filter for events with an urgent template, and for the global switch.
+    """Return a filter for messages that are urgent by template or about the global switch.
 
     Severity is not enough: during an incident, thousands of critical messages may wait.
     """

@@ -61,7 +61,7 @@ def _open_messages(event: str, now: datetime) -> QuerySet[OutboxMessage]:
 
 
 def _latest_time(event: str, destination: str, since: datetime) -> datetime:
-    """Return when the latest message of the event was sent or is due, at least `since`."""
+    """Return when the event's latest message was sent or is due; `since` if none is later."""
     same = OutboxMessage.objects.filter(event=event, destination=destination)
     waiting = same.filter(state="pending", next_attempt_at__gt=since)
     sent = same.filter(state="sent", finished_at__gt=since)

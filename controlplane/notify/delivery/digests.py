@@ -103,7 +103,7 @@ def _undelivered_reminders() -> QuerySet[OutboxMessage]:
 def _list_unblocked(destination: str) -> list[int]:
     """Return the first reminders that no earlier message about their subject blocks.
 
-    Two queries, because comparing each message with the earlier ones takes quadratic time.
+    This takes two queries, because comparing each message with all earlier ones is quadratic.
     """
     possible = _undelivered_reminders().filter(destination=destination, lease_until__isnull=True)
     others = OutboxMessage.objects.filter(~IN_DIGEST, state="pending", destination=destination)

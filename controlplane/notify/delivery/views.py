@@ -31,7 +31,7 @@ MAX_PLACES = 20
 
 
 class DeliveryFilterForm(forms.Form):
-    """The filters of the list; invalid values are ignored."""
+    """Form with the filters of the deliveries page; invalid values are ignored."""
 
     state = forms.ChoiceField(
         required=False, choices=[(state, state) for state in OutboxMessage.State.values]

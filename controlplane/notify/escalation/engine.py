@@ -35,7 +35,7 @@ STEP, LISTING, ROUTES = "escalation.step", "escalation.listing", ""
 class Notification:
     """A notification that is due: an escalation, the decision, and its destinations.
 
-    Without destinations, it is sent to those of the routes.
+    Without destinations, the message is sent by the routes.
     """
 
     escalation: Escalation

@@ -16,9 +16,9 @@ from . import engine, schedule
 class NextNotice:
     """The next notification, and the recipients it would have now.
 
-    `kind` is that of the decision, `number` the number of the step (from 1) or None, and `who` the
-    names of the targets; without names, the routes are used. `is_heard` is True if anybody is
-    reached.
+    `kind` is the kind of the decision, and `number` that of the step, from 1, if it is one. `who`
+    names the targets; without names, the routes are used. `is_heard` is True if the notification
+    reaches anybody.
     """
 
     at: datetime

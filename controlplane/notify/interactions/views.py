@@ -19,9 +19,9 @@ from . import payloads, services, signatures
 from .payloads import ButtonPress
 
 WORK_SECONDS = 2.0
-"""Seconds after which nothing is committed."""
+"""Longest time of an action, in seconds; a slower action is rolled back."""
 ANSWER_SECONDS = 2.4
-"""Seconds within which Slack gets its response; the rest is for the network."""
+"""Longest time until the response, in seconds; Slack's limit of 3 includes the network."""
 
 log = structlog.get_logger(__name__)
 

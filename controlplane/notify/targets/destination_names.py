@@ -19,7 +19,7 @@ HIDDEN = "[hidden]"
 class DestinationName:
     """A destination with the label of its transport (`way`) and the name of its target, if any.
 
-    `is_personal` is True if its address is a person's.
+    `is_personal` is True if the address belongs to a person.
     """
 
     destination: str

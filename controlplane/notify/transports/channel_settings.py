@@ -16,7 +16,7 @@ MAX_VALUE_LENGTH = 500
 class SettingSpec:
     """A setting; its `name` is unique among all transports.
 
-    A secret is shown only as its `mask`; if it is omitted from a request, the stored one stays.
+    A secret is shown only as its `mask`; a request that omits it keeps the stored value.
     `noun` names the setting in a sentence ("a routing key"). A flag is a boolean that is not
     stored.
     """
@@ -132,7 +132,7 @@ def _find_mistake(field: SettingSpec, values: Mapping[str, str]) -> str:
 
 
 def find_channel(destination: str) -> Target | None:
-    """Return the channel of a destination `key:id`; None unless its address still is `key`."""
+    """Return the channel of a destination `key:id`; None if it is gone or has another key."""
     key, _, number = destination.partition(":")
     if not (number.isascii() and number.isdigit() and len(number) < 19):
         return None

@@ -46,7 +46,7 @@ class ReceiverResponse:
     def check(self, sender: str, *, doubt_server_errors: bool = False) -> None:
         """Raise a `DeliveryFailure` naming `sender` unless the status is 2xx.
 
-        With `doubt_server_errors`, a message may have been delivered despite a 5xx.
+        With `doubt_server_errors`, a 5xx leaves the delivery in doubt.
         """
         reason = f"HTTP {self.status} from {sender}"
         if self.is_transient:

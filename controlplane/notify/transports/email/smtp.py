@@ -194,7 +194,7 @@ def _tls_context() -> ssl.SSLContext:
 
 
 def _own_name() -> str:
-    """Return the host name for EHLO; the fully qualified one needs DNS without a timeout."""
+    """Return the short host name for EHLO, because a full name would need a DNS lookup."""
     return socket.gethostname() or "localhost"
 
 

@@ -29,8 +29,8 @@ _CALL_EVERYBODY = re.compile(r"@(?=channel|here|everyone|group)", re.IGNORECASE)
 class Button:
     """A button: label, style (default, primary or danger), and confirmation question.
 
-    The button is shown only if the message has the fact `needs`. `does` names the action of another
-    button, if it is not its own.
+    The button is shown only if the message has the fact `needs`. `does` is the name of its action,
+    by default the button's own name.
     """
 
     label: str

@@ -16,7 +16,7 @@ from .calls import SlackCalls, post_to_webhook
 KEY = "slack"
 LOOK_SECONDS = 8.0
 SAY_SECONDS = 13.0
-"""Seconds for a post; with a lookup, still shorter than a sender's lease."""
+"""Time limit of a post, in seconds; with a lookup, it is shorter than a sender's lease."""
 
 # Channel names may use any script, but of ASCII only letters, digits, `-`, `.` and `_`.
 _CHANNEL_NAME = r"#[^\x00-,/:-@\[-^`{-\x7f\s]{1,80}"

@@ -45,7 +45,7 @@ def try_to_post(address: str, text: str) -> None:
 
 
 def is_slack_url(address: str) -> bool:
-    """Return True if a URL is Slack's, or on the host of the configured Slack API."""
+    """Return True if a URL is on Slack's hook host or on the configured Slack API's host."""
     try:
         parts, api = urlsplit(address), urlsplit(settings.SLACK.api_url)
         port, api_port = parts.port, api.port
