@@ -75,7 +75,7 @@ def find_rows(
 def find_or_new(scope: str, key: str) -> Switch:
     """Return the switch, or an unsaved released one for an unknown key.
 
-    Raise :class:`InvalidInput`.
+    Raise :class:`InvalidInput` for an invalid scope or key.
     """
     return registration.find_switch(scope, key) or Switch(id=f"{scope}:{key}", scope=scope, key=key)
 

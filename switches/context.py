@@ -9,7 +9,7 @@ from .status_summary import StatusSummary, read_summary
 
 
 def banner(request: HttpRequest) -> dict[str, object]:
-    """Return the context `standing`, evaluated lazily; database errors yield an unknown status."""
+    """Return the variable `standing`: a lazy :class:`StatusSummary`, unknown on database errors."""
     return {"standing": SimpleLazyObject(lambda: _read_status(request))}
 
 

@@ -103,7 +103,7 @@ def measure_effects(switches: Sequence[Switch], now: datetime) -> dict[str, Swit
 
 
 class Published(Protocol):
-    """The fields of a switch that :func:`measure` reads."""
+    """The fields of a switch that :func:`measure_fleet` reads."""
 
     @property
     def pk(self) -> str: ...
@@ -117,7 +117,7 @@ class Published(Protocol):
 class FleetReports:
     """Instance reports at `now`: counts of present and silent instances by applied version.
 
-    :func:`measure` adds the instances furthest behind the newest change, and delays by switch.
+    :func:`measure_fleet` adds delays by switch, and the instances furthest behind.
     """
 
     head: Head

@@ -38,9 +38,9 @@ class Suggestion:
 
 
 def suggest_for_form(asked: Mapping[str, str], now: datetime) -> dict[str, Any]:
-    """Return likely switches if the form names none, else reasons for a released switch.
+    """Return the context `likely` (switches) without a key, else `prepared` (reasons).
 
-    The global switch gets no suggestions: engaging it requires typing a confirmation.
+    Return no reasons for an invalid, stopped or global switch, or if a reason was typed.
     """
     scope, key = asked["scope"], asked["key"]
     if not key:

@@ -37,7 +37,7 @@ class CallQuestion:
 
     @classmethod
     def naming(cls, keys: Mapping[str, Iterable[str]], targeting_key: str | None = None) -> Self:
-        """Return the question for keys by field, such as `{"segments": ["finance"]}`."""
+        """Return the question that checks these keys, by field: `{"segments": ["finance"]}`."""
         ids = [
             f"{scope}:{key}"
             for field, scope in question_fields().items()

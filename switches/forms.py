@@ -58,13 +58,13 @@ class _HowLongForm(ServiceForm):
 
 
 class _GlassForm(ServiceForm):
-    """A form that may be sent again with safety rules to override."""
+    """A form with optional fields to override safety rules (break-glass)."""
 
     glass_rule = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
     glass_reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
 
     def break_glass(self) -> dict[str, Any] | None:
-        """Return the service's `break_glass` argument; the form lists one rule per line."""
+        """Return the service's `break_glass` argument, or None if no rule is to be overridden."""
         rules = [rule for rule in self.get_text("glass_rule").split("\n") if rule.strip()]
         return {"rule": rules, "reason": self.get_text("glass_reason")} if rules else None
 

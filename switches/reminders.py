@@ -26,7 +26,7 @@ EXPIRY_EFFECTS = {
 class EpisodeEnd:
     """The expiry of an episode, or the re-confirmation deadline of a permanent one.
 
-    `day_reminder_for` and `hour_reminder_for` are the ends that were reminded of.
+    `day_reminder_for` and `hour_reminder_for` are the ends whose reminder was already sent.
     """
 
     ends_at: datetime

@@ -12,16 +12,16 @@ WITHIN = timedelta(hours=1)
 
 
 def risk_facts(switch_id: str, now: datetime, *, for_good: bool = False) -> RiskFacts:
-    """Return the number of instances that check the switch, and an infinite duration `for_good`."""
+    """Return the callers of the last hour, and a duration: infinite if `for_good`, else 0."""
     return RiskFacts(
         recipients=_count_recipients(switch_id, now), duration_minutes=inf if for_good else 0.0
     )
 
 
 def _count_recipients(switch_id: str, now: datetime) -> int:
-    """Count the instances.
+    """Return the number of callers that checked the switch within the last hour.
 
-    all present ones for the global switch, to avoid reading their checks.
+    For the global switch, count all instances that reported, which avoids reading their checks.
     """
     if switch_id == GLOBAL_ID:
         return Instance.objects.filter(heard_at__gte=now - WITHIN).count()

@@ -28,9 +28,9 @@ def find_similar_keys(
 ) -> Sequence[SimilarKey] | None:
     """Return switches with the same key, or None if this switch was checked within an hour.
 
-    Scopes in which the key was checked come first by rate. If there are none and the switch is
-    not registered (`known` tells that it is), registered switches with the key are returned.
-    For `global:all`, a check of any switch counts.
+    Return the switches checked within the hour, busiest first. If there are none and this
+    switch is not registered, return the registered switches with the key. `known` states that
+    the switch is registered. For `global:all`, return None if any switch was checked, else [].
     """
     if switch_id == GLOBAL_ID:
         return None if list_callers(None, now, within=RECENT, most=1)[1] else []

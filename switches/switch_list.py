@@ -18,7 +18,7 @@ from switches.resources import FULLY_ALLOWED, plain
 
 
 class ListedSwitch(NamedTuple):
-    """A switch with the fields of its open episode and live ramp, None without one."""
+    """A switch with the fields of its open episode and live ramp, or None for each."""
 
     pk: str
     scope: str

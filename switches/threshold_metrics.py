@@ -78,7 +78,7 @@ def _engaged_by(episode: Episode) -> str:
 def _get_responsible(episode: Episode, *, by_trip: bool) -> str:
     """Return the person who engaged or acknowledged the switch, else an empty text.
 
-    Automatic engagements are known to nobody; a token acts on behalf of a person.
+    Nobody is responsible for an automatic engagement until it is acknowledged.
     """
     is_shell = episode.engaged_by_type == "system" and episode.engaged_by_name.startswith(SHELL)
     if not by_trip and (is_shell or episode.engaged_by_type in KNOWING):

@@ -29,7 +29,7 @@ from .shapes import ONE_SWITCH, ActedShape, PreviewShape, SwitchShape
 
 
 def read_switch_resource(scope: str, key: str, now: datetime) -> dict[str, Any]:
-    """Return a switch's resource in this transaction; an unknown switch is released."""
+    """Return the API resource of a switch; an unknown switch is shown as released."""
     switch = find_switch(scope, key) or _build_unregistered(scope, key)
     return switch_resource(
         switch, measure_effect(switch, now), find_live_ramps([switch.pk]).get(switch.pk)
@@ -37,7 +37,7 @@ def read_switch_resource(scope: str, key: str, now: datetime) -> dict[str, Any]:
 
 
 def read_present_effect(scope: str, key: str, now: datetime) -> dict[str, Any]:
-    """Return the field `effect` as it is without a dry run's change."""
+    """Return the resource's actual `effect`, for a dry run's response."""
     switch = find_switch(scope, key)
     effect = measure_effect(switch, now) if switch else None
     return {"effect": effect_resource(effect) if effect else None}

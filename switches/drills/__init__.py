@@ -1,1 +1,1 @@
-"""Drills: a switch engaged and released for the instances marked for drills only."""
+"""Drills: rehearsals that engage and release a switch on instances marked for drills only."""

@@ -1,8 +1,8 @@
 """Job steps of a drill: list instances, engage, wait, release, wait, record.
 
-Every step may be repeated by another worker; publishing steps check the drill row first. A drill
-that can't pass any more still runs its remaining steps, so that it is released and recorded the
-same way. After an error it is released and recorded as failed.
+Another worker may repeat a step, so each step that publishes first checks the drill row. A drill
+that can no longer pass still runs its remaining steps, which release and record it. After an
+error, the drill is released and recorded as failed.
 """
 
 from collections.abc import Sequence
@@ -169,7 +169,7 @@ def _record(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> Ste
 
 
 def _release_again(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
-    """Release the drill after a later step failed."""
+    """Compensate the engage step: release the drill unless it is already released."""
     with transaction.atomic():
         locked = transitions.lock_drill(turn.job.pk)
         turn.heartbeat(now)
@@ -181,7 +181,7 @@ def _release_again(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
 
 
 def _give_up(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
-    """End the drill as failed after its release."""
+    """Compensate the first step: end the drill as failed, with the job's error as reason."""
     with transaction.atomic():
         locked = transitions.lock_drill(turn.job.pk)
         drill = locked.drill
@@ -220,7 +220,7 @@ def advance_drills(turns: Sequence[LeasedJob], now: datetime, probe: Probe) -> i
 
 
 def describe_stopped(state: str) -> str:
-    """Return why a switch that is engaged or ramping can't be drilled."""
+    """Return the error text for a drill of a switch in `state` (engaged or ramping)."""
     return f"The switch is {state}: what is real is proven by its own effect."
 
 

@@ -28,7 +28,7 @@ def find_unproven(now: datetime) -> QuerySet[Switch]:
 
 
 def is_unproven(switch: Switch, now: datetime) -> bool:
-    """Return True if :func:`unproven` includes the switch."""
+    """Return True if :func:`find_unproven` includes the switch."""
     if switch.scope == GLOBAL.name:
         return False
     return switch.last_proven_at is None or switch.last_proven_at < now - PROOF_DURATION

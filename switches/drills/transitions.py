@@ -69,7 +69,7 @@ def release(locked: LockedDrill, now: datetime) -> bool:
 
 
 def forget_mark(pattern: str) -> None:
-    """Remove a mark from the drills in force, so that its instances prove nothing.
+    """Remove a mark from the drills in force, so that they no longer measure its instances.
 
     The publication row must be locked.
     """
@@ -80,7 +80,7 @@ def forget_mark(pattern: str) -> None:
 
 
 def record_measurement(drill: Drill, part: str, found: dict[str, Any], why: str = "") -> None:
-    """Store the measurement of one step, and the first reason that the drill can't pass."""
+    """Store one step's measurement, and `why` as the failure reason unless there is one."""
     drill.measured = {**drill.measured, part: found}
     if why:
         drill.measured = {WHY: why, **drill.measured}
@@ -162,7 +162,7 @@ def describe_outcome(drill: Drill) -> str:
 
 
 def message_subject(drill_id: int) -> str:
-    """Return the subject that threads messages about one drill."""
+    """Return the subject that groups messages about one drill in a thread."""
     return f"drill:{drill_id}"
 
 

@@ -23,7 +23,7 @@ def lock_open_episode(switch: Switch) -> Episode | None:
 
 
 def episode_subject(episode: Episode) -> str:
-    """Return the subject that threads messages and escalations about an episode."""
+    """Return the subject that groups messages and escalations about an episode."""
     return f"episode:{episode.pk}"
 
 

@@ -22,7 +22,7 @@ RELEASED, RAMP_STARTED, EXPIRES_SOON = "switch.released", "ramp.started", "episo
 WORST_FIRST = ("critical", "warning", "info")
 
 Single = Callable[[Episode], tuple[str, str]]
-"""Returns the event and severity of the single message that a digest replaces."""
+"""Returns the event and severity of the message about one episode, which a digest replaces."""
 
 
 def notify_in_digest(
@@ -52,9 +52,10 @@ def announce_digest(
     now: datetime,
     notices: Mapping[int, timedelta] = MappingProxyType({}),
 ) -> None:
-    """Announce one message about these episodes, once per set of episodes and ends.
+    """Announce one message about these episodes; repeating the same episodes and ends does nothing.
 
-    `notices` (by episode id) allows one message per notice: a day and an hour before the end.
+    `notices` maps episode ids to the notice of a reminder: a day or an hour. The same episodes
+    get a separate message for each notice.
     """
     permanent = [episode for episode in due if episode.permanent]
     expiring = [episode for episode in due if not episode.permanent]
@@ -118,7 +119,7 @@ def _end_key(episode: Episode) -> str:
 
 
 def _classify_end(episode: Episode, single: Single) -> str:
-    """Return `held`, `released` or `ramping`, from the event or else the expiry policy."""
+    """Return `held`, `released` or `ramping`: by the policy for a reminder, else by the event."""
     event = single(episode)[0]
     by_policy = {OnExpiry.RELEASE.value: "released", OnExpiry.RAMP.value: "ramping"}
     if event == EXPIRES_SOON:

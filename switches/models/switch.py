@@ -75,7 +75,7 @@ class SwitchQuerySet(models.QuerySet["Switch"]):
 
 
 class Switch(models.Model):
-    """A switch with the id `scope:key`; its state follows from its episodes.
+    """A switch with the id `scope:key`; its state is derived from its open episode.
 
     `version` is the publication version of its last change, requested at `requested_at` and
     committed at `committed_at`.

@@ -39,7 +39,7 @@ def find_step(ramp_id: int) -> int | None:
 def advance(
     *, ramp_id: int, reason: str, actor: Actor, now: datetime, step_index: int | None = None
 ) -> Ramp:
-    """Advance a ramp to its next step now, before its dwell, data-less gates or holds end.
+    """Advance a ramp to its next step now, without waiting for its dwell, data or holds.
 
     `step_index` is the step to leave. By default it is read once, before waiting for the lock
     and before any retry; callers inside a retried transaction must pass it. If two people
@@ -89,7 +89,7 @@ def pause(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
 @retry_if_ended
 @transaction.atomic
 def resume(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
-    """Resume a paused ramp with the dwell and the no-data time that were left."""
+    """Resume a paused ramp; its remaining dwell and no-data limit continue."""
     _check_request(actor, reason)
     found = _lock_live(ramp_id, now, "be resumed", {Job.State.PAUSED})
     paused_at = found.job.paused_at or now
@@ -216,4 +216,4 @@ INTERVENTIONS: Mapping[str, Intervention] = {
     "resume": _as_intervention(resume),
     "cancel": _as_intervention(abort),
 }
-"""Actions on ramps under the names of job interventions."""
+"""Ramp actions by the name of the job intervention."""

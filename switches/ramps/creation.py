@@ -54,7 +54,7 @@ def request_ramp(
 ) -> Ramp:
     """Create a ramp that is pending until a second person approves.
 
-    the caller requests the approval.
+    The caller requests the approval.
     """
     ramp = _create(switch, episode, steps, justification, actor, now, state=Job.State.PENDING)
     assert ramp is not None  # noqa: S101

@@ -20,8 +20,8 @@ class Next(StrEnum):
 class CurrentStep:
     """A ramp's current step; `state` is the job's state (running, holding or paused).
 
-    `blind_since` is the time since which a gate has had no data past the dwell. `held` lists
-    reasons to hold regardless of gate results.
+    `blind_since` is the time after the dwell at which a gate was first found without data.
+    `held` lists reasons to hold even if all gates pass.
     """
 
     state: str
@@ -45,7 +45,7 @@ class GateResult:
 
 @dataclass(frozen=True)
 class RampDecision:
-    """The next transition, its reason, and the time since which a gate has had no data."""
+    """The next transition, its reason, and the new `blind_since` of the step."""
 
     next: Next
     why: str = ""
@@ -55,10 +55,10 @@ class RampDecision:
 def decide(step: CurrentStep, results: Sequence[GateResult], now: datetime) -> RampDecision:
     """Return the next transition.
 
-    A failing gate compensates the ramp at any time, even while paused. Otherwise the ramp stays
-    until the dwell is over and advances once all gates pass. It holds up to `max_hold` while a
-    gate has no data, as long as a manual gate allows for a person, and without limit while
-    `held` lists reasons; the no-data time starts after those holds.
+    A failing gate compensates the ramp at any time, even while paused. Otherwise a paused ramp
+    stays, and so does a ramp within its dwell. After the dwell, the ramp holds while `held`
+    lists reasons; then it advances if all gates pass, and holds otherwise. A gate without data
+    for `max_hold` compensates the ramp; time during which `held` applies does not count.
     """
     failing = [one for one in results if one.verdict == FAIL]
     if failing:

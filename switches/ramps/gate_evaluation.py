@@ -71,7 +71,7 @@ def evaluate_ramps(turns: Sequence[LeasedJob], now: datetime) -> list[RampEvalua
 
 
 def select_changed(evaluations: Sequence[RampEvaluation], now: datetime) -> list[RampEvaluation]:
-    """Return the evaluations worth storing: a changed verdict, or evidence older than 5 s."""
+    """Return the evaluations to store: new verdicts, or new evidence if the old is over 5 s old."""
     return [evaluation for evaluation in evaluations if _is_changed(evaluation, now)]
 
 
@@ -182,10 +182,9 @@ def _evaluate(
 
 
 def _explain(gate: Mapping[str, Any]) -> str:
-    """Return the explanation of a gate's verdict.
+    """Return the explanation of a gate's verdict, or an empty text if it waits for a person.
 
-    Empty for a gate that waits for a person, so that a changed wait does not change the hold
-    reason.
+    The explanation of a waiting gate varies, which must not change the hold reason.
     """
     return "" if gate["verdict"] == WAITING else descriptions.get_explanation(gate["evidence"])
 

@@ -37,8 +37,8 @@ def find_live_ramp(switch_id: str) -> Ramp | None:
 def supersede(switch: Switch, outcome: str, actor: Actor, now: datetime) -> Ramp | None:
     """End the live ramp of a switch because the switch is released or engaged by other means.
 
-    The caller has locked the publication row and writes the episode. A worker's lease on the
-    ramp is revoked. Return the ended ramp, or None.
+    The caller must hold the publication row's lock and update the episode. A worker's lease on
+    the ramp is revoked. Return the ended ramp, or None.
     """
     ramp = Ramp.objects.filter(switch=switch, live=True).first()
     if ramp is None:
@@ -53,8 +53,7 @@ def supersede(switch: Switch, outcome: str, actor: Actor, now: datetime) -> Ramp
 def close(ramp: Ramp, job: Job, step_state: str, why: str, actor: Actor, now: datetime) -> None:
     """End a ramp with its current step, gate questions, approval request and escalation.
 
-    A compensated ramp also voids a pending request to release at once, which predates the
-    failure.
+    If the ramp was compensated, a pending request for an immediate release is voided too.
     """
     left = JobStep.objects.filter(job=job, index=job.step_index, state=JobStep.State.RUNNING)
     error = "" if step_state == JobStep.State.PASSED else why

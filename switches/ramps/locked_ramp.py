@@ -15,7 +15,7 @@ from switches.episodes import changes, serialization
 from switches.models import Episode, Publication, Ramp, Switch
 
 Write = Callable[..., None]
-"""Updates the job row: conditional on the fence for a worker, with a new fence for a person."""
+"""Updates the job row: for a worker if its fence is current, for a person with a new fence."""
 
 
 @dataclass

@@ -29,8 +29,8 @@ NOT_YET = GateAnswer(WAITING, {"why": "a person is asked when the dwell is over"
 def request_approval(ramp: Ramp, index: int, now: datetime) -> None:
     """Request the approval of a step's manual gate, if the step has one.
 
-    The ramp's requester can't approve it. A step is requested once, even if the request was
-    decided.
+    The ramp's requester can't approve it. Nothing happens if the step already has a
+    request that is not void.
     """
     if not has_gate(ramp, index):
         return

@@ -24,9 +24,9 @@ from . import descriptions
 from .locked_ramp import LockedRamp
 
 MAX_NOTIFIED_SINGLY = 3
-"""Automatic ramps announced separately; further ones join the collecting message."""
+"""Maximum automatic ramps announced separately; further ones join the collecting message."""
 MAX_ALARMS = 10
-"""Holds, or compensations within `LATELY`, announced separately; further ones are collected."""
+"""Maximum holds, or compensations, announced separately within `LATELY`."""
 LATELY = timedelta(minutes=10)
 HELD, COMPENSATED, FAILED = "ramp.held", "ramp.compensated", "ramp.failed"
 ALARMS = (HELD, COMPENSATED)
@@ -55,9 +55,10 @@ COLLECTED: Mapping[str, CollectingMessage | None] = {
 def route_transition(
     locked: LockedRamp, event: str, severity: str, said: str, actor: Actor, now: datetime
 ) -> list[str] | None:
-    """Return the destinations of a transition covered by a collecting message; None for all.
+    """Return the destinations of a transition's own message; None means all.
 
-    Actions of people are always announced everywhere.
+    If many ramps change at once, return only destinations that have the episode's thread, and
+    add the transition to its collecting message, if any. Actions of people go to all.
     """
     ramp = locked.ramp
     if actor.type != "system" or event not in COLLECTED:

@@ -67,9 +67,9 @@ class Editor:
         ]
 
     def with_errors(self, errors: Mapping[str, Sequence[str]]) -> "Editor":
-        """Return the editor with validation errors.
+        """Return a copy of the editor with validation errors.
 
-        unreadable durations get the form's own text.
+        Unreadable durations get the form's own text.
         """
         return replace(
             self, errors={**errors, **_find_invalid_durations(self.steps)} if errors else {}
@@ -98,7 +98,7 @@ class Editor:
 
     @property
     def is_hasty(self) -> bool:
-        """Return True if the plan is valid and :func:`plan.is_hasty`."""
+        """Return True if the plan is valid and hasty (:func:`switches.ramps.plan.is_hasty`)."""
         try:
             return plans.is_hasty(plans.read_plan(self.plan()))
         except InvalidInput:

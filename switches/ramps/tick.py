@@ -27,8 +27,8 @@ from .decision import Next, RampDecision
 from .gate_evaluation import RampEvaluation
 
 MAX_ADVANCE_TIME = timedelta(seconds=2)
-"""Maximum time to advance ramps after an evaluation, as gates may fail meanwhile. At least one ramp
-advances per tick."""
+"""Maximum time after the gates' evaluation in which a tick advances ramps, as results become
+outdated."""
 MAX_COMPENSATION_TIME = timedelta(seconds=8)
 """Maximum time to compensate ramps in a tick; shorter than a lease."""
 

@@ -60,10 +60,10 @@ class StepLine:
 
 @dataclass(frozen=True)
 class Timeline:
-    """A ramp for its page; `share` is allowed now, or was at its end.
+    """A ramp for its page; `share` is the percentage allowed now, or at the ramp's end.
 
-    `approval` is the pending one. `is_released_at_once` means neither completed nor
-    compensated.
+    `approval` is the pending approval. `is_released_at_once` is True if an immediate release
+    of the switch ended the ramp.
     """
 
     ramp: Ramp

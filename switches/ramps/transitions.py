@@ -91,7 +91,7 @@ def hold(
 ) -> None:
     """Hold at the current step until data arrives, a person approves, or safety rules allow.
 
-    Announced once per step, even if the reasons change or the ramp is paused in between.
+    The hold is announced once per step, even if its reasons change or the ramp is paused.
     """
     is_new = locked.recall(HELD_FOR) is None
     locked.write(state=Job.State.HOLDING, hold_reason=why)
@@ -118,8 +118,8 @@ def compensate(
 ) -> AuditEntry:
     """Engage the switch again at 0 %, end the ramp and announce why.
 
-    Past its expiry the episode becomes overdue with the policy `hold`: an expiry starts one
-    ramp only.
+    An episode past its expiry becomes overdue and gets the policy `hold`, because an expiry
+    starts only one ramp.
     """
     state = JobStep.State.FAILED if actor is SYSTEM else JobStep.State.COMPENSATED
     over = {"state": Job.State.CANCELLED, "finished_at": now, "next_at": None}

@@ -76,7 +76,7 @@ def ramp_page(request: PersonRequest, ramp_id: int) -> HttpResponse:
 def ramp_part(request: PersonRequest, ramp_id: int) -> HttpResponse:
     """Render the timeline alone.
 
-    it polls separately because verdicts change without an audit row.
+    The timeline polls separately because verdicts change without an audit row.
     """
     now = db_now()
     context = build_context(request, timeline.build_timeline(_get_ramp(ramp_id), now), now)
@@ -133,7 +133,7 @@ def resume(request: PersonRequest, ramp_id: int) -> HttpResponse:
 def advance(request: PersonRequest, ramp_id: int) -> HttpResponse:
     """Advance a ramp.
 
-    the form names the shown step, so that a repeated request skips one step only.
+    The form names the shown step, so that a repeated request skips one step only.
     """
     sent = request.POST.get("step", "")
     step = int(sent) if sent.isascii() and sent.isdigit() and len(sent) < 9 else None

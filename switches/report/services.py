@@ -83,7 +83,7 @@ def generate_report(
 def send_report(*, week: Week, actor: Actor, now: datetime) -> bool:
     """Announce the saved report of a week once and return True if sent now.
 
-    Not sent while no route has a destination. A final report opens an escalation until it is
+    Nothing is sent while no route has a destination. A final report opens an escalation until it is
     signed.
     """
     report = _lock_report(week)

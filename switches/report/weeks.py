@@ -80,7 +80,7 @@ def last_due(moment: datetime, zone: tzinfo) -> Week:
 
 
 def days_of(starts_at: datetime, zone: tzinfo) -> list[tuple[date, datetime, datetime]]:
-    """Return the seven days of the week that starts then: date, start and end of each."""
+    """Return the seven days of the week from `starts_at`: date, start and end of each."""
     first = week_of(starts_at, zone).monday
     dates = [first + timedelta(days=number) for number in range(DAYS + 1)]
     begins = [_to_utc(day, time(0), zone) for day in dates]

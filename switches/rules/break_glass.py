@@ -137,7 +137,7 @@ def notify_break_glass(
 def violated_rules(episode: Episode) -> tuple[str, ...]:
     """Return the overridden rules that would still refuse the episode.
 
-    As long as there are any, the episode lasts for hours only and is never permanent.
+    While any remains, the episode is limited to `MAX_DURATION` and can't be permanent.
     """
     override_entry = (episode.broke_glass or {}).get("rules", ())
     if not override_entry:

@@ -1,7 +1,8 @@
 """Evaluation of safety rules for one change, given the engaged switches.
 
-Ramping switches count as engaged, except that a release is evaluated without switches that allow
-all traffic. Rules refuse only changes that make a violation worse.
+Ramping switches count as engaged, except that a switch whose ramp allows all traffic counts as
+released when a release is evaluated.
+Rules refuse only changes that make a violation worse.
 """
 
 import re
@@ -64,7 +65,7 @@ def covers(rule: SafetyRule, switch_id: str) -> bool:
 def matches(pattern: str, switch_id: str) -> bool:
     """Return True if the pattern matches the switch id; `*` stands for any characters.
 
-    Only its id and `*` alone match the global switch.
+    The global switch is matched only by the patterns `global:all` and `*`.
     """
     if pattern in (ANY_SWITCH, switch_id):
         return True
@@ -93,7 +94,7 @@ def refusals_to_release(
 
 
 def is_protected(rules: Iterable[SafetyRule], switch_id: str) -> bool:
-    """Return True if a rule protects the switch from release by itself or by one person."""
+    """Return True if a rule of kind `protected` covers the switch."""
     return any(rule.kind == PROTECTED for rule in _select_covering(rules, switch_id))
 
 

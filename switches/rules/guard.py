@@ -37,10 +37,10 @@ def refusals_to_release(switch_id: str) -> list[Refusal]:
 
 
 def refusals_to_undo(switch_id: str, since: datetime) -> list[Refusal]:
-    """Return the refusals by rules that another switch satisfied until its release at `since`.
+    """Return the refusals to undo the engage made at `since`.
 
-    Other rules don't apply, because an undo restores the previous state. A switch whose ramp
-    allows all traffic counts as released.
+    An undo restores the previous state, so a rule refuses only if another of its switches was
+    released after `since`. A switch whose ramp allows all traffic counts as released.
     """
     refused = refusals_to_release(switch_id)
     if not refused:
@@ -90,8 +90,8 @@ def _list_covering_rules(switch_id: str) -> list[SafetyRule]:
 def needs_second_person(switch: Switch, *, at_once: bool) -> bool:
     """Return True if a release needs an approver other than the requester.
 
-    Always for the global switch. For segments and protected switches, if the release is
-    immediate or its plan hasty (:func:`switches.ramps.plan.is_hasty`).
+    The global switch always needs an approver. Segments and protected switches need one if
+    `at_once`: immediate, or with a hasty plan (:func:`switches.ramps.plan.is_hasty`).
     """
     if switch.scope == GLOBAL.name:
         return True

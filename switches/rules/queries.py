@@ -37,7 +37,7 @@ class SafetyRuleStatus:
 
     @property
     def condition(self) -> str:
-        """Return `broken`, `limit` or `kept`."""
+        """Return `broken` if violated, `limit` if a further change would violate it, or `kept`."""
         if self.violation:
             return "broken"
         return "limit" if self.at_its_limit else "kept"

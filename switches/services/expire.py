@@ -50,8 +50,8 @@ def past_expiry(now: datetime | Combinable) -> QuerySet[Episode]:
 def _forecast_events(due: Sequence[Episode]) -> Mapping[int, str]:
     """Return the expected events of the due episodes that will not be held, by episode id.
 
-    Rules are evaluated for each episode as if the earlier ones were released; ramping ones
-    count as engaged. Episodes with another outcome are announced separately.
+    Rules are evaluated for each episode as if those before it with the policy `release`
+    were released. Episodes with another outcome are announced separately.
     """
     events: dict[int, str] = {}
     undecided = [episode for episode in due if episode.on_expiry != OnExpiry.HOLD]

@@ -84,8 +84,8 @@ def acknowledge(
 ) -> Engagement:
     """Acknowledge that the switch is engaged or overdue; nothing is published.
 
-    The escalation pauses for 24 hours, then reminds daily. Becoming overdue later escalates
-    again.
+    The escalation pauses for 24 hours, then sends daily reminders. If the switch becomes
+    overdue later, a new escalation opens.
     """
     actor.require("switches:write")
     identify(scope, key)
@@ -122,9 +122,9 @@ def _plan_expiry(episode: Episode, expires_in: str, now: datetime) -> datetime:
 def _limit_expiry(
     episode: Episode, requested: datetime, rules: Sequence[str], now: datetime
 ) -> datetime:
-    """Return the requested expiry, limited because of overridden rules.
+    """Return the requested expiry, limited to 4 hours from now.
 
-    Raise :class:`InvalidInput` if that is no later than the present expiry.
+    Raise :class:`InvalidInput` if the result is no later than the present expiry.
     """
     expires_at = min(requested, now + break_glass.MAX_DURATION)
     if episode.expires_at is not None and expires_at <= episode.expires_at:

@@ -97,7 +97,7 @@ def _rewrite(
 ) -> None:
     """Write the episode's new fields.
 
-    the salt stays, so the same keys are admitted by a new ramp.
+    The salt is unchanged, so a new ramp admits the same keys.
     """
     changed: dict[str, Any] = {
         "reason": reason.strip(),

@@ -103,7 +103,7 @@ def scope_names() -> str:
 
 @register.simple_tag
 def scope_keys() -> str:
-    """Return the scopes for scripts, with an only key after a colon: `global:all segment`."""
+    """Return scopes for scripts; a scope with one fixed key includes it: `global:all segment`."""
     return " ".join(
         scope.name + (f":{scope.only_key}" * bool(scope.only_key)) for scope in SCOPES.values()
     )

@@ -16,7 +16,7 @@ DEFAULT_EXPIRY = "1h"
 MAX_SOURCE_LENGTH, MAX_FINGERPRINT_LENGTH, MAX_SWITCH_LENGTH = 120, 200, 131
 MAX_TEXT_LENGTH, MAX_DETAIL_LENGTH = 500, 4000
 MAX_ALERTS = 100
-"""Maximum requests per message, and alerts without a switch in the response."""
+"""Maximum requests per message, and maximum alerts without a switch listed in the response."""
 MAX_SWITCHES = 20
 """Maximum switches named by one alert."""
 MAX_LEFT_NAMED = 50

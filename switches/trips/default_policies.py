@@ -1,7 +1,7 @@
 """Trip policies of a new installation, for the migration and for tests.
 
-Patterns of policies for people are wide on purpose: asking about a memory leak is better than
-missing a data leak.
+Policies that ask a person have wide patterns: a needless question about a memory leak is better
+than a missed data leak.
 """
 
 from datetime import datetime

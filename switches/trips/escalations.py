@@ -1,7 +1,8 @@
 """Escalations of trips to people, grouped and rate-limited.
 
-A trip about an open question joins it. Beyond its hourly limit, all trips of a program share one
-question. Callers hold the trips lock.
+A question is an open escalation that asks people whether to engage. A trip with the key of an open
+question joins it. Beyond a program's hourly limit, its further trips share one question. Callers
+hold the trips lock.
 """
 
 from datetime import datetime, timedelta
@@ -55,7 +56,7 @@ def first_trip(question: Escalation) -> int:
 
 
 def is_incomplete(question: Escalation) -> bool:
-    """Return True if the question covers unnamed trips whose switches are unknown."""
+    """Return True if the question includes unlisted trips, whose switches are unknown."""
     of_one = str(question.facts.get("once", "")).startswith(SINGLE_SWITCH_QUESTIONS)
     return bool(question.facts.get("more")) and not of_one
 

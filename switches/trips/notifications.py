@@ -87,7 +87,7 @@ def message_facts(row: Trip) -> dict[str, Any]:
 
 
 def page_path(row: Trip) -> str:
-    """Return the page of the engaged switch, else the prefilled engage form."""
+    """Return the path of the engaged switch, else the engage form; the trips page if refused."""
     scope, _, key = row.switch.partition(":")
     if row.episode_id:
         return f"/switches/{scope}/{key}/"

@@ -85,7 +85,7 @@ def dismiss_trip(*, trip_id: int, reason: str, actor: Actor, now: datetime) -> T
 
 
 def list_waiting() -> list[Trip]:
-    """Return the trips that wait for a person, oldest first, with the full question in `why`."""
+    """Return the first trip of each open question, oldest first, with the question in `why`."""
     questions = _list_questions()
     engaged = _engaged_since(_member_trips(questions), Q())
     found = [one for one in questions if not _is_settled(one, engaged)]
@@ -99,7 +99,7 @@ def list_waiting() -> list[Trip]:
 
 
 def close_engaged(now: datetime) -> int:
-    """Close questions whose switches a person engaged beyond the undo window; return how many."""
+    """Close questions whose switches people engaged over 30 s ago, and return how many."""
     with transaction.atomic():
         history.lock_trips()
         questions = _list_questions()

@@ -84,7 +84,7 @@ def _build_row(
 
 
 def _get_outcome(ramp: Any, at: datetime) -> str:
-    """Return the outcome of a ramp at a time; `replaced` means engaged or released otherwise."""
+    """Return a ramp's outcome at `at`; `replaced` if another engage or release ended it."""
     job = ramp.job
     if job.finished_at is None or job.finished_at >= at:
         return "under way"
