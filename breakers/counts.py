@@ -1,9 +1,8 @@
 """Counters of a breaker and ratios derived from them.
 
 Pure. `success`, `failure` and `timeout` are disjoint and add up to the calls made, retries
-included. `slow` counts some of these calls again. `rejected` counts calls that the breaker or
-bulkhead did not let through. `fallback` and `retry` count fallbacks given and calls that were
-retries.
+included. `slow` and `retry` count the slow calls and the retries among them. `rejected` counts
+calls rejected by the breaker or bulkhead. `fallback` counts fallback answers.
 """
 
 from dataclasses import dataclass

@@ -29,7 +29,7 @@ ADVISORY_LOCK = (0x5317, 2)
 
 @dataclass(frozen=True)
 class ServiceInfo:
-    """A service's name, the degradation level of its loss, and the functions lost and kept."""
+    """A service's name, the degradation level of its loss, and the functions then lost and kept."""
 
     name: str
     level: int = levels.DEGRADED

@@ -65,7 +65,7 @@ def answer_gates(now: datetime) -> int:
 
 
 def read_fresh_breakers(dependencies: Collection[str], now: datetime) -> dict[str, FreshBreakers]:
-    """Return the dependencies with a fresh report, by name (`core->oracle`), by one query."""
+    """Return the breakers of each dependency (`core->oracle`) with a fresh report, in one query."""
     pairs = sorted({pair for name in dependencies if (pair := names.split_name(name))})
     if not pairs:
         return {}

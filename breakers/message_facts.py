@@ -12,7 +12,7 @@ BOARD_PATH = "/breakers/"
 
 
 def build_thread(kind: str, name: str) -> str:
-    """Return the thread of all messages about one thing: `dependency:core->oracle`."""
+    """Return the thread key of messages about an object, such as `dependency:core->oracle`."""
     return shorten_with_digest(f"{kind}:{name}", MAX_THREAD_LENGTH)
 
 

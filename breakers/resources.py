@@ -120,7 +120,7 @@ def breaker_resources(statuses: Sequence[DependencyStatus], now: datetime) -> li
 def override_result(
     row: Dependency, override: Override, now: datetime, *, version: int | None = None
 ) -> dict[str, Any]:
-    """Return an override just set, or removed by the registry version `version`."""
+    """Return the response to a change of an override; pass `version` if it was removed."""
     published = override.version if version is None else version
     (acknowledgement,) = list_acknowledgements([(row.caller, published)], now)
     return {

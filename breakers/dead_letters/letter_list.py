@@ -25,7 +25,7 @@ DEFAULT_PAGE, MAX_PAGE = 50, 200
 PAGE_SECONDS = 2.0
 """Time limit for collecting a page."""
 BRIEF = ReadLimits(value_bytes=reader.SHOWN_BYTES, fields=5000, total_bytes=reader.SHOWN_IN_ALL)
-"""Read limits for lists; the metadata comes last, so that many fields have to be read."""
+"""Read limits for lists; many fields have to be read, since the metadata fields come last."""
 FETCHED_AT_ONCE = 50
 FETCHED_BYTES = 1024 * 1024
 """Maximum total size of the letters fetched in one call after an index lookup."""

@@ -17,7 +17,7 @@ from .monitoring import streams
 def stream_resources(rows: Sequence[LetterStream], now: datetime) -> list[dict[str, Any]]:
     """Return streams as last sampled, with their growth in letters per minute.
 
-    Dicts, since live messages render hundreds of streams at once and a serializer takes longer.
+    Built without serializers, as live messages have hundreds of streams.
     """
     growth = streams.growth_per_minute(rows, now)
     return [_stream_resource(row, growth.get(row.pk, 0.0)) for row in rows]

@@ -188,7 +188,7 @@ def _place_rows(
 def _spread_row(
     row: Sequence[Spot], wished: Mapping[Spot, float], start: float | None
 ) -> dict[Spot, float]:
-    """Return the wished centers, moved apart where spots of the row would overlap."""
+    """Return vertical centers close to `wished`, moved apart where spots would overlap."""
     found: dict[Spot, float] = {}
     least = start
     for spot in row:

@@ -1,8 +1,7 @@
 """Decisions on when an outage begins, is acted upon, and ends.
 
-Pure. A half-open breaker prolongs an outage but begins none. Forced breakers and silent instances
-don't show the state of the callee: they prolong an outage too. Forced breakers count as instances,
-so that a few others don't reach the share of an outage alone.
+Pure. Only open breakers begin an outage. Half-open breakers, forced breakers and silent instances
+prolong it. `open_share` is relative to all instances, including those with a forced breaker.
 """
 
 from collections.abc import Mapping

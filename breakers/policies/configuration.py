@@ -132,7 +132,7 @@ def _merge_dependencies(files: Mapping[str, Any], errors: dict[str, list[str]]) 
 
 
 def _apply_tier(entry: dict[str, Any], tiers: Entries) -> dict[str, Any]:
-    """Return the tier's numbers overlaid with the entry's own."""
+    """Return the parameters of the entry's tier, overridden by those of the entry."""
     tier = str(entry["tier"])
     own = entry if tier in TIERS else {name: one for name, one in entry.items() if name != "tier"}
     return {**tiers[tier], **own}

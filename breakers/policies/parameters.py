@@ -1,7 +1,7 @@
 """The table of all policy parameters with their types, limits and defaults.
 
-Pure. A section that is null leaves its pattern to the caller's own code. In a section that is
-given, missing parameters get their defaults.
+Pure. If a section (breaker, retry, …) is null, the caller uses the settings in its own code. In a
+section that is given, missing parameters get their defaults.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ NEVER_RETRIED = (
 )  # fmt: skip
 
 UNITS = ("_ms", "_seconds", "_size", "_calls", "_count", "attempts", "failures", "tokens")
-"""Endings of names that include the unit."""
+"""Endings of parameter names from which the unit is clear."""
 A_DAY = 86_400.0
 MIN_SECONDS = 0.001
 MAX_TOKENS = 10**12

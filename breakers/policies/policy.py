@@ -25,7 +25,7 @@ MAX_ROUTES = 200
 ROUTE_FIELDS = ("pattern", "timeout_ms", "reason")
 OUTAGE_ACTIONS = ("trip", "fallback")
 MAX_FALLBACK_PERIOD = timedelta(days=30)
-"""Longest duration of an override."""
+"""Maximum of `expires_in` for the outage action `fallback`."""
 OUTAGE_FIELDS = ("action", "switch", "open_share", "for_seconds", "expires_in")
 
 

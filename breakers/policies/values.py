@@ -50,7 +50,7 @@ def are_numbers(*found: Any) -> bool:
 
 
 def read_words(path: str, value: Any, most: int, errors: Errors) -> list[str | int]:
-    """Return HTTP statuses and error names; "503" becomes 503."""
+    """Return a list of HTTP statuses and error names; the text "503" becomes the number 503."""
     if not isinstance(value, list) or len(value) > most:
         add_error(errors, path, f"Must be a list of at most {most}.")
         return []

@@ -19,7 +19,7 @@ from controlplane.core.egress_guard.name_resolution import Unresolved
 
 TIMEOUT_SECONDS = 2.0
 LOOK_UP_SECONDS = 1.8
-"""Shorter than the whole timeout, so that a failed look-up is reported as such."""
+"""DNS timeout, shorter than `TIMEOUT_SECONDS` so that a failed look-up is reported as such."""
 MAX_CONCURRENT = 16
 MIN_FAULTY_STATUS = 500
 """Lowest HTTP status that counts as a failure."""
@@ -30,7 +30,7 @@ LookUp = Callable[[ProbeTarget], Awaitable[Address]]
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """The outcome of a probe; `answered` is None if the target may not be probed."""
+    """The outcome of a probe; `answered` is True on success, None if probing is not allowed."""
 
     answered: bool | None
     took_ms: float
@@ -86,7 +86,7 @@ async def _probe(url: str, look_up: LookUp) -> ProbeResult:
 
 
 async def _find_fault(target: ProbeTarget, look_up: LookUp) -> str:
-    """Return a description of the failure, or an empty text if the target answers well."""
+    """Return a description of the failure, or an empty text if the probe succeeds."""
     address = allowed_networks.parse_ip(target.host)
     if address is None:
         address = await look_up(target)

@@ -58,7 +58,7 @@ class OverrideAcknowledgement:
 
     @property
     def by_all(self) -> bool:
-        """True if instances report and all of them apply the override."""
+        """True if at least one instance reports, and all that report apply the override."""
         return 0 < self.instances == self.applied
 
 
@@ -105,7 +105,7 @@ def set_override(
 def remove_override(
     *, caller: str, callee: str, reason: str = "", actor: Actor, now: datetime
 ) -> Override:
-    """End the live override. Raise :class:`Forbidden`, or :class:`NotFound` without one."""
+    """End the live override. Raise :class:`Forbidden`, or :class:`NotFound` if there is none."""
     actor.require(SCOPE)
     if reason and (problems := find_text_problems(reason, called="reason")):
         raise InvalidInput({"reason": problems})

@@ -116,7 +116,7 @@ def find_dependency(caller: str, callee: str) -> Dependency:
 
 
 def lock_dependency(caller: str, callee: str) -> Dependency:
-    """Lock a dependency, after the registry was locked. Raise :class:`NotFound`."""
+    """Lock and return a dependency; lock the registry first. Raise :class:`NotFound`."""
     found = None
     if names.is_slug(caller) and names.is_slug(callee):
         found = _lock_row(caller, callee)
@@ -220,7 +220,7 @@ def _get_or_create(caller: str, callee: str, now: datetime) -> Dependency:
 
 
 def _lock_row(caller: str, callee: str) -> Dependency | None:
-    """Lock the row against changes, but not against reports, which only reference it."""
+    """Lock and return the row (`FOR NO KEY UPDATE`, so that reports can still reference it)."""
     rows = Dependency.objects.select_for_update(no_key=True)
     return rows.named(caller, callee).first()
 

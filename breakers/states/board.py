@@ -114,8 +114,8 @@ class BreakerBoardFilter:
 class BreakerBoardTally:
     """Numbers of dependencies by state.
 
-    `grave` are the open ones of critical or high dependencies; `known` are all; `reported` have a
-    fresh report; `in_the_dark` are critical and have none.
+    `grave` counts open dependencies of critical or high criticality, `known` all dependencies,
+    `reported` those with a fresh report, `in_the_dark` critical ones without a fresh report.
     """
 
     open: int
@@ -138,7 +138,7 @@ class BreakerBoardTally:
 
 @dataclass(frozen=True)
 class BreakerBoardRow:
-    """A dependency on the board with its last hour; the share is None without calls."""
+    """A dependency on the board; `failure_share` (0 to 1) is None if it had no calls."""
 
     standing: DependencyStatus
     spark: FailureSpark

@@ -14,9 +14,9 @@ from controlplane.core.models import Tick
 
 TICK = "breakers.watch"
 MAX_LOOKBACK = timedelta(minutes=1)
-"""Longest lookback; after a longer pause, open pages reload everything instead."""
+"""Longest lookback; if the last run was earlier, open pages reload everything instead."""
 OVERLAP = timedelta(seconds=15)
-"""Overlap with the last run, whose time is noted at its end, also if it failed."""
+"""Overlap with the last run, since its recorded time is its end, or that of a failed run."""
 
 _FADED = f"""
     SELECT DISTINCT d.caller || '->' || d.callee

@@ -1,8 +1,8 @@
-"""Dependencies with a breaker that is open or half-open by itself.
+"""Dependencies with a breaker that is open or half-open without an override.
 
 Degradation, alarms, outages and attention items all use these counts, so that they agree. Forced
-breakers and silent instances don't show the state of the callee, so both are counted apart. An
-instance that was silent for five minutes is ignored.
+breakers and silent instances don't show the state of the callee, so both are counted separately.
+Instances without a report for 5 minutes are ignored.
 """
 
 from collections.abc import Collection, Mapping
@@ -48,9 +48,10 @@ WEIGHTY_CRITICALITIES = ("critical", "high")
 class UnhealthyDependency:
     """A dependency with the numbers of its instances by breaker state.
 
-    `instances`, of which `open` and `half_open`, reported recently and have no forced mode;
-    `blinded` have one; `silent` have not reported for 30 s, of which `silent_open` were open.
-    `since` is the earliest opening; `kind` is the callee's, empty if it is not registered.
+    `instances`, `open` and `half_open` count instances that reported within 30 s and have no forced
+    mode; `blinded` counts those with a forced mode. `silent` and `silent_open` count instances
+    without a report for 30 s. `since` is the time of the earliest opening; `kind` is the kind of
+    the callee, empty if it is not registered.
     """
 
     id: int

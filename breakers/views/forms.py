@@ -1,4 +1,4 @@
-"""Forms of breaker pages; they convert texts, which services and policy validate."""
+"""Forms of breaker pages; they parse texts, and the services validate the values."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ MAX_VALUE_LENGTH = 20_000  # characters of one field, more than any parameter al
 
 
 class OverrideForm(ServiceForm):
-    """Mode, reason and duration: one of the usual durations, or one that is typed."""
+    """Form of an override: mode, reason, and a duration that is chosen or typed."""
 
     renamed = {"expires_in": "how_long"}
 
@@ -81,10 +81,10 @@ class PolicyFormSection:
 
 
 def untouched_texts(document: Mapping[str, Any], on_outage: Mapping[str, Any]) -> dict[str, str]:
-    """Return the texts of the form before anything is typed: the policy's values.
+    """Return the initial texts of the form, from the policy's values.
 
-    Fields of a section that the policy lacks are empty, except choices: a posted default would
-    override the value of a tier.
+    In a section that the policy lacks, only choices show defaults; other fields are empty, so that
+    posting them does not override the values of a tier.
     """
     found = {}
     for parameter in PARAMETERS:
@@ -163,7 +163,7 @@ def unplaced_errors(errors: Errors) -> list[str]:
 
 
 def typed_text(parameter: Parameter, value: Any) -> str:
-    """Return a value as a user would type it; empty for None or a default that varies."""
+    """Return a value as a user would type it; empty for None or a default by case (a dict)."""
     if value is None or isinstance(value, dict):
         return ""
     if parameter.kind == "words":

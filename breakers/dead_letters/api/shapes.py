@@ -97,7 +97,7 @@ class StreamShape(serializers.Serializer[LetterStream]):
     gone_at = serializers.DateTimeField(allow_null=True)
 
     def get_fields(self) -> dict[str, Any]:
-        """Add the field `source`, a name that the serializer class itself uses."""
+        """Add the field `source`, whose name can't be declared, as DRF uses that attribute."""
         return {
             "source": serializers.ChoiceField(LetterStream.Source.values),
             **super().get_fields(),

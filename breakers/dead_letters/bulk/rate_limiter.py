@@ -17,7 +17,7 @@ class ReplayRateLimiter:
     due: float
 
     def seconds_to_wait(self, at: float, most: int) -> float:
-        """Return the seconds until the next letter may leave, if `most` leave at once."""
+        """Return the seconds until the next batch of up to `most` letters may leave."""
         is_old = at - self.due > MAX_CATCH_UP_SECONDS
         if is_old or self.due - at > (most + 1) / self.rate_per_second + MAX_CATCH_UP_SECONDS:
             self.due = at  # From before the clock was set back.
@@ -28,5 +28,5 @@ class ReplayRateLimiter:
         self.due = max(self.due, at - MAX_CATCH_UP_SECONDS) + count / self.rate_per_second
 
     def batch_size(self, most: int) -> int:
-        """Return how many letters leave together: those of a quarter of a second, one at least."""
+        """Return the batch size: the letters of a quarter of a second, between 1 and `most`."""
         return max(1, min(most, int(self.rate_per_second / 4)))

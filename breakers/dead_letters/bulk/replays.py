@@ -174,7 +174,7 @@ def _request_purge_approval(
 
 
 def _no_lock() -> None:
-    """Lock nothing: the stream's row is locked after the approval's."""
+    """Do nothing, since the stream's row has to be locked after the approval's row."""
 
 
 def _reason_problems(reason: str) -> list[str]:

@@ -16,7 +16,7 @@ from breakers.dead_letters.removals.settlement import MAX_BYTES, MAX_FIELDS
 
 AT_ONCE = 50
 LIMITS = ReadLimits(value_bytes=MAX_BYTES + 1, fields=MAX_FIELDS + 1, entries=AT_ONCE)
-"""Read limits that return removable letters whole, and of larger ones enough to detect that."""
+"""Read limits just above those of removable letters, so that larger letters are detected."""
 OUTLINE = ReadLimits(value_bytes=1, fields=1, entries=1)
 
 

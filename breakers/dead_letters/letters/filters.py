@@ -93,9 +93,8 @@ class LetterFilter:
     def matches(self, entry: LetterEntry) -> bool:
         """Return True if the letter meets the criteria, as far as it was read.
 
-        The fingerprint is not checked, since candidates are selected by it in the index, which may
-        be older than a change of the hidden keys. Hidden values never match, as a search could
-        guess them.
+        The fingerprint is not checked here: the index has selected candidates by fingerprint.
+        Hidden values never match, since searches could be used to guess them.
         """
         if not (self._matches_error(entry) and self._matches_time(entry)):
             return False

@@ -8,8 +8,8 @@ from functools import lru_cache
 MAX_ERROR_LENGTH = 500
 """Number of characters of an error that the fingerprint depends on.
 
-Encoded as UTF-8 they are shorter than a truncated value in a list, so that truncation does not
-change the fingerprint.
+Lists truncate values to more bytes than these characters take in UTF-8, so a truncated error has
+the same fingerprint.
 """
 MAX_TYPE_LENGTH = 200
 _DIGITS = 16  # of the digest

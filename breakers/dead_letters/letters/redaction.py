@@ -30,7 +30,7 @@ class Redaction:
     def redact_entry(self, entry: LetterEntry) -> LetterEntry:
         """Return the entry redacted.
 
-        `sizes` exceed the lengths of the values only for values that were truncated when read.
+        `sizes` are the lengths of the redacted values, or the full lengths of truncated values.
         """
         pairs = tuple((name, self.redact_value(name, value)) for name, value in entry.pairs)
         true = entry.sizes or tuple(len(value) for _, value in entry.pairs)
@@ -52,7 +52,7 @@ class Redaction:
     def fingerprint(self, entry: LetterEntry) -> Fingerprint:
         """Return the fingerprint of the redacted error and its type.
 
-        A digest of a hidden value would allow to verify a guess of the value.
+        A digest of the unredacted error could be used to verify guesses of a hidden value.
         """
         error_type, error = fingerprints.significant_parts(entry.error_type, entry.error)
         return fingerprints.fingerprint_parts(

@@ -149,7 +149,7 @@ def _unescape_sign(found: re.Match[bytes]) -> bytes:
 
 
 def _quote_depth(slashes: int) -> int:
-    """Return the number of backslashes of a quote whose `u0022` has `slashes` backslashes."""
+    """Return the backslashes before a quote that replaces `u0022` after `slashes` backslashes."""
     return slashes if slashes % 2 else 2 * _quote_depth(slashes // 2) + 1
 
 
@@ -162,7 +162,7 @@ def _skip_prefix(value: bytes, begin: int) -> int:
 def _end_of_value(value: bytes, first: int, quote: bytes, slashes: int) -> int | None:
     """Return the end of the string, object, list or call that begins at `first`.
 
-    An unclosed value ends with the text. None if none of these begins there.
+    An unclosed value ends at the end of the text. Return None if none of these begins at `first`.
     """
     string = _QUOTED.match(value, first)
     if string is not None:

@@ -31,7 +31,7 @@ MAX_VALUE_BYTES = 2048
 FIELDS = sorted({*entries.METADATA, entries.RETRY_COUNT})
 MIN_GAP_SECONDS = 0.2
 SETTLED_WITHIN = timedelta(seconds=10)
-"""Maximum time from the intent of a removal, recorded as its time, to its settlement."""
+"""Longest time from the declaration of a removal (its `done_at`) to its settlement."""
 
 _GROUPS = """
     INSERT INTO breakers_lettergroup AS known
@@ -136,7 +136,7 @@ def read_new_entries(
 
 
 def _read_batches(stream: LetterStream, now: datetime) -> Iterator[tuple[str, list[IndexedEntry]]]:
-    """Yield batches of entries after the end of the index, each with the end it was read from."""
+    """Yield batches of entries to index, each with the position after which it was read."""
     while True:
         stream.refresh_from_db(fields=["indexed_to"])
         after = stream.indexed_to

@@ -112,7 +112,7 @@ def is_due(stream: LetterStream, now: datetime) -> bool:
 def record_unchanged(unchanged: Sequence[LetterStream], now: datetime) -> None:
     """Record that the streams did not change in a new minute.
 
-    Pages that show a growth of these streams are notified, since the growth decreases.
+    Open pages are notified of the streams whose growth was not zero, since it changes.
     """
     pks = sorted(one.pk for one in unchanged)
     rows = LetterStream.objects.select_for_update(skip_locked=True).filter(pk__in=pks)
@@ -130,7 +130,7 @@ def record_minute(pks: Sequence[int], now: datetime) -> None:
 
 
 def record_arrivals(stream: LetterStream, added: Sequence[datetime | None], now: datetime) -> None:
-    """Count new entries in the current minute, without those older than the discovery."""
+    """Count entries as arrivals of this minute, except those added before the discovery."""
     arrived = sum(at is None or at >= stream.found_at for at in added)
     if arrived:
         values: dict[str, Any] = {"stream": stream.pk, "depth": stream.depth}
@@ -142,9 +142,9 @@ def record_arrivals(stream: LetterStream, added: Sequence[datetime | None], now:
 def _write_samples(
     seen: Sequence[tuple[LetterStream, StreamSample]], now: datetime, *, waits: bool
 ) -> list[int]:
-    """Write samples by one statement.
+    """Write samples in one statement, except where a later sample is recorded.
 
-    Return the primary keys of the streams that were written now, or later by another process.
+    Return the primary keys of all streams that could be locked.
     """
     rows = LetterStream.objects.select_for_update(skip_locked=not waits)
     rows = rows.filter(pk__in=[one.pk for one, _ in seen]).order_by("pk")

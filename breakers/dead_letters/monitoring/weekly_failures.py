@@ -26,7 +26,7 @@ class GroupFailures:
 def list_most_failed(start: datetime, end: datetime, most: int) -> list[GroupFailures]:
     """Return up to `most` groups with the most arrivals, the largest first.
 
-    The period is from the day of `start` to the day of the last moment before `end`.
+    Whole UTC days are counted, from the day of `start` to the last day that begins before `end`.
     """
     last_day = (end - timedelta(microseconds=1)).astimezone(UTC).date()
     days = GroupDay.objects.filter(day__gte=start.astimezone(UTC).date(), day__lte=last_day)

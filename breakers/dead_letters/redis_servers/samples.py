@@ -74,8 +74,8 @@ def sample_stream(server: str, name: str) -> StreamSample:
 _cache: dict[tuple[str, str], tuple[float, StreamSample]] = {}
 """Recent samples of this process, each with its expiry by the monotonic clock.
 
-The server verifies depth and bounds of the cached sample, so changes are noticed. Only after a
-failover an older state with the same depth and bounds passes as unchanged until the expiry.
+Each query compares depth and bounds with the cached sample, so changes are noticed. Only a failover
+to an older state with the same depth and bounds stays unnoticed until the expiry.
 """
 
 

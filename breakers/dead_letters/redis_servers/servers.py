@@ -38,10 +38,7 @@ class ServerRefused(Conflict):
 
 
 class _ClusterClient(redis.cluster.RedisCluster):
-    """A cluster client that retries a lost connection once, as the slot may have moved.
-
-    redis-py would try ten times.
-    """
+    """A cluster client that retries a lost connection once, as the slot may have moved."""
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         execute = functools.partial(super().execute_command, *args, **options)
@@ -54,8 +51,8 @@ class _ClusterClient(redis.cluster.RedisCluster):
 class _LazyCluster:
     """A cluster client that connects on first use, since connecting loads the slots.
 
-    Errors of a missing cluster are raised as connection errors. As it takes long to detect, no call
-    is made for some seconds after such an error.
+    Cluster errors are raised as :class:`redis.ConnectionError`. If no node responds, calls fail
+    immediately for the next seconds, since each attempt to connect takes long.
     """
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:

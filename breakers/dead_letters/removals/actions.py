@@ -88,8 +88,8 @@ def prepare_removal(request: RemovalRequest) -> PreparedRemoval:
 
     Raises :class:`Forbidden`, :class:`InvalidInput`, :class:`NotFound`, :class:`Conflict` if the
     letter is gone or has another open intent, :class:`ServerRefused`, and
-    :class:`ServerUnavailable`. After the latter a declared intent is executed later, and a repeat
-    of the request continues it.
+    :class:`ServerUnavailable`. If the server is unavailable, a declared intent is executed later,
+    and a repeat of the request continues it.
     """
     request.actor.require(settlement.SCOPE)
     reason = settlement.require_reason(request.reason)

@@ -199,8 +199,8 @@ def _withdraw_restore(departure: Departure, why: str, now: datetime) -> bool:
 def _revert_restore(departure: Departure, before: str) -> bool:
     """Reset the row of a failed restore to the state `before`; return False if it was settled.
 
-    If another process began the restore, `before` is RESTORING; the state is then GONE for a retry
-    and DONE for any other removal.
+    If `before` is RESTORING, as another process began the restore, reset a retry to GONE and any
+    other removal to DONE.
     """
     if before == State.RESTORING:
         was_retry = departure.action == Departure.Action.RETRY

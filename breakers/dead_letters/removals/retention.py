@@ -1,6 +1,6 @@
 """Retention of letters: archives old and excess letters, and purges the archive.
 
-The age of a letter is that of its id, or of its index row if the id is no time.
+The age of a letter is taken from its entry id, or from its index row if the id encodes no time.
 """
 
 import time
@@ -32,7 +32,7 @@ PURGE_SECONDS = 2.0
 AT_ONCE = 200
 MAX_UNEXPECTED = 1000
 FIRST_OF_CLOCK = "1000000000000-0"
-"""Least id that is a time; see `ids.added_at`."""
+"""Smallest entry id that encodes a time; see `ids.added_at`."""
 REASONS = {
     Departure.Action.AGE: "It lay there for longer than dead letters are kept.",
     Departure.Action.LENGTH: "There were more dead letters than are kept.",
@@ -157,7 +157,7 @@ def _iterate_batches(
 def _archive_batch(
     stream: LetterStream, entries: Sequence[LetterEntry], action: str, now: datetime
 ) -> int:
-    """Archive entries; return how many. Too large ones, and those with another intent, stay."""
+    """Archive entries, except too large ones and those with another intent; return how many."""
     archivable = [entry for entry in entries if _is_archivable(entry, action)]
     if not archivable:
         return 0

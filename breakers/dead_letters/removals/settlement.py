@@ -113,10 +113,10 @@ def require_reason(reason: str) -> str:
 def _recreate_executed(
     stream: LetterStream, departures: Sequence[Departure], outcomes: Mapping[int, RemovalOutcome]
 ) -> list[Departure]:
-    """Return deleted intents that were executed after all, to be inserted again.
+    """Return executed intents whose rows were deleted, to be inserted again.
 
-    An intent may be withdrawn while its process is suspended, and executed when that continues. The
-    caller has locked the stream. An outcome `again` may belong to another intent, open or settled.
+    This happens if a process is suspended, its intent is withdrawn, and the process then executes
+    it. The stream must be locked. An outcome `again` may belong to another intent of the letter.
     """
     moved = {one.pk: one for one in departures if one.pk in outcomes}
     moved = {pk: one for pk, one in moved.items() if outcomes[pk].kind in ("done", "again")}
@@ -153,7 +153,7 @@ def _earlier_removals(stream: LetterStream, rows: Sequence[Departure]) -> dict[s
 def _classify(outcome: RemovalOutcome, earlier: set[str] | None) -> str:
     """Return the kind of an outcome; `earlier` are the new ids of settled removals of the letter.
 
-    An intent that was declared just after another removal finds no entry, or the other's note.
+    An intent declared just after another removal of the letter is `repeated`.
     """
     if outcome.kind == "refused":
         return "refused"

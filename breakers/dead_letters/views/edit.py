@@ -1,6 +1,6 @@
 """Form page that edits a letter's message before a retry.
 
-Fields that a form would change are not editable: binary values, repeated names, and hidden values.
+Binary values, repeated names and hidden values are read-only, as a form could change them.
 """
 
 import json
@@ -97,7 +97,7 @@ def edit_letter(request: PersonRequest, server: str, entry_id: str, name: str) -
 def _sees_all(
     request: PersonRequest, stream: LetterStream, entry_id: str, actor: Actor, now: datetime
 ) -> bool:
-    """Return True if the form contains hidden values, for which an admin has given a reason."""
+    """Return True if the form shows hidden values to an admin; audit the first display."""
     if not actor.has(Power.ADMINISTER) or request.method != "POST":
         return False
     if request.POST.get("do") == "open":

@@ -10,10 +10,11 @@ MOVED = "What is hidden has to stay where it was, and so has what lies beside it
 
 
 def restore_hidden(typed: str, original: bytes, shown: bytes) -> str:
-    """Return the JSON `typed` over `shown`, with hidden values taken from `original`, compact.
+    """Return the edited JSON `typed` in compact form, with hidden values taken from `original`.
 
-    Raises `ValueError` for invalid JSON, and if a hidden value was moved or copied, since it could
-    appear in an unintended place.
+    `shown` is `original` with hidden values redacted, as it was before the edit. Raises
+    `ValueError` for invalid JSON, and if a hidden value was moved or copied, since it could appear
+    in an unintended place.
     """
     trees = (payload.parse_json(one) for one in (typed, original, shown))
     return payload.to_json(_merge(*trees))

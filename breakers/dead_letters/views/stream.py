@@ -64,7 +64,7 @@ def stream_page(request: PersonRequest, server: str, name: str) -> HttpResponse:
 
 
 def find_stream_or_404(server: str, name: str, now: datetime) -> LetterStream:
-    """Return the stream. An unavailable server causes 404 only for a stream not known yet."""
+    """Return the stream; raise 404 if it is unknown and can't be found on its server."""
     try:
         return streams.find_stream(server, name, now)
     except (NotFound, ServerUnavailable, ServerRefused) as error:
