@@ -234,7 +234,7 @@ class _Stream(_TimedBody, httpx.SyncByteStream):
             self._timer.begin()
 
     def drain(self) -> None:
-        """Read and discard the rest of the body, undecoded."""
+        """Read and discard the rest of the body, undecoded, within `MAX_DRAIN_SECONDS`."""
         self._begin_drain()
         size = 0
         for chunk in self:

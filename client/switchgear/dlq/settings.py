@@ -147,6 +147,6 @@ class ClaimedMessages:
         return ids
 
     def to_extend(self, now: float) -> list[str]:
-        """Return the ids of messages whose claims must be extended, up to the limit of time."""
+        """Return the ids of messages held for less than the limit, to extend their claims."""
         with self._lock:
             return [one for one, at in self._since.items() if now - at < self._longest]

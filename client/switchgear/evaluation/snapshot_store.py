@@ -176,7 +176,7 @@ class SnapshotStore:
     ) -> Decision:
         """Decide again for a call that was allowed, without counting it. Never raises.
 
-        Without a targeting key a ramping switch does not block: it was decided at random before.
+        Without a targeting key a ramping switch does not block, as the first decision was random.
         """
         view = self.view
         cached = view.cached_query((segment, feature, experiments))
