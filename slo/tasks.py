@@ -45,7 +45,7 @@ def poll_prometheus(now: datetime) -> int:
 
 @ticks.tick("slo.fold", seconds=1, queue="slo", pending=lambda _now: client_reports.pending_rows())
 def add_reported(now: datetime) -> int:
-    """Add reported increments and deferred updates to the minutes."""
+    """Add reported increments and deferred updates to the minute counters."""
     return client_reports.add_reported(now, most=MAX_FOLDED) + deferred_updates.apply_deferred(
         most=MAX_FOLDED
     )

@@ -15,7 +15,7 @@ def read_statuses(ids: Sequence[str], _now: datetime) -> dict[str, dict[str, Any
 
 
 def status_resource(slo: Slo, status: SloStatus | None) -> dict[str, Any]:
-    """Return the status as `GET …/status` does, with the SLO's name and since when it lasts."""
+    """Return the body of `GET …/status`, plus name, service and the last change of state."""
     identity = {"name": slo.name, "service": slo.service}
     if status is None:
         budget = {"remaining_ratio": None, "exhausts_at": None}

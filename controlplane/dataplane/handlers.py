@@ -144,7 +144,11 @@ async def flag(state: State, call: Call) -> Response:
 
 
 async def flags(state: State, call: Call) -> Response | None:
-    """Evaluate every OpenFeature flag, not at an older version than `flagConfigEtag` names."""
+    """Return the evaluation of every OpenFeature flag.
+
+    If `flagConfigEtag` names a newer version than this process serves, first wait up to
+    `CATCH_UP_SECONDS` for it.
+    """
     query = call.scope["query_string"]
 
     def is_behind() -> bool:

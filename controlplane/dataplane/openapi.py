@@ -217,7 +217,7 @@ def _error_responses(*statuses: int) -> dict[str, Any]:
 
 
 def _build_paths() -> dict[str, Any]:
-    """Return new objects each time, because the caller modifies them."""
+    """Return the OpenAPI path items, as new objects that the caller may modify."""
     return {
         "/api/v1/snapshot/stream": {
             "get": _make_operation(

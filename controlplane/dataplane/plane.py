@@ -98,7 +98,7 @@ def _reduce_garbage_collection() -> None:
 
 
 async def record_token_uses(config: Config, state: State) -> None:
-    """Write the used tokens every `usage_seconds`, until canceled."""
+    """Update `last_used_at` of the used tokens every `usage_seconds`, until canceled."""
     while True:
         await asyncio.sleep(config.usage_seconds)
         used, state.used_tokens = state.used_tokens, set()

@@ -101,17 +101,18 @@ class State:
         return datetime.fromtimestamp(self.unix(), UTC)
 
     def expiry_time(self) -> datetime:
-        """Return the time to compare expiries with: :meth:`wall`, or a time before all expiries.
+        """Return the time to compare expiries with: that of the database's clock.
 
-        The latter until the database has sent its time: the local clock must not end an engagement.
+        Until the database has sent its time, this is a time before all expiries, so that a wrong
+        local clock can't end an engagement.
         """
         return self.wall() if self._has_clock else BEFORE_ALL
 
     def time_headers(self) -> tuple[Header, ...]:
         """Return the headers `Date` and `Switchgear-Time` by the database's clock.
 
-        Until the database has sent its time, only `Switchgear-Time: unknown`; the server adds a
-        `Date`.
+        Until the database has sent its time, the only one is `Switchgear-Time: unknown`, and the
+        server adds a `Date` by the local clock.
         """
         if not self._has_clock:
             return UNKNOWN_TIME
@@ -262,7 +263,7 @@ class State:
 
 @lru_cache(maxsize=1)
 def _time_headers(milliseconds: int) -> tuple[Header, ...]:
-    """Return the time headers for UNIX milliseconds; cached for requests of the same one."""
+    """Return the time headers for UNIX milliseconds, cached for requests in one millisecond."""
     seconds, fraction = divmod(milliseconds, 1000)
     return (_date_header(seconds), (b"switchgear-time", b"%d.%03d" % (seconds, fraction)))
 

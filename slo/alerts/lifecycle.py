@@ -74,8 +74,8 @@ def update_alerts(
 ) -> int:
     """Update alerts like :func:`update_and_notify`, without notifications and actions.
 
-    Call :func:`notify_and_act` afterwards, in the same transaction. The time `missed` before the
-    previous evaluation was not evaluated.
+    Call :func:`notify_and_act` afterwards, in the same transaction. A time of length
+    `missed` before `before` was not evaluated.
     """
     wait_for_lock(ALERTS_LOCK)
     rows = Alert.objects.filter(kind=kind, resolved_at__isnull=True)

@@ -1,4 +1,4 @@
-"""Bodies and filters of requests; the services validate what the fields mean."""
+"""Bodies and filters of requests; the services validate the values."""
 
 from typing import Any
 

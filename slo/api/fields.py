@@ -1,4 +1,4 @@
-"""Fields of an SLO's document whose OpenAPI schema is written here, and validated by services."""
+"""Serializer fields with a handwritten OpenAPI schema; the services validate their values."""
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -62,14 +62,14 @@ ACTIONS = {
 
 @extend_schema_field(RULES)
 class RulesField(serializers.JSONField):
-    """Validated by `slo.objectives.rules`."""
+    """The burn-rate rules of an SLO, validated by `slo.objectives.rules`."""
 
 
 @extend_schema_field(SOURCE)
 class SourceField(serializers.JSONField):
-    """Validated by `slo.objectives.sources_and_actions`."""
+    """The source of an SLO's counters, validated by `slo.objectives.sources_and_actions`."""
 
 
 @extend_schema_field(ACTIONS)
 class ActionsField(serializers.JSONField):
-    """Validated by `slo.objectives.sources_and_actions`."""
+    """The alert actions of an SLO, validated by `slo.objectives.sources_and_actions`."""

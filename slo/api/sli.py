@@ -77,7 +77,7 @@ class SliBody(MutationBody):
     deltas = DeltaShape(many=True, required=False, help_text=f"At most {MAX_ENTRIES:,}.")
 
     def read(self) -> dict[str, Any]:
-        """Parse the body without a serializer for each of up to ten thousand entries."""
+        """Return the validated body; its entries are parsed without serializers, for speed."""
         other_fields = {
             name: value for name, value in self.initial_data.items() if name not in _BULK_FIELDS
         }
@@ -108,7 +108,7 @@ class TakenShape(serializers.Serializer[Any]):
 
 
 class SliParser(StrictJSONParser):
-    """Parses JSON without checking every text; the push body parser checks each field itself."""
+    """A JSON parser that does not check texts, because `push_body` checks each field."""
 
     def parse(
         self,

@@ -21,9 +21,9 @@ MicrosSpan = tuple[int, int]
 class Boot:
     """The known samples of one boot of a source, ascending by time; times are in microseconds.
 
-    `first` is the time of the boot's very first sample, which may be before `samples`. That sample
-    counts from zero since `counted_from`, or is only a baseline if that is None. `started` is the
-    start time that the boot reported.
+    `first` is the time of the boot's very first sample, which may be before `samples`. The
+    counters were zero at `counted_from`; if that is None, the sample is only a baseline. `started`
+    is the start time that the boot reported.
     """
 
     samples: list[Sample] = field(default_factory=list)

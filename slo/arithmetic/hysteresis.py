@@ -79,8 +79,8 @@ def plan_changes(
 ) -> AlertChanges:
     """Return the changes that an evaluation at `at` makes to the open alerts.
 
-    `before` is the time of the previous evaluation. The time `missed` before that was not
-    evaluated, and counts as unknown.
+    `before` is the time at which the previous evaluation was due. The time `missed` before that was
+    not evaluated, and counts as unknown.
     """
     found = {one.key: one for one in firing}
     known = {one.key for one in open_alerts}

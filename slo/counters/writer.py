@@ -73,7 +73,7 @@ def lock_slis(slis: Collection[int]) -> dict[int, LockedSli]:
 def add_increments(
     locked: Mapping[int, LockedSli], increments: Mapping[int, MinuteIncrements]
 ) -> None:
-    """Add increments to the minutes of locked SLIs; a minute counts as covered only once."""
+    """Add increments to the minute rows of locked SLIs; a minute counts as covered only once."""
     minutes_by_sli = {sli: added.minutes() for sli, added in sorted(increments.items())}
     preceding = _load_preceding(minutes_by_sli)
     early = {

@@ -98,7 +98,7 @@ def _load_budgets(names: set[str]) -> dict[str, tuple[int, Decimal]]:
 
 
 def _load_oldest_pending(names: set[str]) -> dict[str, int]:
-    """Return the minute of the oldest report not added to the minutes yet, by SLO."""
+    """Return the minute of the oldest report not yet added to the minute counters, by SLO."""
     rows = ReportedEvents.objects.filter(slo__in=names).values_list("slo").annotate(Min("ended_at"))
     return {name: minute_of(ended) for name, ended in rows.order_by()}
 

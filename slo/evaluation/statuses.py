@@ -33,7 +33,7 @@ _UPSERT = """
 """
 
 RuleSince = Mapping[int, Mapping[str, datetime]]
-"""Since when each rule has been in its state, by SLO and rule key."""
+"""Time of the last change of each rule's state, by SLO id and rule key."""
 
 
 def load_states() -> dict[int, str]:
@@ -41,7 +41,7 @@ def load_states() -> dict[int, str]:
 
 
 def load_rule_since(evaluated: Sequence[EvaluatedSlo], at: datetime) -> RuleSince:
-    """Return since when each rule of these SLOs has been in its present state."""
+    """Return the time since which each rule of these SLOs has been in its present state."""
     before = SloStatus.objects.in_bulk([one.slo.pk for one in evaluated]) if evaluated else {}
     return {
         one.slo.pk: {

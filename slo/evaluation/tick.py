@@ -129,7 +129,7 @@ def _last_minute() -> int | None:
 
 
 def _update_burn_alerts(evaluated: Sequence[EvaluatedSlo], at: datetime, *, missed: int) -> None:
-    """Update burn alerts; `missed` is the number of minutes missed before this one."""
+    """Update burn alerts; `missed` is the number of minutes before this one not evaluated."""
     firing: list[FiringRule] = []
     unknown: set[AlertKey] = set()
     rule_keys: set[AlertKey] = set()

@@ -54,7 +54,10 @@ def run_unknown_actions(
 def _unknown_since(
     action: Mapping[str, object], one: EvaluatedSlo, since: Mapping[str, datetime]
 ) -> datetime | None:
-    """Return since when one of the action's labels has an unknown rule and no firing one."""
+    """Return the time since which the SLO is unknown to an action, None if it is not.
+
+    It is unknown if a severity of the action has an unknown rule and no firing rule.
+    """
     for label in LABELS[str(action.get("on", PAGE))]:
         rules = [rule for rule in one.evaluation.rules if rule.rule.severity == label]
         unknown = [rule.rule.key for rule in rules if rule.state == UNKNOWN]

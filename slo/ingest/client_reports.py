@@ -1,4 +1,4 @@
-"""Events reported by client libraries, which ticks add to the minutes."""
+"""Events reported by client libraries, which ticks add to the minute counters."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -31,7 +31,7 @@ def pending_rows() -> list[QuerySet[Any]]:
 
 
 def add_reported(now: datetime, *, most: int) -> int:
-    """Add about `most` reported increments to the minutes; return how many.
+    """Add about `most` reported increments to the minute counters; return how many.
 
     Increments of unknown SLOs, and of SLOs that are polled from Prometheus, are dropped.
     """

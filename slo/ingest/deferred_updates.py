@@ -97,7 +97,7 @@ class CounterUpdate:
             self._cover_large(sli, span)
 
     def split(self, *, at_once: bool) -> list[dict[str, Any]]:
-        """Add the large updates to the minutes to write.
+        """Add the large updates to the minute counters to write.
 
         If they change more than `MAX_ROWS`, return them as rows to defer instead, unless `at_once`.
         """
@@ -147,7 +147,7 @@ def apply_update(work: CounterUpdate, *, at_once: bool = False) -> None:
 
 
 def apply_deferred(*, most: int) -> int:
-    """Apply deferred updates of about `most` rows; return how many rows."""
+    """Apply deferred updates that change about `most` minute rows; return how many."""
     done = 0
     while done < most and (applied := _apply_batch()):
         done += applied

@@ -1,4 +1,4 @@
-"""Recording of counter samples in the minutes of SLIs, whatever their order."""
+"""Recording of counter samples, in any order of time, in the minute counters of SLIs."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

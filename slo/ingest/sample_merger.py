@@ -104,7 +104,7 @@ class SampleMerger:
 
 
 def net_increments(merged: MergeResult) -> list[Increment]:
-    """Return what a merge adds to the events: nothing if it only moves them to other minutes."""
+    """Return the events that a merge adds: none if it only moves events to other minutes."""
     if not merged.removed:
         return [step for step in merged.added if step.total]
     good = sum(s.good for s in merged.added) - sum(s.good for s in merged.removed)

@@ -58,7 +58,7 @@ class Alert(models.Model):
     metric is of (`core->oracle`, `segment:finance`). `firing_at` is the last minute in which the
     rule fired; unknown minutes neither open nor resolve an alert. `evidence` holds the figures when
     it opened, `latest` those of the last evaluation. Its messages share `thread`, if set, and
-    include `facts`. `told_at` and `over_told_at` are when notifications were sent.
+    include `facts`. Notifications of its opening and end were sent at `told_at` and `over_told_at`.
     """
 
     class Kind(models.TextChoices):

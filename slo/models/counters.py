@@ -88,7 +88,7 @@ class Series(models.Model):
     """The last sample of one boot of a source of an SLI; the counters of a boot only grow.
 
     `started_at` is the reported time at which the counters were zero. `first_at` is the time of the
-    first sample, which counts since `counted_from`, or is only a baseline if that is null.
+    first sample. Its counts are those since `counted_from`; if that is null, it is only a baseline.
     """
 
     sli = models.ForeignKey(Sli, on_delete=models.CASCADE, db_index=False)
@@ -114,8 +114,8 @@ class Series(models.Model):
 class StoredSample(models.Model):
     """Samples of a series in a minute, in order; `at` is in microseconds since 1970.
 
-    Kept while a late sample may still be inserted. `series` has no constraint, which would lock its
-    row thousands of times a second.
+    Kept while a late sample may still be inserted. `series` has no database constraint, because
+    that would lock the series' row thousands of times a second.
     """
 
     pk = models.CompositePrimaryKey("series_id", "minute")
@@ -175,7 +175,7 @@ class DeltaBatch(models.Model):
 
 
 class ReportedEvents(models.Model):
-    """Events that an instance counted between two reports, until they are added to the minutes.
+    """Events counted by an instance between two reports, until added to the minute counters.
 
     The data plane creates the row in the transaction of the report; a tick deletes it in seconds.
     """

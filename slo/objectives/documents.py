@@ -20,7 +20,7 @@ from .sources_and_actions import read_actions, read_source
 Document = dict[str, Any]
 
 RESERVED_NAMES = frozenset({"new", "thresholds"})
-"""Names of fixed pages beside those of SLOs."""
+"""Names that no SLO can have, because fixed pages have their URLs."""
 SERVICE = r"[a-z0-9-]{1,60}"
 MAX_DAYS = 366
 MAX_EVENTS = 10**15

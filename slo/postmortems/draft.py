@@ -136,7 +136,7 @@ def _describe_scope(alert: Alert, stopped: Sequence[Episode]) -> str:
 
 
 def _describe_budget(alert: Alert, now: datetime) -> str:
-    """Return the budget spent from the begin of the alerting window to the alert's end."""
+    """Return the budget spent from the start of the alerting window to the alert's end."""
     if alert.slo is None:
         return "*this rule has none; which SLOs suffered?*"
     end = last_ended(alert.resolved_at or now)

@@ -26,7 +26,7 @@ from slo.objectives.names import MAX_NAME_LENGTH
 Document = dict[str, Any]
 
 RESERVED_NAMES = frozenset({"new"})
-"""Names of fixed pages beside those of rules."""
+"""Names that no rule can have, because fixed pages have their URLs."""
 MAX_EVENTS = 10**15
 MAX_VALUE = 1e15
 FIELDS = (

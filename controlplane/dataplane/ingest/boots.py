@@ -62,7 +62,7 @@ def find_start(before: InstanceRow, report: InstanceReport, at: datetime | None)
 
     The time is uncertain if the boot started before the row's last report, because its counts may
     be included already. `sent_at` reveals how far the instance's clock is ahead; if the clock is
-    behind, the returned span is longer than the true one.
+    behind, the returned time is too early.
     """
     started_at, sent_at = report.started_at, report.sent_at
     if started_at is None or sent_at is None or at is None:

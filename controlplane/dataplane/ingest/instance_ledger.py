@@ -295,7 +295,7 @@ class InstanceLedger:
             log.warning(f"ledger.{what}_refused", **write_errors.describe_error(error))
 
     def _take_counts(self) -> dict[str, CallerCounts]:
-        """Return a batch of callers' counts; every `Timing.counts` seconds new ones are taken."""
+        """Return the next batch of callers' counts, collected for `Timing.counts` seconds."""
         now = time.monotonic()
         is_due = now - self._counts_taken_at >= self._timing.counts
         if not self._counts and len(self.check_counter) and is_due:

@@ -25,7 +25,7 @@ class InstanceQuota:
         self._is_logged = False
 
     async def admit(self, connection: Connection, names: Set[str]) -> Set[str]:
-        """Return the names that may be written: all, or once full only those with a row."""
+        """Return the names that may be written: all, or only existing ones if the table is full."""
         now = time.monotonic()
         if self._left < len(names) and now - self._counted_at >= COUNT_SECONDS:
             self._left = self._most - await instance_sql.count_instances(connection, self._most)

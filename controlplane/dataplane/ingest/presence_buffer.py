@@ -91,9 +91,10 @@ class PresenceBuffer:
     def record_presence(
         self, name: bytes, applied: bytes | None, copy: Copy | None, *, forgets: bool = False
     ) -> None:
-        """Record a poll of `name`, and the version mark it applies, if given; `copy` is served.
+        """Record a poll of `name`, and the version mark it applies, if given.
 
-        `forgets` resets the version that the instance applied before.
+        `copy` is the snapshot served now. `forgets` resets the version that the instance applied
+        before.
         """
         note = self._notes.get(name)
         if (

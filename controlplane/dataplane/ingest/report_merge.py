@@ -63,10 +63,10 @@ def merge_report(
 ) -> tuple[InstanceRow, bool]:
     """Return the row after a report received at `at` (aware), and True if it is a duplicate.
 
-    The applied version belongs to `epoch` (None without one), unless this boot has applied that
-    number before. A duplicate, an earlier report of this boot, and a report of an older boot change
-    only `contested_at`. The first report of a boot that returns, or has no start time, adds no
-    check counts, because they may have been added already.
+    The applied version belongs to `epoch` (None without one); if the row already has that version
+    from this boot, it keeps its epoch. A duplicate, an earlier report of this boot, and a report of
+    an older boot change only `contested_at`. The first report of a boot that returns, or has no
+    start time, adds no check counts, because they may have been added already.
     """
     merged, duplicate = _merge(row, report, at, epoch)
     return boots.record_contest(row, merged, report, at, token_id), duplicate

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 MAX_SLOS = 200
-"""Most SLOs per boot; later ones are ignored, because dropping one could count it twice."""
+"""Most SLOs per boot. Further SLOs are ignored: replacing a stored SLO could count it twice."""
 
 SloCounts = Mapping[str, Sequence[int]]
 """SLO → (good, total), cumulative since the boot."""

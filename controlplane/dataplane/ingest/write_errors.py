@@ -33,7 +33,10 @@ def may_write_rest(connection: Connection, error: Exception) -> bool:
 
 
 def is_data_error(connection: Connection, error: Exception) -> bool:
-    """Return True if the data is invalid, so that a retry won't help; not for timeouts, locks."""
+    """Return True if the data is invalid, so that a retry won't help.
+
+    Timeouts and lock errors are not data errors.
+    """
     passing = isinstance(error, psycopg.OperationalError)
     return may_write_rest(connection, error) and not passing
 

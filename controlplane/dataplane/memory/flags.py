@@ -109,7 +109,7 @@ class FlagSheet:
     ramping: SnapshotEntry | None = None
     stopped: bytes = b""
     gzip_forms: dict[tuple[bool, ...], GzipForm] = field(default_factory=dict, compare=False)
-    """Cached gzip forms of whole responses, by :meth:`outcomes`."""
+    """Cached gzip forms of whole responses, by the result of :meth:`outcomes`."""
 
     @classmethod
     def join(cls, cells: Iterable[Cell]) -> "FlagSheet":
@@ -130,7 +130,7 @@ class FlagSheet:
 
     @property
     def varies(self) -> bool:
-        """True if the response depends on the caller; True as well if the global switch ramps."""
+        """True if the response depends on the caller, as it does while the global switch ramps."""
         return bool(self.gaps)
 
     def outcomes(self, targeting_key: str | None) -> tuple[bool, ...]:

@@ -82,7 +82,7 @@ class Listener:
             self._watching = asyncio.ensure_future(self._watch(receive))
 
     async def send(self, sending: Awaitable[None]) -> None:
-        """Await `sending`; the task is canceled, as `stuck`, if the caller doesn't read in time.
+        """Await `sending`; if the caller doesn't read in time, set `stuck` and cancel the task.
 
         `asyncio.timeout` is not used, because it would cost as much as the send itself.
         """
@@ -128,9 +128,9 @@ class Listeners:
     def enter(self, topic: str = SNAPSHOT, holder: int = 0) -> Listener:
         """Return a listener for one more request of the token `holder`, until :meth:`leave`.
 
-        If all places are taken, the oldest request of the token with the most is dismissed, unless
-        `holder` would then have as many. Raises :class:`Unavailable` without a place, with a random
-        `Retry-After` that spreads retries.
+        If `most` requests are held, the oldest request of the token with the most requests is
+        dismissed, but only if `holder` still has fewer requests than that token after this one.
+        Otherwise, raises :class:`Unavailable` with a random `Retry-After` that spreads retries.
         """
         if self.closing or (len(self._open) >= self.most and not self._dismiss_one(holder)):
             raise Unavailable(
@@ -170,9 +170,9 @@ class Listeners:
         self.notify()
 
     def _dismiss_one(self, holder: int) -> bool:
-        """Dismiss the oldest request of the token with the most; return False if it is not allowed.
+        """Dismiss the oldest request of the token with the most requests; return True if done.
 
-        Not allowed unless `holder`, with one more request, still has fewer than that token.
+        It is done only if `holder`, with one more request, still has fewer than that token.
         """
         if not self._by_holder:
             return False

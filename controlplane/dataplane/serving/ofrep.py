@@ -121,7 +121,8 @@ def answer_flags(state: State, headers: Headers, body: bytes, query: bytes = b""
 def gzip_form(state: State, body: bytes, content: bytes) -> GzipForm | None:
     """Return the gzip form of `content`, which :func:`answer_flags` returned for `body`.
 
-    Callers with the same values of all variable flags share it. None above `MAX_GZIP_FORMS`.
+    Callers with the same values of all variable flags share it. Return None if the form is new
+    and `MAX_GZIP_FORMS` exist.
     """
     sheet = _cached_flags(state, current_copy(state)).latest
     if sheet is None:

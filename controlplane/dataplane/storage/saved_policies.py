@@ -41,9 +41,9 @@ class SavedPolicies:
 def merge_saved(present: SavedPolicies, news: SavedPolicies) -> SavedPolicies:
     """Return the content to save when `present` is on disk and `news` is to be saved.
 
-    Another process may have written `present`. Within an epoch the newer of each part wins. Of two
-    epochs, the one that the other has left loses; if neither has left the other, the later
-    confirmed one wins.
+    Another process may have written `present`. Within an epoch, the newer of each part is kept. Of
+    two epochs, one that is in the other content's `left_epochs` is discarded; otherwise the content
+    that was confirmed later is kept.
     """
     left = present.left_epochs | news.left_epochs
     if present.epoch == news.epoch:

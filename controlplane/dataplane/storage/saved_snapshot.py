@@ -71,9 +71,9 @@ def signing_key(secret_key: str) -> bytes:
 def merge_saved(present: SavedState, news: SavedState) -> SavedState:
     """Return the state to save when `present` is on disk and `news` is to be saved.
 
-    Another process may have written `present`. Within an epoch the newer of each part wins, so that
-    neither a version nor a revoked token returns. Of two epochs, the one that the other has left
-    loses; if neither has left the other, the later confirmed one wins.
+    Another process may have written `present`. Within an epoch, the newer of each part is kept, so
+    that no older version or revoked token returns. Of two epochs, one that is in the other state's
+    `left_epochs` is discarded; otherwise the state that was confirmed later is kept.
     """
     left = present.left_epochs | news.left_epochs
     ours, theirs = present.publication.epoch, news.publication.epoch

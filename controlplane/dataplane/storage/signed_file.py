@@ -114,7 +114,7 @@ class SignedFiles(Generic[T]):
         return None
 
     def _present(self) -> T | None:
-        """Return the current file's content, cached while this process wrote the file last."""
+        """Return the current file's content, cached until another process writes the file."""
         if self._written is not None:
             with contextlib.suppress(FileNotFoundError):
                 if _file_identity(self._current) == self._written[0]:

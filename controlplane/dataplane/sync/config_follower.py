@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 
 class ConfigFollower:
-    """Reads policies and causes when the refresher's poll shows a change, and installs them."""
+    """Background task that reads and installs policies and causes after they have changed."""
 
     def __init__(self, config: Config, state: State) -> None:
         self.tried = asyncio.Event()
@@ -40,11 +40,14 @@ class ConfigFollower:
         self._failures = 0
 
     def distrust(self) -> None:
-        """Read all policies again: a new connection may lead to another database."""
+        """Have all policies read again next time; a new connection may lead to another database."""
         self._doubted = True
 
     def compare(self, head: DatabaseHead, asked_at: float) -> None:
-        """Compare with a head read at `asked_at`, which must not be outdated; trigger a read."""
+        """Trigger a read if policies or causes differ from `head`, read at `asked_at` (monotonic).
+
+        `head` must not be outdated.
+        """
         state, known = self._state, self._state.policies
         self._head = head
         lagging = state.is_before_policies(head)

@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 
 class Refresher:
-    """Polls the database and installs snapshots and tokens in the state."""
+    """Background task that polls the database and installs snapshots and tokens in the state."""
 
     def __init__(
         self, config: Config, state: State, follower: ConfigFollower, keeper: SnapshotKeeper
@@ -52,7 +52,7 @@ class Refresher:
         self._skewed = False
 
     def wake(self) -> None:
-        """Poll now; further calls before that poll are merged."""
+        """Trigger a poll now; several calls before it cause one poll."""
         self._woken.set()
 
     async def run(self) -> None:

@@ -1,4 +1,4 @@
-"""Saves the state to disk, and restores it at the start."""
+"""Background task that saves the state to disk, and restores it at the start."""
 
 import asyncio
 from collections.abc import Callable
@@ -30,7 +30,9 @@ log = structlog.get_logger(__name__)
 
 
 class SnapshotKeeper:
-    """Saves each snapshot before it is served, the whole state after changes, and every 30 s.
+    """Background task that saves snapshots before they are served, and the whole state.
+
+    The state is saved after changes, and every 30 s.
 
     A full, frozen or missing disk delays serving by at most `MAX_DELAY_SECONDS`, once.
     """

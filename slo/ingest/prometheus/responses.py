@@ -1,6 +1,6 @@
 """Responses of a Prometheus server to instant queries. Pure.
 
-The format is that of https://prometheus.io/docs/prometheus/latest/querying/api/, instant queries.
+Format: https://prometheus.io/docs/prometheus/latest/querying/api/.
 """
 
 import math
