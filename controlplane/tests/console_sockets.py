@@ -64,8 +64,8 @@ class Console:
 
 
 def receive_message(listening: ClientConnection, seconds: float = 3) -> dict[str, Any]:
-    said: dict[str, Any] = json.loads(listening.recv(timeout=seconds))
-    return said
+    body: dict[str, Any] = json.loads(listening.recv(timeout=seconds))
+    return body
 
 
 def hears(listening: ClientConnection, topic: str, seconds: float = 10, **wanted: Any) -> dict:

@@ -51,16 +51,16 @@ class Asked:
 
 def storm() -> list[Asked]:
     draw = random.Random(20261121)
-    asked = []
+    requests_made = []
     for number in range(OPERATIONS):
         path = f"/api/v1/switches/feature/f{number % SWITCHES}"
         if draw.random() < 0.5:
-            asked.append(Asked(f"{path}/engage", {"reason": REASON, "expires_in": "24h"}))
+            requests_made.append(Asked(f"{path}/engage", {"reason": REASON, "expires_in": "24h"}))
         else:
             body = {"justification": "cause fixed, verified twice", "mode": "immediate"}
-            asked.append(Asked(f"{path}/release", body))
-    draw.shuffle(asked)
-    return asked
+            requests_made.append(Asked(f"{path}/release", body))
+    draw.shuffle(requests_made)
+    return requests_made
 
 
 def kill_web_twice(installation, asked: list[Asked]) -> None:

@@ -87,8 +87,8 @@ def test_without_redis_the_web_is_degraded_and_nothing_is_started_anew(installat
 
     with installation.suspended("redis-server"):
         become(pods, {"web": 200, "dataplane": 200, "watchdog": 200, "worker": 503, "beat": 503})
-        said = httpx.get(f"{pods['web'].url}/health/ready", headers=host, timeout=5).json()
-        assert said["status"] == "degraded"
+        body = httpx.get(f"{pods['web'].url}/health/ready", headers=host, timeout=5).json()
+        assert body["status"] == "degraded"
         time.sleep(AWAY_SECONDS)
         assert {role: pod.live.ask() for role, pod in pods.items()} == dict.fromkeys(ROLES, 200)
 

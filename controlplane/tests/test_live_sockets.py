@@ -51,13 +51,13 @@ def test_burst_of_notes_is_one_message_and_numbers_have_no_gap(console, reader):
         publish(*[{"topic": "switches", "ids": ["segment:burst"]}] * 200)
         publish({"topic": "switches", "ids": ["segment:unheard-of"]})
 
-        seen = []
-        while not seen or seen[-1]["data"]["id"] != "segment:unheard-of":
-            seen.append(hears(listening, "switches"))
+        recorded = []
+        while not recorded or recorded[-1]["data"]["id"] != "segment:unheard-of":
+            recorded.append(hears(listening, "switches"))
 
-    assert [each["seq"] for each in seen] == list(range(before + 1, before + 1 + len(seen)))
-    assert sum(each["data"]["id"] == "segment:burst" for each in seen) < 10
-    assert seen[-1]["event"] == "switch.removed"
+    assert [each["seq"] for each in recorded] == list(range(before + 1, before + 1 + len(recorded)))
+    assert sum(each["data"]["id"] == "segment:burst" for each in recorded) < 10
+    assert recorded[-1]["event"] == "switch.removed"
 
 
 def test_socket_narrows_and_hears_of_what_it_may_not(console, reader):
@@ -151,13 +151,13 @@ def test_socket_that_is_not_read_is_told_to_read_anew_and_delays_nobody(console,
         engaged("segment:quick")
         assert hears(quick, "switches", seconds=20, id="segment:quick")
 
-        seen = []
-        while not seen or seen[-1].get("event") != "resync":
-            seen.append(hears(slow, "switches", seconds=20))
+        recorded = []
+        while not recorded or recorded[-1].get("event") != "resync":
+            recorded.append(hears(slow, "switches", seconds=20))
         engaged("segment:slow")
         assert hears(slow, "switches", id="segment:slow")
 
-    numbers = [each["seq"] for each in seen[:-1]]
+    numbers = [each["seq"] for each in recorded[:-1]]
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 

@@ -243,11 +243,11 @@ class Month:
             if not self._ends(term, now):
                 return
             mode = "ramp" if self.random.random() < 0.2 else "immediate"
-            asked = services.release(
+            approval = services.release(
                 **term.where, justification=REASON, mode=mode, actor=self.olga, now=now
             ).approval
-            if asked is not None:
-                approvals.approve(approval_id=asked.pk, comment="", actor=self.ada, now=now)
+            if approval is not None:
+                approvals.approve(approval_id=approval.pk, comment="", actor=self.ada, now=now)
             if mode == "ramp":
                 self._rises(term, now)
                 self._wakings.add(BEGIN + ((now - BEGIN) // MINUTE + 7) * MINUTE)

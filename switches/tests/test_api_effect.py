@@ -123,17 +123,17 @@ class TestShell:
 
         call_command("killswitch", "status", "--segment", "finance")
 
-        said = capsys.readouterr().out
-        assert "version 1 is committed, applied by 1 of 2 instances; not by core/a2\n" in said
-        assert "of the 1 that was there before the commit and has said so: half within 41" in said
+        output = capsys.readouterr().out
+        assert "version 1 is committed, applied by 1 of 2 instances; not by core/a2\n" in output
+        assert "of the 1 that was there before the commit and has said so: half within 41" in output
 
     def test_engage_with_nobody_there_claims_nothing(self, capsys):
         call_command("killswitch", "engage", "--segment", "a", "--reason", "ledger rows missing")
 
-        said = capsys.readouterr().out
-        assert "no instance was heard from within 30 seconds" in said
-        assert "nothing is known about the effect now" in said
-        assert "0 instances" not in said
+        output = capsys.readouterr().out
+        assert "no instance was heard from within 30 seconds" in output
+        assert "nothing is known about the effect now" in output
+        assert "0 instances" not in output
 
     @pytest.mark.parametrize(
         ("there", "said"),
@@ -162,9 +162,9 @@ class TestShell:
 
         call_command("killswitch", "status", "--feature", "beta")
 
-        said = capsys.readouterr().out
-        assert "1 fell silent within the last 5 minutes before saying so" in said
-        assert "past its expiry: instances may let traffic flow by themselves" in said
+        output = capsys.readouterr().out
+        assert "1 fell silent within the last 5 minutes before saying so" in output
+        assert "past its expiry: instances may let traffic flow by themselves" in output
 
 
 class TestPreview:

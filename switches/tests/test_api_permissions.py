@@ -52,8 +52,8 @@ def ids(module_db):
     """Create a switch, a token, and a request by another person."""
     other = Api(x_api_key=token_text(person("admin", "other"), EVERY_SCOPE, name="other"))
     other.engage("feature:beta", expires_in="1h")
-    asked = other.engage("feature:gamma", expires_in="permanent").json()["approval"]["id"]
-    return {"approval": asked, "token": Token.objects.get(name="other").pk}
+    approval_id = other.engage("feature:gamma", expires_in="permanent").json()["approval"]["id"]
+    return {"approval": approval_id, "token": Token.objects.get(name="other").pk}
 
 
 def call(api, method, path, body, ids):

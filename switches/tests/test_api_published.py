@@ -100,8 +100,8 @@ def test_check_names_the_first_switch_that_blocks(operator):
     operator.engage("segment:finance")
     version = Publication.objects.get().version
 
-    asked = {"segments": ["risk", "finance"], "features": ["beta"], "experiments": []}
-    answer = operator.post("/check", asked).json()
+    request_body = {"segments": ["risk", "finance"], "features": ["beta"], "experiments": []}
+    answer = operator.post("/check", request_body).json()
 
     assert answer == {
         "allowed": False,

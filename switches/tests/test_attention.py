@@ -19,8 +19,8 @@ pytestmark = pytest.mark.django_db
 
 def engage(switch, now, **more):
     scope, _, key = switch.partition(":")
-    asked = {"reason": REASON, "expires_in": "20d", **more}
-    services.engage(scope=scope, key=key, actor=KIM, now=now, **asked)
+    arguments = {"reason": REASON, "expires_in": "20d", **more}
+    services.engage(scope=scope, key=key, actor=KIM, now=now, **arguments)
 
 
 def all_waiting(now):

@@ -193,8 +193,8 @@ def test_buttons_of_a_real_message_work(in_slack, slack, kim):
 
     lee = in_slack("operator", "lee")
     for element in actions["elements"]:
-        said = lee.press(element["action_id"], json.loads(element["value"]))
-        assert said.startswith(("You acknowledged", "segment:finance stays engaged"))
+        body = lee.press(element["action_id"], json.loads(element["value"]))
+        assert body.startswith(("You acknowledged", "segment:finance stays engaged"))
     assert {row.action for row in AuditEntry.objects.filter(actor_type="slack")} == {
         "episode.acknowledged",
         "switch.extended",

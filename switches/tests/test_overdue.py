@@ -30,8 +30,8 @@ def _outlet(settings):
 
 def engage(switch="segment:finance", **more):
     scope, _, key = switch.partition(":")
-    asked = {"reason": REASON, "expires_in": "2h", "actor": KIM, **more}
-    return services.engage(scope=scope, key=key, **asked).episode
+    arguments = {"reason": REASON, "expires_in": "2h", "actor": KIM, **more}
+    return services.engage(scope=scope, key=key, **arguments).episode
 
 
 def late(switch="segment:finance", **more):
@@ -122,7 +122,7 @@ class TestOverdue:
 
     def test_permanent_once_approved_ends_the_escalation(self):
         episode, now = late(actor=person("operator", "kim").as_actor())
-        asked = services.extend(
+        approval = services.extend(
             scope="segment",
             key="finance",
             expires_in="permanent",
@@ -134,7 +134,7 @@ class TestOverdue:
         services.acknowledge(scope="segment", key="finance", actor=KIM, now=now)
 
         approvals.approve(
-            approval_id=asked.pk, comment="", actor=person("approver", "ada").as_actor(), now=now
+            approval_id=approval.pk, comment="", actor=person("approver", "ada").as_actor(), now=now
         )
 
         assert is_quiet(episode)

@@ -33,7 +33,7 @@ def kim():
 def permanent(user, key="finance", now=None):
     """Create a segment that two people made permanent."""
     now = now or db_now()
-    asked = services.engage(
+    approval = services.engage(
         scope="segment",
         key=key,
         reason=REASON,
@@ -42,7 +42,7 @@ def permanent(user, key="finance", now=None):
         now=now,
     ).approval
     approvals.approve(
-        approval_id=asked.pk,
+        approval_id=approval.pk,
         comment="",
         actor=person("approver", f"ada-{key}").as_actor(),
         now=now,

@@ -25,8 +25,8 @@ SECOND = timedelta(seconds=1)
 
 def engage(switch="segment:finance", **more):
     scope, _, key = switch.partition(":")
-    asked = {"reason": REASON, "expires_in": "3d", "now": NOW, **more}
-    return services.engage(scope=scope, key=key, actor=KIM, **asked).episode
+    arguments = {"reason": REASON, "expires_in": "3d", "now": NOW, **more}
+    return services.engage(scope=scope, key=key, actor=KIM, **arguments).episode
 
 
 def extend(key="finance", **more):

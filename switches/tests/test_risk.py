@@ -53,7 +53,7 @@ def test_requests_have_a_risk_of_at_least_their_kind():
     kim = signed_in(person("operator", "kim"))
     kim.engage("global:all")
     release = {"justification": "queue empty"}
-    asked = kim.post("/switches/global/all/release", release).json()["approval"]
+    approval = kim.post("/switches/global/all/release", release).json()["approval"]
     kept = kim.engage("segment:finance", expires_in="permanent").json()["approval"]
 
-    assert (asked["risk"], kept["risk"]) == ("critical", "high")
+    assert (approval["risk"], kept["risk"]) == ("critical", "high")

@@ -16,8 +16,8 @@ FINANCE = "/switches/segment/finance/"
 @pytest.mark.django_db
 class TestEngaging:
     def engage(self, client, path="", **fields):
-        asked = {"scope": "segment", "key": "finance", "reason": REASON, "how_long": "24h"}
-        return client.post(f"/switches/engage/{path}", {**asked, **fields}, headers=DIALOG)
+        request_body = {"scope": "segment", "key": "finance", "reason": REASON, "how_long": "24h"}
+        return client.post(f"/switches/engage/{path}", {**request_body, **fields}, headers=DIALOG)
 
     def test_who_is_hit_stands_in_the_form_before_the_button(self):
         report_checks("core/a1", "segment:finance", at=db_now(), per_second=10)
@@ -43,9 +43,9 @@ class TestEngaging:
         for name in ("token:billing", "token:mail", "token:ledger"):
             report_checks(name, "segment:finance", at=now)
 
-        said = text(page(self.engage(browser_as("operator"), "preview/")))
+        shown = text(page(self.engage(browser_as("operator"), "preview/")))
 
-        assert "1 instance of 1 service and 3 tokens checked segment:finance" in said
+        assert "1 instance of 1 service and 3 tokens checked segment:finance" in shown
 
     def test_tokens_alone_are_named_as_such(self):
         report_checks("token:billing", "segment:finance", at=db_now())
@@ -65,18 +65,18 @@ class TestEngaging:
         assert Tags(html).having("div", id="blast", hx_swap_oob="merge")
 
     def test_preview_of_a_key_nobody_checks_does_not_call_it_safe(self):
-        said = text(page(self.engage(browser_as("operator"), "preview/")))
+        shown = text(page(self.engage(browser_as("operator"), "preview/")))
 
-        assert "Nobody was seen checking segment:finance within the last hour" in said
-        assert "may depend on it all the same" in said
+        assert "Nobody was seen checking segment:finance within the last hour" in shown
+        assert "may depend on it all the same" in shown
 
     def test_preview_of_the_global_switch_is_everybody(self):
         report_checks("core/a1", "segment:finance", at=db_now())
         report_checks("core/a2", "feature:beta", at=db_now())
 
-        said = text(page(self.engage(browser_as("operator"), "preview/", scope="global", key="")))
+        shown = text(page(self.engage(browser_as("operator"), "preview/", scope="global", key="")))
 
-        assert "2 instances of 1 service checked switches" in said
+        assert "2 instances of 1 service checked switches" in shown
 
     @pytest.mark.parametrize("fields", [{"key": ""}, {"key": "a b"}, {"scope": "galaxy"}])
     def test_what_is_no_switch_yet_hits_nobody(self, fields):
@@ -89,10 +89,10 @@ class TestEngaging:
         report_checks("core/a1", "segment:finance", "feature:beta", at=db_now())
         kim = engaged("feature:beta", reason="Ledger drifts since 01:00, INC-1")
 
-        said = text(page(self.engage(browser(kim), "preview/")))
+        shown = text(page(self.engage(browser(kim), "preview/")))
 
-        assert "These callers also check" in said
-        assert "Ledger drifts since 01:00, INC-1" in said
+        assert "These callers also check" in shown
+        assert "Ledger drifts since 01:00, INC-1" in shown
 
 
 @pytest.mark.django_db
@@ -101,11 +101,11 @@ def test_page_of_a_switch_says_who_checks_it():
     for number in range(25):
         report_checks(f"s{number}/a", "segment:finance", at=now, per_second=number)
 
-    said = text(page(browser_as("viewer").get(FINANCE)))
+    shown = text(page(browser_as("viewer").get(FINANCE)))
 
-    assert "25 instances of 25 services checked it" in said
-    assert "and 19 more services" in said
-    assert "The 20 busiest callers" in said
+    assert "25 instances of 25 services checked it" in shown
+    assert "and 19 more services" in shown
+    assert "The 20 busiest callers" in shown
 
 
 @pytest.mark.django_db
@@ -128,9 +128,9 @@ def test_ids_stay_unique_with_the_dialog_over_the_page():
 @pytest.mark.django_db
 class TestSameKeyInAnotherScope:
     def preview(self, **fields):
-        asked = {"scope": "segment", "key": "nl2sql", "reason": REASON, "how_long": "24h"}
+        request_body = {"scope": "segment", "key": "nl2sql", "reason": REASON, "how_long": "24h"}
         client = browser(User.objects.filter(username="kim").first() or person("operator", "kim"))
-        return page(client.post("/switches/engage/preview/", asked | fields, headers=DIALOG))
+        return page(client.post("/switches/engage/preview/", request_body | fields, headers=DIALOG))
 
     def test_is_offered_where_it_is_checked(self):
         report_checks("core/a1", "feature:nl2sql", at=db_now(), per_second=27)
@@ -157,9 +157,9 @@ class TestSameKeyInAnotherScope:
     def test_result_says_again_that_nobody_was_seen(self, path):
         report_checks("core/a1", "feature:nl2sql", at=db_now(), per_second=27)
         client = browser_as("operator")
-        asked = {"scope": "segment", "key": "nl2sql", "reason": REASON, "how_long": "24h"}
+        request_body = {"scope": "segment", "key": "nl2sql", "reason": REASON, "how_long": "24h"}
 
-        done = client.post("/switches/engage/", asked, headers=DIALOG)
+        done = client.post("/switches/engage/", request_body, headers=DIALOG)
         html = page(client.get(path) if path else done)
 
         assert Tags(html).having("div", class_="note note--warn effect__unchecked")

@@ -65,11 +65,11 @@ class TestPanel:
         return Switch.objects.get()
 
     def test_with_nobody_there_nothing_is_claimed(self, finance):
-        said = read_effect(browser_as("viewer"))
+        page_text = read_effect(browser_as("viewer"))
 
-        assert "Its effect is not known" in said
-        assert "No instance was heard from within 30 seconds, so nothing is known" in said
-        assert "Applied by" not in said
+        assert "Its effect is not known" in page_text
+        assert "No instance was heard from within 30 seconds, so nothing is known" in page_text
+        assert "Applied by" not in page_text
 
     def test_straggler_is_named_with_what_it_says_and_when(self, finance):
         now = db_now()
@@ -78,34 +78,36 @@ class TestPanel:
             report_version(name, finance.version, now)
             report_acknowledgment(name, finance, 41)
 
-        said = read_effect(browser_as("viewer"))
+        page_text = read_effect(browser_as("viewer"))
 
-        assert "Applied by 3 of 4 instances" in said
-        assert "Traffic may still flow through 1 instance" in said
-        assert re.search(r"core/a1 ?applies version 0 · heard [45] s ago", said)
-        assert "Of the 3 that were there before the commit and have said so: half within" in said
-        assert "half within 41 ms, 99 % within 41 ms" in said
+        assert "Applied by 3 of 4 instances" in page_text
+        assert "Traffic may still flow through 1 instance" in page_text
+        assert re.search(r"core/a1 ?applies version 0 · heard [45] s ago", page_text)
+        assert (
+            "Of the 3 that were there before the commit and have said so: half within" in page_text
+        )
+        assert "half within 41 ms, 99 % within 41 ms" in page_text
 
     def test_all_of_them_are_told_as_what_they_say(self, finance):
         report_version("core/a1", finance.version, db_now())
         report_version("core/a2", finance.version, db_now())
 
-        said = read_effect(browser_as("viewer"))
+        page_text = read_effect(browser_as("viewer"))
 
-        assert "Applied by all 2 instances heard from" in said
-        assert "says that it applies version 1, in which segment:finance is engaged" in said
-        assert "blocks" not in said
-        assert "may still" not in said
+        assert "Applied by all 2 instances heard from" in page_text
+        assert "says that it applies version 1, in which segment:finance is engaged" in page_text
+        assert "blocks" not in page_text
+        assert "may still" not in page_text
 
     def test_one_that_fell_silent_before_saying_so_is_told(self, finance):
         report_version("core/a1", finance.version, db_now())
         report_version("core/lost", 0, db_now() - timedelta(seconds=70))
 
-        said = read_effect(browser_as("viewer"))
+        page_text = read_effect(browser_as("viewer"))
 
-        assert "Applied by the 1 instance heard from; 1 fell silent" in said
-        assert "1 fell silent within the last 5 minutes" in said
-        assert "core/lostapplies version 0 · heard 1 min ago" in said
+        assert "Applied by the 1 instance heard from; 1 fell silent" in page_text
+        assert "1 fell silent within the last 5 minutes" in page_text
+        assert "core/lostapplies version 0 · heard 1 min ago" in page_text
 
     def test_header_is_whole_only_when_nothing_speaks_against_it(self, finance):
         client = browser_as("viewer")
@@ -143,10 +145,10 @@ class TestPanel:
         report_version("core/a1", finance.version, db_now())
         released()
 
-        said = read_effect(browser_as("viewer"))
+        page_text = read_effect(browser_as("viewer"))
 
-        assert "Traffic may still be blocked by 1 instance" in said
-        assert "Applied by 0 of 1 instance" in said
+        assert "Traffic may still be blocked by 1 instance" in page_text
+        assert "Applied by 0 of 1 instance" in page_text
 
     def test_ramp_is_told_as_a_share(self, finance):
         Episode.objects.update(allow_percent=25)
@@ -229,14 +231,14 @@ class TestPanel:
 
 @pytest.mark.django_db
 def test_confirmation_claims_no_more_than_the_commit():
-    asked = {"scope": "segment", "key": "finance", "reason": REASON, "how_long": "24h"}
+    form = {"scope": "segment", "key": "finance", "reason": REASON, "how_long": "24h"}
     report_version("core/a1", 0, db_now())
 
-    said = text(page(browser_as("operator").post("/switches/engage/", asked, headers=DIALOG)))
+    page_text = text(page(browser_as("operator").post("/switches/engage/", form, headers=DIALOG)))
 
-    assert "Committed. Applied by 0 of 1 instance" in said
-    assert "segment:finance is engaged as of version 1" in said
-    assert "is stopped" not in said
+    assert "Committed. Applied by 0 of 1 instance" in page_text
+    assert "segment:finance is engaged as of version 1" in page_text
+    assert "is stopped" not in page_text
 
 
 @pytest.mark.django_db
@@ -247,8 +249,8 @@ def test_page_of_a_released_switch_claims_no_traffic_while_the_global_one_is_eng
     report_version("core/a1", Switch.objects.get().version, now)
     engaged("global:all")
 
-    said = text(page(browser_as("viewer").get(FINANCE)))
+    page_text = text(page(browser_as("viewer").get(FINANCE)))
 
-    assert "This switch tells no service to block. But global:all tells every service" in said
-    assert "says that it applies version 2, in which segment:finance is released" in said
-    assert "flows" not in said
+    assert "This switch tells no service to block. But global:all tells every service" in page_text
+    assert "says that it applies version 2, in which segment:finance is released" in page_text
+    assert "flows" not in page_text

@@ -190,8 +190,12 @@ class TestRelease:
 
 class TestExtend:
     def extend(self, client=None, **fields):
-        asked = {"how_long": "7d", "reason": "Vendor fix slips to Monday, INC-4411", **fields}
-        return (client or browser_as("operator")).post(f"{FINANCE}extend/", asked)
+        request_body = {
+            "how_long": "7d",
+            "reason": "Vendor fix slips to Monday, INC-4411",
+            **fields,
+        }
+        return (client or browser_as("operator")).post(f"{FINANCE}extend/", request_body)
 
     def test_moves_the_expiry(self):
         engaged()

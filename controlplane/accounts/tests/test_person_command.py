@@ -125,9 +125,9 @@ def test_a_long_list_says_that_there_are_more_and_has_the_admins(monkeypatch, ki
 
     call_command("person", "list")
 
-    said = capsys.readouterr()
-    assert [line.split()[0] for line in said.out.splitlines()] == ["kim", "abe"]
-    assert "These are the first 2" in said.err
+    output = capsys.readouterr()
+    assert [line.split()[0] for line in output.out.splitlines()] == ["kim", "abe"]
+    assert "These are the first 2" in output.err
 
 
 @pytest.mark.parametrize("name", ["createsuperuser", "changepassword"])

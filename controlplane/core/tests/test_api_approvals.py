@@ -111,10 +111,10 @@ def test_owner_of_the_token_that_asked_counts_as_who_asked():
     owner = person("approver")
     program = Api(x_api_key=token_text(owner, ["switches:write"]))
     program.engage("global:all")
-    asked = program.post(f"{GLOBAL}/release", RELEASE).json()["approval"]["id"]
+    approval_id = program.post(f"{GLOBAL}/release", RELEASE).json()["approval"]["id"]
 
-    assert signed_in(owner).post(f"/approvals/{asked}/approve", {}).status_code == 403
-    assert as_role("admin").post(f"/approvals/{asked}/approve", {}).status_code == 200
+    assert signed_in(owner).post(f"/approvals/{approval_id}/approve", {}).status_code == 403
+    assert as_role("admin").post(f"/approvals/{approval_id}/approve", {}).status_code == 200
 
 
 def test_decision_is_made_once(waiting):
@@ -162,9 +162,9 @@ def test_list_is_narrowed_to_a_kind(operator, waiting):
 
 
 def test_critical_request_lapses_after_two_hours(operator, waiting):
-    asked = Approval.objects.get()
+    approval = Approval.objects.get()
 
-    assert asked.expires_at - asked.requested_at == timedelta(hours=2)
+    assert approval.expires_at - approval.requested_at == timedelta(hours=2)
 
 
 def test_what_was_decided_is_announced_once(by_bot, operator, waiting):
@@ -172,10 +172,10 @@ def test_what_was_decided_is_announced_once(by_bot, operator, waiting):
     for _ in range(2):
         approver.post(f"/approvals/{waiting}/deny", {"comment": "not yet"})
 
-    (told,) = OutboxMessage.objects.filter(event="approval.decided")
-    assert told.subject == f"approval:{waiting}"
-    assert told.payload["outcome"] == "denied"
-    assert told.payload["decided_by"] == "user:a-approver"
+    (outbox_message,) = OutboxMessage.objects.filter(event="approval.decided")
+    assert outbox_message.subject == f"approval:{waiting}"
+    assert outbox_message.payload["outcome"] == "denied"
+    assert outbox_message.payload["decided_by"] == "user:a-approver"
 
 
 def test_expired_request_is_announced(by_bot, operator, waiting):
@@ -183,8 +183,8 @@ def test_expired_request_is_announced(by_bot, operator, waiting):
 
     assert (services.expire_due_requests(later), services.expire_due_requests(later)) == (1, 0)
 
-    (told,) = OutboxMessage.objects.filter(event="approval.decided")
-    assert told.payload["outcome"] == "expired"
+    (outbox_message,) = OutboxMessage.objects.filter(event="approval.decided")
+    assert outbox_message.payload["outcome"] == "expired"
 
 
 def test_who_asked_is_told_themselves_where_a_target_says(by_bot, operator, waiting):
@@ -198,8 +198,8 @@ def test_who_asked_is_told_themselves_where_a_target_says(by_bot, operator, wait
 
     as_role("approver").post(f"/approvals/{waiting}/deny", {})
 
-    told = OutboxMessage.objects.filter(event="approval.decided")
-    assert {row.destination for row in told} == {"slack", "slack:U0OPERATOR"}
+    outbox_messages = OutboxMessage.objects.filter(event="approval.decided")
+    assert {row.destination for row in outbox_messages} == {"slack", "slack:U0OPERATOR"}
 
 
 def test_request_can_not_be_approved_after_its_time(operator, waiting):
@@ -241,11 +241,11 @@ def test_permanent_is_approved_and_the_switch_stays(operator):
 
 
 def test_request_is_void_once_the_switch_was_released(operator):
-    asked = operator.engage("feature:beta", expires_in="permanent").json()["approval"]["id"]
+    approval_id = operator.engage("feature:beta", expires_in="permanent").json()["approval"]["id"]
     as_role("admin").post("/switches/feature/beta/release", RELEASE)
 
     assert operator.get("/approvals/").json()["results"][0]["state"] == "void"
-    assert as_role("approver").post(f"/approvals/{asked}/approve", {}).status_code == 409
+    assert as_role("approver").post(f"/approvals/{approval_id}/approve", {}).status_code == 409
 
 
 @pytest.mark.django_db
@@ -284,12 +284,12 @@ def test_wrong_comment_is_named(waiting, comment):
 def test_of_two_decisions_at_once_one_wins():
     operator = as_role("operator")
     operator.engage("global:all")
-    asked = operator.post(f"{GLOBAL}/release", RELEASE).json()["approval"]["id"]
+    approval_id = operator.post(f"{GLOBAL}/release", RELEASE).json()["approval"]["id"]
     yes, no = as_role("approver"), as_role("admin")
 
     answers = at_once(
-        lambda: yes.post(f"/approvals/{asked}/approve", {}),
-        lambda: no.post(f"/approvals/{asked}/deny", {}),
+        lambda: yes.post(f"/approvals/{approval_id}/approve", {}),
+        lambda: no.post(f"/approvals/{approval_id}/deny", {}),
     )
 
     assert sorted(answer.status_code for answer in answers) == [200, 409]

@@ -271,9 +271,9 @@ def test_command_says_what_it_did_not_check(capsys):
 
     call_command("audit", "verify")
 
-    said = capsys.readouterr()
-    assert said.out.startswith("intact: 3 rows")
-    assert "Not checked: whether rows after row 3 were deleted" in said.err
+    output = capsys.readouterr()
+    assert output.out.startswith("intact: 3 rows")
+    assert "Not checked: whether rows after row 3 were deleted" in output.err
 
 
 @pytest.mark.parametrize("starts", ["=", "@", "＝", "＋", "－", "＠"])

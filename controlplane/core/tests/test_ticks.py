@@ -55,14 +55,14 @@ def test_every_tick_runs_on_an_empty_installation():
 
 @pytest.mark.django_db
 def test_a_tick_gets_the_databases_time_and_its_turn_is_noted(given):
-    seen = []
-    given(lambda now: seen.append(now) or 3)
+    recorded = []
+    given(lambda now: recorded.append(now) or 3)
     before = db_now()
 
     assert ticks.run("test.tick", "worker") == 3
 
     row = Tick.objects.get(name="test.tick")
-    assert before <= seen[0] <= row.ran_at <= db_now()
+    assert before <= recorded[0] <= row.ran_at <= db_now()
     assert row.ran_by == "worker"
 
 

@@ -256,8 +256,8 @@ def test_bulk_lists_where_changes_are_told() -> None:
 def test_what_blocks_a_flag_is_told(
     entries: tuple[SnapshotEntry, ...], key: str, blocked_by: str | None
 ) -> None:
-    told: list[str | None] = []
+    notified: list[str | None] = []
 
-    ofrep.answer_flag(state_of(*entries), {}, body_for("u1"), key, told.append)
+    ofrep.answer_flag(state_of(*entries), {}, body_for("u1"), key, notified.append)
 
-    assert told == [blocked_by]
+    assert notified == [blocked_by]

@@ -176,8 +176,8 @@ def test_a_dependency_that_goes_down_shows_in_the_console_and_stops_a_ramp(
         return found
 
     wait_until(lambda: breaker()["state"] == "closed", 60, demo)
-    asked = {"reason": "To see a ramp on a breaker", "expires_in": "1h"}
-    assert console.post(f"{experiment}/engage", json=asked).status_code == 200
+    request_body = {"reason": "To see a ramp on a breaker", "expires_in": "1h"}
+    assert console.post(f"{experiment}/engage", json=request_body).status_code == 200
     gates = [{"type": "breaker", "dependency": "core->oracle"}]
     plan = [{"percent": 5, "dwell_seconds": 3600, "gates": gates}, {"percent": 100}]
     released = {"justification": "To see a ramp on a breaker", "mode": "ramp", "plan": plan}

@@ -85,8 +85,8 @@ def test_failure_is_one_line_and_stops_nothing(folder, npm, tmp_path, capsys):
 
     assert libraries.main(folder, tmp_path / "none.txt") == 0
 
-    said = capsys.readouterr().out
-    assert said == "Plots are left out, tables stand in for them: npm error network is down\n"
+    output = capsys.readouterr().out
+    assert output == "Plots are left out, tables stand in for them: npm error network is down\n"
     assert not (folder / "node_modules").exists()
 
 
@@ -113,6 +113,6 @@ def test_npm_that_hangs_is_given_up(folder, npm, tmp_path, capsys, monkeypatch):
 def test_without_npm_that_of_a_package_is_asked_for(folder, npm, tmp_path, capsys):
     assert libraries.main(folder, tmp_path / "none.txt") == 0
 
-    said = capsys.readouterr().out
-    assert said.count("\n") == 1
-    assert "none.txt" in said
+    output = capsys.readouterr().out
+    assert output.count("\n") == 1
+    assert "none.txt" in output

@@ -172,11 +172,11 @@ class Reader:
             listening.send(json.dumps({"subscribe": ["switches"]}))
             while not self._stop.is_set():
                 with contextlib.suppress(TimeoutError):
-                    said = json.loads(listening.recv(timeout=1))
-                    if said["topic"] == "hello" or said.get("event") == "resync":
+                    body = json.loads(listening.recv(timeout=1))
+                    if body["topic"] == "hello" or body.get("event") == "resync":
                         self._list(client)  # What was missed comes over HTTP.
-                    elif "id" in said.get("data", {}):
-                        self._keep_resource(said["data"], name)
+                    elif "id" in body.get("data", {}):
+                        self._keep_resource(body["data"], name)
 
     def _keep_resource(self, told: Mapping[str, Any], name: str) -> None:
         self.resources.append(

@@ -81,5 +81,5 @@ def _judge(windows: Sequence[Page], faults: Faults, turns: Turns) -> None:
         for page in windows:
             path = page.evaluate("location.pathname + location.search")
             for one in page.evaluate(_END):
-                said = f"{one['rule']}: {one['why']}\n    {one['html']}\n    "
-                faults.setdefault(f"{said}{theme}, {size['width']}", []).append(path)
+                finding = f"{one['rule']}: {one['why']}\n    {one['html']}\n    "
+                faults.setdefault(f"{finding}{theme}, {size['width']}", []).append(path)

@@ -75,13 +75,13 @@ def test_nobody_connects_themselves_with_slack_or_with_another_address():
 
 def test_a_key_of_somebody_else_gives_no_answer_of_theirs():
     ada, bea, lee = (person("admin", name) for name in ("ada", "bea", "lee"))
-    asked = {"name": "ci", "scopes": ["slo:read"]}
-    first = signed_in(ada).post("/tokens/", asked, idempotency_key="known")
+    request_body = {"name": "ci", "scopes": ["slo:read"]}
+    first = signed_in(ada).post("/tokens/", request_body, idempotency_key="known")
 
-    again = signed_in(bea).post("/tokens/", asked, idempotency_key="known")
+    again = signed_in(bea).post("/tokens/", request_body, idempotency_key="known")
     User.objects.filter(pk=lee.pk).update(role="viewer")
     refused = signed_in(User.objects.get(pk=lee.pk)).post(
-        "/tokens/", asked, idempotency_key="known"
+        "/tokens/", request_body, idempotency_key="known"
     )
 
     assert (first.status_code, again.status_code, refused.status_code) == (201, 201, 403)
@@ -92,11 +92,13 @@ def test_a_key_of_somebody_else_gives_no_answer_of_theirs():
 def test_who_is_no_admin_any_more_gets_no_answer_from_then_again():
     ada = person("admin", "ada")
     person("admin", "bea")
-    asked = {"name": "ci", "scopes": ["slo:read"]}
-    signed_in(ada).post("/tokens/", asked, idempotency_key="mine")
+    request_body = {"name": "ci", "scopes": ["slo:read"]}
+    signed_in(ada).post("/tokens/", request_body, idempotency_key="mine")
     User.objects.filter(pk=ada.pk).update(role="viewer")
 
-    answer = signed_in(User.objects.get(pk=ada.pk)).post("/tokens/", asked, idempotency_key="mine")
+    answer = signed_in(User.objects.get(pk=ada.pk)).post(
+        "/tokens/", request_body, idempotency_key="mine"
+    )
 
     assert answer.status_code == 403
 
@@ -177,13 +179,13 @@ def test_nobody_approves_what_a_token_of_theirs_asked_for():
     ada = person("admin", "ada")
     engaged("global:all")
     program = Api(authorization=f"Bearer {token_text(ada, ['switches:read', 'switches:write'])}")
-    asked = program.post("/switches/global/all/release", JUSTIFIED)
+    response = program.post("/switches/global/all/release", JUSTIFIED)
     waiting = Approval.objects.get()
 
     by_person = signed_in(ada).post(f"/approvals/{waiting.pk}/approve", {"comment": "fine"})
     by_program = program.post(f"/approvals/{waiting.pk}/approve", {"comment": "fine"})
 
-    assert asked.status_code == 202
+    assert response.status_code == 202
     assert {by_person.status_code, by_program.status_code} == {403}
     assert Switch.objects.get(pk="global:all").state == "engaged"
 

@@ -61,29 +61,29 @@ def test_a_token_is_nowhere_after_it_was_made_and_used():
 
 
 def test_secret_and_url_of_a_webhook_are_nowhere_in_the_clear():
-    asked = {
+    request_body = {
         "name": "pager",
         "kind": "channel",
         "address": "webhook",
         "webhook_url": "https://1.1.1.1/services/T0/V3rYs3cretPath",
     }
 
-    made = signed_in(person("admin", "ada")).post("/targets/", asked)
+    made = signed_in(person("admin", "ada")).post("/targets/", request_body)
 
     assert made.status_code == 201
     secret = made.json()["webhook_secret"].removeprefix("whsec_")
     assert len(secret) > 20
     assert tables_with(secret) == []
     assert tables_with("V3rYs3cretPath") == []
-    assert Target.objects.get(name="pager").webhook_url == asked["webhook_url"]
+    assert Target.objects.get(name="pager").webhook_url == request_body["webhook_url"]
 
 
 def test_an_error_tells_nothing_of_the_inside():
     for path in ("/nothing/", "/api/v1/nothing/", "/api/v1/switches/", "/admin/"):
-        said = Client().get(path).content.decode()
+        html = Client().get(path).content.decode()
 
         for word in ("Traceback", "SECRET_KEY", "site-packages", "psycopg", "postgresql://"):
-            assert word not in said
+            assert word not in html
 
 
 def kept_in_sessions(text):

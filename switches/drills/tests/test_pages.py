@@ -41,12 +41,12 @@ class TestPage:
     def test_tells_what_was_measured(self, moment):
         run_drill(begin(now=moment), CANARY, now=moment)
 
-        said = text(get_page())
+        page_text = text(get_page())
 
-        assert "Passed" in said
-        assert "Stopped: 1 of 1" in said
-        assert "1 instance stopped within" in said
-        assert WHY in said
+        assert "Passed" in page_text
+        assert "Stopped: 1 of 1" in page_text
+        assert "1 instance stopped within" in page_text
+        assert WHY in page_text
 
     def test_tells_why_one_failed(self, moment):
         mark("core/gone", now=moment)
@@ -70,10 +70,10 @@ class TestPage:
     def test_counts_who_is_there_by_mark(self, moment):
         mark("chat/*", now=moment)
 
-        said = text(get_page())
+        page_text = text(get_page())
 
-        assert "1 heard from within 30 s" in said
-        assert "nobody of that name is heard from now" in said
+        assert "1 heard from within 30 s" in page_text
+        assert "nobody of that name is heard from now" in page_text
 
     def test_lists_what_nobody_rehearsed(self, moment):
         run_drill(begin(now=moment), CANARY, now=moment)
@@ -211,11 +211,11 @@ class TestPartOfASwitch:
         begin(now=moment)
         turn(db_now())
 
-        said = text(self.part(Switch.objects.get(), db_now()))
+        page_text = text(self.part(Switch.objects.get(), db_now()))
 
-        assert "Running Wait until they stop…" in said
-        assert "Engage · passed" in said
-        assert "the marked instances flow again by" in said
+        assert "Running Wait until they stop…" in page_text
+        assert "Engage · passed" in page_text
+        assert "the marked instances flow again by" in page_text
 
     def test_global_switch_has_no_button(self, moment):
         html = self.part(Switch(id="global:all", scope="global", key="all"), moment)

@@ -37,12 +37,12 @@ def test_release_begins_a_ramp_and_tells_its_steps_and_how_to_stop_it(capsys):
 
     killswitch("release", *WHICH, *WHY)
 
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert (get_share(), get_ramp_state(Ramp.objects.get())) == (5, "running")
-    assert "feature:chat  ramping 5 %" in told
+    assert "feature:chat  ramping 5 %" in output
     for share in ("step 1: 5 % for 300 s", "step 2: 25 % for 300 s", "step 3: 100 % for 300 s"):
-        assert share in told
-    assert "manage.py killswitch abort --feature chat --reason" in told
+        assert share in output
+    assert "manage.py killswitch abort --feature chat --reason" in output
 
 
 def test_release_at_once_releases(capsys):
@@ -61,9 +61,9 @@ def test_status_tells_how_far_the_ramp_is_and_why_it_holds(capsys):
 
     killswitch("status", *WHICH)
 
-    told = capsys.readouterr().out
-    assert f"ramp {ramp.pk} holding, step 1 of 2, 5 %" in told
-    assert "external gate smoke" in told
+    output = capsys.readouterr().out
+    assert f"ramp {ramp.pk} holding, step 1 of 2, 5 %" in output
+    assert "external gate smoke" in output
 
 
 def test_status_names_what_blocks_from_above(capsys):
@@ -125,6 +125,6 @@ def test_a_long_list_says_that_there_are_more(monkeypatch, capsys):
 
     killswitch("list")
 
-    said = capsys.readouterr()
-    assert [line.split()[0] for line in said.out.splitlines()] == ["feature:a", "feature:b"]
-    assert "More than 2" in said.err
+    output = capsys.readouterr()
+    assert [line.split()[0] for line in output.out.splitlines()] == ["feature:a", "feature:b"]
+    assert "More than 2" in output.err

@@ -156,8 +156,8 @@ def assert_all_happened_once(case: Case, ramp: Ramp, version: int) -> None:
     assert sorted(set(published)) == list(range(version + 1, published[-1] + 1))
     assert Publication.objects.get().version == published[-1]
 
-    told = OutboxMessage.objects.filter(event_key__in=[f"audit:{row.pk}" for row in rows])
-    assert sorted(told.values_list("event_key", flat=True)) == sorted(
+    messages = OutboxMessage.objects.filter(event_key__in=[f"audit:{row.pk}" for row in rows])
+    assert sorted(messages.values_list("event_key", flat=True)) == sorted(
         f"audit:{row.pk}" for row in rows
     )
     about = OutboxMessage.objects.filter(subject=f"episode:{ramp.episode_id}")

@@ -33,8 +33,8 @@ def _slack_is_configured(settings):
 
 
 def engage(key, now, **more):
-    asked = {"reason": "card payments charged twice", "expires_in": "1h", "on_expiry": "ramp"}
-    done = services.engage(scope="feature", key=key, actor=SHELL, now=now, **{**asked, **more})
+    arguments = {"reason": "card payments charged twice", "expires_in": "1h", "on_expiry": "ramp"}
+    done = services.engage(scope="feature", key=key, actor=SHELL, now=now, **{**arguments, **more})
     return done.episode
 
 

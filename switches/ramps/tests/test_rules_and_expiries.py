@@ -260,8 +260,8 @@ class TestRequestsThatARampLeavesBehind:
         run_tick(now + seconds(1))
         run_tick(now + seconds(62))
 
-        asked = Approval.objects.get(kind="ramp_gate")
-        assert (asked.state, get_ramp_state(ramp)) == ("expired", "aborted")
+        approval = Approval.objects.get(kind="ramp_gate")
+        assert (approval.state, get_ramp_state(ramp)) == ("expired", "aborted")
         assert AuditEntry.objects.filter(action="approval.expired").count() == 1
 
     def test_one_that_still_has_time_is_void(self):

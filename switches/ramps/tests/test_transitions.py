@@ -56,13 +56,13 @@ def test_begins_with_its_first_share_published():
 def test_goes_through_its_steps_to_the_end():
     now = db_now()
     ramp = start_ramp(now)
-    seen = []
+    recorded = []
 
     for count in range(1, 17):
         run_tick(now + seconds(61 * count))
-        seen.append(get_share() if get_state() == "ramping" else get_state())
+        recorded.append(get_share() if get_state() == "ramping" else get_state())
 
-    assert seen == [5] * 4 + [25] * 5 + [100] * 5 + ["released"] * 2
+    assert recorded == [5] * 4 + [25] * 5 + [100] * 5 + ["released"] * 2
     assert get_ramp_state(ramp) == "completed"
     assert list_actions() == [
         "switch.engaged",

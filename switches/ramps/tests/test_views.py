@@ -374,11 +374,11 @@ class TestBoard:
     def test_engaging_it_says_that_the_ramp_is_aborted(self):
         start_ramp()
         client = browser_as("operator")
-        asked = {"scope": "segment", "key": "finance"}
+        request_body = {"scope": "segment", "key": "finance"}
 
-        form = page(client.get("/switches/engage/", asked))
+        form = page(client.get("/switches/engage/", request_body))
         more = {"reason": "5xx on completions again since 03:10", "how_long": "24h"}
-        plan = text(page(client.post("/switches/engage/preview/", {**asked, **more})))
+        plan = text(page(client.post("/switches/engage/preview/", {**request_body, **more})))
 
         assert "Engaging it aborts the ramp" in text(form)
         assert "which aborts its ramp" in plan

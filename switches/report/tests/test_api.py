@@ -44,13 +44,13 @@ def test_the_history_is_told_newest_first_in_pages(kept):
 
 
 def test_one_report_is_told_with_its_sections_and_its_anchor(kept):
-    told = with_token("reports:read").get(f"{HISTORY}{kept[-1]}/").json()
+    body = with_token("reports:read").get(f"{HISTORY}{kept[-1]}/").json()
 
     report = WeeklyReport.objects.get(week=str(kept[-1]))
-    assert told["final"] is True
-    assert told["anchor"] == {"id": report.anchor_id, "hash": report.anchor_hash}
-    assert told["sections"][0]["slug"] == "vague_reasons"
-    assert datetime.fromisoformat(told["ends_at"]) == kept[-1].ends_at(get_zone())
+    assert body["final"] is True
+    assert body["anchor"] == {"id": report.anchor_id, "hash": report.anchor_hash}
+    assert body["sections"][0]["slug"] == "vague_reasons"
+    assert datetime.fromisoformat(body["ends_at"]) == kept[-1].ends_at(get_zone())
 
 
 def test_the_running_week_takes_few_queries(running):
@@ -73,10 +73,10 @@ def test_the_running_week_takes_few_queries(running):
 def test_the_running_week_is_told_as_it_stands_and_not_kept(running):
     engage("segment:finance", db_now() - timedelta(seconds=1))
 
-    told = with_token("reports:read").get(f"{HISTORY}{running}/").json()
+    body = with_token("reports:read").get(f"{HISTORY}{running}/").json()
 
-    assert (told["final"], told["anchor"]) == (False, None)
-    active = next(s for s in told["sections"] if s["slug"] == "active")
+    assert (body["final"], body["anchor"]) == (False, None)
+    active = next(s for s in body["sections"] if s["slug"] == "active")
     assert active["rows"][0]["path"] == "/switches/segment/finance/"
     assert not WeeklyReport.objects.exists()
 

@@ -133,8 +133,8 @@ def test_when_another_week_is_due_the_one_before_is_told_no_more(settings):
 
     beat(DUE + timedelta(weeks=1))
 
-    told = OutboxMessage.objects.filter(event="report.ready")
-    assert [message.subject for message in told] == ["report:2026-W48"]
+    outbox_messages = OutboxMessage.objects.filter(event="report.ready")
+    assert [message.subject for message in outbox_messages] == ["report:2026-W48"]
     assert set(Job.objects.values_list("state", flat=True)) == {"completed"}
 
 

@@ -335,10 +335,10 @@ def test_shell_tells_what_is_otherwise_than_was_asked(operator, capsys):
     call_command("killswitch", "extend", "--segment", "a", *command, "--json")
     assert waits not in capsys.readouterr().out
     call_command("killswitch", "engage", "--segment", "b", *command, "--break-glass", "one")
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
 
-    assert waits not in said
-    assert "never permanent" in said
+    assert waits not in output
+    assert "never permanent" in output
 
 
 def test_preview_tells_what_would_be_refused(operator):

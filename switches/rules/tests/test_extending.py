@@ -106,10 +106,10 @@ def test_what_no_rule_refuses_any_more_is_ordinary(operator):
 
 def test_permanent_asked_for_before_the_rule_refuses_again_is_not_carried_out(operator):
     assert operator.post("/switches/segment/a/undo").status_code == 200
-    asked = extend(operator, "permanent").json()["approval"]
+    approval = extend(operator, "permanent").json()["approval"]
     operator.engage("segment:c", break_glass=break_glass_naming("one at a time"))
 
-    response = as_role("approver").post(f"/approvals/{asked['id']}/approve")
+    response = as_role("approver").post(f"/approvals/{approval['id']}/approve")
 
     assert response.status_code == 409
     assert not broken().get().permanent

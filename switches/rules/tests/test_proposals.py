@@ -29,20 +29,20 @@ def delete(api, path, body=None):
     return api.send("delete", path, body)
 
 
-def approve(api, response):
-    return api.post(f"/approvals/{response.json()['approval']['id']}/approve")
+def approve(api, proposed):
+    return api.post(f"/approvals/{proposed.json()['approval']['id']}/approve")
 
 
 def test_proposed_rule_waits_and_then_is_in_force(admin, approver):
-    asked = admin.post("/rules/", {**RULE, "reason": "both were off on 14 Nov, INC-4411"})
+    proposed = admin.post("/rules/", {**RULE, "reason": "both were off on 14 Nov, INC-4411"})
 
-    assert asked.status_code == 202
-    pending = asked.json()["approval"]
+    assert proposed.status_code == 202
+    pending = proposed.json()["approval"]
     assert (pending["kind"], pending["state"]) == ("rule_change", "pending")
     assert pending["target"] == f"rule:{RULE['name']}"
     assert pending["diff"]["switches"] == [None, ["segment:*"]]
     assert not Rule.objects.exists()
-    assert approve(approver, asked).status_code == 200
+    assert approve(approver, proposed).status_code == 200
     (rule,) = admin.get("/rules/").json()["results"]
     assert {field: rule[field] for field in FIELDS} == RULE
     assert rule["created_by"] == "user:a-admin"
@@ -131,10 +131,10 @@ def test_token_of_an_operator_proposes_nothing():
 def test_wrong_rule_is_named(admin, fields, field):
     create_rule("exclusive", "segment:*", name="taken")
 
-    response = admin.post("/rules/", {**RULE, **fields})
+    proposed = admin.post("/rules/", {**RULE, **fields})
 
-    assert response.status_code == 400
-    assert field in response.json()["errors"]
+    assert proposed.status_code == 400
+    assert field in proposed.json()["errors"]
     assert not Approval.objects.exists()
 
 
@@ -187,10 +187,10 @@ def test_dry_run_tells_what_it_would_do_and_asks_for_nothing(admin):
         admin.engage(f"segment:{key}")
     admin.patch("/switches/segment/d/", {"owner": "payments"})
 
-    response = admin.post("/rules/", {**RULE, "dry_run": True})
+    proposed = admin.post("/rules/", {**RULE, "dry_run": True})
 
-    outlook = response.json()["outlook"]
-    assert (response.status_code, response.json()["dry_run"]) == (200, True)
+    outlook = proposed.json()["outlook"]
+    assert (proposed.status_code, proposed.json()["dry_run"]) == (200, True)
     assert outlook["engaged"] == ["segment:a", "segment:b", "segment:c"]
     assert outlook["violated"] is True
     assert outlook["violation"] == "3 are engaged, 1 more than allowed."
@@ -213,9 +213,11 @@ def test_rule_that_holds_changes_what_clients_do_at_expiry(admin, approver):
     admin.engage("feature:b", on_expiry="ramp")
     admin.engage("segment:a", on_expiry="release")
     version = Publication.objects.get().version
-    asked = admin.post("/rules/", {"name": "keep", "kind": "protected", "switches": ["feature:*"]})
+    proposed = admin.post(
+        "/rules/", {"name": "keep", "kind": "protected", "switches": ["feature:*"]}
+    )
 
-    approve(approver, asked)
+    approve(approver, proposed)
 
     policies = dict(Episode.objects.values_list("switch_id", "on_expiry"))
     assert policies == {"feature:a": "hold", "feature:b": "hold", "segment:a": "release"}
@@ -246,18 +248,18 @@ def test_list_tells_how_things_stand_in_a_few_queries(admin):
 
 @pytest.mark.parametrize("name", ["two-person", "Two\u2011Person", "two person", "ｔｗｏ‐person"])
 def test_name_of_the_second_person_is_not_to_be_imitated(admin, name):
-    response = admin.post("/rules/", {**RULE, "name": name})
+    proposed = admin.post("/rules/", {**RULE, "name": name})
 
-    assert response.status_code == 400
-    assert "name" in response.json()["errors"]
+    assert proposed.status_code == 400
+    assert "name" in proposed.json()["errors"]
 
 
 @pytest.mark.parametrize("number", ["2", 2.0, True])
 def test_number_is_one_as_json_has_it(admin, number):
-    response = admin.post("/rules/", {**RULE, "kind": "at_most", "n": number})
+    proposed = admin.post("/rules/", {**RULE, "kind": "at_most", "n": number})
 
-    assert response.status_code == 400
-    assert response.json()["errors"]["n"] == ["Must be a whole number, without quotes."]
+    assert proposed.status_code == 400
+    assert proposed.json()["errors"]["n"] == ["Must be a whole number, without quotes."]
 
 
 def test_engaged_ones_of_a_group_are_counted_and_the_first_are_named(admin):

@@ -113,9 +113,9 @@ def test_who_has_to_wait_for_a_second_person(switch, how, protected, expected, r
 def test_request_for_a_hasty_plan_says_why_it_waits(operator):
     operator.engage("segment:a")
 
-    asked = release(operator, "segment:a", **NEARLY_AT_ONCE).json()["approval"]
+    approval = release(operator, "segment:a", **NEARLY_AT_ONCE).json()["approval"]
 
-    assert "less than 60 s at 25 % or less, which counts as at once" in asked["summary"]
+    assert "less than 60 s at 25 % or less, which counts as at once" in approval["summary"]
 
 
 def test_unprotected_feature_may_ramp_as_fast_as_before(operator):

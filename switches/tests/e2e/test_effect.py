@@ -170,10 +170,10 @@ def test_tab_that_nobody_looks_at_asks_for_no_effect(desks):
     hide = "Object.defineProperty(document, 'hidden', {configurable: true, value: %s})"
     page.evaluate(hide % "true")
     page.wait_for_timeout(500)  # What was under way when it was hidden.
-    asked = []
-    page.on("request", lambda request: asked.append(request.url))
+    requests_made = []
+    page.on("request", lambda request: requests_made.append(request.url))
     page.wait_for_timeout(2500)
-    assert not [url for url in asked if "/effect/" in url]
+    assert not [url for url in requests_made if "/effect/" in url]
 
     report_version("core/a1", version(), db_now())
     page.evaluate(hide % "false")

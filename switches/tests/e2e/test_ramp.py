@@ -103,12 +103,12 @@ def test_tab_that_nobody_looks_at_asks_for_no_verdicts(desks):
     hide = "Object.defineProperty(document, 'hidden', {configurable: true, value: true})"
     page.evaluate(hide)
     page.wait_for_timeout(500)  # What was under way when it was hidden.
-    asked = []
-    page.on("request", lambda request: asked.append(request.url))
+    requests_made = []
+    page.on("request", lambda request: requests_made.append(request.url))
 
     page.wait_for_timeout(3000)
 
-    assert not [url for url in asked if "/part/" in url]
+    assert not [url for url in requests_made if "/part/" in url]
 
 
 def test_without_a_script_it_is_released_and_aborted_all_the_same(desks):

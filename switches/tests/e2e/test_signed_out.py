@@ -20,8 +20,8 @@ def test_signed_out_page_says_so_above_nothing_and_hardly_asks(desks):
     button = page.get_by_role("dialog").locator("form[data-engage] .button--stop")
     told, pressed = said.bounding_box(), button.bounding_box()
     assert pressed["y"] + pressed["height"] <= told["y"]
-    asked = []
-    page.on("request", lambda one: asked.append(one.url))
+    requests_made = []
+    page.on("request", lambda one: requests_made.append(one.url))
     page.wait_for_timeout(5_000)
 
-    assert len(asked) <= 2, asked
+    assert len(requests_made) <= 2, requests_made

@@ -53,17 +53,17 @@ def row(page, key):
 
 
 def test_change_appears_by_itself_and_a_calm_page_hardly_asks(page, client):
-    asked = []
+    requests_made = []
     page.wait_for_timeout(3_000)  # The first word has the page ask once for everything.
-    page.on("request", lambda request: asked.append(request.url))
+    page.on("request", lambda request: requests_made.append(request.url))
 
     # What comes up late in an installation is a change too: for half a minute polls follow it.
     for _ in range(6):
-        asked.clear()
+        requests_made.clear()
         page.wait_for_timeout(CALM_SECONDS * 1000)
-        if len(asked) <= 1:
+        if len(requests_made) <= 1:
             break
-    calm = list(asked)
+    calm = list(requests_made)
     engage(client, "told")
 
     expect(row(page, "told")).to_be_visible(timeout=2_000)

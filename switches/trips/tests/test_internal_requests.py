@@ -113,11 +113,11 @@ def test_what_the_database_refuses_for_now_is_asked_again_and_keeps_its_turn():
 def test_what_is_over_is_not_decided_while_another_decides_what_was_asked():
     ask("one")
     over("one", NOON)
-    seen = []
+    recorded = []
 
     def decide(request, now):
         if request.key == "one":
-            other = threading.Thread(target=lambda: seen.append(meanwhile()))
+            other = threading.Thread(target=lambda: recorded.append(meanwhile()))
             other.start()
             other.join(10)
         return True, "done"
@@ -129,7 +129,7 @@ def test_what_is_over_is_not_decided_while_another_decides_what_was_asked():
             connection.close()
 
     assert trip_requests.decide_open(decide, NOON) == 2
-    assert seen == [0]
+    assert recorded == [0]
 
 
 def test_answers_are_kept_for_five_weeks_and_open_requests_for_ever():

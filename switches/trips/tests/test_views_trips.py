@@ -179,10 +179,10 @@ def test_table_can_never_say_that_everything_stops_by_itself():
 
 def test_form_of_a_policy_that_somebody_else_changed_since_changes_nothing():
     admin, path = browser_as("admin"), "/trips/policies/provider-outage/"
-    seen = re.search(r'name="seen" value="(\w+)"', page(admin.get(path)))[1]
-    assert admin.post(path, {**POLICY, "gate": "person", "seen": seen}).status_code == 302
+    version = re.search(r'name="seen" value="(\w+)"', page(admin.get(path)))[1]
+    assert admin.post(path, {**POLICY, "gate": "person", "seen": version}).status_code == 302
 
-    late = admin.post(path, {**POLICY, "gate": "automatic", "title": "Outage", "seen": seen})
+    late = admin.post(path, {**POLICY, "gate": "automatic", "title": "Outage", "seen": version})
 
     row = TripPolicy.objects.get(trigger="provider-outage")
     assert late.status_code == 409
@@ -193,11 +193,11 @@ def test_form_of_a_policy_that_somebody_else_changed_since_changes_nothing():
 def test_form_of_a_policy_that_somebody_else_moved_since_moves_it_nowhere():
     admin, path = browser_as("admin"), "/trips/policies/provider-outage/"
     assert admin.post(path, POLICY).status_code == 302
-    seen = re.search(r'name="seen" value="(\w+)"', page(admin.get(path)))[1]
+    version = re.search(r'name="seen" value="(\w+)"', page(admin.get(path)))[1]
     last = str(TripPolicy.objects.count())
-    assert admin.post(path, {**POLICY, "position": last, "seen": seen}).status_code == 302
+    assert admin.post(path, {**POLICY, "position": last, "seen": version}).status_code == 302
 
-    late = admin.post(path, {**POLICY, "position": "1", "seen": seen})
+    late = admin.post(path, {**POLICY, "position": "1", "seen": version})
 
     assert late.status_code == 409
     assert TripPolicy.objects.order_by("position").last().trigger == "provider-outage"

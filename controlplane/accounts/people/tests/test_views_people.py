@@ -275,10 +275,10 @@ def test_password_link_is_shown_once_and_noted_without_it(root, kim):
 def test_reset_of_second_factors_ends_their_sessions(root, kim):
     kims = browser_of(kim)
 
-    asked = root.get(f"/people/{kim.pk}/factors/", headers=DIALOG)
+    response = root.get(f"/people/{kim.pk}/factors/", headers=DIALOG)
     root.post(f"/people/{kim.pk}/factors/")
 
-    assert "Make sure that it is them" in asked.content.decode()
+    assert "Make sure that it is them" in response.content.decode()
     assert kims.get("/preferences/").status_code == 302
     assert AuditEntry.objects.filter(action="factor.reset", target="user:kim").exists()
 

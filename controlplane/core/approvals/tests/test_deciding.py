@@ -17,11 +17,11 @@ RELEASE = {"justification": "duplicate charges refunded, queue empty", "mode": "
 def test_who_was_changed_since_the_request_began_approves_nothing(change):
     kim, ada = signed_in(person("operator", "kim")), person("approver", "ada")
     kim.engage("global:all")
-    asked = kim.post("/switches/global/all/release", RELEASE).json()["approval"]["id"]
+    approval_id = kim.post("/switches/global/all/release", RELEASE).json()["approval"]["id"]
     actor = ada.as_actor()
     User.objects.filter(pk=ada.pk).update(**change)
 
     with pytest.raises(Forbidden, match="may not do this any more"):
-        services.approve(approval_id=asked, comment="seen", actor=actor, now=db_now())
+        services.approve(approval_id=approval_id, comment="seen", actor=actor, now=db_now())
 
-    assert Approval.objects.get(pk=asked).state == "pending"
+    assert Approval.objects.get(pk=approval_id).state == "pending"

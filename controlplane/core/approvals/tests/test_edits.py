@@ -77,9 +77,9 @@ def test_owner_edits_what_their_token_asked():
     owner = person("operator", "kim")
     program = Api(x_api_key=token_text(owner, ["switches:write"]))
     program.engage("global:all")
-    asked = program.post(f"{GLOBAL}/release", RELEASE).json()["approval"]["id"]
+    approval_id = program.post(f"{GLOBAL}/release", RELEASE).json()["approval"]["id"]
 
-    assert signed_in(owner).patch(f"/approvals/{asked}/", {"reason": NEW}).status_code == 200
+    assert signed_in(owner).patch(f"/approvals/{approval_id}/", {"reason": NEW}).status_code == 200
 
 
 def test_edit_that_says_the_same_is_the_same_request(kim, waiting):
@@ -110,9 +110,12 @@ def test_decided_request_is_not_edited(kim, waiting):
 def test_edit_tells_that_the_old_one_is_over(by_bot, kim, waiting):
     new = kim.patch(f"/approvals/{waiting}/", {"reason": NEW}).json()["id"]
 
-    told = OutboxMessage.objects.get(event="approval.decided")
-    assert told.subject == f"approval:{waiting}"
-    assert (told.payload["outcome"], told.payload["replaced_by"]) == ("void", new)
+    message = OutboxMessage.objects.get(event="approval.decided")
+    assert message.subject == f"approval:{waiting}"
+    assert (message.payload["outcome"], message.payload["replaced_by"]) == (
+        "void",
+        new,
+    )
     asked = OutboxMessage.objects.filter(event="approval.requested").order_by("id").last()
     assert asked.subject == f"approval:{new}"
 
@@ -161,16 +164,16 @@ def test_facts_make_the_request_critical_and_its_time_short():
 
 
 def test_edited_reason_of_permanent_has_to_say_as_much_as_the_first(kim):
-    asked = kim.engage("segment:finance", expires_in="permanent").json()["approval"]["id"]
+    approval_id = kim.engage("segment:finance", expires_in="permanent").json()["approval"]["id"]
 
     for vague in (".", "issue", "asdf asdf"):
-        refused = kim.patch(f"/approvals/{asked}/", {"reason": vague})
+        refused = kim.patch(f"/approvals/{approval_id}/", {"reason": vague})
         assert (refused.status_code, set(refused.json()["errors"])) == (400, {"reason"})
-    page = kim.client.post(f"/approvals/{asked}/edit/", {"reason": "issue"})
+    page = kim.client.post(f"/approvals/{approval_id}/edit/", {"reason": "issue"})
 
     assert page.status_code == 400
     assert Approval.objects.get().reason != "issue"
-    assert kim.patch(f"/approvals/{asked}/", {"reason": NEW}).status_code == 200
+    assert kim.patch(f"/approvals/{approval_id}/", {"reason": NEW}).status_code == 200
 
 
 def test_edited_justification_of_a_release_may_be_brief_but_not_blank(kim, waiting):

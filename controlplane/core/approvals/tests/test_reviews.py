@@ -46,9 +46,9 @@ def test_review_is_critical_loud_and_never_runs_out(by_bot, kim):
     review = broken_by(kim.as_actor())
 
     assert (review.kind, review.risk, review.expires_at) == ("break_glass_review", "critical", None)
-    told = OutboxMessage.objects.get(event="review.opened")
-    assert (told.severity, told.subject) == ("critical", f"review:{review.pk}")
-    assert told.payload["rule"] == "payments: at most 1"
+    outbox_message = OutboxMessage.objects.get(event="review.opened")
+    assert (outbox_message.severity, outbox_message.subject) == ("critical", f"review:{review.pk}")
+    assert outbox_message.payload["rule"] == "payments: at most 1"
     escalation = Escalation.objects.get()
     assert (escalation.subject, escalation.severity) == (f"review:{review.pk}", "warning")
     assert AuditEntry.objects.get(action="review.opened").target == "segment:finance"
@@ -118,10 +118,10 @@ def test_review_is_never_denied_nor_withdrawn_nor_edited(kim, review):
 
 def test_a_request_is_no_review():
     operator = as_role("operator")
-    asked = operator.engage("feature:beta", expires_in="permanent").json()["approval"]["id"]
+    approval_id = operator.engage("feature:beta", expires_in="permanent").json()["approval"]["id"]
     approver = as_role("approver")
 
-    assert approver.post(f"/reviews/{asked}/sign", {}).status_code == 404
+    assert approver.post(f"/reviews/{approval_id}/sign", {}).status_code == 404
     assert approver.post("/reviews/999999/sign", {}).status_code == 404
     assert Approval.objects.get().state == "pending"
 
@@ -147,9 +147,9 @@ def test_unsigned_review_is_opened_anew_every_week(by_bot, kim):
 
     open_one = Escalation.objects.get(subject=subject, closed_at=None)
     assert open_one.acknowledged_at is None
-    told = OutboxMessage.objects.get(event="review.reopened")
-    assert told.severity == "critical"
-    assert told.payload["said"] == "Unsigned for 1 week."
+    outbox_message = OutboxMessage.objects.get(event="review.reopened")
+    assert outbox_message.severity == "critical"
+    assert outbox_message.payload["said"] == "Unsigned for 1 week."
     assert AuditEntry.objects.filter(action="review.reopened").count() == 1
 
 
@@ -171,8 +171,8 @@ def test_weeks_that_went_by_unseen_are_told_once(by_bot, kim):
     assert reviews.reopen_due_reviews(now + 5 * WEEK + timedelta(days=3)) == 0
     assert reviews.reopen_due_reviews(now + 6 * WEEK) == 1
 
-    said = OutboxMessage.objects.filter(event="review.reopened").order_by("id")
-    assert [one.payload["weeks"] for one in said] == [5, 6]
+    outbox_messages = OutboxMessage.objects.filter(event="review.reopened").order_by("id")
+    assert [one.payload["weeks"] for one in outbox_messages] == [5, 6]
 
 
 def test_signed_review_is_left_alone(review):

@@ -31,13 +31,13 @@ def test_a_report_is_kept_and_shown(ci: Api) -> None:
 
     response = ci.post("/gates/smoke", OK)
 
-    told = response.json()
+    body = response.json()
     assert response.status_code == 200
-    assert told["accepted"] is True
-    assert (told["name"], told["verdict"], told["by"]) == ("smoke", "ok", "token:ci")
-    assert told["evidence"] == OK["evidence"]
-    assert timestamp(before) <= told["observed_at"] == told["received_at"]
-    shown = {name: value for name, value in told.items() if name != "accepted"}
+    assert body["accepted"] is True
+    assert (body["name"], body["verdict"], body["by"]) == ("smoke", "ok", "token:ci")
+    assert body["evidence"] == OK["evidence"]
+    assert timestamp(before) <= body["observed_at"] == body["received_at"]
+    shown = {name: value for name, value in body.items() if name != "accepted"}
     assert ci.get("/gates/smoke").json() == shown
     assert ci.get("/gates/").json()["results"] == [shown]
 
@@ -65,9 +65,9 @@ def test_an_older_observation_is_answered_with_the_one_that_stands(ci: Api) -> N
 
 
 def test_an_observation_with_another_offset_is_the_same_moment(ci: Api) -> None:
-    told = ci.post("/gates/smoke", {**OK, "observed_at": "2020-01-01T09:00:00.5+09:00"}).json()
+    body = ci.post("/gates/smoke", {**OK, "observed_at": "2020-01-01T09:00:00.5+09:00"}).json()
 
-    assert told["observed_at"] == "2020-01-01T00:00:00.500000Z"
+    assert body["observed_at"] == "2020-01-01T00:00:00.500000Z"
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,9 @@ def test_a_wrong_field_is_named(ci: Api, body: dict[str, Any], field: str) -> No
 def test_a_clock_somewhat_ahead_is_fine_and_one_far_ahead_is_not(ci: Api) -> None:
     soon, later = (timestamp(db_now() + timedelta(seconds=s)) for s in (50, 90))
 
-    told = ci.post("/gates/smoke", {**OK, "observed_at": soon}).json()
+    body = ci.post("/gates/smoke", {**OK, "observed_at": soon}).json()
 
-    assert told["observed_at"] == told["received_at"]
+    assert body["observed_at"] == body["received_at"]
     refused = ci.post("/gates/smoke", {**OK, "observed_at": later})
     assert list(refused.json()["errors"]) == ["observed_at"]
 
@@ -149,9 +149,9 @@ def test_reading_takes_the_scope_to_read_switches() -> None:
 
 
 def test_a_dry_run_answers_and_keeps_nothing(ci: Api) -> None:
-    told = ci.post("/gates/smoke", {**OK, "dry_run": True}).json()
+    body = ci.post("/gates/smoke", {**OK, "dry_run": True}).json()
 
-    assert (told["dry_run"], told["accepted"], told["verdict"]) == (True, True, "ok")
+    assert (body["dry_run"], body["accepted"], body["verdict"]) == (True, True, "ok")
     assert not ExternalVerdict.objects.exists()
     assert records(ci) == []
 

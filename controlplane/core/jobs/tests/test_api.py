@@ -31,10 +31,10 @@ def test_one_job_is_told_as_the_contract_says():
         done=50, checkpoint={"next": 50}, checkpoint_at=now, state="holding", hold_reason="waits"
     )
 
-    told = as_role("viewer").get(f"/jobs/{job.pk}/").json()
+    body = as_role("viewer").get(f"/jobs/{job.pk}/").json()
 
-    assert told["progress"] == {"done": 50, "total": 500, "rate_per_second": 5.0}
-    named = {name: told[name] for name in ("id", "kind", "state", "checkpoint", "attempts")}
+    assert body["progress"] == {"done": 50, "total": 500, "rate_per_second": 5.0}
+    named = {name: body[name] for name in ("id", "kind", "state", "checkpoint", "attempts")}
     assert named == {
         "id": job.pk,
         "kind": "test",
@@ -42,11 +42,11 @@ def test_one_job_is_told_as_the_contract_says():
         "checkpoint": {"next": 50},
         "attempts": 0,
     }
-    assert (told["stuck"], told["error"], told["reason"]) == (False, "", "because")
-    assert (told["created_by"], told["subject"]) == ("system:test", "segment:finance")
-    assert (told["hold_reason"], told["path"]) == ("waits", f"/jobs/{job.pk}/")
-    assert told["heartbeat_at"].endswith("Z")
-    assert [(step["name"], step["state"]) for step in told["steps"]] == [
+    assert (body["stuck"], body["error"], body["reason"]) == (False, "", "because")
+    assert (body["created_by"], body["subject"]) == ("system:test", "segment:finance")
+    assert (body["hold_reason"], body["path"]) == ("waits", f"/jobs/{job.pk}/")
+    assert body["heartbeat_at"].endswith("Z")
+    assert [(step["name"], step["state"]) for step in body["steps"]] == [
         ("one", "pending"),
         ("two", "pending"),
     ]
@@ -58,13 +58,13 @@ def test_a_job_that_is_over_tells_how_fast_it_was_and_when_it_ended():
     (slow,) = ended(1, at=db_now(), seconds=4, done=10, total=10)
 
     api = as_role("viewer")
-    told, fast = api.get(f"/jobs/{job.pk}/").json(), api.get(f"/jobs/{slow.pk}/").json()
+    body, fast = api.get(f"/jobs/{job.pk}/").json(), api.get(f"/jobs/{slow.pk}/").json()
 
-    assert (told["state"], told["finished_at"]) == ("completed", "2026-11-21T02:11:00.000000Z")
-    assert told["progress"] == {"done": 2, "total": 2, "rate_per_second": None}
+    assert (body["state"], body["finished_at"]) == ("completed", "2026-11-21T02:11:00.000000Z")
+    assert body["progress"] == {"done": 2, "total": 2, "rate_per_second": None}
     assert fast["progress"]["rate_per_second"] == 2.5
-    assert told["steps"][0]["attempts"] == 1
-    assert told["steps"][0]["finished_at"] == "2026-11-21T02:11:00.000000Z"
+    assert body["steps"][0]["attempts"] == 1
+    assert body["steps"][0]["finished_at"] == "2026-11-21T02:11:00.000000Z"
 
 
 def test_the_list_comes_newest_first_and_is_narrowed():
@@ -134,9 +134,9 @@ def test_a_reason_is_needed_and_a_job():
 def test_a_dry_run_does_nothing():
     api, job = as_role("operator"), begin()
 
-    told = api.post(f"/jobs/{job.pk}/cancel", {**BECAUSE, "dry_run": True}).json()
+    body = api.post(f"/jobs/{job.pk}/cancel", {**BECAUSE, "dry_run": True}).json()
 
-    assert (told["state"], told["dry_run"]) == ("cancelled", True)
+    assert (body["state"], body["dry_run"]) == ("cancelled", True)
     assert Job.objects.get(pk=job.pk).state == "running"
     assert audited() == []
 
@@ -189,6 +189,6 @@ def test_the_other_form_of_a_path_works_too():
 def test_a_kind_that_nobody_knows_any_more_is_still_told():
     job = begin(kind="of-old")
 
-    told = as_role("viewer").get(f"/jobs/{job.pk}/").json()
+    body = as_role("viewer").get(f"/jobs/{job.pk}/").json()
 
-    assert (told["kind"], told["title"], told["path"]) == ("of-old", "of-old", "/jobs/")
+    assert (body["kind"], body["title"], body["path"]) == ("of-old", "of-old", "/jobs/")

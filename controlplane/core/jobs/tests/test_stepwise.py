@@ -178,11 +178,11 @@ def _pause(job, now):
 
 
 def test_a_step_that_outlives_its_lease_is_done_again_and_its_first_worker_changes_nothing(given):
-    seen = []
+    recorded = []
 
     def run(running, step, now, probe):
-        seen.append(running.job.fence)
-        if len(seen) == 1:
+        recorded.append(running.job.fence)
+        if len(recorded) == 1:
             turn(NOW + LEASE_OVER)  # Meanwhile somebody else takes it, and is faster.
         return StepPassed({"by": running.job.fence})
 
@@ -193,7 +193,7 @@ def test_a_step_that_outlives_its_lease_is_done_again_and_its_first_worker_chang
 
     job.refresh_from_db()
     assert (job.state, job.steps.get().data) == ("completed", {"by": 2})
-    assert (seen, job.duplicates_stopped) == ([1, 2], 1)
+    assert (recorded, job.duplicates_stopped) == ([1, 2], 1)
 
 
 def test_a_step_whose_workers_always_die_is_given_up_in_the_end(given, somewhere):

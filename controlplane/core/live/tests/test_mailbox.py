@@ -84,13 +84,13 @@ def test_whatever_happens_a_reader_that_heeds_resync_never_misses_a_change(steps
         text = mailbox.take()
         if text is None:
             return False
-        said = orjson.loads(text)
-        topic = said["topic"]
-        if said.get("event") == "resync":
+        body = orjson.loads(text)
+        topic = body["topic"]
+        if body.get("event") == "resync":
             read[topic] = truth[topic]
         else:
-            assert said["seq"] == read[topic] + 1, "a gap, or a step back"
-            read[topic] = said["seq"]
+            assert body["seq"] == read[topic] + 1, "a gap, or a step back"
+            read[topic] = body["seq"]
         return True
 
     for step in steps:

@@ -66,9 +66,12 @@ def test_approver_denies_in_slack(in_slack, kim, waiting):
 def test_the_decision_takes_the_buttons_away(in_slack, waiting):
     in_slack("approver", "lee").press("approve", {"approval": waiting})
 
-    told = OutboxMessage.objects.get(event="approval.decided")
-    assert told.subject == f"approval:{waiting}"
-    assert (told.payload["outcome"], told.payload["decided_by"]) == ("approved", "slack:lee")
+    message = OutboxMessage.objects.get(event="approval.decided")
+    assert message.subject == f"approval:{waiting}"
+    assert (message.payload["outcome"], message.payload["decided_by"]) == (
+        "approved",
+        "slack:lee",
+    )
 
 
 def test_who_is_not_connected_is_told_so_and_nothing_happens(slack, kim, waiting):
@@ -204,9 +207,9 @@ def test_owner_of_the_token_that_asked_can_not_approve_in_slack(in_slack, kim):
         x_api_key=token_text(User.objects.get(username="lee"), ["switches:read", "switches:write"])
     )
     program.engage("global:all")
-    asked = program.post(f"{GLOBAL}/release", RELEASE).json()["approval"]["id"]
+    approval_id = program.post(f"{GLOBAL}/release", RELEASE).json()["approval"]["id"]
 
-    assert "a second person" in lee.press("approve", {"approval": asked})
+    assert "a second person" in lee.press("approve", {"approval": approval_id})
     assert state(kim) == "engaged"
 
 

@@ -155,9 +155,9 @@ def test_addresses_of_people_are_for_people():
     program, viewer = with_token("switches:read"), as_role("viewer")
 
     for path in ("/targets/", f"/targets/{kim.pk}/", "/attention/", "/escalations/"):
-        said = program.get(path).content.decode()
+        html = program.get(path).content.decode()
         for address in ("kim@", "U024BE7LH", "lee@", "D024BE7LH"):
-            assert address not in said
+            assert address not in html
     hidden = {row["name"]: row for row in program.get("/targets/").json()["results"]}
     shown = {row["name"]: row for row in viewer.get("/targets/").json()["results"]}
 

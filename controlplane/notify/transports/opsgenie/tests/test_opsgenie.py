@@ -72,16 +72,16 @@ def test_acknowledgement_and_end_of_a_subject_follow_its_alert(on_call_service):
 @pytest.mark.parametrize("region", ["us", "eu"])
 def test_region_chooses_the_address(settings, region):
     settings.OPSGENIE_API_URL = ""
-    asked = []
+    requests_made = []
 
     class Recording(httpx.AsyncBaseTransport):
         async def handle_async_request(self, request):
-            asked.append(request.url.host)
+            requests_made.append(request.url.host)
             return httpx.Response(202)
 
     opsgenie.send(message(channel(region=region)), transport=Recording())
 
-    assert asked == [{"us": "api.opsgenie.com", "eu": "api.eu.opsgenie.com"}[region]]
+    assert requests_made == [{"us": "api.opsgenie.com", "eu": "api.eu.opsgenie.com"}[region]]
 
 
 @pytest.mark.parametrize("status", ["400", "401", "403", "404", "422"])

@@ -86,16 +86,16 @@ def test_message_without_a_subject_is_an_incident_of_its_own(on_call_service):
 @pytest.mark.parametrize("region", ["us", "eu"])
 def test_region_chooses_the_address(settings, region):
     settings.PAGERDUTY_API_URL = ""
-    asked = []
+    hosts = []
 
     class Recording(outbound.httpx.AsyncBaseTransport):
         async def handle_async_request(self, request):
-            asked.append(request.url.host)
+            hosts.append(request.url.host)
             return outbound.httpx.Response(202)
 
     pagerduty.send(message(channel(region=region)), transport=Recording())
 
-    assert asked == [{"us": "events.pagerduty.com", "eu": "events.eu.pagerduty.com"}[region]]
+    assert hosts == [{"us": "events.pagerduty.com", "eu": "events.eu.pagerduty.com"}[region]]
 
 
 @pytest.mark.parametrize("status", ["400", "401", "403", "404", "413", "422"])
