@@ -1,6 +1,6 @@
 """Rules for reminders before an episode ends.
 
-An episode stores the expiry that it was reminded of, so each reminder is sent once per expiry.
+An episode stores the expiry for which each reminder was sent, so none is sent twice.
 """
 
 from dataclasses import dataclass

@@ -34,7 +34,7 @@ ALARMS = (HELD, COMPENSATED)
 
 @dataclass(frozen=True)
 class CollectingMessage:
-    """A message that groups events: sent after `soon`, at least `apart` after the previous one."""
+    """A message that groups events, sent `soon` after the first, at least `apart` from another."""
 
     event: str
     soon: timedelta
@@ -99,7 +99,7 @@ def describe_position(locked: LockedRamp, seen: Sequence[Mapping[str, Any]] = ()
 def describe_for_message(
     locked: LockedRamp, seen: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Return facts for messages only: plan, gates, end of the hold, next action."""
+    """Return a ramp's facts for messages: plan, gates, end of the hold, next action."""
     ramp, job = locked.ramp, locked.job
     facts: dict[str, Any] = {"plan": descriptions.describe_plan(ramp.plan)}
     if seen:

@@ -1,6 +1,6 @@
 """Services that change trip policies, with audit rows.
 
-Locks are taken in the order of a trip, so that no trip is decided on a partial change.
+Locks are taken in the same order as by a trip, so no trip is decided on a partial change.
 """
 
 import re
