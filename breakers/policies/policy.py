@@ -115,7 +115,7 @@ def _read_section(
 
 
 def _validate_breaker(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
-    """Validate the breaker section; the aliases in `ALIASES` are accepted and kept."""
+    """Return the validated section with defaults; an alias sets its parameter and is kept too."""
     plain = {name: value for name, value in given.items() if name not in ALIASES}
     aliases = {name: given[name] for name in ALIASES if given.get(name) is not None}
     if "window_seconds" in aliases:

@@ -99,10 +99,9 @@ def _count_by_reading(
 def _count_by_index(
     stream: LetterStream, chosen: LetterFilter, action: str, most_retries: int, deadline: float
 ) -> tuple[Counter[str], int, bool]:
-    """Return the same as :func:`_count_by_reading`, from the index.
+    """Return the same as :func:`_count_by_reading`, mostly from the index.
 
-    Only large letters are read from Redis: a field takes at least a byte, so a small letter can't
-    have too many fields.
+    Only large letters are read from Redis, to count their fields.
     """
     matching = selection.filter_index(stream, chosen)
     has_intent = Exists(_open_intents(stream).filter(position=OuterRef("position")))

@@ -1,4 +1,4 @@
-"""Retention rules of depths, gaps, and groups that are empty for long."""
+"""Retention rules of depths, gaps, and groups that have been empty for long."""
 
 from datetime import datetime, timedelta
 

@@ -121,7 +121,7 @@ def replayed_message(departure: Departure) -> tuple[tuple[bytes, bytes], ...]:
 
 
 def notes_key(stream: LetterStream, at: datetime, *, beside: str = "") -> str:
-    """Return the key of a day's notes, in the slot of the key `beside` (default: the stream)."""
+    """Return the key of a day's outcome notes, in the slot of `beside` (default: the stream)."""
     beside = beside or stream.name
     return f"{{{_hash_tag(beside)}}}:switchgear:retried:{stream.name}:{at.astimezone(UTC):%Y%m%d}"
 

@@ -74,8 +74,8 @@ def archive_overdue(now: datetime) -> int:
 def archive_stream(stream: LetterStream, now: datetime, *, seconds: float) -> int:
     """Archive letters that are too old, then letters in excess; return how many.
 
-    Raises :class:`ServerUnavailable` and :class:`ServerRefused`; letters archived before are
-    audited.
+    Raises :class:`ServerUnavailable` and :class:`ServerRefused`, after writing the audit row of the
+    letters archived so far.
     """
     deadline = time.monotonic() + seconds
     # A letter removed before it was indexed would not count as arrived.
