@@ -86,7 +86,7 @@ class DependencyQuerySet(models.QuerySet["Dependency"]):
     def registered(self) -> "DependencyQuerySet":
         return self.filter(removed_at__isnull=True)
 
-    def named(self, caller: str, callee: str) -> "DependencyQuerySet":
+    def for_pair(self, caller: str, callee: str) -> "DependencyQuerySet":
         return self.filter(caller=caller, callee=callee)
 
 

@@ -37,7 +37,7 @@ def put_dependency(
     require_admin(actor)
     require_names(caller, callee)
     wanted = validate_fields(fields)
-    present = Dependency.objects.named(caller, callee).first()
+    present = Dependency.objects.for_pair(caller, callee).first()
     if present is not None and registered_state(present) == wanted:
         return present
     with transaction.atomic():
@@ -109,7 +109,7 @@ def find_dependency(caller: str, callee: str) -> Dependency:
     """Return a registered or reported dependency. Raise :class:`NotFound`."""
     found = None
     if names.is_slug(caller) and names.is_slug(callee):
-        found = Dependency.objects.registered().named(caller, callee).first()
+        found = Dependency.objects.registered().for_pair(caller, callee).first()
     if found is None:
         raise _not_found()
     return found
@@ -128,7 +128,7 @@ def lock_dependency(caller: str, callee: str) -> Dependency:
 def require_new(caller: str, callee: str) -> None:
     """Lock the registry until commit; raise :class:`Conflict` if the dependency has a policy."""
     publication.lock()
-    found = Dependency.objects.named(caller, callee).first()
+    found = Dependency.objects.for_pair(caller, callee).first()
     if found is not None and is_registered(found):
         raise Conflict(f"{found.name} is registered already; change it with PUT.")
 
@@ -222,7 +222,7 @@ def _get_or_create(caller: str, callee: str, now: datetime) -> Dependency:
 def _lock_row(caller: str, callee: str) -> Dependency | None:
     """Lock and return the row (`FOR NO KEY UPDATE`, so that reports can still reference it)."""
     rows = Dependency.objects.select_for_update(no_key=True)
-    return rows.named(caller, callee).first()
+    return rows.for_pair(caller, callee).first()
 
 
 def _not_found() -> NotFound:

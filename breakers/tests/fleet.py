@@ -117,5 +117,5 @@ def reachable(settings: Any) -> None:
     settings.SLACK = replace(settings.SLACK, webhook_url="http://127.0.0.1:9/x")
 
 
-def told(event: str) -> list[OutboxMessage]:
+def list_outbox_messages(event: str) -> list[OutboxMessage]:
     return list(OutboxMessage.objects.filter(event=event).order_by("pk"))

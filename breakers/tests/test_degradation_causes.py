@@ -13,7 +13,17 @@ from controlplane.core.degradation.models import Degradation
 from controlplane.core.http.tests.callers import at_once
 from controlplane.core.outbox import renderer
 
-from .fleet import NOW, ORACLE, SECOND, dependency, doing, reachable, reports, service, told
+from .fleet import (
+    NOW,
+    ORACLE,
+    SECOND,
+    dependency,
+    doing,
+    list_outbox_messages,
+    reachable,
+    reports,
+    service,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -159,7 +169,7 @@ def test_a_breaker_that_flaps_is_told_of_once(settings):
         reports("core/a1", "open" if seconds % 4 else "closed", at=at)
         degradation_causes.report_causes(at)
 
-    assert len(told("degradation.changed")) == 1
+    assert len(list_outbox_messages("degradation.changed")) == 1
 
 
 def test_a_breaker_that_tries_again_stays_a_cause_and_begins_none():
@@ -194,7 +204,7 @@ def test_a_change_of_the_level_is_told_once_and_audited(settings):
     reports("core/a2", "open")
     degradation_causes.report_causes(NOW + SECOND)
 
-    (message,) = told("degradation.changed")
+    (message,) = list_outbox_messages("degradation.changed")
     notice = renderer.render(message.event, message.payload)
     assert notice.title == "Degradation: level 1, DEGRADED"
     assert ("Gone meanwhile", "NL2SQL") in notice.lines
@@ -243,4 +253,4 @@ def test_two_that_look_at_once_change_it_once(settings):
 
     assert sorted(changed) == [False, False, False, True]
     assert Degradation.objects.get().revision == 1
-    assert len(told("degradation.changed")) == 1
+    assert len(list_outbox_messages("degradation.changed")) == 1

@@ -3,7 +3,7 @@
 from breakers.policies.documents import list_differences, render_value
 
 
-def said(before, after):
+def describe_differences(before, after):
     return [str(one) for one in list_differences(before, after)]
 
 
@@ -11,19 +11,23 @@ def test_each_value_that_differs_is_told_by_its_path():
     before = {"timeout_ms": 60, "breaker": {"open_seconds": 30, "failure_rate": 0.5}}
     after = {"timeout_ms": 60, "breaker": {"open_seconds": 45, "failure_rate": 0.5}}
 
-    assert said(before, after) == ["breaker.open_seconds: 30 → 45"]
+    assert describe_differences(before, after) == ["breaker.open_seconds: 30 → 45"]
 
 
 def test_section_that_comes_or_goes_is_told_value_by_value():
-    assert said({"retry": None}, {"retry": {"attempts": 3}}) == ["retry.attempts: – → 3"]
-    assert said({"retry": {"attempts": 3}}, {"retry": None}) == ["retry.attempts: 3 → –"]
+    assert describe_differences({"retry": None}, {"retry": {"attempts": 3}}) == [
+        "retry.attempts: – → 3"
+    ]
+    assert describe_differences({"retry": {"attempts": 3}}, {"retry": None}) == [
+        "retry.attempts: 3 → –"
+    ]
 
 
 def test_routes_are_compared_one_by_one():
     before = {"routes": [{"pattern": "/a", "timeout_ms": 1}]}
     after = {"routes": [{"pattern": "/a", "timeout_ms": 2}, {"pattern": "/b", "timeout_ms": 3}]}
 
-    assert said(before, after) == [
+    assert describe_differences(before, after) == [
         "routes.0.timeout_ms: 1 → 2",
         "routes.1.pattern: – → /b",
         "routes.1.timeout_ms: – → 3",
@@ -31,7 +35,7 @@ def test_routes_are_compared_one_by_one():
 
 
 def test_nothing_and_an_empty_text_are_the_same():
-    assert said({"notes": "", "routes": []}, {"owner": None}) == []
+    assert describe_differences({"notes": "", "routes": []}, {"owner": None}) == []
 
 
 def test_values_are_shown_for_people():

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db
 BEGAN = NOW - 10 * SECOND
 
 
-def asked(name=ORACLE, since=BEGAN, key="ramp:1:0:0"):
+def store_question(name=ORACLE, since=BEGAN, key="ramp:1:0:0"):
     question = GateQuestion(key, {"type": "breaker", "dependency": name}, since)
     services.store_questions([question])
     return question
@@ -30,7 +30,7 @@ def test_all_closed_since_the_question_passes():
     reports("core/a1")
     reports("core/a2")
 
-    assert verdict(asked()) == ("pass", "")
+    assert verdict(store_question()) == ("pass", "")
 
 
 def test_one_fresh_open_breaker_fails_and_is_named():
@@ -38,7 +38,7 @@ def test_one_fresh_open_breaker_fails_and_is_named():
     reports("core/a1")
     reports("core/a2", "open")
 
-    assert verdict(asked()) == ("fail", "it is open in 1 of 2 instances")
+    assert verdict(store_question()) == ("fail", "it is open in 1 of 2 instances")
     assert Gate.objects.get().evidence["open_in"] == ["core/a2"]
 
 
@@ -46,7 +46,7 @@ def test_an_instance_that_has_not_reported_since_the_question_holds():
     dependency()
     reports("core/a1")
     reports("core/a2", at=BEGAN - SECOND)
-    question = asked()
+    question = store_question()
 
     said, why = verdict(question)
     reports("core/a2", at=NOW)
@@ -70,7 +70,7 @@ def test_what_proves_nothing_is_no_data(said, why):
     dependency()
     reports("core/a1", **said)
 
-    answer, because = verdict(asked())
+    answer, because = verdict(store_question())
 
     assert answer == "no_data"
     assert because.startswith(why)
@@ -78,7 +78,7 @@ def test_what_proves_nothing_is_no_data(said, why):
 
 @pytest.mark.parametrize("name", ["core->nobody", "no dependency", ""])
 def test_an_unknown_name_is_no_data(name):
-    assert verdict(asked(name))[0] == "no_data"
+    assert verdict(store_question(name))[0] == "no_data"
 
 
 def test_what_an_earlier_boot_said_does_not_count():
@@ -86,13 +86,13 @@ def test_what_an_earlier_boot_said_does_not_count():
     reports("core/a1", "open")
     reports("core/a1", "closed", boot="2b7b0a5e-6f2b-4a2b-8a9c-0c8f6f1f2a11")
 
-    assert verdict(asked()) == ("pass", "")
+    assert verdict(store_question()) == ("pass", "")
 
 
 def test_the_same_answer_is_written_again_only_after_a_while():
     dependency()
     reports("core/a1", at=NOW + 20 * SECOND)
-    asked()
+    store_question()
 
     written = [gates.answer_gates(NOW + n * SECOND) for n in (0, 1, 14, 15)]
 
@@ -102,7 +102,7 @@ def test_the_same_answer_is_written_again_only_after_a_while():
 def test_a_change_is_written_at_once():
     dependency()
     reports("core/a1")
-    question = asked()
+    question = store_question()
     verdict(question)
 
     reports("core/a1", "open", at=NOW + SECOND)
@@ -114,7 +114,7 @@ def test_many_gates_on_few_breakers_take_two_reads(django_assert_num_queries):
     dependency()
     reports("core/a1")
     for number in range(20):
-        asked(key=f"ramp:{number}:0:0")
+        store_question(key=f"ramp:{number}:0:0")
     gates.answer_gates(NOW)
 
     with django_assert_num_queries(2):

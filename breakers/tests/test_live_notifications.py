@@ -35,7 +35,7 @@ def heard(callee):
     ear.subscribe(LIVE_CHANNEL)
     note = orjson.dumps({"topic": "breakers", "ids": [f"core->{callee}"]})
 
-    def since():
+    def read_messages():
         mark, count, ends = uuid4().hex, 0, time.monotonic() + 10
         while not client.publish(LIVE_CHANNEL, mark):  # Until the subscription stands.
             assert time.monotonic() < ends
@@ -48,8 +48,8 @@ def heard(callee):
             count += message["data"] == note
         raise AssertionError("the mark was not heard")
 
-    since()
-    yield since
+    read_messages()
+    yield read_messages
     ear.close()
     client.close()
 

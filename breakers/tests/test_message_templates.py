@@ -4,7 +4,7 @@ import pytest
 
 from breakers.outages.services import watch_outages
 from breakers.services import overrides
-from breakers.tests.fleet import NOW, SECOND, dependency, reachable, reports, told
+from breakers.tests.fleet import NOW, SECOND, dependency, list_outbox_messages, reachable, reports
 from controlplane.core.actors import system_actor
 from controlplane.core.outbox import renderer
 
@@ -18,7 +18,7 @@ def _somewhere(settings):
 
 
 def read(event):
-    (message,) = told(event)
+    (message,) = list_outbox_messages(event)
     notice = renderer.render(message.event, message.payload)
     return message.severity, notice.title, dict(notice.lines), notice.path
 

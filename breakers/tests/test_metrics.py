@@ -13,7 +13,7 @@ from controlplane.core.actors import system_actor
 pytestmark = pytest.mark.django_db
 
 
-def said(source, now=NOW):
+def read_samples(source, now=NOW):
     """Return values by name and labels."""
     return {
         (sample.name, *sample.labels.values()): sample.value
@@ -32,7 +32,7 @@ def test_the_state_is_that_of_the_worst_instance_that_reports():
     dependency("core->silent")
     reports("core/old", "open", of="core->silent", at=NOW - 31 * SECOND)
 
-    found = said(metrics.collect_breakers)
+    found = read_samples(metrics.collect_breakers)
 
     name = "switchgear_circuit_breaker_state"
     assert [found.get((name, "core", callee)) for callee in "abc"] == [0, 2, 1]
@@ -47,7 +47,7 @@ def test_the_state_is_that_of_the_worst_instance_that_reports():
 def test_a_dependency_that_nobody_ever_reported_is_only_counted():
     dependency("core->oracle")
 
-    found = said(metrics.collect_breakers)
+    found = read_samples(metrics.collect_breakers)
 
     assert [name for name, *_ in found if name != "switchgear_dependencies"] == []
     assert found["switchgear_dependencies", "unknown"] == 1
@@ -57,7 +57,7 @@ def test_a_dependency_that_reports_has_its_counters_from_zero():
     dependency("core->oracle")
     reports("core/a1", "closed")
 
-    found = said(metrics.collect_breakers)
+    found = read_samples(metrics.collect_breakers)
 
     assert found["switchgear_circuit_breaker_trips_total", "core", "oracle"] == 0
     assert found["switchgear_circuit_breaker_fallback_total", "core", "oracle"] == 0
@@ -67,7 +67,7 @@ def test_totals_only_grow_and_outlive_what_they_count():
     dependency()
     Dependency.objects.update(trips_total=7, fallback_total=90)
 
-    found = said(metrics.collect_breakers)
+    found = read_samples(metrics.collect_breakers)
 
     assert found["switchgear_circuit_breaker_trips_total", "core", "oracle"] == 7
     assert found["switchgear_circuit_breaker_fallback_total", "core", "oracle"] == 90
@@ -84,10 +84,10 @@ def test_overrides_are_told_by_mode_and_go_back_to_zero():
         actor=system_actor("test"),
         now=NOW,
     )
-    during = said(metrics.collect_overrides)
+    during = read_samples(metrics.collect_overrides)
     overrides.expire_due_overrides(NOW + 120 * SECOND)
 
-    after = said(metrics.collect_overrides)
+    after = read_samples(metrics.collect_overrides)
 
     assert during["switchgear_breaker_overrides", "disabled"] == 1
     assert after["switchgear_breaker_overrides", "disabled"] == 0
@@ -96,14 +96,14 @@ def test_overrides_are_told_by_mode_and_go_back_to_zero():
 
 def test_outages_probes_and_the_level_are_told():
     dependency(on_outage={"action": "trip", "switch": "segment:oracle", "for_seconds": 2})
-    assert said(metrics.collect_alarms)["switchgear_breaker_alarms", "outage"] == 0
+    assert read_samples(metrics.collect_alarms)["switchgear_breaker_alarms", "outage"] == 0
     reports("core/a1", "open")
     service("redis", probe_url="tcp://redis:6379")
     Probe.objects.create(service_id="redis", is_away=True, since=NOW)
     outages.watch_outages(NOW)
     look_at_conditions(NOW)
 
-    assert said(metrics.collect_alarms)["switchgear_breaker_alarms", "outage"] == 1
-    found = said(metrics.collect_degradation)
+    assert read_samples(metrics.collect_alarms)["switchgear_breaker_alarms", "outage"] == 1
+    found = read_samples(metrics.collect_degradation)
     assert found["switchgear_degradation_level",] >= 1
     assert found["switchgear_probe_up", "redis"] == 0

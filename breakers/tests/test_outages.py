@@ -17,7 +17,16 @@ from breakers.outages.decision import (
 )
 from breakers.outages.services import watch_outages
 from breakers.services import overrides
-from breakers.tests.fleet import MINUTE, NOW, ORACLE, SECOND, dependency, reachable, reports, told
+from breakers.tests.fleet import (
+    MINUTE,
+    NOW,
+    ORACLE,
+    SECOND,
+    dependency,
+    list_outbox_messages,
+    reachable,
+    reports,
+)
 from controlplane.core.actors import system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import at_once
@@ -103,7 +112,7 @@ def test_a_lasting_outage_asks_once_that_its_segment_be_stopped():
     )
     assert request.key.startswith("outage:core->oracle:2026-11-21T02:11:30")
     assert request.evidence["open"] == request.evidence["instances"] == 2
-    assert len(told("outage.acted")) == 1
+    assert len(list_outbox_messages("outage.acted")) == 1
     assert AuditEntry.objects.get(action="outage.acted").target == "dependency:core->oracle"
 
 
@@ -134,7 +143,7 @@ def test_its_end_is_told_to_who_was_asked_and_the_next_one_asks_again():
     keys = list(TripRequest.objects.order_by("pk").values_list("key", flat=True))
     assert [key.endswith(":over") for key in keys] == [False, True, False, True]
     assert TripRequest.objects.order_by("pk")[1].is_over
-    assert len(told("outage.over")) == 2
+    assert len(list_outbox_messages("outage.over")) == 2
 
 
 @pytest.mark.django_db
@@ -212,7 +221,7 @@ def test_a_policy_that_is_taken_away_says_so_and_not_that_it_is_over():
 
     watch_outages(NOW + 32 * SECOND)
 
-    (message,) = told("outage.over")
+    (message,) = list_outbox_messages("outage.over")
     notice = renderer.render(message.event, message.payload)
     assert notice.title == "The outage that core->oracle reported is watched no more"
     assert notice.lines[0][1].startswith("Its policy for outages was taken away")
@@ -230,7 +239,7 @@ def test_what_is_told_names_half_open_breakers_apart():
 
     watch_outages(NOW + 30 * SECOND)
 
-    (message,) = told("outage.acted")
+    (message,) = list_outbox_messages("outage.acted")
     assert "is open in 1 and half-open in 1 of 2 instances" in message.payload["said"]
 
 

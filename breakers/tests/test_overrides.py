@@ -6,7 +6,7 @@ import pytest
 
 from breakers.models import Override, Registry
 from breakers.services import overrides
-from breakers.tests.fleet import reachable, told
+from breakers.tests.fleet import list_outbox_messages, reachable
 from breakers.tests.registered import (
     OPERATOR,
     REASON,
@@ -253,7 +253,7 @@ def test_setting_it_is_told_with_who_why_and_until_when(now, settings, mode, sev
 
     forced = force(now, mode=mode)
 
-    (message,) = told("override.set")
+    (message,) = list_outbox_messages("override.set")
     assert (message.severity, message.subject) == (severity, "dependency:core->oracle")
     facts = message.payload
     assert (facts["dependency"], facts["mode"], facts["by"], facts["reason"]) == (
@@ -273,7 +273,7 @@ def test_each_end_is_told_once_with_why(now, settings):
     force(now)
     let_go(now, reason="oracle answers again")
 
-    expired, removed = told("override.ended")
+    expired, removed = list_outbox_messages("override.ended")
 
     assert (expired.payload["why"], expired.payload["ended_by"]) == ("expired", "system:overrides")
     assert (removed.payload["why"], removed.payload["justification"]) == (

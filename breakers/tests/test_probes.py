@@ -15,7 +15,7 @@ from breakers.models import Probe, Service
 from breakers.policies.addresses import ProbeTarget, parse_target
 from breakers.probes import prober, services
 from breakers.probes.services import probe_due_services
-from breakers.tests.fleet import NOW, SECOND, reachable, service, told
+from breakers.tests.fleet import NOW, SECOND, list_outbox_messages, reachable, service
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.egress_guard.allowed_networks import UrlRefused
 from controlplane.core.http.tests.callers import at_once
@@ -225,10 +225,10 @@ def test_a_service_that_falls_silent_is_told_once_and_when_it_is_back(settings):
         changes.append(probe_due_services(NOW + 5 * TURN))
 
     assert changes == [0, 0, 1, 0, 0, 1]
-    (away,) = told("probe.away")
+    (away,) = list_outbox_messages("probe.away")
     assert away.severity == "critical"
     assert renderer.render(away.event, away.payload).title == "Redis does not answer"
-    assert len(told("probe.back")) == 1
+    assert len(list_outbox_messages("probe.back")) == 1
     probe = Probe.objects.get()
     assert (probe.is_away, probe.failures, probe.error) == (False, 0, "")
     actions = AuditEntry.objects.filter(target="service:redis").order_by("id")

@@ -16,10 +16,10 @@ from .fleet import (
     SECOND,
     dependency,
     doing,
+    list_outbox_messages,
     minute,
     reachable,
     reports,
-    told,
     transition,
 )
 
@@ -83,7 +83,7 @@ def test_an_open_breaker_is_an_alarm_told_in_its_own_thread():
     look(NOW)
     look(NOW + 10 * SECOND)
 
-    (message,) = told("slo.alert")
+    (message,) = list_outbox_messages("slo.alert")
     assert message.subject == "dependency:core->oracle"
     notice = renderer.render(message.event, message.payload)
     assert notice.title == "The breaker of core->oracle is open in 1 of 2 instances"
@@ -138,7 +138,7 @@ def test_it_is_over_after_two_clean_minutes_and_told_in_the_thread():
     assert look(NOW + 3 * MINUTE) == 1
 
     assert standing() == set()
-    (message,) = told("slo.alert_over")
+    (message,) = list_outbox_messages("slo.alert_over")
     assert message.subject == "dependency:core->oracle"
     assert look(NOW + 4 * MINUTE) == 0
 
@@ -189,7 +189,7 @@ def test_a_breaker_that_opened_between_two_looks_is_an_alarm_and_told_as_short()
     assert look(NOW) == 1
     assert look(NOW + 10 * SECOND) == 0
 
-    (message,) = told("slo.alert")
+    (message,) = list_outbox_messages("slo.alert")
     assert message.payload["said"] == (
         "The breaker of core->oracle opened for a moment, in 1 of 2 instances"
     )
@@ -234,11 +234,11 @@ def test_more_than_three_at_once_are_told_together_and_end_together():
 
     look(NOW + 3 * MINUTE)
 
-    assert not told("slo.alert")
-    assert not told("slo.alert_over")
-    (begun,) = told("slo.alerts")
+    assert not list_outbox_messages("slo.alert")
+    assert not list_outbox_messages("slo.alert_over")
+    (begun,) = list_outbox_messages("slo.alerts")
     assert begun.payload["count"] == 5
-    (over,) = told("slo.alerts_over")
+    (over,) = list_outbox_messages("slo.alerts_over")
     assert over.payload["count"] == 5
     assert begun.subject == over.subject == "alerts:many"
 
@@ -254,8 +254,8 @@ def test_a_storm_is_summed_up_once_a_minute():
         look(at)
     look(NOW + 130 * SECOND)
 
-    counts = [one.payload["count"] for one in told("slo.alerts")]
-    assert len(told("slo.alert")) == 2
+    counts = [one.payload["count"] for one in list_outbox_messages("slo.alerts")]
+    assert len(list_outbox_messages("slo.alert")) == 2
     assert len(counts) == 3
     assert sum(counts) == 22
 
@@ -270,8 +270,8 @@ def test_a_fourth_within_a_minute_is_told_with_the_group():
 
     look(NOW + 10 * SECOND)
 
-    assert len(told("slo.alert")) == 3
-    assert [one.payload["count"] for one in told("slo.alerts")] == [1]
+    assert len(list_outbox_messages("slo.alert")) == 3
+    assert [one.payload["count"] for one in list_outbox_messages("slo.alerts")] == [1]
 
 
 @pytest.mark.django_db(transaction=True)

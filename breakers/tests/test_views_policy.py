@@ -38,7 +38,7 @@ def form_of(one: Dependency) -> dict[str, str]:
     return {name: value for name, value in texts.items() if value}
 
 
-def seen(browser) -> str:
+def read_seen(browser) -> str:
     return str(Tags(page(browser.get(PATH))).value("seen"))
 
 
@@ -132,7 +132,7 @@ def test_saving_changes_the_policy_and_numbers_it():
     one = dependency("core->oracle", db_now(), **RICH)
     version = Registry.objects.get().version
     browser = browser_as("admin")
-    sent = {**form_of(one), "breaker.failure_count": "7", "do": "save", "seen": seen(browser)}
+    sent = {**form_of(one), "breaker.failure_count": "7", "do": "save", "seen": read_seen(browser)}
 
     response = browser.post(PATH, sent)
 
@@ -145,7 +145,7 @@ def test_saving_changes_the_policy_and_numbers_it():
 def test_unchecked_section_is_left_out_of_the_policy():
     one = dependency("core->oracle", db_now(), **RICH)
     browser = browser_as("admin")
-    sent = {**form_of(one), "do": "save", "seen": seen(browser)}
+    sent = {**form_of(one), "do": "save", "seen": read_seen(browser)}
     del sent["has.bulkhead"]
 
     browser.post(PATH, sent)
@@ -157,7 +157,7 @@ def test_unchecked_section_is_left_out_of_the_policy():
 def test_form_opened_before_somebody_elses_change_overwrites_nothing():
     one = dependency("core->oracle", db_now(), **RICH)
     browser = browser_as("admin")
-    opened = seen(browser)
+    opened = read_seen(browser)
     dependency("core->oracle", db_now(), **{**RICH, "timeout_ms": 10_000})
 
     response = browser.post(PATH, {**form_of(one), "owner": "me", "do": "save", "seen": opened})
@@ -173,7 +173,7 @@ def test_nothing_different_is_no_change():
     version = Registry.objects.get().version
     browser = browser_as("admin")
 
-    response = browser.post(PATH, {**form_of(one), "do": "save", "seen": seen(browser)})
+    response = browser.post(PATH, {**form_of(one), "do": "save", "seen": read_seen(browser)})
 
     assert response.status_code == 302
     assert Registry.objects.get().version == version
@@ -194,7 +194,7 @@ def test_what_is_wrong_stands_beside_its_field_and_nothing_is_saved(name, value,
     one = dependency("core->oracle", db_now(), **RICH)
     version = Registry.objects.get().version
     browser = browser_as("admin")
-    sent = {**form_of(one), name: value, "do": "save", "seen": seen(browser)}
+    sent = {**form_of(one), name: value, "do": "save", "seen": read_seen(browser)}
 
     response = browser.post(PATH, sent)
 
@@ -208,7 +208,7 @@ def test_discovered_one_is_registered_by_the_form():
     discovered("core->oracle", db_now())
     browser = browser_as("admin")
 
-    response = browser.post(PATH, {"timeout_ms": "5000", "do": "save", "seen": seen(browser)})
+    response = browser.post(PATH, {"timeout_ms": "5000", "do": "save", "seen": read_seen(browser)})
 
     assert response.status_code == 302
     assert Dependency.objects.get().document["timeout_ms"] == 5000
@@ -246,7 +246,7 @@ def test_one_that_nobody_has_heard_of_is_registered_by_hand():
     preview = browser.post(PATH, {"timeout_ms": "5000", "criticality": "medium"}, headers=PREVIEW)
     kept_nothing = not Dependency.objects.exists()
 
-    saved = browser.post(PATH, {"timeout_ms": "5000", "do": "save", "seen": seen(browser)})
+    saved = browser.post(PATH, {"timeout_ms": "5000", "do": "save", "seen": read_seen(browser)})
 
     assert (named.status_code, named["Location"]) == (302, PATH)
     assert "Register core → oracle" in text(page(form))
@@ -270,7 +270,7 @@ def test_names_in_the_address_of_a_dialog_lead_out_of_it():
 
 def test_who_registers_by_hand_what_somebody_registers_meanwhile_is_told():
     browser = browser_as("admin")
-    opened = seen(browser)
+    opened = read_seen(browser)
     dependency("core->oracle", db_now(), timeout_ms=700)
 
     response = browser.post(PATH, {"timeout_ms": "5000", "do": "save", "seen": opened})

@@ -46,7 +46,7 @@ def new_dependency(request: PersonRequest) -> HttpResponse:
         except InvalidInput as error:
             errors = error.errors
         else:
-            found = Dependency.objects.named(caller, callee).first()
+            found = Dependency.objects.for_pair(caller, callee).first()
             if found is not None and registry.is_registered(found):
                 messages.info(request, f"{found.name} is registered already. This is its policy.")
             path = reverse("dependency_edit", args=[caller, callee])
@@ -115,7 +115,7 @@ def _save(
 def _find_or_new(caller: str, callee: str) -> Dependency:
     if not (names.is_slug(caller) and names.is_slug(callee)):
         raise Http404
-    found = Dependency.objects.named(caller, callee).first()
+    found = Dependency.objects.for_pair(caller, callee).first()
     return found or Dependency(caller=caller, callee=callee)
 
 

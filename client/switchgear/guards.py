@@ -233,10 +233,10 @@ class Guard:
             name: make_finder(find, function) for name, find in self._finders.items()
         }
 
-        def found(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> GuardedKeys:
+        def find_keys(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> GuardedKeys:
             return self._keys_of({name: find(args, kwargs) for name, find in finders.items()})
 
-        return found
+        return find_keys
 
     def _enter(self, *, cancels: bool) -> tuple[Decision, SourceScope]:
         """Check a block, which has no arguments, and enter its scope."""

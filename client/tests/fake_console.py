@@ -180,7 +180,7 @@ class Console:
             self.cuts += 1
             self.changed.notify_all()
 
-    def of(self, path: str) -> list[Asked]:
+    def requests_for(self, path: str) -> list[Asked]:
         """The requests for it so far."""
         return [one for one in list(self.asked) if one.path == path]
 
@@ -329,13 +329,13 @@ class _Handler(socketserver.StreamRequestHandler):
         self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with contextlib.suppress(Gone, OSError, ValueError):
             while not self.server.console.closing.is_set():
-                asked = self._asked()
+                asked = self._read_request()
                 if asked is None:
                     return
                 self.server.console.asked.append(asked)
                 self.server.console.answer(Exchange(self.server.console, asked, self.connection))
 
-    def _asked(self) -> Asked | None:
+    def _read_request(self) -> Asked | None:
         first = self.rfile.readline(65536).decode("latin-1").split()
         if len(first) != 3:
             return None

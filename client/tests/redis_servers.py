@@ -41,7 +41,7 @@ class Server:
         self._process.stdin.write("\n".join((*lines, *self.options, "")))
         self._process.stdin.close()
         with redis.Redis.from_url(self.url) as client:
-            _until(client.ping)
+            _wait_until(client.ping)
 
     def stop(self) -> None:
         """Kill the server, without notice to its clients."""
@@ -66,7 +66,7 @@ def cluster(directory: Path) -> Iterator[Server]:
     with server(directory, "cluster-enabled yes", "cluster-require-full-coverage yes") as made:
         with redis.Redis.from_url(made.url) as client:
             client.execute_command("CLUSTER", "ADDSLOTS", *range(16384))
-            _until(lambda: client.execute_command("CLUSTER INFO")["cluster_state"] == "ok")
+            _wait_until(lambda: client.execute_command("CLUSTER INFO")["cluster_state"] == "ok")
         yield made
 
 
@@ -87,7 +87,7 @@ def _free_port() -> int:
     raise AssertionError("no free port")
 
 
-def _until(holds: Any) -> None:
+def _wait_until(holds: Any) -> None:
     until = time.monotonic() + 20
     while True:
         with contextlib.suppress(redis.RedisError):

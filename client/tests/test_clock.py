@@ -166,7 +166,7 @@ def test_fewer_than_half_wrong_answers_leave_the_median_right(
             assert estimator.median == TRUE
 
 
-def heard(clock: ConsoleClock, answers: int, ahead: float = 0.0) -> None:
+def update_by_date(clock: ConsoleClock, answers: int, ahead: float = 0.0) -> None:
     """Hear answers, one a second, of a console whose clock is `ahead` of `NOON`'s."""
     for _ in range(answers):
         clock.time.advance(1)  # type: ignore[attr-defined]
@@ -189,7 +189,7 @@ def test_local_clock_that_is_trusted_is_the_release_time() -> None:
 def test_release_time_goes_on_by_the_monotonic_clock_while_the_console_is_away() -> None:
     machine = Machine(NOON)
     clock = ConsoleClock(machine)
-    heard(clock, 3)
+    update_by_date(clock, 3)
 
     machine.ahead = 86_400.0
     machine.advance(7200)
@@ -200,12 +200,12 @@ def test_release_time_goes_on_by_the_monotonic_clock_while_the_console_is_away()
 def test_machine_that_slept_is_late_until_nine_answers_agree() -> None:
     """The monotonic clock stood still meanwhile, so the console seems to have jumped ahead."""
     clock = ConsoleClock(FakeClock(NOON))
-    heard(clock, 9)
+    update_by_date(clock, 9)
     slept = 8 * 3600.0
 
-    heard(clock, 8, slept)
+    update_by_date(clock, 8, slept)
     late = clock.release_now()
-    heard(clock, 1, slept)
+    update_by_date(clock, 1, slept)
 
     assert late == pytest.approx(NOON + 17, abs=1)
     assert clock.release_now() == pytest.approx(NOON + slept + 18, abs=1)
@@ -213,18 +213,18 @@ def test_machine_that_slept_is_late_until_nine_answers_agree() -> None:
 
 def test_console_set_back_is_followed_by_the_majority_at_once() -> None:
     clock = ConsoleClock(FakeClock(NOON))
-    heard(clock, 9)
+    update_by_date(clock, 9)
 
-    heard(clock, 6, -3600.0)
+    update_by_date(clock, 6, -3600.0)
 
     assert clock.release_now() == pytest.approx(NOON - 3600 + 15, abs=1)
 
 
 def test_one_wrong_date_moves_neither_reading() -> None:
     clock = ConsoleClock(FakeClock(NOON))
-    heard(clock, 3)
+    update_by_date(clock, 3)
 
-    heard(clock, 1, 7200.0)
+    update_by_date(clock, 1, 7200.0)
 
     assert clock.now() == pytest.approx(NOON + 4, abs=1)
     assert clock.release_now() == pytest.approx(NOON + 4, abs=1)
@@ -232,7 +232,7 @@ def test_one_wrong_date_moves_neither_reading() -> None:
 
 def test_new_version_bounds_a_console_whose_dates_are_all_ahead() -> None:
     clock = ConsoleClock(FakeClock(NOON))
-    heard(clock, 9, 7200.0)
+    update_by_date(clock, 9, 7200.0)
 
     clock.limit_by_version(NOON + 9, since_seconds=5.0)
 
@@ -241,14 +241,14 @@ def test_new_version_bounds_a_console_whose_dates_are_all_ahead() -> None:
 
 def test_new_version_changes_nothing_where_the_dates_are_right() -> None:
     clock = ConsoleClock(FakeClock(NOON))
-    heard(clock, 9)
+    update_by_date(clock, 9)
 
     clock.limit_by_version(NOON + 9, since_seconds=5.0)
 
     assert clock.release_now() == pytest.approx(NOON + 9, abs=1)
 
 
-def told(clock: ConsoleClock, answers: int, time: str | None = None) -> None:
+def update_by_time(clock: ConsoleClock, answers: int, time: str | None = None) -> None:
     """Send answers, one a second, through a proxy whose clock is ten minutes ahead.
 
     `Switchgear-Time` is right unless `time` is given.
@@ -263,7 +263,7 @@ def told(clock: ConsoleClock, answers: int, time: str | None = None) -> None:
 def test_time_header_counts_and_a_wrong_date_beside_it_does_not() -> None:
     clock = ConsoleClock(FakeClock(NOON))
 
-    told(clock, 3)
+    update_by_time(clock, 3)
 
     assert clock.now() == pytest.approx(NOON + 3)
     assert clock.release_now() == pytest.approx(NOON + 3)
@@ -271,12 +271,12 @@ def test_time_header_counts_and_a_wrong_date_beside_it_does_not() -> None:
 
 def test_first_time_header_ends_the_trust_in_dates() -> None:
     clock = ConsoleClock(FakeClock(NOON))
-    heard(clock, 9, 600.0)
+    update_by_date(clock, 9, 600.0)
 
-    told(clock, 1)
+    update_by_time(clock, 1)
     once = clock.release_now()
-    told(clock, 2)
-    heard(clock, 9, 600.0)
+    update_by_time(clock, 2)
+    update_by_date(clock, 9, 600.0)
 
     assert once is None
     assert clock.release_now() == pytest.approx(NOON + 21)
@@ -286,21 +286,21 @@ def test_first_time_header_ends_the_trust_in_dates() -> None:
 def test_answer_that_does_not_know_the_time_says_nothing_by_its_date(time: str) -> None:
     clock = ConsoleClock(FakeClock(NOON))
 
-    told(clock, 9, time)
+    update_by_time(clock, 9, time)
 
     assert parse_time(time) is None
     assert clock.release_now() is None
 
 
 @pytest.mark.parametrize("ahead", [600.0, 30.0, 0.0, -600.0])
-@pytest.mark.parametrize("answers", [heard, told], ids=["dates", "times"])
+@pytest.mark.parametrize("answers", [update_by_date, update_by_time], ids=["dates", "times"])
 def test_engagement_lasts_as_long_by_the_monotonic_clock_as_was_left_when_it_was_published(
     answers: Callable[..., None], ahead: float
 ) -> None:
     """Shift the time of all answers by `ahead`, but not the publication times."""
     clock = ConsoleClock(time := FakeClock(NOON))
-    if answers is heard:
-        heard(clock, 9, ahead)
+    if answers is update_by_date:
+        update_by_date(clock, 9, ahead)
     else:
         for _ in range(9):
             time.advance(1)
@@ -317,7 +317,7 @@ def test_engagement_lasts_as_long_by_the_monotonic_clock_as_was_left_when_it_was
 
 def test_readings_are_the_same_after_a_fork() -> None:
     clock = ConsoleClock(FakeClock(NOON))
-    heard(clock, 3)
+    update_by_date(clock, 3)
     before = clock.now(), clock.release_now()
 
     clock.after_fork()

@@ -7,7 +7,7 @@ import pytest
 from switchgear import Switchgear
 from switchgear.environment import read_environment
 from tests.fake_console import TOKEN, console
-from tests.waiting import wait_until
+from tests.wait_helpers import wait_until
 
 URL = "https://switchgear.example"
 SETTINGS = ("URL", "TOKEN", "SERVICE", "INSTANCE", "STATE_DIR", "BOOTSTRAP", "FORCE_ENGAGED")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.fake_console import console
 from tests.service_processes import EXAMPLES, ask, ask_json, environment, free_port, running
-from tests.waiting import wait_until
+from tests.wait_helpers import wait_until
 
 
 def run_quickstart(env: dict[str, str]) -> str:

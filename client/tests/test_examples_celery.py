@@ -16,7 +16,7 @@ from switchgear import SwitchEngaged
 from tests.dlq.streams import URL
 from tests.fake_console import console
 from tests.service_processes import environment, running
-from tests.waiting import wait_until
+from tests.wait_helpers import wait_until
 
 
 @pytest.fixture

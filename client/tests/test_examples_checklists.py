@@ -72,7 +72,7 @@ def test_a_service_that_has_everything_passes(checklist: str, tmp_path: Path) ->
     assert (code, said) == (0, ["20 of 20 met, for 2 dependencies"])
 
 
-def wanted(said: list[str], policy: str = "stock") -> list[str]:
+def list_missing(said: list[str], policy: str = "stock") -> list[str]:
     return [line.partition(": ")[2] for line in said if line.startswith(f"MISSING {policy}: ")]
 
 
@@ -80,7 +80,7 @@ def test_what_a_careless_service_lacks_before_deployment_is_named(tmp_path: Path
     code, said = run("pre_deployment", "careless:policies", tmp_path)
 
     assert code == 1
-    assert [line.split(" (")[0].split(",")[0] for line in wanted(said)] == [
+    assert [line.split(" (")[0].split(",")[0] for line in list_missing(said)] == [
         "a time limit for each try",
         "a deadline for the whole call",
         "at most 5 attempts",
@@ -95,7 +95,7 @@ def test_what_is_wrong_with_a_careless_breaker_is_named(tmp_path: Path) -> None:
     code, said = run("breaker_setup", "careless:policies", tmp_path)
 
     assert code == 1
-    assert [line.split(". ")[0] for line in wanted(said)] == [
+    assert [line.split(". ")[0] for line in list_missing(said)] == [
         "a name such as caller->callee",
         "a share of at least 10 calls, or at least 5 failures",
         "a timeout, or slow_call_seconds",
@@ -113,7 +113,7 @@ def test_policies_that_protect_nothing_do_not_pass(tmp_path: Path) -> None:
         *run("breaker_setup", "careless:shams", tmp_path)[1],
     ]
 
-    assert [line.split(". ")[0] for line in wanted(said, "shop->stock")] == [
+    assert [line.split(". ")[0] for line in list_missing(said, "shop->stock")] == [
         "retry_on without 4xx, but for 408 and 429",
         "at most 1000 calls at once, and as many that wait",
         "a fallback, or fallback=None if nothing can stand in",
@@ -121,7 +121,7 @@ def test_policies_that_protect_nothing_do_not_pass(tmp_path: Path) -> None:
         "at most 500 calls, or failures, until it may open",
         "no more probes at once than in all (half_open_concurrent)",
     ]
-    assert [line.split(". ")[0] for line in wanted(said, "shop->mail")] == [
+    assert [line.split(". ")[0] for line in list_missing(said, "shop->mail")] == [
         "at most 1000 calls at once, and as many that wait",
         "at most 500 calls, or failures, until it may open",
     ]

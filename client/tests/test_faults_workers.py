@@ -44,7 +44,7 @@ def test_killed_workers_lose_nothing_and_bury_nothing_twice(stream):
             workers[unlucky].wait()
             workers[unlucky] = worker(stream)
         until = time.monotonic() + 60
-        while len(stream.letters) < MESSAGES / 5 or stream.pending or left(stream):
+        while len(stream.letters) < MESSAGES / 5 or stream.pending or has_undelivered(stream):
             assert time.monotonic() < until, "it did not come to that"
             time.sleep(0.1)
     finally:
@@ -63,7 +63,7 @@ def worker(stream):
     return subprocess.Popen([sys.executable, "-c", WORKER, URL, stream.name], cwd=CLIENT)
 
 
-def left(stream):
+def has_undelivered(stream):
     """Return True if no consumer was given the last message yet."""
     [group] = stream.redis.xinfo_groups(stream.name)
     return group["last-delivered-id"] != stream.redis.xinfo_stream(stream.name)["last-entry"][0]

@@ -58,7 +58,7 @@ def run(*command: object, folder: Path, **more: str) -> subprocess.CompletedProc
     )
 
 
-def done(*command: object, folder: Path) -> str:
+def run_checked(*command: object, folder: Path) -> str:
     ended = run(*command, folder=folder)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout
@@ -67,7 +67,9 @@ def done(*command: object, folder: Path) -> str:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    done(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, folder=CLIENT)
+    run_checked(
+        sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, folder=CLIENT
+    )
     [built] = folder.glob("*.whl")
     return built
 
@@ -76,10 +78,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the programs of an environment that has the wheel, and only that."""
     folder = tmp_path_factory.mktemp("bare")
-    done(UV, "venv", "--offline", "--python", sys.executable, folder / "venv", folder=folder)
+    run_checked(UV, "venv", "--offline", "--python", sys.executable, folder / "venv", folder=folder)
     programs = folder / "venv" / "bin"
     install = (UV, "pip", "install", "--offline", "--no-deps", "--python", programs / "python")
-    done(*install, wheel, folder=folder)
+    run_checked(*install, wheel, folder=folder)
     return programs
 
 
@@ -239,14 +241,14 @@ def test_name_that_is_not_public_is_no_attribute() -> None:
 
 
 def test_every_module_is_imported_without_any_other_package(bare: Path) -> None:
-    said = done(bare / "python", "-I", "-c", EVERY_MODULE, folder=bare.parent)
+    said = run_checked(bare / "python", "-I", "-c", EVERY_MODULE, folder=bare.parent)
 
     assert said == f"[] {PROJECT['version']}\n"
 
 
 def test_program_says_its_version(bare: Path) -> None:
     for command in ([bare / "switchgear"], [bare / "python", "-m", "switchgear"]):
-        assert PROJECT["version"] in done(*command, "--version", folder=bare.parent)
+        assert PROJECT["version"] in run_checked(*command, "--version", folder=bare.parent)
 
 
 def test_program_without_its_extra_says_what_to_install(bare: Path) -> None:
@@ -262,4 +264,4 @@ def test_program_without_its_extra_says_what_to_install(bare: Path) -> None:
 def test_quickstart_runs_without_a_console(bare: Path) -> None:
     example = CLIENT / "examples" / "quickstart.py"
 
-    assert done(bare / "python", example, folder=bare.parent) == "Hello, Kim.\n"
+    assert run_checked(bare / "python", example, folder=bare.parent) == "Hello, Kim.\n"

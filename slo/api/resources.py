@@ -11,7 +11,7 @@ from rest_framework import serializers
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.http.json_format import format_moment
-from controlplane.core.http.resources import Resource, TimestampField
+from controlplane.core.http.resources import OptionalTextField, Resource, TimestampField
 from slo.api.fields import ActionsField, RulesField, SourceField
 from slo.arithmetic.minutes import end_of
 from slo.models import Alert, Exclusion, Slo
@@ -149,13 +149,6 @@ class BacktestShape(serializers.Serializer[Any]):
     dry_run = serializers.BooleanField(required=False)
 
 
-class OptionalTextField(serializers.CharField):
-    """A text, rendered as null if it is empty."""
-
-    def to_representation(self, value: str) -> Any:
-        return value or None
-
-
 class ExclusionShape(Resource[Exclusion]):
     id = serializers.IntegerField()
     starts_at = TimestampField()
@@ -163,7 +156,7 @@ class ExclusionShape(Resource[Exclusion]):
     reason = serializers.CharField()
     created_by = serializers.CharField()
     created_at = TimestampField()
-    removed_by = OptionalTextField(allow_null=True)
+    removed_by = OptionalTextField()
     removed_at = TimestampField(allow_null=True)
 
 

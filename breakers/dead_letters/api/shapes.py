@@ -12,7 +12,7 @@ from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.monitoring.groups import ErrorGroup
 from breakers.dead_letters.removals import archive
 from controlplane.core.approvals.api import ApprovalShape
-from controlplane.core.http.resources import Resource, TimestampField
+from controlplane.core.http.resources import OptionalTextField, Resource, TimestampField
 from controlplane.core.jobs.resources import JobShape
 from controlplane.notify.delivery.api import DeliveryShape
 
@@ -53,16 +53,6 @@ class EntryIdField(serializers.CharField):
 
     def to_representation(self, value: str) -> str:
         return ids.to_entry_id(value)
-
-
-class OptionalTextField(serializers.CharField):
-    """A text, rendered as null if it is empty."""
-
-    def __init__(self) -> None:
-        super().__init__(allow_null=True)
-
-    def to_representation(self, value: str) -> Any:
-        return value or None
 
 
 class RestorableField(serializers.BooleanField):

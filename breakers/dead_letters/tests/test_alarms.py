@@ -7,7 +7,7 @@ import pytest
 
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.monitoring import alarms, sampler
-from breakers.tests.fleet import MINUTE, NOW, reachable, told
+from breakers.tests.fleet import MINUTE, NOW, list_outbox_messages, reachable
 from controlplane.core.outbox import renderer
 
 from .heaps import heap
@@ -32,7 +32,7 @@ def test_a_stream_too_deep_for_ten_minutes_is_told_of_once(letters):
     for minutes in range(13):
         sampler.sample_servers(NOW + minutes * MINUTE)
 
-    (message,) = told("dlq.backlog")
+    (message,) = list_outbox_messages("dlq.backlog")
 
     assert message.created_at == LATER
     assert stream(letters).alarmed_at == LATER
@@ -50,7 +50,7 @@ def test_a_stream_that_is_too_deep_for_a_while_only_is_not_told_of(letters):
 
     sampler.sample_servers(LATER)
 
-    assert told("dlq.backlog") == []
+    assert list_outbox_messages("dlq.backlog") == []
     assert stream(letters).over_since == NOW + 2 * MINUTE
 
 
@@ -60,7 +60,7 @@ def test_a_hundred_are_not_too_many(letters):
 
     sampler.sample_servers(LATER)
 
-    assert told("dlq.backlog") == []
+    assert list_outbox_messages("dlq.backlog") == []
 
 
 def test_once_few_are_left_that_is_told_and_it_may_begin_again(letters):
@@ -74,14 +74,17 @@ def test_once_few_are_left_that_is_told_and_it_may_begin_again(letters):
 
     sampler.sample_servers(LATER + 12 * MINUTE)
 
-    assert [len(told(event)) for event in ("dlq.backlog", "dlq.recovered")] == [2, 1]
+    assert [len(list_outbox_messages(event)) for event in ("dlq.backlog", "dlq.recovered")] == [
+        2,
+        1,
+    ]
 
 
 def test_the_message_says_how_many_since_when_and_what_they_failed_of(letters):
     letters.fill(101)
     sampler.sample_servers(NOW)
     sampler.sample_servers(LATER)
-    (message,) = told("dlq.backlog")
+    (message,) = list_outbox_messages("dlq.backlog")
 
     notice = renderer.render(message.event, message.payload)
 
@@ -99,7 +102,7 @@ def test_nobody_is_told_of_a_stream_whose_server_has_been_away_since(letters):
 
     sampler.sample_servers(NOW + 25 * MINUTE)
 
-    assert told("dlq.backlog") == []
+    assert list_outbox_messages("dlq.backlog") == []
 
 
 def test_an_alarm_ends_when_the_stream_is_not_watched_any_more(letters, settings):
@@ -112,7 +115,7 @@ def test_an_alarm_ends_when_the_stream_is_not_watched_any_more(letters, settings
 
     sampler.sample_servers(LATER + MINUTE)
 
-    (message,) = told("dlq.recovered")
+    (message,) = list_outbox_messages("dlq.recovered")
     assert (
         dict(renderer.render(message.event, message.payload).lines)["Why"]
         == alarms.UNWATCHED_REASON

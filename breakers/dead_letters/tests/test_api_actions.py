@@ -36,12 +36,12 @@ def admin():
     return as_role("admin")
 
 
-def at(letters, rest="messages/", of="events"):
+def stream_path(letters, rest="messages/", of="events"):
     return f"/dlq/streams/{quote(letters.name(of), safe='')}/{rest}"
 
 
 def listed(api, letters, **filters):
-    answer = api.get(at(letters), filters)
+    answer = api.get(stream_path(letters), filters)
     assert answer.status_code == 200, answer.content
     return answer.json()
 
@@ -54,8 +54,8 @@ def origin(letters, of="events"):
 def test_retry_puts_the_message_back_and_a_repeat_answers_the_same(operator, letters):
     sent = letters.add(order="17")
 
-    first = operator.post(at(letters, f"messages/{sent}/retry"), {"reason": REASON})
-    again = operator.post(at(letters, f"messages/{sent}/retry"), {"reason": REASON})
+    first = operator.post(stream_path(letters, f"messages/{sent}/retry"), {"reason": REASON})
+    again = operator.post(stream_path(letters, f"messages/{sent}/retry"), {"reason": REASON})
 
     ((new_id, fields),) = origin(letters)
     assert first.status_code == again.status_code == 200
@@ -70,9 +70,9 @@ def test_retry_of_an_edited_message_tells_the_difference_when_it_fails_again(ope
     sent = letters.add(payload='{"n":1}', keep="as it is")
     body = {"reason": REASON, "edited_fields": {"payload": '{"n":2}'}}
 
-    operator.post(at(letters, f"messages/{sent}/retry"), body)
+    operator.post(stream_path(letters, f"messages/{sent}/retry"), body)
     failed = letters.add(error="still wrong", payload='{"n":2}', dlq_retry_of=sent)
-    history = operator.get(at(letters, f"messages/{failed}/")).json()["history"]
+    history = operator.get(stream_path(letters, f"messages/{failed}/")).json()["history"]
 
     ((_, fields),) = origin(letters)
     assert (fields["payload"], fields["keep"]) == ('{"n":2}', "as it is")
@@ -85,7 +85,7 @@ def test_retry_that_is_a_dry_run_does_nothing(operator, letters):
     sent = letters.add()
 
     answer = operator.post(
-        at(letters, f"messages/{sent}/retry"), {"reason": REASON, "dry_run": True}
+        stream_path(letters, f"messages/{sent}/retry"), {"reason": REASON, "dry_run": True}
     )
 
     assert (answer.status_code, answer.json()["dry_run"]) == (200, True)
@@ -97,16 +97,18 @@ def test_retry_of_what_is_gone_is_a_conflict(operator, letters):
     sent = letters.add()
     letters.redis.xdel(letters.name(), sent)
 
-    answer = operator.post(at(letters, f"messages/{sent}/retry"), {"reason": REASON})
+    answer = operator.post(stream_path(letters, f"messages/{sent}/retry"), {"reason": REASON})
 
     assert answer.status_code == 409
-    assert operator.get(at(letters, f"messages/{sent}/")).status_code == 404
+    assert operator.get(stream_path(letters, f"messages/{sent}/")).status_code == 404
 
 
 def test_discard_is_archived_and_restored(operator, letters):
     sent = letters.add(payload="kept")
 
-    gone = operator.post(at(letters, f"messages/{sent}/discard"), {"reason": REASON}).json()
+    gone = operator.post(
+        stream_path(letters, f"messages/{sent}/discard"), {"reason": REASON}
+    ).json()
     one = operator.get(f"/dlq/archive/{gone['departure']}/").json()
     (row,) = operator.get("/dlq/archive/", {"stream": letters.name()}).json()["results"]
     back = operator.post(f"/dlq/archive/{gone['departure']}/restore", {"reason": REASON})
@@ -123,7 +125,7 @@ def test_discard_is_archived_and_restored(operator, letters):
 def test_admin_reveals_and_it_is_on_record(admin, letters, body):
     sent = letters.add(password="hunter2", payload='{"token":"abc"}')
 
-    answer = admin.post(at(letters, f"messages/{sent}/reveal"), body)
+    answer = admin.post(stream_path(letters, f"messages/{sent}/reveal"), body)
 
     assert answer.status_code == 200, answer.content
     assert answer.json()["fields"]["password"] == "hunter2"
@@ -133,7 +135,7 @@ def test_admin_reveals_and_it_is_on_record(admin, letters, body):
 
 def test_reveal_as_a_dry_run_or_repeated_shows_nothing_hidden(admin, letters):
     sent = letters.add(password="hunter2")
-    path = at(letters, f"messages/{sent}/reveal")
+    path = stream_path(letters, f"messages/{sent}/reveal")
 
     dry = admin.post(path, {"dry_run": True})
     admin.post(path, {}, idempotency_key="k1")
@@ -149,7 +151,7 @@ def test_reveal_as_a_dry_run_or_repeated_shows_nothing_hidden(admin, letters):
 def test_viewer_may_look_and_no_more(viewer, letters, what):
     sent = letters.add()
 
-    answer = viewer.post(at(letters, f"messages/{sent}/{what}"), {"reason": REASON})
+    answer = viewer.post(stream_path(letters, f"messages/{sent}/{what}"), {"reason": REASON})
 
     assert answer.status_code == 403
     assert letters.redis.xlen(letters.name()) == 1
@@ -158,7 +160,7 @@ def test_viewer_may_look_and_no_more(viewer, letters, what):
 def test_operator_may_not_reveal(operator, letters):
     sent = letters.add()
 
-    answer = operator.post(at(letters, f"messages/{sent}/reveal"), {"reason": REASON})
+    answer = operator.post(stream_path(letters, f"messages/{sent}/reveal"), {"reason": REASON})
 
     assert answer.status_code == 403
 
@@ -167,15 +169,18 @@ def test_token_needs_the_scope_of_dead_letters(letters):
     sent = letters.add()
     reader = with_token("dlq:read")
 
-    assert reader.get(at(letters)).status_code == 200
-    assert reader.post(at(letters, f"messages/{sent}/retry"), {"reason": REASON}).status_code == 403
-    assert Api().get(at(letters)).status_code == 401
+    assert reader.get(stream_path(letters)).status_code == 200
+    assert (
+        reader.post(stream_path(letters, f"messages/{sent}/retry"), {"reason": REASON}).status_code
+        == 403
+    )
+    assert Api().get(stream_path(letters)).status_code == 401
 
 
 def test_retry_without_a_good_reason_is_refused(operator, letters):
     sent = letters.add()
 
-    answer = operator.post(at(letters, f"messages/{sent}/retry"), {"reason": "  "})
+    answer = operator.post(stream_path(letters, f"messages/{sent}/retry"), {"reason": "  "})
 
     assert (answer.status_code, list(answer.json()["errors"])) == (400, ["reason"])
 

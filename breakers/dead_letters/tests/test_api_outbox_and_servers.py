@@ -42,7 +42,7 @@ def failed():
     )  # fmt: skip
 
 
-def at(letters, rest="messages/"):
+def stream_path(letters, rest="messages/"):
     return f"/dlq/streams/{quote(letters.name(), safe='')}/{rest}"
 
 
@@ -108,11 +108,11 @@ def test_server_that_is_away_is_said_and_the_inbox_is_there(settings, letters):
 
     inbox = api.get("/dlq/?server=away")
     answers = [
-        api.get(f"{at(letters)}?server=away"),
-        api.get(f"{at(letters, 'groups/')}?server=away"),
-        api.get(f"{at(letters, 'messages/1-1/')}?server=away"),
-        api.get(f"{at(letters, 'export')}?server=away"),
-        api.post(f"{at(letters, 'messages/1-1/retry')}?server=away", {"reason": REASON}),
+        api.get(f"{stream_path(letters)}?server=away"),
+        api.get(f"{stream_path(letters, 'groups/')}?server=away"),
+        api.get(f"{stream_path(letters, 'messages/1-1/')}?server=away"),
+        api.get(f"{stream_path(letters, 'export')}?server=away"),
+        api.post(f"{stream_path(letters, 'messages/1-1/retry')}?server=away", {"reason": REASON}),
     ]
 
     assert [one["depth"] for one in inbox.json()] == [7]
@@ -129,19 +129,25 @@ def test_real_answers_are_what_the_document_says(document, letters, failed):
     archive = "/api/v1/dlq/archive/"
 
     retried = operator.post(
-        at(letters, f"messages/{sent[0]}/retry"),
+        stream_path(letters, f"messages/{sent[0]}/retry"),
         {"reason": REASON, "edited_fields": {"payload": {"n": 2}}},
     )
-    discarded = operator.post(at(letters, f"messages/{sent[1]}/discard"), {"reason": REASON})
+    discarded = operator.post(
+        stream_path(letters, f"messages/{sent[1]}/discard"), {"reason": REASON}
+    )
     number = discarded.json()["departure"]
     answers = [
         (f"{MESSAGE}retry", "post", retried),
         (f"{MESSAGE}discard", "post", discarded),
         ("/api/v1/dlq/", "get", operator.get("/dlq/")),
-        (f"{stream}messages/", "get", operator.get(at(letters))),
-        (f"{stream}groups/", "get", operator.get(at(letters, "groups/"))),
-        (MESSAGE, "get", operator.get(at(letters, f"messages/{sent[2]}/"))),
-        (f"{MESSAGE}reveal", "post", admin.post(at(letters, f"messages/{sent[2]}/reveal"))),
+        (f"{stream}messages/", "get", operator.get(stream_path(letters))),
+        (f"{stream}groups/", "get", operator.get(stream_path(letters, "groups/"))),
+        (MESSAGE, "get", operator.get(stream_path(letters, f"messages/{sent[2]}/"))),
+        (
+            f"{MESSAGE}reveal",
+            "post",
+            admin.post(stream_path(letters, f"messages/{sent[2]}/reveal")),
+        ),
         (archive, "get", operator.get("/dlq/archive/")),
         (f"{archive}{{departure_id}}/", "get", operator.get(f"/dlq/archive/{number}/")),
         (

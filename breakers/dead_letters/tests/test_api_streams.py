@@ -40,12 +40,12 @@ def admin():
     return as_role("admin")
 
 
-def at(letters, rest="messages/", of="events"):
+def stream_path(letters, rest="messages/", of="events"):
     return f"/dlq/streams/{quote(letters.name(of), safe='')}/{rest}"
 
 
 def listed(api, letters, **filters):
-    answer = api.get(at(letters), filters)
+    answer = api.get(stream_path(letters), filters)
     assert answer.status_code == 200, answer.content
     return answer.json()
 
@@ -122,7 +122,7 @@ def test_filter_by_fingerprint_is_what_the_groups_say(viewer, letters):
         letters.add(error=f"timeout of order {number}")
     letters.add(error="refused", dlq_error_type="ConnectionError")
 
-    groups = viewer.get(at(letters, "groups/")).json()
+    groups = viewer.get(stream_path(letters, "groups/")).json()
     largest = groups["results"][0]
     found = listed(viewer, letters, fingerprint=largest["fingerprint"])
 
@@ -136,7 +136,7 @@ def test_filter_by_fingerprint_is_what_the_groups_say(viewer, letters):
 def test_one_message_has_its_history(viewer, letters):
     sent = letters.add(dlq_attempts=3)
 
-    answer = viewer.get(at(letters, f"messages/{sent}/")).json()
+    answer = viewer.get(stream_path(letters, f"messages/{sent}/")).json()
 
     assert (answer["id"], answer["stream"], answer["attempts"]) == (sent, letters.name(), 3)
     assert [one["kind"] for one in answer["history"]] == ["failed"]
@@ -164,7 +164,7 @@ def test_one_message_has_its_history(viewer, letters):
 def test_what_is_unknown_or_wrong_is_said(viewer, letters, path, status):
     letters.add()
 
-    answer = viewer.get(path.replace("{stream}", at(letters, "")))
+    answer = viewer.get(path.replace("{stream}", stream_path(letters, "")))
 
     assert answer.status_code == status, answer.content
     assert answer["Content-Type"] == "application/problem+json"
@@ -172,7 +172,7 @@ def test_what_is_unknown_or_wrong_is_said(viewer, letters, path, status):
 
 def test_stream_with_slashes_and_percent_signs_in_its_name_is_found(operator, letters):
     sent = letters.add(to="a/messages/50%25 off?#")
-    path = at(letters, f"messages/{sent}/", of="a/messages/50%25 off?#")
+    path = stream_path(letters, f"messages/{sent}/", of="a/messages/50%25 off?#")
 
     assert operator.get(path).json()["id"] == sent
     assert operator.post(f"{path}retry", {"reason": REASON}).status_code == 200
@@ -182,7 +182,7 @@ def test_stream_with_slashes_and_percent_signs_in_its_name_is_found(operator, le
 def test_next_page_of_a_stream_with_an_odd_name_is_found(viewer, letters, name):
     first, _ = letters.add(to=name), letters.add(to=name)
 
-    page = viewer.get(at(letters, of=name), {"limit": 1}).json()
+    page = viewer.get(stream_path(letters, of=name), {"limit": 1}).json()
     rest = viewer.get(page["next"].partition("/api/v1")[2])
 
     assert [one["id"] for one in rest.json()["results"]] == [first]
@@ -211,10 +211,10 @@ def test_what_an_error_says_of_secrets_is_hidden_wherever_it_is_told(viewer, let
     told = [
         listed(viewer, letters),
         listed(viewer, letters, error_type="Wrong token=[redacted]"),
-        viewer.get(at(letters, "groups/")).json(),
-        viewer.get(at(letters, f"messages/{sent}/")).json(),
+        viewer.get(stream_path(letters, "groups/")).json(),
+        viewer.get(stream_path(letters, f"messages/{sent}/")).json(),
     ]
-    as_role("operator").post(at(letters, f"messages/{sent}/discard"), {"reason": REASON})
+    as_role("operator").post(stream_path(letters, f"messages/{sent}/discard"), {"reason": REASON})
     told += viewer.get("/dlq/archive/", {"stream": letters.name()}).json()["results"]
 
     assert [one["id"] for one in told[1]["results"]] == [sent]
@@ -226,11 +226,13 @@ def test_fingerprints_tell_nothing_of_what_is_hidden(viewer, letters):
     sent = [letters.add(error=f"login with password={one}") for one in ("winter", "summer")]
 
     told = listed(viewer, letters)["results"]
-    told += [viewer.get(at(letters, f"messages/{one}/")).json() for one in sent]
-    told += viewer.get(at(letters, "groups/")).json()["results"]
-    lines = b"".join(viewer.get(at(letters, "export")).streaming_content).splitlines()
+    told += [viewer.get(stream_path(letters, f"messages/{one}/")).json() for one in sent]
+    told += viewer.get(stream_path(letters, "groups/")).json()["results"]
+    lines = b"".join(viewer.get(stream_path(letters, "export")).streaming_content).splitlines()
     told += map(json.loads, lines)
-    as_role("operator").post(at(letters, f"messages/{sent[0]}/discard"), {"reason": REASON})
+    as_role("operator").post(
+        stream_path(letters, f"messages/{sent[0]}/discard"), {"reason": REASON}
+    )
     told += viewer.get("/dlq/archive/", {"stream": letters.name()}).json()["results"]
 
     (fingerprint,) = {one["fingerprint"] for one in told}
@@ -242,7 +244,7 @@ def test_fingerprints_tell_nothing_of_what_is_hidden(viewer, letters):
 
 def test_group_indexed_before_another_key_was_hidden_lists_its_letters(viewer, letters, settings):
     sent = letters.add(error="login with vault=winter")
-    (group,) = viewer.get(at(letters, "groups/")).json()["results"]
+    (group,) = viewer.get(stream_path(letters, "groups/")).json()["results"]
     keys = [*settings.DEAD_LETTERS.hidden_keys, "vault"]
     settings.DEAD_LETTERS = replace(settings.DEAD_LETTERS, hidden_keys=keys)
 
@@ -261,14 +263,14 @@ def test_garbage_is_listed_shown_grouped_and_exported(viewer, letters):
     letters.redis.xadd(letters.name(), {b"dlq_error": garbage, b"dlq_failed_at": garbage})
 
     answer = listed(viewer, letters)
-    one = viewer.get(at(letters, f"messages/{many.decode()}/")).json()
+    one = viewer.get(stream_path(letters, f"messages/{many.decode()}/")).json()
 
     assert len(answer["results"]) == 4
     assert answer["results"][2]["fields"]["big"]["bytes"] == 5_000_000
     assert len(one["fields"]) == 500
     assert listed(viewer, letters, q="nothing like it")["results"] == []
-    assert viewer.get(at(letters, "groups/")).status_code == 200
-    lines = b"".join(viewer.get(at(letters, "export")).streaming_content).splitlines()
+    assert viewer.get(stream_path(letters, "groups/")).status_code == 200
+    lines = b"".join(viewer.get(stream_path(letters, "export")).streaming_content).splitlines()
     assert len(lines) == 4
     assert len(json.loads(lines[1])["fields"]["big"]) == 5_000_000
 
@@ -277,7 +279,7 @@ def test_export_is_redacted_filtered_and_safe_in_a_spreadsheet(viewer, letters):
     letters.add(error="=cmd()", password="x")
     letters.add(error="other")
 
-    answer = viewer.get(at(letters, "export"), {"format": "csv", "error": "cmd"})
+    answer = viewer.get(stream_path(letters, "export"), {"format": "csv", "error": "cmd"})
     rows = list(csv.DictReader(io.StringIO(b"".join(answer.streaming_content).decode())))
 
     assert answer["Content-Type"].startswith("text/csv")

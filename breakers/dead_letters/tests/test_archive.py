@@ -145,7 +145,7 @@ def test_a_refused_restoring_is_as_if_it_was_not_asked_for(letters):
     assert (departure.state, departure.restored_by, departure.restored_at) == ("done", "", None)
 
 
-def begun(pk, at=NOW):
+def begin_restore(pk, at=NOW):
     """Begin a restore like somebody who dies before Redis is called."""
     Departure.objects.filter(pk=pk).update(
         state="restoring", restored_at=at, restored_by="user:lee", restore_reason="INC-1 needed"
@@ -169,7 +169,7 @@ def test_a_letter_that_was_gone_is_so_again_after_a_refused_restoring(letters):
 
 def test_a_restoring_that_is_refused_for_good_ends_on_record(letters):
     (pk,) = discarded(letters, letters.add())
-    begun(pk)
+    begin_restore(pk)
     letters.redis.delete(letters.name())
     letters.redis.set(letters.name(), "no stream")
 
@@ -186,7 +186,7 @@ def test_a_restoring_that_is_refused_for_good_ends_on_record(letters):
 
 def test_a_restoring_whose_note_is_forgotten_is_not_repeated(letters):
     (pk,) = discarded(letters, letters.add())
-    begun(pk)
+    begin_restore(pk)
 
     intent_sweeper.sweep_intents(NOW + 8 * DAY)
 

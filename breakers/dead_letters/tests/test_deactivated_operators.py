@@ -31,7 +31,7 @@ def letters(settings):
         yield given
 
 
-def at(letters, rest):
+def message_path(letters, rest):
     return f"/dlq/streams/{quote(letters.name(), safe='')}/messages/{rest}"
 
 
@@ -60,7 +60,9 @@ def test_an_operator_deactivated_before_the_letter_left_retries_nothing(letters)
     with another_session() as other:
         other.execute("LOCK TABLE breakers_departure IN SHARE MODE")
         answer = deactivated_while_waiting(
-            olga, lambda: caller.post(at(letters, f"{sent}/retry"), {"reason": REASON}), other
+            olga,
+            lambda: caller.post(message_path(letters, f"{sent}/retry"), {"reason": REASON}),
+            other,
         )
 
     assert answer.status_code == 403
@@ -77,7 +79,9 @@ def test_an_operator_deactivated_after_the_letter_left_is_told_so_and_it_is_on_r
     with another_session() as other:
         other.execute("LOCK TABLE breakers_letter IN SHARE MODE")
         answer = deactivated_while_waiting(
-            olga, lambda: caller.post(at(letters, f"{sent}/retry"), {"reason": REASON}), other
+            olga,
+            lambda: caller.post(message_path(letters, f"{sent}/retry"), {"reason": REASON}),
+            other,
         )
 
     assert dead(letters) == []
@@ -90,7 +94,9 @@ def test_an_operator_deactivated_before_a_letter_was_put_back_restores_nothing(l
     olga = person("operator", "olga")
     caller = signed_in(olga)
     sent = letters.add()
-    gone = caller.post(at(letters, f"{sent}/discard"), {"reason": REASON}).json()["departure"]
+    gone = caller.post(message_path(letters, f"{sent}/discard"), {"reason": REASON}).json()[
+        "departure"
+    ]
 
     with another_session() as other:
         other.execute("LOCK TABLE breakers_departure IN SHARE MODE")

@@ -15,7 +15,7 @@ def letters(settings):
         yield given
 
 
-def found():
+def discover_names():
     names, cursor = set(), ""
     while True:
         looked = discovery.discover_streams(servers.get_server("default"), cursor)
@@ -30,7 +30,7 @@ def test_a_name_that_can_not_be_kept_is_passed_over_and_said_once(letters, odd, 
     letters.add()
     letters.redis.xadd(letters.name("odd").encode() + odd, {"a": "b"})
 
-    looks = [found(), found()]
+    looks = [discover_names(), discover_names()]
 
     assert looks == [{letters.name()}] * 2
     said = [one.msg for one in caplog.records if one.name == discovery.__name__]

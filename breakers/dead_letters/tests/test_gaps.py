@@ -33,7 +33,7 @@ def gaps():
     return [(ids.to_entry_id(one.first), ids.to_entry_id(one.last), one.count) for one in rows]
 
 
-def known():
+def list_positions():
     rows = Letter.objects.order_by("position").values_list("position", flat=True)
     return [int(position.partition("-")[0]) for position in rows]
 
@@ -59,7 +59,7 @@ def test_what_a_producer_trimmed_is_a_gap(letters, stream):
 
     assert complete
     assert gaps() == [("1-0", "4-0", 4)]
-    assert known() == [5, 6, 7, 8, 9, 10]
+    assert list_positions() == [5, 6, 7, 8, 9, 10]
     assert (stream.depth, stream.vanished_total, stream.arrived_total) == (6, 4, 10)
 
 
@@ -88,7 +88,7 @@ def test_what_was_deleted_from_the_middle_or_the_end_is_a_gap(letters, stream):
 
     indexer.catch_up(stream, NOW + SECOND)
 
-    assert known() == [1, 2, 3, 6, 7, 8, 9]
+    assert list_positions() == [1, 2, 3, 6, 7, 8, 9]
     assert stream.vanished_total == 3
 
 
@@ -99,7 +99,7 @@ def test_a_stream_that_is_gone_is_said_to_be_and_all_of_it_is_a_gap(letters, str
 
     assert (stream.depth, stream.gone_at) == (0, NOW + SECOND)
     assert gaps() == [("1-0", "10-0", 10)]
-    assert known() == []
+    assert list_positions() == []
 
 
 def test_a_stream_made_anew_under_the_same_ids_is_read_anew(letters, stream):
@@ -109,7 +109,7 @@ def test_a_stream_made_anew_under_the_same_ids_is_read_anew(letters, stream):
     indexer.catch_up(stream, NOW + SECOND)
     indexer.catch_up(stream, NOW + 2 * SECOND)
 
-    assert known() == [1, 2, 3]
+    assert list_positions() == [1, 2, 3]
     assert (stream.depth, stream.gone_at) == (3, None)
 
 
@@ -127,7 +127,7 @@ def test_letters_that_left_through_us_and_are_back_under_their_ids_are_known_aga
     complete = indexer.catch_up(stream, NOW + MINUTE + SECOND)
 
     assert complete
-    assert known() == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+    assert list_positions() == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
 
 
 def test_the_last_one_that_left_through_us_and_is_back_is_known_again(letters, stream):
@@ -140,7 +140,7 @@ def test_the_last_one_that_left_through_us_and_is_back_is_known_again(letters, s
     )
     indexer.catch_up(stream, NOW + MINUTE + SECOND)
 
-    assert known() == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+    assert list_positions() == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
 
 
 def test_what_left_through_us_is_no_gap(letters, stream):
@@ -151,7 +151,7 @@ def test_what_left_through_us_is_no_gap(letters, stream):
     indexer.catch_up(stream, NOW + HOUR)
 
     assert (gaps(), stream.vanished_total) == ([], 0)
-    assert known() == [2, 3, 4, 6, 7, 8, 9, 10]
+    assert list_positions() == [2, 3, 4, 6, 7, 8, 9, 10]
 
 
 def test_what_is_leaving_through_us_stays_known_until_that_is_settled(letters, stream):
@@ -160,8 +160,8 @@ def test_what_is_leaving_through_us_stays_known_until_that_is_settled(letters, s
 
     indexer.catch_up(stream, NOW + HOUR)
 
-    assert known()[:2] == [1, 3]
-    assert 7 not in known()
+    assert list_positions()[:2] == [1, 3]
+    assert 7 not in list_positions()
     assert stream.vanished_total == 2
 
 
@@ -172,7 +172,7 @@ def test_a_trimmed_entry_that_was_never_read_is_no_gap(letters, stream):
     indexer.catch_up(stream, NOW + SECOND)
 
     assert gaps() == [("1-0", "10-0", 10)]
-    assert known() == [14, 15]
+    assert list_positions() == [14, 15]
 
 
 def test_more_than_one_look_takes_are_all_found(letters, stream):

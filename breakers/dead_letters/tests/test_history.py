@@ -23,7 +23,7 @@ def stream():
     )
 
 
-def left(stream, entry_id, *, fields=(), size_bytes=100, **given):
+def create_departure(stream, entry_id, *, fields=(), size_bytes=100, **given):
     known = {"action": "retry", "state": "done", "by": "user:kim", "reason": "fixed", **given}
     return Departure.objects.create(
         stream=stream, position=ids.to_position(entry_id), fields=entries.pack_pairs(fields),
@@ -32,8 +32,8 @@ def left(stream, entry_id, *, fields=(), size_bytes=100, **given):
 
 
 def test_way_back_leads_through_a_large_letter_that_is_not_unpacked(stream):
-    left(stream, "1-0", fields=[(b"dlq_error", b"first")])
-    left(
+    create_departure(stream, "1-0", fields=[(b"dlq_error", b"first")])
+    create_departure(
         stream, "2-0", fields=[(b"payload", b"x")], size_bytes=2**30, edited=entries.pack_pairs([]),
         error="second", error_type="Late", retry_of=ids.to_position("1-0"),
     )  # fmt: skip
@@ -59,7 +59,7 @@ def test_way_back_leads_through_a_large_letter_that_is_not_unpacked(stream):
 
 def test_edits_of_a_small_letter_are_told_and_its_errors_are_redacted(stream):
     before, after = [(b"payload", b'{"n":1}')], [(b"payload", b'{"n":2}')]
-    left(stream, "1-0", fields=before, edited=entries.pack_pairs(after))
+    create_departure(stream, "1-0", fields=before, edited=entries.pack_pairs(after))
     error = b"no password=hunter2 " + "\uac00".encode() * 5000
 
     failed, retried = history.list_events(

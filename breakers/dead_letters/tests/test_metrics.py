@@ -6,7 +6,7 @@ from breakers.dead_letters import metrics
 from breakers.dead_letters.models import LetterServer, LetterStream
 from breakers.dead_letters.monitoring import sampler
 from breakers.tests.fleet import NOW
-from breakers.tests.test_metrics import said
+from breakers.tests.test_metrics import read_samples
 
 from .heaps import heap
 
@@ -21,7 +21,7 @@ def test_streams_are_told_by_name_with_their_server_unless_it_is_the_default(set
         sampler.sample_servers(NOW)
         LetterStream.objects.filter(server="billing").update(retried_total=7, alarmed_at=NOW)
 
-        found = said(metrics.dead_letters)
+        found = read_samples(metrics.dead_letters)
 
         name, elsewhere = letters.name(), f"billing/{letters.name()}"
     assert found["switchgear_dlq_depth", name] == 3
@@ -36,7 +36,7 @@ def test_a_server_that_is_away_is_not_up():
     LetterServer.objects.create(name="default")
     LetterServer.objects.create(name="billing", is_away=True)
 
-    found = said(metrics.dead_letters)
+    found = read_samples(metrics.dead_letters)
 
     assert found["switchgear_dlq_server_up", "default"] == 1
     assert found["switchgear_dlq_server_up", "billing"] == 0

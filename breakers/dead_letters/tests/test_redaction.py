@@ -13,7 +13,7 @@ GLOBS = ("*password*", "*secret*", "*token*", "*authorization*", "pin")
 REDACTION = Redaction(build_key_matcher(GLOBS))
 
 
-def within(text):
+def redact(text):
     return REDACTION.redact_text(text.encode()).decode()
 
 
@@ -64,14 +64,14 @@ def within(text):
     ],
 )
 def test_values_under_hidden_keys_are_hidden_and_the_rest_is_as_it_was(given, expected):
-    assert within(given) == expected
+    assert redact(given) == expected
 
 
 def test_json_inside_json_inside_json_is_hidden_and_still_json():
     inner = json.dumps({"secret": ['a"b\\'], "n": 1})
     middle = json.dumps({"password": 'q"\\', "inner": inner})
 
-    shown = json.loads(within(json.dumps({"body": middle, "k": 1})))
+    shown = json.loads(redact(json.dumps({"body": middle, "k": 1})))
 
     middle_shown = json.loads(shown["body"])
     assert (shown["k"], middle_shown["password"]) == (1, REDACTED)
@@ -99,7 +99,7 @@ def test_value_that_was_read_in_part_still_says_that_it_is_longer():
 @pytest.mark.parametrize("space", [" " * 5_000, "\n" * 5_000])
 @pytest.mark.parametrize("before", ["", "a" * 5_000])
 def test_key_is_known_however_long_it_and_the_space_behind_it_are(before, space):
-    shown = within(f'{{"{before}password"{space}: "x"}}')
+    shown = redact(f'{{"{before}password"{space}: "x"}}')
 
     assert shown == f'{{"{before}password"{space}: "[redacted]"}}'
 

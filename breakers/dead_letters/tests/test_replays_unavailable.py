@@ -41,7 +41,7 @@ def ask(stream, **more):
     )
 
 
-def begun(stream):
+def create_started_job(stream):
     """A job as it stands when its server went away after it was asked for."""
     settled = stream.indexed_to
     job = Job.objects.create(
@@ -71,7 +71,7 @@ def test_jobs_of_a_server_that_hangs_are_held_and_only_one_asks_it(
         for number in range(4):
             name = letters.name(str(number))
             row = LetterStream.objects.create(server="hung", name=name, origin="o", found_at=NOW)
-            jobs.append(begun(row))
+            jobs.append(create_started_job(row))
         letters.fill(20)
         healthy = ask(letters.stream())
 

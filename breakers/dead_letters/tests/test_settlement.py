@@ -359,11 +359,11 @@ def test_notes_are_kept_for_a_week(letters):
 def test_who_may_not_go_on_declares_nothing(letters):
     letter = letters.add()
 
-    def lost():
+    def raise_lease_lost():
         raise RuntimeError("the lease is lost")
 
     with pytest.raises(RuntimeError):
-        declare(letters, letter, check=lost)
+        declare(letters, letter, check=raise_lease_lost)
 
     assert departures() == []
 

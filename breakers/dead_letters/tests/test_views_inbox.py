@@ -31,7 +31,7 @@ def address(stream: LetterStream, query: str = "") -> str:
     return reverse("letter_stream_page", args=[stream.server, stream.name]) + query
 
 
-def known(letters, of="events") -> LetterStream:
+def index_stream(letters, of="events") -> LetterStream:
     stream = letters.stream(of)
     indexer.catch_up(stream, db_now())
     stream.refresh_from_db()
@@ -42,14 +42,14 @@ def visitor(role):
     return browser(User.objects.filter(role=role).first() or person(role))
 
 
-def shown(role, path, **more):
+def get_page(role, path, **more):
     return page(visitor(role).get(path, **more))
 
 
 def test_nothing_yet_says_what_is_watched_and_how_to_send_the_first(letters):
     LetterServer.objects.create(name="default", asked_at=db_now())
 
-    said = text(shown("viewer", "/dead-letters/"))
+    said = text(get_page("viewer", "/dead-letters/"))
 
     assert f"{letters.prefix}:dlq:{{stream}}" in said
     assert "from switchgear.dlq import dead_letter" in said
@@ -59,11 +59,11 @@ def test_nothing_yet_says_what_is_watched_and_how_to_send_the_first(letters):
 def test_the_stream_with_an_alarm_comes_first_and_is_counted_in_the_menu(letters):
     letters.fill(3, to="deep")
     letters.add(to="alarming")
-    known(letters, "deep")
-    alarming = known(letters, "alarming")
+    index_stream(letters, "deep")
+    alarming = index_stream(letters, "alarming")
     LetterStream.objects.filter(pk=alarming.pk).update(alarmed_at=db_now())
 
-    html = shown("viewer", "/dead-letters/")
+    html = get_page("viewer", "/dead-letters/")
 
     assert streams_shown(html) == [f"default/{letters.name(of)}" for of in ("alarming", "deep")]
     assert "1 backlog" in text(html)
@@ -72,10 +72,10 @@ def test_the_stream_with_an_alarm_comes_first_and_is_counted_in_the_menu(letters
 
 def test_a_server_that_is_away_is_said_and_its_streams_stay(letters):
     letters.add()
-    known(letters)
+    index_stream(letters)
     LetterServer.objects.create(name="default", is_away=True, since=db_now(), error="refused")
 
-    said = text(shown("viewer", "/dead-letters/"))
+    said = text(get_page("viewer", "/dead-letters/"))
 
     assert "The Redis server default does not answer" in said
     assert letters.name() in said
@@ -83,10 +83,10 @@ def test_a_server_that_is_away_is_said_and_its_streams_stay(letters):
 
 def test_what_failed_most_this_week_leads_to_its_letters(letters):
     letters.add(error="no such order")
-    stream = known(letters)
+    stream = index_stream(letters)
     group = stream.groups.get()
 
-    html = shown("viewer", "/dead-letters/")
+    html = get_page("viewer", "/dead-letters/")
 
     assert "What failed most this week" in html
     assert f"{address(stream)}?tab=messages&amp;fingerprint={group.fingerprint}" in html
@@ -102,9 +102,9 @@ def test_the_live_part_is_the_part_alone(letters):
 def test_groups_show_how_many_failed_alike_and_viewers_have_no_buttons(letters):
     for number in range(3):
         letters.add(error=f"order {number} timed out")
-    stream = known(letters)
+    stream = index_stream(letters)
 
-    viewed, operated = (shown(role, address(stream)) for role in ("viewer", "operator"))
+    viewed, operated = (get_page(role, address(stream)) for role in ("viewer", "operator"))
 
     assert "3 letters" in text(viewed)
     assert "Retry all" in operated
@@ -127,9 +127,9 @@ def test_groups_show_how_many_failed_alike_and_viewers_have_no_buttons(letters):
 def test_a_filter_narrows_the_letters(letters, query, found):
     letters.add(id="1001-0", payload='{"id": 1001}', error="no", dlq_error_type="KeyError")
     letters.add(id="1002-0", payload='{"id": 1002}', error="it timed out")
-    stream = known(letters)
+    stream = index_stream(letters)
 
-    html = shown("viewer", address(stream, f"?tab=messages{query}"))
+    html = get_page("viewer", address(stream, f"?tab=messages{query}"))
 
     assert [one.split("-")[0] for one in ids_shown(html)] == found
 
@@ -137,17 +137,17 @@ def test_a_filter_narrows_the_letters(letters, query, found):
 def test_a_filter_that_makes_no_sense_says_so(letters):
     letters.add()
 
-    html = shown("viewer", address(letters.stream(), "?tab=messages&before=yesterday"))
+    html = get_page("viewer", address(letters.stream(), "?tab=messages&before=yesterday"))
 
     assert "Must be a time" in html
 
 
 def test_letters_come_in_pages(letters):
     letters.fill(60)
-    stream = known(letters)
+    stream = index_stream(letters)
 
-    first = shown("viewer", address(stream, "?tab=messages"))
-    second = shown("viewer", address(stream, "?tab=messages&cursor=11-0"))
+    first = get_page("viewer", address(stream, "?tab=messages"))
+    second = get_page("viewer", address(stream, "?tab=messages&cursor=11-0"))
 
     assert ids_shown(first) == [f"{number}-0" for number in range(60, 10, -1)]
     assert ids_shown(second) == [f"{number}-0" for number in range(10, 0, -1)]
@@ -155,10 +155,10 @@ def test_letters_come_in_pages(letters):
 
 def test_secrets_are_shown_in_no_list(letters):
     letters.add(password="hunter2", error='login failed: {"token": "abc123"}')
-    stream = known(letters)
+    stream = index_stream(letters)
 
     pages = [
-        shown("admin", path)
+        get_page("admin", path)
         for path in ("/dead-letters/", address(stream), address(stream, "?tab=messages"))
     ]
 
@@ -168,7 +168,7 @@ def test_secrets_are_shown_in_no_list(letters):
 
 def test_a_server_that_does_not_answer_leaves_the_page_standing(letters, settings):
     letters.add()
-    stream = known(letters)
+    stream = index_stream(letters)
     gone = {"default": "redis://127.0.0.1:1/0"}
     settings.DEAD_LETTERS = replace(settings.DEAD_LETTERS, servers=gone)
 
@@ -188,7 +188,7 @@ def test_the_archive_has_what_left_and_what_can_be_put_back(letters):
     actions.retry(entry_id=retried, **given)
     actions.discard(entry_id=discarded, **given)
 
-    html = shown("operator", address(stream, "?tab=archive"))
+    html = get_page("operator", address(stream, "?tab=archive"))
 
     assert retried in html
     assert discarded in html
@@ -198,10 +198,10 @@ def test_the_archive_has_what_left_and_what_can_be_put_back(letters):
 
 def test_gaps_say_what_vanished(letters):
     letters.add()
-    stream = known(letters)
+    stream = index_stream(letters)
     Gap.objects.create(stream=stream, first="1-1", last="1-9", count=9, noticed_at=db_now())
 
-    html = shown("viewer", address(stream, "?tab=gaps"))
+    html = get_page("viewer", address(stream, "?tab=gaps"))
 
     assert "1-9" in html
 
@@ -236,9 +236,9 @@ def test_the_outbox_leads_to_the_deliveries(letters):
 
 def test_the_runbook_says_how_it_is_now(letters):
     letters.fill(2)
-    stream = known(letters)
+    stream = index_stream(letters)
 
-    html = shown("viewer", "/runbooks/dead-letters/")
+    html = get_page("viewer", "/runbooks/dead-letters/")
 
     assert f'href="{alarms.stream_path(stream)}"' in html
     assert "2 in " in text(html)
@@ -246,10 +246,10 @@ def test_the_runbook_says_how_it_is_now(letters):
 
 def test_a_stream_that_is_long_gone_is_no_row(letters):
     letters.add()
-    stream = known(letters)
+    stream = index_stream(letters)
     LetterStream.objects.filter(pk=stream.pk).update(gone_at=db_now() - timedelta(days=31))
 
-    assert streams_shown(shown("viewer", "/dead-letters/")) == []
+    assert streams_shown(get_page("viewer", "/dead-letters/")) == []
 
 
 def streams_shown(html: str) -> list[str]:
@@ -263,9 +263,9 @@ def ids_shown(html: str) -> list[str]:
 def test_what_matches_is_offered_as_a_file_and_given(letters):
     letters.fill(3)
     letters.add(order="only-this-one")
-    stream = known(letters)
+    stream = index_stream(letters)
 
-    html = shown("viewer", address(stream, "?tab=messages&q=only-this-one"))
+    html = get_page("viewer", address(stream, "?tab=messages&q=only-this-one"))
     link = re.search(r'href="(/api/v1/dlq/[^"]*format=csv[^"]*)"', html)[1].replace("&amp;", "&")
     answer = visitor("viewer").get(link)
 

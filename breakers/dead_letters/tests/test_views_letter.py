@@ -31,7 +31,7 @@ def visitor(role):
     return browser(User.objects.filter(role=role).first() or person(role))
 
 
-def at(stream: LetterStream, letter: str, what: str = "letter_page") -> str:
+def letter_path(stream: LetterStream, letter: str, what: str = "letter_page") -> str:
     return reverse(what, args=[stream.server, letter, stream.name])
 
 
@@ -51,7 +51,7 @@ def typed(html: str) -> dict[str, str]:
 def test_json_is_laid_out_and_what_is_hidden_stays_hidden(letters):
     letter = letters.add(payload=json.dumps(ORDER), password="hunter2")
 
-    html = page(visitor("admin").get(at(letters.stream(), letter)))
+    html = page(visitor("admin").get(letter_path(letters.stream(), letter)))
 
     assert "&quot;id&quot;: 17" in html
     assert "sk-1" not in html
@@ -62,7 +62,7 @@ def test_json_is_laid_out_and_what_is_hidden_stays_hidden(letters):
 def test_numbers_are_shown_digit_by_digit(letters):
     letter = letters.add(payload='{"n": 12345678901234567890123, "f": 1.10}')
 
-    html = page(visitor("viewer").get(at(letters.stream(), letter)))
+    html = page(visitor("viewer").get(letter_path(letters.stream(), letter)))
 
     assert "12345678901234567890123" in html
     assert "1.10" in html
@@ -82,7 +82,7 @@ def test_garbage_breaks_no_page(letters):
     letter = letters.redis.xadd(letters.name(), odd).decode()
     stream = letters.stream()
 
-    html = page(visitor("operator").get(at(stream, letter)))
+    html = page(visitor("operator").get(letter_path(stream, letter)))
     listed = visitor("operator").get(
         f"{reverse('letter_stream_page', args=['default', stream.name])}?tab=messages"
     )
@@ -100,8 +100,10 @@ def test_a_viewer_has_nothing_to_press(letters):
     letter = letters.add()
     stream = letters.stream()
 
-    html = page(visitor("viewer").get(at(stream, letter)))
-    refused = visitor("viewer").post(at(stream, letter, "letter_retry"), {"reason": REASON})
+    html = page(visitor("viewer").get(letter_path(stream, letter)))
+    refused = visitor("viewer").post(
+        letter_path(stream, letter, "letter_retry"), {"reason": REASON}
+    )
 
     assert "do-retry" not in html
     assert refused.status_code == 403
@@ -113,7 +115,9 @@ def test_a_retry_puts_the_message_back_and_leads_to_the_archive(letters):
     stream = letters.stream()
     operator = visitor("operator")
 
-    answer = operator.post(at(stream, letter, "letter_retry"), {"reason": REASON}, headers=DIALOG)
+    answer = operator.post(
+        letter_path(stream, letter, "letter_retry"), {"reason": REASON}, headers=DIALOG
+    )
 
     (message,) = origin(letters)
     assert message[b"amount"] == b"3"
@@ -126,7 +130,7 @@ def test_without_a_reason_the_dialog_asks_again(letters):
     letter = letters.add()
 
     answer = visitor("operator").post(
-        at(letters.stream(), letter, "letter_retry"), {"reason": " "}, headers=DIALOG
+        letter_path(letters.stream(), letter, "letter_retry"), {"reason": " "}, headers=DIALOG
     )
 
     assert answer.status_code == 422
@@ -138,13 +142,13 @@ def test_a_discarded_letter_can_be_put_back(letters):
     letter = letters.add()
     stream = letters.stream()
     operator = visitor("operator")
-    operator.post(at(stream, letter, "letter_discard"), {"reason": REASON})
+    operator.post(letter_path(stream, letter, "letter_discard"), {"reason": REASON})
     left = Departure.objects.get()
 
     answer = operator.post(reverse("letter_restore", args=[left.pk]), {"reason": REASON})
 
     ((there, _),) = letters.redis.xrange(stream.name)
-    assert answer.headers["Location"] == at(stream, there.decode())
+    assert answer.headers["Location"] == letter_path(stream, there.decode())
 
 
 def test_one_that_is_gone_says_so_in_the_dialog(letters):
@@ -153,17 +157,17 @@ def test_one_that_is_gone_says_so_in_the_dialog(letters):
     letters.redis.xdel(stream.name, letter)
 
     answer = visitor("operator").post(
-        at(stream, letter, "letter_retry"), {"reason": REASON}, headers=DIALOG
+        letter_path(stream, letter, "letter_retry"), {"reason": REASON}, headers=DIALOG
     )
 
     assert answer.status_code == 409
     assert "is gone" in page(answer)
-    assert visitor("viewer").get(at(stream, letter)).status_code == 404
+    assert visitor("viewer").get(letter_path(stream, letter)).status_code == 404
 
 
 def test_a_form_sent_back_as_it_came_changes_nothing(letters):
     letter = letters.add(payload=json.dumps(ORDER), note="two\r\nlines", html="<b>&amp;</b>")
-    edit = at(letters.stream(), letter, "letter_edit")
+    edit = letter_path(letters.stream(), letter, "letter_edit")
     operator = visitor("operator")
     form = operator.get(edit).context["fields"]
     # A browser ends every line so, whatever the value had.
@@ -179,7 +183,7 @@ def test_a_form_sent_back_as_it_came_changes_nothing(letters):
 
 def test_an_edit_keeps_what_is_hidden_and_the_original(letters):
     letter = letters.add(payload=json.dumps(ORDER), other="as it was")
-    edit = at(letters.stream(), letter, "letter_edit")
+    edit = letter_path(letters.stream(), letter, "letter_edit")
     operator = visitor("operator")
     html = page(operator.get(edit))
     sent = {name: said.replace("17", "18") for name, said in typed(html).items()}
@@ -204,7 +208,7 @@ def test_an_edit_keeps_what_is_hidden_and_the_original(letters):
 )
 def test_what_is_hidden_can_not_be_moved_to_where_it_is_seen(letters, moved):
     letter = letters.add(payload='{"id": 1, "api_key": "sk-1"}')
-    edit = at(letters.stream(), letter, "letter_edit")
+    edit = letter_path(letters.stream(), letter, "letter_edit")
     operator = visitor("operator")
     fields = typed(page(operator.get(edit)))
     place = next(name for name, said in fields.items() if "api_key" in said)
@@ -221,7 +225,7 @@ UNSEEN = "pay \u202e1000\u202c,\r\nסוף\u200f"
 
 def test_characters_that_turn_lines_around_are_written_out_in_the_form(letters):
     letter = letters.add(note=UNSEEN, payload=json.dumps({"note": UNSEEN}, ensure_ascii=False))
-    edit = at(letters.stream(), letter, "letter_edit")
+    edit = letter_path(letters.stream(), letter, "letter_edit")
     operator = visitor("operator")
     html = page(operator.get(edit))
     sent = {name: said.replace("1000", "2000") for name, said in typed(html).items()}
@@ -237,14 +241,14 @@ def test_characters_that_turn_lines_around_are_written_out_in_the_form(letters):
 def test_a_value_that_writes_such_a_character_itself_stays_as_it_is(letters):
     letter = letters.add(note="\\u202e is \u202e")
 
-    html = page(visitor("operator").get(at(letters.stream(), letter, "letter_edit")))
+    html = page(visitor("operator").get(letter_path(letters.stream(), letter, "letter_edit")))
 
     assert "No text that a form can carry" in html
 
 
 def test_json_that_is_none_any_more_is_said_beside_its_field(letters):
     letter = letters.add(payload='{"id": 1}')
-    edit = at(letters.stream(), letter, "letter_edit")
+    edit = letter_path(letters.stream(), letter, "letter_edit")
     operator = visitor("operator")
     place = next(name for name, said in typed(page(operator.get(edit))).items() if "id" in said)
 
@@ -256,7 +260,7 @@ def test_json_that_is_none_any_more_is_said_beside_its_field(letters):
 
 def test_an_admin_reveals_for_a_reason_and_that_is_on_record(letters):
     letter = letters.add(password="hunter2")
-    reveal = at(letters.stream(), letter, "letter_reveal")
+    reveal = letter_path(letters.stream(), letter, "letter_reveal")
 
     refused = visitor("operator").post(reveal, {"reason": REASON})
     blank = visitor("admin").post(reveal, {"reason": ""})
@@ -272,7 +276,7 @@ def test_an_admin_reveals_for_a_reason_and_that_is_on_record(letters):
 
 def test_saying_to_have_revealed_it_shows_nothing(letters):
     letter = letters.add(password="hunter2")
-    edit = at(letters.stream(), letter, "letter_edit")
+    edit = letter_path(letters.stream(), letter, "letter_edit")
 
     answers = [
         visitor(role).post(edit, {"sees_all": "1", "reason": REASON, **more})
@@ -388,7 +392,7 @@ def test_a_purge_waits_for_somebody_else(letters):
 def test_an_admin_reveals_what_is_in_the_archive(letters):
     letter = letters.add(password="hunter2")
     stream = letters.stream()
-    visitor("operator").post(at(stream, letter, "letter_discard"), {"reason": REASON})
+    visitor("operator").post(letter_path(stream, letter, "letter_discard"), {"reason": REASON})
     left = Departure.objects.get()
     there, reveal = (
         reverse(name, args=[left.pk]) for name in ("archived_letter_page", "archived_letter_reveal")
@@ -414,9 +418,9 @@ def test_while_the_server_is_away_each_form_says_so_and_keeps_the_letter(letters
     )
     bulk = reverse("letters_bulk", args=[stream.server, stream.name])
     paths = {
-        at(stream, letter, "letter_discard"): "operator",
-        at(stream, letter, "letter_reveal"): "admin",
-        at(stream, letter, "letter_edit"): "operator",
+        letter_path(stream, letter, "letter_discard"): "operator",
+        letter_path(stream, letter, "letter_reveal"): "admin",
+        letter_path(stream, letter, "letter_edit"): "operator",
         bulk: "operator",
     }
 
@@ -434,7 +438,10 @@ def test_every_field_of_the_forms_has_a_label(letters):
     letter = letters.add(payload=json.dumps(ORDER))
     stream = letters.stream()
 
-    for path in (at(stream, letter, "letter_edit"), at(stream, letter, "letter_retry")):
+    for path in (
+        letter_path(stream, letter, "letter_edit"),
+        letter_path(stream, letter, "letter_retry"),
+    ):
         tags = Tags(page(visitor("operator").get(path))).found
         named = {more.get("for") for tag, more in tags if tag == "label"}
         areas = [more["id"] for tag, more in tags if tag == "textarea"]

@@ -201,7 +201,7 @@ def render_refusal(
 def find_unhealthy_consumers(stream: LetterStream, now: datetime) -> list[DependencyStatus]:
     """Return the consumers of the stream's origin whose breakers are not closed."""
     pairs = [one.split("->", 1) for one in breaker_gates.find_consumer_dependencies(stream)]
-    rows = [Dependency.objects.named(caller, callee).first() for caller, callee in pairs]
+    rows = [Dependency.objects.for_pair(caller, callee).first() for caller, callee in pairs]
     statuses = dependency_status.load_statuses([one for one in rows if one is not None], now)
     unhealthy = (dependency_status.OPEN, dependency_status.HALF_OPEN)
     return [one for one in statuses if one.state in unhealthy]

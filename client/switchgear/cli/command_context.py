@@ -12,7 +12,7 @@ from typing import Any
 
 from switchgear.cli import exits
 from switchgear.cli.api_client import REQUEST_SECONDS, ApiClient, Document
-from switchgear.cli.formatting import Clock
+from switchgear.cli.formatters import Clock
 from switchgear.cli.screen import Screen
 
 MAX_OUTAGE_SECONDS = 60.0

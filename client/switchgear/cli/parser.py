@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from switchgear import __version__
 from switchgear.cli import exits
-from switchgear.cli.formatting import duration_seconds
+from switchgear.cli.formatters import duration_seconds
 from switchgear.evaluation.snapshot import resolve_switch_id
 
 Run = Callable[[Any], int]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from switchgear.cli import exits
-from switchgear.cli.formatting import Cell, cell
+from switchgear.cli.formatters import Cell, cell
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole

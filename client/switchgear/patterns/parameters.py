@@ -186,7 +186,7 @@ class HttpTimeouts:
         for name in ("connect", "read", "write", "pool"):
             _check_number(name, getattr(self, name), 0.001, MAX_SECONDS)
 
-    def within(self, seconds: float | None) -> "HttpTimeouts":
+    def limit_to(self, seconds: float | None) -> "HttpTimeouts":
         """Return the same timeouts, none longer than `seconds`; unchanged for None."""
         if seconds is None:
             return self

@@ -27,11 +27,11 @@ def waiting(bulkhead, then):
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    until(lambda: bulkhead.look().queued == 1)
+    wait_until(lambda: bulkhead.look().queued == 1)
     return thread
 
 
-def until(condition):
+def wait_until(condition):
     end = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         assert time.monotonic() < end

@@ -150,14 +150,14 @@ def test_hook_is_told_of_each_retry_before_its_wait():
     """
     error, order, states = away(), [], []
 
-    def told(state):
+    def record_state(state):
         order.append("hook")
         states.append(state)
 
     def sleep(seconds):
         order.append(seconds)
 
-    retry = Retry("callee", RetryParameters(attempts=4), on_retry=told, sleep=sleep)
+    retry = Retry("callee", RetryParameters(attempts=4), on_retry=record_state, sleep=sleep)
 
     with pytest.raises(ConnectionError):
         retry(Callee(error))()

@@ -55,7 +55,7 @@ def wrong(key: str) -> None:
 
 
 @app.task(base=PolicyTask, policy=mail)
-def told(key: str) -> int:
+def keep_told(key: str) -> int:
     if (n := keep(key)) == 1:
         raise Told
     return n
@@ -86,7 +86,7 @@ def refused(key: str, times: int) -> int:
 
 
 @app.task(base=PolicyTask, policy=brittle, bind=True, refused_seconds=None)
-def again(self: PolicyTask, key: str) -> int:
+def ask_again(self: PolicyTask, key: str) -> int:
     """Asks Celery itself to be tried again, which is no failure."""
     if (n := keep(key)) < 3:
         raise self.retry(countdown=0.02)

@@ -77,7 +77,7 @@ def test_error_that_does_not_pass_is_not_tried_again(tasks: ModuleType, key: str
 
 
 def test_retry_after_is_waited_for_by_the_message(tasks: ModuleType, key: str) -> None:
-    result = tasks.told.delay(key)
+    result = tasks.keep_told.delay(key)
     quick = tasks.flaky.delay(f"{key}-quick", 0)
     assert quick.get(timeout=PATIENCE) == 1
     assert len(attempts_of(key)) == 1, "a worker that slept would have come later"
@@ -111,7 +111,7 @@ def test_what_a_task_asks_for_ends_at_max_retries(tasks: ModuleType, key: str) -
 
 def test_retry_that_a_task_asks_for_is_no_failure(tasks: ModuleType, key: str) -> None:
     """A single failure would open its breaker."""
-    assert tasks.again.delay(key).get(timeout=PATIENCE) == 3
+    assert tasks.ask_again.delay(key).get(timeout=PATIENCE) == 3
 
 
 def test_deadline_of_who_waits_holds_in_the_worker(tasks: ModuleType, key: str) -> None:

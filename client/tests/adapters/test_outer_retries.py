@@ -92,11 +92,11 @@ def test_coroutine_function_is_tried_again(made):
     call, _ = failing(2)
 
     @decorate
-    async def asked():
+    async def call_once():
         await asyncio.sleep(0)
         return call()
 
-    assert asyncio.run(asked()) == "answer"
+    assert asyncio.run(call_once()) == "answer"
     assert counters.counted()["retry"] == 2
 
 

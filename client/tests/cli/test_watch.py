@@ -37,7 +37,7 @@ class Watching:
         self._lines = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
 
-    def until(self, *words):
+    def read_until(self, *words):
         """The first line from here on that has all the words."""
         seen = []
         while not seen or not all(word in seen[-1] for word in words):
@@ -72,10 +72,10 @@ def watching(shell, *arguments):
 def test_change_is_a_line_at_once_and_ctrl_c_ends_it(shell):
     engaged("segment:before")
     with watching(shell) as watch:
-        first = watch.until("segment:before")
+        first = watch.read_until("segment:before")
         engaged("segment:told", reason="Wrong figures since 14:02")
 
-        told = watch.until("segment:told")
+        told = watch.read_until("segment:told")
         code = watch.interrupt()
         complaints = watch.process.stderr.read()
 
@@ -90,7 +90,7 @@ def test_json_is_a_document_a_line(shell):
     with watching(shell, "switches", "--json") as watch:
         engaged("segment:told")
 
-        told = json.loads(watch.until('"segment:told"'))
+        told = json.loads(watch.read_until('"segment:told"'))
 
     assert told["topic"] == "switches"
     assert told["data"]["state"] == "engaged"
@@ -115,7 +115,7 @@ def test_where_sockets_are_refused_it_asks(console, asking):
         "GET", "/api/v1/degradation", {"level": 0, "name": "normal", "causes": []}, level
     )
     with watching(asking, "degradation") as watch:
-        told = watch.until("critical")
+        told = watch.read_until("critical")
         watch.interrupt()
 
         assert "Not live" in watch.process.stderr.read()

@@ -20,7 +20,7 @@ from switchgear.evaluation.snapshot_store import SnapshotStore
 from tests import faults
 from tests.fake_console import SNAPSHOT, TOKEN, console, document, entry
 from tests.quick_client import QUICK, QuickClient
-from tests.waiting import wait_until
+from tests.wait_helpers import wait_until
 
 EPOCH, OTHER = "0e5d5c1e-77a8-4d1a-a1c1-5b7f7d6f0b41", "0e5d5c1e-77a8-4d1a-a1c1-5b7f7d6f0b42"
 NOWHERE = "http://127.0.0.1:9"

@@ -8,7 +8,7 @@ import pytest
 
 from switchgear.console.change_notifier import Change
 from tests.console.change_listeners import row
-from tests.waiting import our_threads, wait_until
+from tests.wait_helpers import our_threads, wait_until
 
 
 def test_engaged_switch_is_told_with_its_reason(store):

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from tests.console.change_listeners import row
-from tests.waiting import wait_until
+from tests.wait_helpers import wait_until
 
 
 def test_coroutine_function_runs_on_the_loop_it_was_given_on(store):

@@ -10,7 +10,7 @@ from tests import faults
 from tests.console.follower_parts import following
 from tests.fake_console import STREAM, console
 from tests.quick_client import QUICK
-from tests.waiting import wait_until
+from tests.wait_helpers import wait_until
 
 HASTY = dataclasses.replace(QUICK, answer=0.25, silence=0.4, event=0.25)
 
@@ -101,7 +101,7 @@ def test_in_a_storm_of_versions_the_old_ones_are_left_aside():
         for _ in range(3):
             before = there.version
             wait_until(lambda before=before: here.store.snapshot.version > before, 10)
-        assert len(there.of(STREAM)) == 1
+        assert len(there.requests_for(STREAM)) == 1
 
 
 def test_the_last_of_several_versions_is_in_force_at_once():

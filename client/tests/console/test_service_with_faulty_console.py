@@ -12,7 +12,7 @@ import pytest
 from switchgear import Switchgear
 from tests import faults
 from tests.fake_console import SNAPSHOT, STREAM, TOKEN, console, entry
-from tests.waiting import wait_until
+from tests.wait_helpers import wait_until
 
 CLIENT = Path(__file__).parents[2]
 MAX_BYTES = 150 * 2**20
@@ -49,18 +49,18 @@ class Service:
             stdout=subprocess.PIPE,
             text=True,
         )
-        assert self._said() == {"ready": True}
+        assert self._read_output() == {"ready": True}
 
     def work(self, seconds):
         self._process.stdin.write(f"{seconds}\n")
         self._process.stdin.flush()
-        return self._said()
+        return self._read_output()
 
     def end(self):
         self._process.stdin.close()
         assert self._process.wait(20) == 0
 
-    def _said(self):
+    def _read_output(self):
         return json.loads(self._process.stdout.readline())
 
 
@@ -100,9 +100,9 @@ def test_a_busy_service_is_as_quick_as_with_an_honest_console(place):
 def work_while_it_lies(busy, there):
     """Until the console was asked in that time."""
     for _ in range(60):
-        before = len(there.of(SNAPSHOT)) + len(there.of(STREAM))
+        before = len(there.requests_for(SNAPSHOT)) + len(there.requests_for(STREAM))
         lied = busy.work(0.4)
-        if len(there.of(SNAPSHOT)) + len(there.of(STREAM)) > before:
+        if len(there.requests_for(SNAPSHOT)) + len(there.requests_for(STREAM)) > before:
             return lied
     raise AssertionError("the console was not asked")
 

@@ -5,7 +5,7 @@ import pytest
 from tests import faults
 from tests.console.follower_parts import following, parts
 from tests.fake_console import SNAPSHOT, STREAM, console
-from tests.waiting import wait_until
+from tests.wait_helpers import wait_until
 
 
 def test_what_is_engaged_is_known_after_the_first_answer():
@@ -44,7 +44,7 @@ def test_a_client_without_streams_only_polls():
         there.engage("feature:chat")
         wait_until(lambda: here.blocks("chat"), 10)
         assert here.follower.way == "poll"
-        assert not there.of(STREAM)
+        assert not there.requests_for(STREAM)
         assert not [one for one in there.asked if "wait" in one.query]
 
 
@@ -52,28 +52,28 @@ def test_a_stream_that_is_held_back_gives_way_to_held_polls():
     with console(stream_lie=faults.silent_stream) as there, following(there) as here:
         wait_until(lambda: here.follower.way == "held", 20)
         assert here.follower.error is None
-        assert len(there.of(STREAM)) == 1
+        assert len(there.requests_for(STREAM)) == 1
 
 
 def test_the_console_learns_who_asks_and_what_is_applied():
     with console() as there:
         there.engage("feature:chat")
         with following(there, stream=False, service="서비스") as here:
-            wait_until(lambda: len(there.of(SNAPSHOT)) > 1, 10)
-            first, second = there.of(SNAPSHOT)[:2]
+            wait_until(lambda: len(there.requests_for(SNAPSHOT)) > 1, 10)
+            first, second = there.requests_for(SNAPSHOT)[:2]
             assert first.headers["switchgear-instance"] == "서비스/a1"
             assert "switchgear-applied" not in first.headers
             assert "if-none-match" not in first.headers
             assert second.headers["switchgear-applied"] == f"{there.epoch}.{there.version}"
             assert second.headers["if-none-match"] == there.etag
-            wait_until(lambda: len(there.of(SNAPSHOT)) > 3, 10)
+            wait_until(lambda: len(there.requests_for(SNAPSHOT)) > 3, 10)
             assert here.follower.age_seconds() < 5
 
 
 def test_a_stream_begins_after_what_is_known():
     with console() as there, following(there) as here:
         wait_until(lambda: here.follower.way == "stream", 10)
-        [stream] = there.of(STREAM)
+        [stream] = there.requests_for(STREAM)
         assert stream.headers["last-event-id"] == f"{there.epoch}.{there.version}"
         assert stream.headers["switchgear-instance"] == "core/a1"
 
@@ -99,7 +99,7 @@ def test_a_stream_that_breaks_off_is_taken_up_again():
         there.cut()
         there.engage("feature:chat")
         wait_until(lambda: here.blocks("chat"), 10)
-        wait_until(lambda: len(there.of(STREAM)) == 2, 10)
+        wait_until(lambda: len(there.requests_for(STREAM)) == 2, 10)
 
 
 def test_the_clock_goes_by_the_console():

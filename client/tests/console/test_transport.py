@@ -113,7 +113,7 @@ def test_a_redirect_is_an_answer_like_any_other():
         assert response.status == 302
         with pytest.raises(RequestFailed, match="it answers 302"):
             response.expect(200)
-        assert not there.of("/elsewhere")
+        assert not there.requests_for("/elsewhere")
 
 
 def test_when_to_come_back_is_handed_on():
@@ -260,5 +260,5 @@ def test_a_stream_is_asked_for_as_it_is():
         with connection(there.url).stream(STREAM):
             pass
 
-        (asked,) = there.of(STREAM)
+        (asked,) = there.requests_for(STREAM)
         assert asked.headers["accept-encoding"] == "identity"

@@ -9,7 +9,7 @@ import pytest
 from switchgear import Switchgear
 from tests.console.follower_parts import following
 from tests.fake_console import TOKEN, console, honest
-from tests.waiting import wait_until
+from tests.wait_helpers import wait_until
 
 HOURS = 3600.0
 

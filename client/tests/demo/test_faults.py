@@ -9,13 +9,13 @@ from demo.faults import WELL, Fault, Faults, InjectedFailure, WrongFault
 from switchgear.testing import FakeClock
 
 
-def made(clock: FakeClock | None = None, chance: float = 0.5) -> tuple[Faults, list[float]]:
+def make_faults(clock: FakeClock | None = None, chance: float = 0.5) -> tuple[Faults, list[float]]:
     slept: list[float] = []
     return Faults((clock or FakeClock()).monotonic, lambda: chance, slept.append), slept
 
 
 def test_nothing_put_in_breaks_nothing() -> None:
-    broken, slept = made(chance=0.0)
+    broken, slept = make_faults(chance=0.0)
 
     broken.strike()
 
@@ -25,7 +25,7 @@ def test_nothing_put_in_breaks_nothing() -> None:
 
 @pytest.mark.parametrize(("chance", "breaks"), [(0.29, True), (0.3, False)])
 def test_a_share_of_errors_breaks_that_share(chance: float, breaks: bool) -> None:
-    broken, _ = made(chance=chance)
+    broken, _ = make_faults(chance=chance)
     broken.inject(Fault(errors=0.3))
 
     struck = False
@@ -38,7 +38,7 @@ def test_a_share_of_errors_breaks_that_share(chance: float, breaks: bool) -> Non
 
 
 def test_a_delay_is_waited_for_in_seconds() -> None:
-    broken, slept = made()
+    broken, slept = make_faults()
     broken.inject(Fault(delay_ms=800))
 
     broken.strike()
@@ -47,7 +47,7 @@ def test_a_delay_is_waited_for_in_seconds() -> None:
 
 
 def test_a_fault_of_an_experiment_spares_all_other_calls() -> None:
-    broken, slept = made()
+    broken, slept = make_faults()
     broken.inject(Fault(errors=1.0, delay_ms=100, only="experiment:x"))
 
     broken.strike()
@@ -60,7 +60,7 @@ def test_a_fault_of_an_experiment_spares_all_other_calls() -> None:
 
 def test_a_fault_is_over_after_its_seconds() -> None:
     clock = FakeClock()
-    broken, _ = made(clock)
+    broken, _ = make_faults(clock)
     broken.inject(Fault(errors=1.0, seconds=30))
 
     clock.advance(29)

@@ -15,7 +15,7 @@ from demo.http_service import Body, FaultyService, ServiceResponse, run_service
 from switchgear import SwitchEngaged
 
 
-def asked(broken: Faults, body: Body) -> ServiceResponse:
+def answer_request(broken: Faults, body: Body) -> ServiceResponse:
     broken.strike()
     if "stop" in body:
         raise SwitchEngaged("feature:chat", "It is down for repairs")
@@ -26,7 +26,7 @@ def asked(broken: Faults, body: Body) -> ServiceResponse:
 def port() -> Iterator[int]:
     broken = Faults()
     with run_service(
-        FaultyService({("POST", "/ask"): lambda body: asked(broken, body)}, broken)
+        FaultyService({("POST", "/ask"): lambda body: answer_request(broken, body)}, broken)
     ) as port:
         yield port
 

@@ -11,7 +11,7 @@ from switchgear.dlq import Consumer
 from switchgear.testing import Console, no_wait
 from tests.dlq.consumers import consumer_of, failing
 from tests.dlq.streams import GROUP, URL
-from tests.waiting import wait_until
+from tests.wait_helpers import wait_until
 
 
 def test_what_is_handled_is_acknowledged(stream):

@@ -16,7 +16,7 @@ from switchgear.dlq import AsyncConsumer, Consumer, exchanges
 from tests.dlq.consumers import failing
 from tests.dlq.streams import GROUP, URL, Stream
 from tests.redis_servers import cluster, server
-from tests.waiting import wait_until
+from tests.wait_helpers import wait_until
 
 CLIENT = Path(__file__).parents[2]
 KILLED = """

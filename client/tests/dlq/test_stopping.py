@@ -6,7 +6,7 @@ import pytest
 
 from tests.dlq.consumers import consumer_of, failing
 from tests.dlq.streams import GROUP
-from tests.waiting import wait_until
+from tests.wait_helpers import wait_until
 
 
 def test_a_stop_in_a_pause_frees_the_message_at_once(stream):

@@ -28,7 +28,7 @@ def rejected(breaker: Breaker, clock: FakeClock, share: float) -> int:
     return turned_away
 
 
-def made(parameters: BreakerParameters, clock: FakeClock) -> Breaker:
+def make_breaker(parameters: BreakerParameters, clock: FakeClock) -> Breaker:
     return Breaker("core->oracle", parameters, clock=clock.monotonic, rng=random.Random(14).random)
 
 
@@ -36,24 +36,24 @@ def test_two_failures_in_a_minute_turn_most_calls_of_a_healthy_dependency_away()
     clock = FakeClock()
     sensitive = BreakerParameters(failure_count=2, window_type="time")
 
-    assert rejected(made(sensitive, clock), clock, USUAL_SHARE) > CALLS / 2
+    assert rejected(make_breaker(sensitive, clock), clock, USUAL_SHARE) > CALLS / 2
 
 
 def test_a_share_of_the_last_calls_lets_usual_failures_pass() -> None:
     clock = FakeClock()
 
-    assert rejected(made(BreakerParameters(), clock), clock, USUAL_SHARE) == 0
+    assert rejected(make_breaker(BreakerParameters(), clock), clock, USUAL_SHARE) == 0
 
 
 def test_a_share_of_the_last_calls_still_opens_when_most_fail() -> None:
     clock = FakeClock()
 
-    assert rejected(made(BreakerParameters(), clock), clock, 0.8) > CALLS * 0.9
+    assert rejected(make_breaker(BreakerParameters(), clock), clock, 0.8) > CALLS * 0.9
 
 
 def test_a_threshold_can_be_tried_on_live_traffic_without_turning_anybody_away() -> None:
     clock = FakeClock()
-    breaker = made(BreakerParameters(failure_count=2, window_type="time"), clock)
+    breaker = make_breaker(BreakerParameters(failure_count=2, window_type="time"), clock)
     breaker.force("metrics_only")
 
     assert rejected(breaker, clock, USUAL_SHARE) == 0

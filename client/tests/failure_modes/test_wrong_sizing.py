@@ -52,11 +52,11 @@ def test_how_full_it_is_can_be_seen_and_its_size_changed_while_it_is_full() -> N
     with ThreadPoolExecutor(THREADS) as pool:
         for _ in range(6):
             pool.submit(guarded, healed)
-        _until(lambda: bulkhead.look().queued == 4)
+        _wait_until(lambda: bulkhead.look().queued == 4)
         assert bulkhead.look().in_flight == 2
 
         bulkhead.configure(BulkheadParameters(limit=6, queue=4, queue_seconds=30))
-        _until(lambda: bulkhead.look().in_flight == 6)
+        _wait_until(lambda: bulkhead.look().in_flight == 6)
 
         assert bulkhead.look().queued == 0
         healed.set()
@@ -73,15 +73,15 @@ def test_one_user_s_flood_leaves_places_for_others() -> None:
 
     with ThreadPoolExecutor(THREADS) as pool:
         flood = [pool.submit(ask, "kim") for _ in range(5)]
-        _until(lambda: sum(each.done() for each in flood) == 3)
+        _wait_until(lambda: sum(each.done() for each in flood) == 3)
         other = pool.submit(ask, "lee")
-        _until(lambda: bulkhead.look().in_flight == 3)
+        _wait_until(lambda: bulkhead.look().in_flight == 3)
         healed.set()
 
         assert other.result(30) == "slow"
 
 
-def _until(holds: Callable[[], bool]) -> None:
+def _wait_until(holds: Callable[[], bool]) -> None:
     ends = time.monotonic() + 30
     while not holds():
         assert time.monotonic() < ends

@@ -24,7 +24,7 @@ def parameters(limit, queue=0, seconds=0.0, per_key=None):
     )
 
 
-def until(condition):
+def wait_until(condition):
     end = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < end, "it never came so far"
@@ -32,7 +32,7 @@ def until(condition):
 
 
 def queued(bulkhead, how_many):
-    until(lambda: bulkhead.look().queued == how_many)
+    wait_until(lambda: bulkhead.look().queued == how_many)
 
 
 class Most:
@@ -195,7 +195,7 @@ def lined_up(bulkhead, waiting):
             (lambda who=who: asyncio.run(task(*who))) if at % 2 else (lambda who=who: thread(*who))
         )
         threads += start_threads(run)
-        until(
+        wait_until(
             lambda before=before: (
                 bulkhead.look().queued > before.queued
                 or len(served) > 0
@@ -227,7 +227,7 @@ def test_full_queue_lets_a_higher_one_in_for_the_newest_of_the_lowest():
     with pytest.raises(BulkheadFull, match="queue is full"):
         bulkhead.acquire(priority=0)
     more = start_threads(lambda: (bulkhead.acquire(priority=5).release(), served.append("vip")))
-    until(lambda: served == ["b displaced"])
+    wait_until(lambda: served == ["b displaced"])
     permits.release()
     join_threads(threads + more)
 

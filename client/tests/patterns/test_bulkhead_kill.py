@@ -36,7 +36,7 @@ class Forced:
             callback()
 
 
-def until(condition):
+def wait_until(condition):
     ends = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < ends
@@ -117,7 +117,7 @@ def test_50_queued_threads_are_refused_at_once_and_none_begins(console, gear):
 
         permit = bulkhead.acquire()
         threads = start_threads(*[one] * 50)
-        until(lambda: bulkhead.look().queued == 50)
+        wait_until(lambda: bulkhead.look().queued == 50)
         engaged = time.monotonic()
         console.engage("feature:chat")
         join_threads(threads)
@@ -148,7 +148,7 @@ def test_forced_breaker_refuses_waiting_calls():
             await bulkhead.acquire_async()
 
     threads = start_threads(one, lambda: asyncio.run(task()))
-    until(lambda: len(forced.callbacks) == 2)
+    wait_until(lambda: len(forced.callbacks) == 2)
     forced.change(is_open=True)
     join_threads(threads)
 
@@ -194,7 +194,7 @@ def test_change_without_refusals_keeps_calls_waiting(console, gear):
 
     permit = bulkhead.acquire()
     threads = start_threads(ask, lambda: asyncio.run(aask()))
-    until(lambda: bulkhead.look().queued == 2)
+    wait_until(lambda: bulkhead.look().queued == 2)
     console.engage("feature:other")
     console.ramp("feature:chat", 99.99)  # Those that are in stay in.
     console.release("feature:other")
@@ -233,7 +233,7 @@ def test_one_that_is_woken_and_may_go_on_goes_on_waiting():
 
     asyncio.run(main())
     threads = start_threads(lambda: got.append(bulkhead.acquire()))
-    until(lambda: forced.callbacks)
+    wait_until(lambda: forced.callbacks)
     for _ in range(1000):
         flap()
         if not threads[0].is_alive():
@@ -273,7 +273,7 @@ def test_a_generator_is_refused_at_its_first_step(console, gear):
 
     permit = bulkhead.acquire()
     threads = start_threads(one, lambda: asyncio.run(another()))
-    until(lambda: bulkhead.look().queued == 2)
+    wait_until(lambda: bulkhead.look().queued == 2)
     console.engage("feature:chat")
     join_threads(threads)
     permit.release()
@@ -293,7 +293,7 @@ def test_a_block_inside_a_guarded_block_is_refused(console, gear):
 
     permit = bulkhead.acquire()
     threads = start_threads(one)
-    until(lambda: bulkhead.look().queued == 1)
+    wait_until(lambda: bulkhead.look().queued == 1)
     console.engage("feature:chat")
     join_threads(threads)
     permit.release()

@@ -383,7 +383,7 @@ def test_coroutine_functions_await_targets_and_caches_that_are_asynchronous():
 
     works = True
 
-    async def asked(question):
+    async def ask_target(question):
         await asyncio.sleep(0)
         return question if works else fails()
 
@@ -396,14 +396,14 @@ def test_coroutine_functions_await_targets_and_caches_that_are_asynchronous():
     async def scene():
         nonlocal works
         fallback = Fallback("a", target, lambda question: fails(), cache=Slow())
-        ask = fallback(asked)
+        ask = fallback(ask_target)
         assert asyncio.iscoroutinefunction(ask)
         assert await ask("why") == "why"
         works = False
         assert await ask("why") == "why"
         assert latest_answer().source == "cache"
         assert await ask("what") == "target for what"
-        assert (await fallback.arun(asked, "which")).source == "target"
+        assert (await fallback.arun(ask_target, "which")).source == "target"
 
     asyncio.run(scene())
 

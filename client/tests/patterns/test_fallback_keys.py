@@ -23,32 +23,32 @@ class Client:
         self.user = user
         self.is_down = False
 
-    def _given(self):
+    def _read_secret(self):
         if self.is_down:
             raise ConnectionError
         return f"secret of {self.user}"
 
     def bare(self, what):
-        return self._given()
+        return self._read_secret()
 
     @breaker
     def decorated(self, what):
-        return self._given()
+        return self._read_secret()
 
     @Retry("a", RetryParameters(attempts=2, base_seconds=0.001))
     @breaker
     def decorated_twice(self, what):
-        return self._given()
+        return self._read_secret()
 
     async def bare_later(self, what):
-        return self._given()
+        return self._read_secret()
 
     @breaker
     async def decorated_later(self, what):
-        return self._given()
+        return self._read_secret()
 
 
-def kept():
+def caching_fallback():
     return Fallback("a", cache=MemoryCache(60), default="nothing")
 
 
@@ -72,7 +72,7 @@ def decorator_of(policy):
 @pytest.mark.parametrize("name", ["bare", "decorated", "decorated_twice"])
 @pytest.mark.parametrize("way", WAYS)
 def test_method_of_one_object_is_never_answered_by_that_of_another(way, name):
-    ask = WAYS[way](kept())
+    ask = WAYS[way](caching_fallback())
     ada, bob = Client("ada"), Client("bob")
     assert ask(getattr(ada, name)) == "secret of ada"
     ada.is_down = bob.is_down = True
@@ -84,9 +84,9 @@ def test_method_of_one_object_is_never_answered_by_that_of_another(way, name):
 
 @pytest.mark.parametrize("name", ["bare_later", "decorated_later"])
 def test_nor_is_that_of_a_coroutine_function(name):
-    policy, fallback = Policy("a", fallback=kept()), kept()
+    policy, fallback = Policy("a", fallback=caching_fallback()), caching_fallback()
 
-    async def asked(client):
+    async def ask_every_way(client):
         method = getattr(client, name)
         by_policy = (await policy.arun(method, "x")).value
         by_fallback = (await fallback.arun(method, "x")).value
@@ -94,10 +94,10 @@ def test_nor_is_that_of_a_coroutine_function(name):
 
     async def story():
         ada, bob = Client("ada"), Client("bob")
-        assert await asked(ada) == ("secret of ada",) * 4
+        assert await ask_every_way(ada) == ("secret of ada",) * 4
         ada.is_down = bob.is_down = True
-        assert await asked(bob) == ("nothing",) * 4
-        assert await asked(ada) == ("secret of ada",) * 4
+        assert await ask_every_way(bob) == ("nothing",) * 4
+        assert await ask_every_way(ada) == ("secret of ada",) * 4
 
     asyncio.run(story())
 
@@ -120,7 +120,7 @@ def test_two_functions_of_one_decorator_with_parameters_do_not_share_answers():
     def base(number): ...
 
     a, b = tenant("a")(base), tenant("b")(base)
-    fallback, policy = kept(), Policy("a", fallback=kept())
+    fallback, policy = caching_fallback(), Policy("a", fallback=caching_fallback())
     assert (fallback(a)(1), policy(a)(1), policy.run(a, 1).value) == ("data of a",) * 3
     down.extend("ab")
 
@@ -148,7 +148,7 @@ down: list[bool] = []
 
 
 def test_equal_objects_are_two_all_the_same():
-    fallback = kept()
+    fallback = caching_fallback()
     ada, bob = Equal("here", "ada"), Equal("here", "bob")
     fallback.run(ada.ask)
     fallback.run(ada)
@@ -161,7 +161,7 @@ def test_equal_objects_are_two_all_the_same():
 
 
 def test_object_that_is_gone_is_not_mistaken_for_one_in_its_place():
-    fallback = kept()
+    fallback = caching_fallback()
     for _ in range(50):  # Each begins where the last one has just been, if nothing held that.
         first = Client("ada")
         fallback.run(first.bare, "x")
@@ -183,7 +183,7 @@ def test_object_that_is_gone_is_not_mistaken_for_one_in_its_place():
     ],
 )
 def test_arguments_of_other_types_are_other_arguments_however_deep(asked, other):
-    fallback = kept()
+    fallback = caching_fallback()
     works = True
 
     @fallback
@@ -203,7 +203,7 @@ def test_arguments_of_other_types_are_other_arguments_however_deep(asked, other)
 
 def test_rebuilt_policy_keeps_its_cached_answers():
     console = Console()
-    policy = console.client(service="core").policy("core->oracle", fallback=kept())
+    policy = console.client(service="core").policy("core->oracle", fallback=caching_fallback())
     works = True
 
     @policy

@@ -7,7 +7,7 @@ from typing import Any
 from switchgear import Switchgear
 from tests.fake_console import TOKEN, Console
 from tests.quick_client import QuickClient
-from tests.waiting import wait_until
+from tests.wait_helpers import wait_until
 
 NAME = "core->oracle"
 
@@ -22,6 +22,6 @@ def following(there: Console, **given: Any) -> Iterator[Switchgear]:
         made.close()
 
 
-def heard(gear: Switchgear, version: int) -> None:
+def wait_for_version(gear: Switchgear, version: int) -> None:
     """Wait until that version of the policies is in force."""
     wait_until(lambda: gear.status().config_version == version)

@@ -11,7 +11,7 @@ from switchgear.policies.dependency import Dependency
 from switchgear.policies.documents import DependencyConfig, ForcedMode
 from switchgear.policies.resilience_report import ResilienceReport
 from tests.policies.registries import EPOCH, document, override, registry
-from tests.waiting import wait_until
+from tests.wait_helpers import wait_until
 
 A, B = "core->a", "core->b"
 OPEN = ForcedMode("forced_open", 1e12, 1)

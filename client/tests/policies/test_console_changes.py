@@ -8,8 +8,8 @@ import pytest
 from switchgear import BreakerParameters, CircuitOpen, RetryParameters
 from tests.fake_console import CONFIG, console
 from tests.faults import hangs
-from tests.policies.policy_clients import NAME, following, heard
-from tests.waiting import our_threads, wait_until
+from tests.policies.policy_clients import NAME, following, wait_for_version
+from tests.wait_helpers import our_threads, wait_until
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_what_the_console_says_goes_before_the_code(there):
             breaker=BreakerParameters(failure_count=2),
             retry=RetryParameters(attempts=4),
         )
-        heard(gear, 2)
+        wait_for_version(gear, 2)
 
         assert policy.timeout_seconds == 0.5
         assert policy.breaker.parameters.failure_count == 9
@@ -103,7 +103,7 @@ def test_override_holds_until_it_is_lifted(there, mode):
 def test_override_is_in_force_within_a_second(there):
     with following(there) as gear:
         breaker = gear.breaker(NAME)
-        heard(gear, 1)
+        wait_for_version(gear, 1)
         wait_until(lambda: "wait" in there.of(CONFIG)[-1].query)
         began = time.monotonic()
         there.override(NAME, "forced_open")
@@ -116,7 +116,7 @@ def test_override_that_came_first_holds_for_a_breaker_that_is_made_later(there):
     there.override(NAME, "forced_open")
     with following(there) as gear:
         gear.policy("core->synapse")
-        heard(gear, 2)
+        wait_for_version(gear, 2)
 
         with pytest.raises(CircuitOpen), gear.policy(NAME):
             raise AssertionError("it was entered")
@@ -125,7 +125,7 @@ def test_override_that_came_first_holds_for_a_breaker_that_is_made_later(there):
 def test_override_ends_by_itself_while_the_console_is_silent(there):
     with following(there) as gear:
         breaker = gear.breaker(NAME)
-        heard(gear, 1)
+        wait_for_version(gear, 1)
         there.config_lie = hangs
         there.override(NAME, "disabled", seconds=0.7)
         there.config_lie = None
@@ -158,9 +158,9 @@ def test_reset_happens_once(there):
         wait_until(lambda: breaker.state == "closed")
         breaker.fail(breaker.admit(), ValueError())
         there.configure(NAME, timeout_ms=500)
-        heard(gear, 3)
+        wait_for_version(gear, 3)
         there.lift(NAME)
-        heard(gear, 4)
+        wait_for_version(gear, 4)
 
         assert breaker.state == "open"
 

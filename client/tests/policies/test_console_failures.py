@@ -11,8 +11,8 @@ import pytest
 from switchgear import BreakerParameters, Policy, Switchgear
 from tests.fake_console import CONFIG, TOKEN, Exchange, console, policies
 from tests.faults import errors, forbids, garbage, hangs
-from tests.policies.policy_clients import NAME, following, heard
-from tests.waiting import our_threads, wait_until
+from tests.policies.policy_clients import NAME, following, wait_for_version
+from tests.wait_helpers import our_threads, wait_until
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_what_was_said_last_holds_while_the_console_is_away(there, tmp_path):
     there.override(NAME, "forced_open")
     with following(there, state_dir=tmp_path) as gear:
         gear.policy(NAME)
-        heard(gear, 3)
+        wait_for_version(gear, 3)
         wait_until(lambda: list(tmp_path.glob("*.policies")))
     [file] = tmp_path.glob("*.policies")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -50,7 +50,7 @@ def test_damaged_copy_is_as_good_as_none(there, tmp_path, damage):
 
     with following(there, state_dir=tmp_path) as gear:
         policy = gear.policy(NAME)
-        heard(gear, 2)
+        wait_for_version(gear, 2)
         assert policy.timeout_seconds == 0.5
     wait_until(lambda: b'"version": 2' in file.read_bytes())
 
@@ -73,7 +73,7 @@ def test_console_that_lies_changes_nothing_and_is_believed_again(there, caplog, 
     there.configure(NAME, timeout_ms=500)
     with following(there) as gear:
         policy = gear.policy(NAME)
-        heard(gear, 2)
+        wait_for_version(gear, 2)
         asked = len(there.of(CONFIG))
         there.config_lie = lie
         there.cut()
@@ -105,7 +105,7 @@ def test_epoch_that_was_left_stays_left(there):
     there.configure(NAME, timeout_ms=500)
     with following(there) as gear:
         policy = gear.policy(NAME)
-        heard(gear, 2)
+        wait_for_version(gear, 2)
         left = there.epoch
         there.restart()
         there.config_version = 0
@@ -223,7 +223,7 @@ def test_status_says_that_policies_cannot_be_fetched(there):
         assert gear.status().error is None
 
         there.config_lie = None
-        heard(gear, 1)
+        wait_for_version(gear, 1)
         wait_until(lambda: gear.status().config_error is None)
 
 

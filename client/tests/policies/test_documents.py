@@ -30,7 +30,7 @@ ANYTHING = st.recursive(
 )
 
 
-def said(before=EMPTY_CONFIG, **fields):
+def parse_fields(before=EMPTY_CONFIG, **fields):
     body = json.dumps({"version": 3, "dependencies": {NAME: fields}}).encode()
     document = parse_document(body, {NAME: before})
     return document.dependencies[NAME], document.problems
@@ -48,7 +48,7 @@ def test_policy_as_the_console_completes_it_is_read_whole():
         }
     )
 
-    found, complaints = said(**fields, override=None)
+    found, complaints = parse_fields(**fields, override=None)
 
     assert complaints == ()
     assert found.timeout_seconds == 60
@@ -63,27 +63,29 @@ def test_policy_as_the_console_completes_it_is_read_whole():
 
 
 def test_policy_that_says_nothing_leaves_all_to_the_code():
-    found, complaints = said(**validate_policy({}))
+    found, complaints = parse_fields(**validate_policy({}))
 
     assert (found, complaints) == (EMPTY_CONFIG, ())
 
 
 @pytest.mark.parametrize("seconds", [0, 30])
 def test_limit_of_probes_is_taken_from_new_and_old_consoles_alike(seconds):
-    found, complaints = said(**validate_policy({"breaker": {"half_open_max_seconds": seconds}}))
+    found, complaints = parse_fields(
+        **validate_policy({"breaker": {"half_open_max_seconds": seconds}})
+    )
 
     assert complaints == ()
     assert found.breaker == BreakerParameters(window_size=100, half_open_max_seconds=seconds)
 
 
 def test_other_words_of_a_breaker_are_understood_without_its_own():
-    found, _ = said(breaker={"failure_threshold": 3, "window_seconds": 30})
+    found, _ = parse_fields(breaker={"failure_threshold": 3, "window_seconds": 30})
 
     assert found.breaker == BreakerParameters(window_type="time", window_size=30, failure_count=3)
 
 
 def test_tier_alone_stands_for_its_numbers():
-    found, _ = said(bulkhead={"tier": "optional"})
+    found, _ = parse_fields(bulkhead={"tier": "optional"})
 
     assert found.bulkhead == TIERS["optional"]
 
@@ -106,7 +108,7 @@ def test_tier_alone_stands_for_its_numbers():
     ],
 )
 def test_section_that_cannot_be_read_is_left_as_it_was(section, wrong):
-    before, _ = said(
+    before, _ = parse_fields(
         timeout_ms=500,
         routes=[{"pattern": "/a", "timeout_ms": 1}],
         breaker={"minimum_calls": 7},
@@ -117,7 +119,7 @@ def test_section_that_cannot_be_read_is_left_as_it_was(section, wrong):
     )
     fields = {"timeout_ms": 900, section: wrong}
 
-    found, complaints = said(before, **fields)
+    found, complaints = parse_fields(before, **fields)
 
     assert len(complaints) == 1
     assert complaints[0].startswith(f"{NAME}: {section}: ")
@@ -127,7 +129,7 @@ def test_section_that_cannot_be_read_is_left_as_it_was(section, wrong):
 
 
 def test_override_ends_at_its_moment():
-    found, _ = said(
+    found, _ = parse_fields(
         override={
             "mode": "forced_open",
             "reason": "a drill",
@@ -172,7 +174,7 @@ def test_what_is_no_document_is_refused(body):
     )
 )
 def test_whatever_a_policy_says_it_can_be_read(fields):
-    found, _ = said(**fields)
+    found, _ = parse_fields(**fields)
 
     assert isinstance(found, DependencyConfig)
 
@@ -193,7 +195,7 @@ def test_whatever_a_policy_says_it_can_be_read(fields):
     ],
 )
 def test_route_is_found_by_its_pattern(pattern, fits, does_not):
-    found, _ = said(routes=[{"pattern": pattern, "timeout_ms": 1000}])
+    found, _ = parse_fields(routes=[{"pattern": pattern, "timeout_ms": 1000}])
 
     assert [found.route_timeout(path) for path in fits] == [1.0] * len(fits)
     assert [found.route_timeout(path) for path in does_not] == [None] * len(does_not)
@@ -201,7 +203,7 @@ def test_route_is_found_by_its_pattern(pattern, fits, does_not):
 
 def test_pattern_of_many_asterisks_takes_no_time():
     pattern = "/" + "*a" * 60
-    found, _ = said(routes=[{"pattern": pattern, "timeout_ms": 1000}])
+    found, _ = parse_fields(routes=[{"pattern": pattern, "timeout_ms": 1000}])
 
     assert found.route_timeout("/" + "a" * 20_000 + "b") is None
 
@@ -245,7 +247,7 @@ def test_any_pattern_fits_what_it_means(given):
 
 
 def test_asterisks_after_any_rest_take_no_time():
-    found, _ = said(routes=[{"pattern": "/**/a/*/b" * 10 + "/*c", "timeout_ms": 1000}])
+    found, _ = parse_fields(routes=[{"pattern": "/**/a/*/b" * 10 + "/*c", "timeout_ms": 1000}])
     began = time.monotonic()
 
     assert found.route_timeout("/a/x" * 2_000) is None

@@ -18,7 +18,7 @@ def test_child_begins_anew_and_tells_on_its_own(tmp_path):
         there.configure(NAME, timeout_ms=700)
         changing = threading.Thread(target=change_once_two_ask, args=(there,))
         changing.start()
-        said = run("breaking", given=environment(there, tmp_path))
+        said = run("forked_breaker", given=environment(there, tmp_path))
         changing.join()
 
     child, parent = (json.loads(line) for line in said.splitlines())

@@ -9,9 +9,9 @@ from switchgear.policies.registry import Registry
 from switchgear.testing import FakeClock
 from tests.fake_console import console, policies
 from tests.faults import hangs
-from tests.policies.policy_clients import NAME, following, heard
+from tests.policies.policy_clients import NAME, following, wait_for_version
 from tests.policies.registries import EPOCH, document, override
-from tests.waiting import wait_until
+from tests.wait_helpers import wait_until
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_console_behind_the_local_clock_is_heard_before_its_override_is_judged(t
         steps = []
         policy = gear.policy(NAME)
         policy.breaker.watch(steps.append)
-        heard(gear, 2)
+        wait_for_version(gear, 2)
         wait_until(lambda: policy.breaker.mode == "forced_open")
         assert [step.after for step in steps if step.n > 1] == []
 
@@ -64,7 +64,7 @@ def test_override_of_a_restored_backup_counts_although_its_version_was_seen(ther
         wait_until(lambda: breaker.mode == "normal")
         there.dependencies, there.config_version = {}, 1
         there.restart()
-        heard(gear, 1)
+        wait_for_version(gear, 1)
         there.override(NAME, "forced_open")
 
         wait_until(lambda: breaker.mode == "forced_open")
@@ -87,7 +87,7 @@ def test_document_of_another_service_is_refused(there):
     there.override(NAME, "forced_open")
     with following(there) as gear:
         policy = gear.policy(NAME)
-        heard(gear, 2)
+        wait_for_version(gear, 2)
         body = policies("synapse", 9, {})
         there.config_lie = lambda asked: asked.reply(200, body, etag=f'"{there.epoch}.c9"')
         there.cut()

@@ -183,12 +183,12 @@ def test_method_and_class_method_are_called_as_such():
 
         @classmethod
         @policy
-        def made(cls, number):
+        def build(cls, number):
             return cls, number
 
     service = Service()
     assert service.method(1) == (service, 1)
-    assert Service.made(number=2) == (Service, 2)
+    assert Service.build(number=2) == (Service, 2)
 
 
 def test_unknown_argument_is_named():

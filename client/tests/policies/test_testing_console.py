@@ -8,7 +8,7 @@ import pytest
 from switchgear import CircuitOpen, Switchgear
 from switchgear.testing import Console, FakeClock
 from tests.policies.policy_clients import NAME
-from tests.waiting import our_threads, wait_until
+from tests.wait_helpers import our_threads, wait_until
 
 
 def test_policy_is_in_force_when_the_method_returns():

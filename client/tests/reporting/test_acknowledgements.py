@@ -10,7 +10,7 @@ from tests.fake_console import SNAPSHOT, TOKEN, Exchange, console
 from tests.faults import another_page, errors
 from tests.quick_client import QUICK
 from tests.reporting.reporters import telling
-from tests.waiting import wait_until
+from tests.wait_helpers import wait_until
 
 
 @pytest.fixture

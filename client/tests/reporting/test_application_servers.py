@@ -14,7 +14,7 @@ from celery import Celery
 from tests.dlq.streams import URL
 from tests.fake_console import Console, console
 from tests.reporting.program_runner import environment, running
-from tests.waiting import wait_until
+from tests.wait_helpers import wait_until
 
 
 @pytest.fixture

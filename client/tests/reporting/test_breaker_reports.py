@@ -15,8 +15,8 @@ from switchgear.policies.registry import MAX_BREAKERS, MAX_BULKHEADS, Registry
 from switchgear.policies.resilience_report import MAX_TRANSITIONS, ResilienceReport
 from tests.fake_console import REPORT, Exchange, console
 from tests.faults import errors
-from tests.policies.policy_clients import NAME, following, heard
-from tests.waiting import wait_until
+from tests.policies.policy_clients import NAME, following, wait_for_version
+from tests.wait_helpers import wait_until
 
 FIRST = BreakerParameters(failure_count=1)
 
@@ -31,7 +31,7 @@ def trip(breaker):
     breaker.fail(breaker.admit(), TimeoutError("too slow"), 0.1)
 
 
-def told(there, name=NAME):
+def latest_entry(there, name=NAME):
     """Return the latest report's entry of that breaker."""
     rows = [one for report in there.reports[-1:] for one in report.get("breakers", [])]
     return next((one for one in rows if one["dependency"] == name), None)
@@ -52,12 +52,12 @@ def test_breaker_is_told_as_the_console_reads_it(there):
     there.configure(NAME, bulkhead={"limit": 7, "queue": 2})
     with following(there) as gear:
         policy = gear.policy(NAME, breaker=FIRST, fallback=lambda: 0)
-        heard(gear, 2)
+        wait_for_version(gear, 2)
         began = datetime.now(UTC)
         policy(lambda: 1)()
         trip(policy.breaker)
         policy(lambda: 1)()
-        wait_until(lambda: (told(there) or {}).get("state") == "open")
+        wait_until(lambda: (latest_entry(there) or {}).get("state") == "open")
 
     report = validate_report(there.reports[-1])
     [breaker] = report["breakers"]
@@ -80,10 +80,10 @@ def test_breaker_is_told_as_the_console_reads_it(there):
 def test_opening_is_told_at_once_and_not_with_the_next_report(there):
     with following(there) as gear:
         breaker = gear.breaker(NAME, parameters=FIRST)
-        wait_until(lambda: told(there))
+        wait_until(lambda: latest_entry(there))
         began = time.monotonic()
         trip(breaker)
-        wait_until(lambda: told(there)["state"] == "open")
+        wait_until(lambda: latest_entry(there)["state"] == "open")
 
         assert time.monotonic() - began < 1
 
@@ -113,7 +113,7 @@ def test_transitions_are_told_again_until_a_report_was_accepted(there):
         count = len(there.reports)
         wait_until(lambda: len(there.reports) > count)
         trip(gear.breaker("core->synapse", parameters=FIRST))
-        wait_until(lambda: told(there, "core->synapse"))
+        wait_until(lambda: latest_entry(there, "core->synapse"))
 
     of_first = [one["breakers"][0]["transitions"] for one in there.reports if "breakers" in one]
     assert [len(each) for each in of_first[:3]] == [1, 1, 1]
@@ -139,10 +139,10 @@ def test_busy_console_is_not_urged(there):
 def test_override_is_acknowledged_at_once(there):
     with following(there) as gear:
         breaker = gear.breaker(NAME)
-        heard(gear, 1)
+        wait_for_version(gear, 1)
         there.override(NAME, "disabled")
         began = time.monotonic()
-        wait_until(lambda: (told(there) or {}).get("mode") == "disabled")
+        wait_until(lambda: (latest_entry(there) or {}).get("mode") == "disabled")
 
         assert there.reports[-1]["config_version"] == 2
         assert time.monotonic() - began < 1.5

@@ -11,7 +11,7 @@ from switchgear import Switchgear, lifecycle
 from tests.fake_console import REPORT, TOKEN, Exchange, console
 from tests.quick_client import PromptClient
 from tests.reporting.program_runner import environment, run
-from tests.waiting import our_threads, wait_until
+from tests.wait_helpers import our_threads, wait_until
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_forgotten_client_tells_its_counts_and_ends_its_threads(there):
 
 
 def test_process_that_ends_tells_what_all_its_clients_counted(there, tmp_path):
-    run("exiting", "3", "30", given=environment(there, tmp_path))
+    run("unclosed_clients", "3", "30", given=environment(there, tmp_path))
 
     last = {report["instance"]: report for report in there.reports}
     assert sorted(last) == ["i0", "i1", "i2"]
@@ -165,7 +165,7 @@ def test_console_that_hangs_delays_the_end_of_a_process_by_a_second_for_all_clie
 ):
     hang_all(there)
 
-    said = run("exiting", "4", "0.01", given=environment(there, tmp_path))
+    said = run("unclosed_clients", "4", "0.01", given=environment(there, tmp_path))
     took = time.time() - float(said)
 
     assert took < 4.5

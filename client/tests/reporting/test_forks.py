@@ -8,7 +8,7 @@ import pytest
 
 from tests.fake_console import SNAPSHOT, console
 from tests.reporting.program_runner import environment, run
-from tests.waiting import wait_until
+from tests.wait_helpers import wait_until
 
 
 @pytest.fixture
@@ -75,20 +75,20 @@ def test_child_that_becomes_another_program_is_no_instance(there, tmp_path):
 def test_200_forks_under_load_leave_no_child_hanging(there, tmp_path):
     there.engage("feature:chat")
     with blinking(there, 0.02):
-        said = run("forking", given=environment(there, tmp_path), seconds=110)
+        said = run("repeated_forks", given=environment(there, tmp_path), seconds=110)
 
     assert said.split(" ", 1) == ["200", "[]\n"]
 
 
 def test_child_that_ends_as_programs_do_tells_what_it_counted(there, tmp_path):
-    run("exiting", "1", "30", given=environment(there, tmp_path))
+    run("unclosed_clients", "1", "30", given=environment(there, tmp_path))
 
     [report] = wait_until(lambda: there.reports)
     assert chat(report) == (1, 0)
 
 
 def test_locks_that_others_held_at_the_fork_stop_no_child(there, tmp_path):
-    locks, code = run("holding", given=environment(there, tmp_path)).split()
+    locks, code = run("held_locks", given=environment(there, tmp_path)).split()
 
     assert int(locks) >= 6
     assert code == "0"
@@ -96,11 +96,11 @@ def test_locks_that_others_held_at_the_fork_stop_no_child(there, tmp_path):
 
 def test_threads_import_nothing_that_a_fork_could_cut_short(there, tmp_path):
     with blinking(there, 0.05):  # It waits for a change.
-        assert run("importing", given=environment(there, tmp_path)) == "[]\n"
+        assert run("late_imports", given=environment(there, tmp_path)) == "[]\n"
 
 
 def test_locks_that_others_held_at_the_fork_stop_no_child_of_a_closed_client(there, tmp_path):
-    locks, code = run("holding", "closed", given=environment(there, tmp_path)).split()
+    locks, code = run("held_locks", "closed", given=environment(there, tmp_path)).split()
 
     assert int(locks) >= 4
     assert code == "0"

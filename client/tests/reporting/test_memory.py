@@ -9,7 +9,7 @@ KEYS = 100_000
 
 def test_ever_other_keys_fill_no_memory(tmp_path):
     with console() as there:
-        said = run("asking", str(KEYS), given=environment(there, tmp_path))
+        said = run("many_keys", str(KEYS), given=environment(there, tmp_path))
 
     grown, dropped = said.split()
     assert int(grown) < 20

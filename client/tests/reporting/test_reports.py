@@ -21,7 +21,7 @@ from tests.fake_console import REPORT, TOKEN, Exchange, console
 from tests.faults import errors, forbids
 from tests.quick_client import QUICK
 from tests.reporting.reporters import telling
-from tests.waiting import our_threads, wait_until
+from tests.wait_helpers import our_threads, wait_until
 
 
 @pytest.fixture

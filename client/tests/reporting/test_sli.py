@@ -169,32 +169,32 @@ def test_decorated_function_with_a_limit_may_call_itself(sli):
 
 def test_decorated_coroutine_function_is_measured_when_it_is_awaited(sli):
     @sli.measure()
-    async def asked(fails: bool) -> str:
+    async def answer_measured(fails: bool) -> str:
         await asyncio.sleep(0)
         if fails:
             raise KeyError
         return "yes"
 
     async def ask():
-        unawaited = asked(False)
+        unawaited = answer_measured(False)
         before = sli.get_counts()
         answer = await unawaited
         with pytest.raises(KeyError):
-            await asked(True)
+            await answer_measured(True)
         return before, answer
 
-    assert inspect.iscoroutinefunction(asked)
+    assert inspect.iscoroutinefunction(answer_measured)
     assert asyncio.run(ask()) == ((0, 0), "yes")
     assert sli.get_counts() == (1, 2)
 
 
 def test_cancelled_coroutine_is_no_event(sli):
     @sli.measure()
-    async def asked() -> None:
+    async def answer_measured() -> None:
         await asyncio.sleep(60)
 
     async def ask():
-        task = asyncio.create_task(asked())
+        task = asyncio.create_task(answer_measured())
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.wait([task])

@@ -17,7 +17,7 @@ import pytest
 from switchgear.steps import EffectState, Job, JobStatus, Runner, SQLiteStore, Step, StepStatus
 from tests.service_processes import environment
 from tests.steps.receiver import Moment, receiver
-from tests.waiting import wait_until
+from tests.wait_helpers import wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.smoke]
 MOMENTS: tuple[Moment, ...] = ("before", "after", "answered")

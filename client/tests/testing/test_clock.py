@@ -264,7 +264,7 @@ def test_wait_of_a_thread_in_a_queue_ends_when_the_clock_is_advanced_past_it(clo
 
     with bulkhead, ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(bulkhead.acquire)
-        until(lambda: bulkhead.look().queued == 1)
+        wait_until(lambda: bulkhead.look().queued == 1)
         clock.advance(300)
         with pytest.raises(BulkheadFull):
             waiting.result(30)
@@ -276,7 +276,7 @@ def test_waiter_in_a_queue_is_admitted_and_the_clock_stands_still(clock):
     with ThreadPoolExecutor(1) as thread:
         with bulkhead:
             waiting = thread.submit(bulkhead.acquire)
-            until(lambda: bulkhead.look().queued == 1)
+            wait_until(lambda: bulkhead.look().queued == 1)
         waiting.result(30).release()
 
     assert clock.monotonic() == 0
@@ -348,7 +348,7 @@ def test_breaker_alone_takes_the_clock(clock):
     assert breaker(lambda: "fine")() == "fine"
 
 
-def until(is_so):
+def wait_until(is_so):
     ends = time.monotonic() + 30
     while not is_so():
         assert time.monotonic() < ends

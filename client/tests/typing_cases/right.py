@@ -72,7 +72,7 @@ class Service:
 
     @classmethod
     @gear.guard(feature="chat")
-    def made(cls, question: str) -> "Service":
+    def build(cls, question: str) -> "Service":
         return cls()
 
     @staticmethod
@@ -87,7 +87,7 @@ class Service:
 
 
 assert_type(Service().method("hello"), str)
-assert_type(Service.made("hello"), Service)
+assert_type(Service.build("hello"), Service)
 assert_type(Service.static("hello"), bytes)
 assert_type(Service().size, float)
 

@@ -71,7 +71,7 @@ Console().force("core->oracle", "reset")  # refused
 policy = Policy("core->oracle")
 
 
-async def asked() -> None:
+async def await_calls() -> None:
     await policy.arun(answer_later)  # refused
     await policy.arun(answer_later, 7)  # refused
     await policy.arun(answer, "kim")  # refused

@@ -183,7 +183,7 @@ def aat_once(url, times, **parts):
     return asyncio.run(main())
 
 
-def after(seconds):
+def answer_after(seconds):
     def answer(asked: Asked) -> Said:
         threading.Event().wait(seconds)
         return Said()
@@ -197,7 +197,7 @@ def test_requests_that_waited_for_a_place_are_not_slow(send):
     breaker = Breaker("backend", parameters)
     bulkhead = Bulkhead("backend", BulkheadParameters(limit=1, queue=20, queue_seconds=10))
 
-    with serving(after(0.04)) as server:
+    with serving(answer_after(0.04)) as server:
         errors = send(server.url, 8, breaker=breaker, bulkhead=bulkhead)
 
     assert errors == [None] * 8
@@ -211,7 +211,7 @@ def test_requests_that_spent_their_deadline_in_the_queue_are_no_timeouts(send):
     bulkhead = Bulkhead("backend", BulkheadParameters(limit=1, queue=20, queue_seconds=10))
     parts = {"breaker": breaker, "bulkhead": bulkhead, "deadline": Deadline(0.7)}
 
-    with serving(after(0.4)) as server:
+    with serving(answer_after(0.4)) as server:
         errors = send(server.url, 2, **parts)
 
     assert sorted(type(each) for each in errors if each) == [DeadlineExceeded]

@@ -19,7 +19,7 @@ HEADERS = {"X-Request-Timeout-Ms": "5000", "X-Retry-Attempt": "1"}
 CALLS = 3
 
 
-def seen():
+def observe_call():
     """Return the seconds left here, and the attempts of a failing call."""
     calls = []
 
@@ -34,14 +34,14 @@ def seen():
 
 
 async def asgi_app(scope, receive, send):
-    body = seen()
+    body = observe_call()
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": body})
 
 
 def wsgi_app(environ, start_response):
     start_response("200 OK", [("Content-Type", "application/json")])
-    return [seen()] if environ["PATH_INFO"] == "/whole" else iter([b"", seen()])
+    return [observe_call()] if environ["PATH_INFO"] == "/whole" else iter([b"", observe_call()])
 
 
 class Quiet(WSGIRequestHandler):

@@ -46,6 +46,16 @@ class NullableTextField(serializers.CharField):
 T = TypeVar("T")
 
 
+class OptionalTextField(serializers.CharField):
+    """A text, rendered as null if it is empty."""
+
+    def __init__(self) -> None:
+        super().__init__(allow_null=True)
+
+    def to_representation(self, value: str) -> Any:
+        return value or None
+
+
 class Resource(serializers.Serializer[T]):
     """The serializer of a response's JSON object.
 

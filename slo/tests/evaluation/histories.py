@@ -36,7 +36,7 @@ class Past:
             covered = last.covered + int(one.is_covered)
             self._sums.append(CounterValues(good, last.total + one.total, covered))
 
-    def at(self, minute: int) -> CounterValues:
+    def values_at(self, minute: int) -> CounterValues:
         self.looked_up.add(minute)
         place = minute - self.begin + 1
         return self._sums[min(max(place, 0), len(self.minutes))]

@@ -150,21 +150,22 @@ def _now(name: str, offset: str = "") -> str:
     return f"last_over_time({name}[59s]{offset})"
 
 
-def _before(name: str) -> str:
+def _value_before(name: str) -> str:
     return f"last_over_time({name}[119s] offset 1m)"
 
 
 _BAD_NOW = f"({_now('all')} - {_now('good')})"
-_BAD_BEFORE = f"({_before('all')} - {_before('good')})"
+_BAD_BEFORE = f"({_value_before('all')} - {_value_before('good')})"
 _RESET = (
-    f"clamp_max(({_now('all')} < bool {_before('all')}) + ({_now('good')} < bool {_before('good')})"
+    f"clamp_max(({_now('all')} < bool {_value_before('all')})"
+    f" + ({_now('good')} < bool {_value_before('good')})"
     f" + ({_BAD_NOW} < bool {_BAD_BEFORE}), 1)"
 )
 _GROWN = {
-    "total": f"{_now('all')} - {_before('all')} * (1 - {_RESET})",
+    "total": f"{_now('all')} - {_value_before('all')} * (1 - {_RESET})",
     "bad": f"{_BAD_NOW} - {_BAD_BEFORE} * (1 - {_RESET})",
     # A minute is told of if there is a sample at its end or, if only that one is missing, after it.
-    "covered": f"(({_now('all')} * 0 + 1) and {_before('all')}) or"
+    "covered": f"(({_now('all')} * 0 + 1) and {_value_before('all')}) or"
     f" ((({_now('all', ' offset -1m')}) * 0 + 1) and {_now('all', ' offset 1m')})",
 }
 Sums = Callable[[str, int], str]

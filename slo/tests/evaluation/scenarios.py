@@ -36,7 +36,7 @@ def create_burning_slo(
 def count(slo: Slo, after: Sequence[Happened]) -> None:
     """Add these minutes to an SLO, after the hours in which it was fine."""
     past = Past([*steady_traffic(HOURS * 60), *after], begin=NOON - HOURS * 60 + 1)
-    rows = [(minute, past.at(minute)) for minute in range(past.begin - 1, past.last + 1)]
+    rows = [(minute, past.values_at(minute)) for minute in range(past.begin - 1, past.last + 1)]
     sli = factories.counted(slo, [(minute, one.good, one.total) for minute, one in rows])
     for minute, one in rows[HOURS * 60 :]:
         CounterMinute.objects.filter(sli=sli, minute=minute).update(covered=one.covered)

@@ -215,7 +215,7 @@ def expected_document(
     for minute in range(past.last - minutes + 1, past.last + 1):
         if any(begins < minute <= ends for begins, ends in excluded):
             continue
-        now, before = past.at(minute), past.at(minute - 1)
+        now, before = past.values_at(minute), past.values_at(minute - 1)
         good += Fraction(now.good) - Fraction(before.good)
         total += Fraction(now.total) - Fraction(before.total)
         covered += now.covered - before.covered

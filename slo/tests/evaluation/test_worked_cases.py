@@ -28,7 +28,7 @@ class Incident:
             if any(j.state == FIRING and j.rule.severity == severity for j in one.rules)
         ]
 
-    def left(self, tick: int) -> float:
+    def remaining_ratio(self, tick: int) -> float:
         remaining = self.evaluations[tick].remaining_ratio
         assert remaining is not None
         return remaining
@@ -52,7 +52,7 @@ def test_fifteen_per_cent_for_ten_minutes_pages_after_six_until_four_after_its_e
 def test_fifteen_per_cent_for_ten_minutes_costs_three_and_a_half_per_cent_of_the_budget() -> None:
     seen = incident("0.15", 10)
 
-    assert seen.left(0) - seen.left(10) == pytest.approx(0.0347, abs=0.00005)
+    assert seen.remaining_ratio(0) - seen.remaining_ratio(10) == pytest.approx(0.0347, abs=0.00005)
 
 
 def test_two_per_cent_for_three_hours_pages_after_44_minutes_and_is_a_ticket_after_175() -> None:
@@ -72,7 +72,7 @@ def test_a_third_of_a_per_cent_for_a_quarter_of_an_hour_is_nothing() -> None:
 def test_even_traffic_within_the_budget_leaves_what_it_leaves() -> None:
     seen = incident("0.0002", 1)
 
-    assert seen.left(1) == 0.8
+    assert seen.remaining_ratio(1) == 0.8
     assert seen.evaluations[1].burn_rates == {
         "5m": 0.2, "30m": 0.2, "1h": 0.2, "6h": 0.2, "3d": 0.2
     }  # fmt: skip

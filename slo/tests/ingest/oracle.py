@@ -48,10 +48,10 @@ class Oracle:
             self._read(boots)
 
     def good(self, minute: int) -> float:
-        return sum(self._by(step, step.good, minute) for step in self._steps)
+        return sum(self._events_by(step, step.good, minute) for step in self._steps)
 
     def bad(self, minute: int) -> float:
-        return sum(self._by(step, step.total - step.good, minute) for step in self._steps)
+        return sum(self._events_by(step, step.total - step.good, minute) for step in self._steps)
 
     def is_covered(self, minute: int) -> bool:
         begins, ends = (minute - 1) * 60 * US, minute * 60 * US
@@ -104,7 +104,7 @@ class Oracle:
         self._spans += [(one, other) for one, other in spans if other - one <= TWO_MINUTES]
 
     @staticmethod
-    def _by(step: Step, events: float, minute: int) -> float:
+    def _events_by(step: Step, events: float, minute: int) -> float:
         """Return how many of a step's events came by the end of a minute."""
         end = minute * 60 * US
         if step.ended <= end:

@@ -6,7 +6,7 @@ from typing import Any
 from switchgear.cli import exits
 from switchgear.cli.api_client import Document, Query
 from switchgear.cli.command_context import CommandContext
-from switchgear.cli.formatting import Clock, StyledText, single_line
+from switchgear.cli.formatters import Clock, StyledText, single_line
 from switchgear.cli.views import switches as views
 
 Facts = Sequence[tuple[str, object]]

@@ -7,7 +7,7 @@ from switchgear.cli import exits
 from switchgear.cli.api_client import Document, switch_path, url_path
 from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import output
-from switchgear.cli.formatting import StyledText, parse_time
+from switchgear.cli.formatters import StyledText, parse_time
 from switchgear.cli.parser import DRY_RUN, Commands, option, reason_option
 from switchgear.cli.views import ramps as views
 from switchgear.evaluation.snapshot import resolve_switch_id

@@ -8,7 +8,7 @@ from switchgear.cli import exits
 from switchgear.cli.api_client import Document, switch_path
 from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import output, ramps
-from switchgear.cli.formatting import StyledText, duration_seconds
+from switchgear.cli.formatters import StyledText, duration_seconds
 from switchgear.cli.parser import (
     DRY_RUN,
     SWITCH,

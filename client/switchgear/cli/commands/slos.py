@@ -4,7 +4,7 @@ from switchgear.cli import exits
 from switchgear.cli.api_client import url_path
 from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import output
-from switchgear.cli.formatting import StyledText
+from switchgear.cli.formatters import StyledText
 from switchgear.cli.parser import Commands, one_of, option
 from switchgear.cli.views import slos as views
 

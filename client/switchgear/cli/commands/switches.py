@@ -6,7 +6,7 @@ from switchgear.cli import exits
 from switchgear.cli.api_client import Document, switch_path
 from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import output, release
-from switchgear.cli.formatting import Clock, StyledText, cell, parse_moment, single_line
+from switchgear.cli.formatters import Clock, StyledText, cell, parse_moment, single_line
 from switchgear.cli.parser import (
     DRY_RUN,
     SWITCH,

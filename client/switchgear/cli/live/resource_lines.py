@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from switchgear.cli.formatting import Cell, Clock, StyledText, cell, join, pluralize, single_line
+from switchgear.cli.formatters import Cell, Clock, StyledText, cell, join, pluralize, single_line
 from switchgear.cli.views import breakers, letters, ramps, slos, switches
 
 TOPICS = ("switches", "ramps", "breakers", "dlq", "slo", "degradation")

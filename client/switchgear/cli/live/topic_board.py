@@ -7,7 +7,7 @@ from switchgear.cli import exits
 from switchgear.cli.api_client import ApiClient, Document, switch_path, url_path
 from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import output
-from switchgear.cli.formatting import Cell, StyledText, cell
+from switchgear.cli.formatters import Cell, StyledText, cell
 from switchgear.cli.live import resource_lines
 
 REFETCHED = "refetched"

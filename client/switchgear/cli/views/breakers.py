@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from switchgear.cli.formatting import (
+from switchgear.cli.formatters import (
     Cell,
     Clock,
     StyledText,

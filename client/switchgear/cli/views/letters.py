@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from switchgear.cli.formatting import Cell, Clock, StyledText, cell, format_number, pluralize, stack
+from switchgear.cli.formatters import Cell, Clock, StyledText, cell, format_number, pluralize, stack
 
 STREAM_COLUMNS = ("*STREAM", ">DEPTH", ">PER MINUTE", "OLDEST", "NEWEST", "ALARM")
 LETTER_COLUMNS = ("ID", "FAILED", ">TRIES", "*ERROR")

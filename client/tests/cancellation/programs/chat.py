@@ -49,9 +49,9 @@ class Chat:
 
     def tell(self) -> None:
         """Once all wait, and once all that waited are refused."""
-        self.until(lambda: self.policy.bulkhead.look().queued == QUEUED)
+        self.wait_until(lambda: self.policy.bulkhead.look().queued == QUEUED)
         print(json.dumps({"queued": QUEUED, "way": self.gear.status().way}), flush=True)
-        self.until(lambda: len(self.refused) >= QUEUED)
+        self.wait_until(lambda: len(self.refused) >= QUEUED)
         time.sleep(0.5)  # Whoever is let in wrongly begins now.
         found = {
             "errors": Counter(name for name, _ in self.refused),
@@ -59,7 +59,7 @@ class Chat:
         }
         print(json.dumps(found), flush=True)
 
-    def until(self, holds: Callable[[], bool]) -> None:
+    def wait_until(self, holds: Callable[[], bool]) -> None:
         ends = time.monotonic() + PATIENCE_SECONDS
         while not holds() and time.monotonic() < ends:
             time.sleep(0.01)

@@ -18,7 +18,7 @@ heard = []
 gear.on_change(heard.append, "feature:blink")
 
 
-def asked():
+def ask_console():
     """Until the console has said that the search is stopped, and a change was told."""
     heard.clear()
     assert gear.wait_ready(30)
@@ -47,16 +47,16 @@ def main():
     if way == "os":
         pid = os.fork()
         if not pid:
-            asked()
+            ask_console()
             sys.exit(0)
         os.waitpid(pid, 0)
     elif way == "preexec":
         subprocess.run([sys.executable, "-c", "pass"], preexec_fn=lambda: None, check=True)
     else:
-        child = multiprocessing.get_context(way).Process(target=asked)
+        child = multiprocessing.get_context(way).Process(target=ask_console)
         child.start()
         child.join()
-    asked()
+    ask_console()
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from switchgear.cli.formatting import (
+from switchgear.cli.formatters import (
     Cell,
     Clock,
     StyledText,

@@ -155,7 +155,9 @@ class Clock:
     def ago(self, moment: object) -> str:
         """Return the time since `moment`, such as `1 h 2 min ago`; `-` for None."""
         found = parse_time(moment)
-        return "-" if found is None else f"{format_duration(max(0.0, self._since(found)))} ago"
+        return (
+            "-" if found is None else f"{format_duration(max(0.0, self._seconds_since(found)))} ago"
+        )
 
     def duration(self, first: object, last: object) -> str:
         """Return the time from `first` to `last` or now, as `1 h 2 min`; `-` without `first`."""
@@ -167,14 +169,14 @@ class Clock:
         found = parse_time(moment)
         if found is None:
             return "-"
-        since = self._since(found)
+        since = self._seconds_since(found)
         return f"in {format_duration(-since)}" if since < 0 else f"{format_duration(since)} ago"
 
     def is_over(self, moment: object) -> bool:
         found = parse_time(moment)
-        return found is not None and self._since(found) >= 0
+        return found is not None and self._seconds_since(found) >= 0
 
-    def _since(self, moment: datetime) -> float:
+    def _seconds_since(self, moment: datetime) -> float:
         return (self.now - moment).total_seconds()
 
 
