@@ -80,8 +80,8 @@ def ended(watch):
 def test_what_was_missed_is_read_again_until_it_can_be(last):
     answers = [level("at first"), AWAY, level("missed")]
     with live(answers, [hello(), last]) as shell, watching(shell, "degradation") as watch:
-        watch.until("at first")
-        watch.until("missed")
+        watch.read_until("at first")
+        watch.read_until("missed")
 
         said = complaints(watch, 2)
 
@@ -90,7 +90,7 @@ def test_what_was_missed_is_read_again_until_it_can_be(last):
 
 def test_first_read_that_fails_is_tried_again_and_nothing_is_called_live_before():
     with live([AWAY, level("found")], [hello()]) as shell, watching(shell, "degradation") as watch:
-        watch.until("found")
+        watch.read_until("found")
 
         said = complaints(watch, 2)
 
@@ -101,8 +101,8 @@ def test_next_socket_may_count_from_the_beginning_and_json_says_when_it_is_not_l
     sockets = [hello(seq=50), message(51, "before")], [hello("two"), message(2, "after")]
     answers = [level("at first")]
     with live(answers, *sockets) as shell, watching(shell, "degradation", "--json") as watch:
-        watch.until("before")
-        watch.until("after")
+        watch.read_until("before")
+        watch.read_until("after")
 
         notes = [json.loads(line)["note"] for line in ended(watch).splitlines()]
 
@@ -116,13 +116,13 @@ def test_next_socket_may_count_from_the_beginning_and_json_says_when_it_is_not_l
 def test_message_of_another_shape_ends_the_socket_and_not_the_watching(strange):
     sockets = [hello(), strange], [hello("two"), message(2, "after")]
     with live([level("at first")], *sockets) as shell, watching(shell, "degradation") as watch:
-        watch.until("after")
+        watch.read_until("after")
 
         assert "Traceback" not in ended(watch)
 
 
 def test_topics_that_the_token_may_not_watch_are_named():
     with live([level("at first")], [hello()]) as shell, watching(shell) as watch:
-        watch.until("at first")
+        watch.read_until("at first")
 
         assert "Without switches, ramps, breakers, dlq, slo" in ended(watch)

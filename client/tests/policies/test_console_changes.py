@@ -85,7 +85,7 @@ def test_service_that_calls_nobody_asks_for_no_policies(there):
         assert "switchgear-policies" not in our_threads()
         assert gear.status().config_version is None
 
-    assert there.of(CONFIG) == []
+    assert there.requests_for(CONFIG) == []
 
 
 @pytest.mark.parametrize("mode", ["forced_open", "forced_closed", "disabled", "metrics_only"])
@@ -104,7 +104,7 @@ def test_override_is_in_force_within_a_second(there):
     with following(there) as gear:
         breaker = gear.breaker(NAME)
         wait_for_version(gear, 1)
-        wait_until(lambda: "wait" in there.of(CONFIG)[-1].query)
+        wait_until(lambda: "wait" in there.requests_for(CONFIG)[-1].query)
         began = time.monotonic()
         there.override(NAME, "forced_open")
         wait_until(lambda: breaker.mode == "forced_open")

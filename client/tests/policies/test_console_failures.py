@@ -74,7 +74,7 @@ def test_console_that_lies_changes_nothing_and_is_believed_again(there, caplog, 
     with following(there) as gear:
         policy = gear.policy(NAME)
         wait_for_version(gear, 2)
-        asked = len(there.of(CONFIG))
+        asked = len(there.requests_for(CONFIG))
         there.config_lie = lie
         there.cut()
         with caplog.at_level(logging.WARNING, "switchgear"):
@@ -82,7 +82,7 @@ def test_console_that_lies_changes_nothing_and_is_believed_again(there, caplog, 
 
         assert policy.timeout_seconds == 0.5
         assert gear.status().config_version == 2
-        assert len(there.of(CONFIG)) - asked < 20
+        assert len(there.requests_for(CONFIG)) - asked < 20
         assert TOKEN not in caplog.text
         if lie is not forbids:  # Which is only asked again after a while.
             there.config_lie = None
@@ -115,8 +115,8 @@ def test_epoch_that_was_left_stays_left(there):
         body = policies("core", 99, {NAME: {"timeout_ms": 1}})
         there.config_lie = lambda exchange: exchange.reply(200, body, etag=f'"{left}.c99"')
         there.cut()
-        asked = len(there.of(CONFIG))
-        wait_until(lambda: len(there.of(CONFIG)) > asked)
+        asked = len(there.requests_for(CONFIG))
+        wait_until(lambda: len(there.requests_for(CONFIG)) > asked)
         time.sleep(0.2)
 
         assert policy.timeout_seconds == 0.7
@@ -134,11 +134,11 @@ def test_console_that_says_much_does_not_take_the_processor(there):
     there.config_lie = talk
     with Switchgear(there.url, TOKEN, service="core", state_dir=None) as gear:
         gear.policy(NAME)
-        wait_until(lambda: there.of(CONFIG))
-        began = len(there.of(CONFIG))
+        wait_until(lambda: there.requests_for(CONFIG))
+        began = len(there.requests_for(CONFIG))
         time.sleep(1)
 
-        assert len(there.of(CONFIG)) - began < 13
+        assert len(there.requests_for(CONFIG)) - began < 13
 
 
 def test_nothing_waits_for_a_console_that_hangs(there):
@@ -161,16 +161,16 @@ def test_name_that_is_no_dependency_works_and_is_logged_once(there, caplog):
         " override it: names are caller->callee, each 1 to 60 of a-z, 0-9 and -; write"
         " caller->callee, such as core->oracle"
     ]
-    assert there.of(CONFIG) == []
+    assert there.requests_for(CONFIG) == []
 
 
 def test_policies_of_a_fifth_service_are_the_codes_alone(there):
     with following(there) as gear:
         for number in range(6):
             gear.policy(f"a{number}->b")
-        wait_until(lambda: len({one.query["service"] for one in there.of(CONFIG)}) == 4)
+        wait_until(lambda: len({one.query["service"] for one in there.requests_for(CONFIG)}) == 4)
 
-    assert {one.query["service"] for one in there.of(CONFIG)} == {"a0", "a1", "a2", "a3"}
+    assert {one.query["service"] for one in there.requests_for(CONFIG)} == {"a0", "a1", "a2", "a3"}
 
 
 def test_closed_client_has_no_thread_and_its_policies_stay(there):
@@ -186,7 +186,7 @@ def test_closed_client_has_no_thread_and_its_policies_stay(there):
 def test_client_that_nobody_holds_ends_its_threads(there):
     made = Switchgear(there.url, TOKEN, service="core", state_dir=None)
     breaker = made.breaker(NAME)
-    wait_until(lambda: there.of(CONFIG))
+    wait_until(lambda: there.requests_for(CONFIG))
     gone = weakref.ref(made)
     del made
     gc.collect()

@@ -10,7 +10,7 @@ from tests.reporting.program_runner import environment, run
 
 
 def asking(there):
-    return {one.headers["switchgear-instance"] for one in there.of(CONFIG)}
+    return {one.headers["switchgear-instance"] for one in there.requests_for(CONFIG)}
 
 
 def test_child_begins_anew_and_tells_on_its_own(tmp_path):

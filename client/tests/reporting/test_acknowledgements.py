@@ -24,7 +24,7 @@ def test_applied_version_is_acknowledged_at_once(there):
         told.reporter.streaming = True
         began = time.monotonic()
         told.apply(there)
-        [asked] = wait_until(lambda: there.of(SNAPSHOT))[-1:]
+        [asked] = wait_until(lambda: there.requests_for(SNAPSHOT))[-1:]
 
     assert asked.at - began < 1
     assert asked.method == "GET"
@@ -41,7 +41,9 @@ def test_client_acknowledges_each_version_that_comes_by_the_stream(there):
             there.engage("feature:chat")
             mark = f"{there.epoch}.{there.version}"
             wait_until(
-                lambda mark=mark: there.of(SNAPSHOT)[-1].headers.get("switchgear-applied") == mark
+                lambda mark=mark: (
+                    there.requests_for(SNAPSHOT)[-1].headers.get("switchgear-applied") == mark
+                )
             )
 
 
@@ -49,7 +51,7 @@ def test_acknowledgement_asks_for_no_document(there):
     with telling(there.url, reports=False) as told:
         told.reporter.streaming = True
         told.apply(there)
-        [asked] = wait_until(lambda: there.of(SNAPSHOT))
+        [asked] = wait_until(lambda: there.requests_for(SNAPSHOT))
 
     assert asked.headers["if-none-match"] == "*"
 
@@ -58,7 +60,7 @@ def test_instance_with_another_alphabet_is_named_in_utf_8(there):
     with telling(there.url, reports=False, service="한국", instance="é1") as told:
         told.reporter.streaming = True
         told.apply(there)
-        [asked] = wait_until(lambda: there.of(SNAPSHOT))
+        [asked] = wait_until(lambda: there.requests_for(SNAPSHOT))
 
     assert asked.headers["switchgear-instance"] == "한국/é1"
 
@@ -66,9 +68,9 @@ def test_instance_with_another_alphabet_is_named_in_utf_8(there):
 def test_instance_says_that_it_is_still_there(there):
     with telling(there.url, every_seconds=0.2, reports=False) as told:
         told.reporter.streaming = True
-        wait_until(lambda: len(there.of(SNAPSHOT)) >= 4)
+        wait_until(lambda: len(there.requests_for(SNAPSHOT)) >= 4)
 
-    assert all("switchgear-applied" not in one.headers for one in there.of(SNAPSHOT))
+    assert all("switchgear-applied" not in one.headers for one in there.requests_for(SNAPSHOT))
 
 
 def test_nothing_is_acknowledged_while_polls_do(there):
@@ -76,7 +78,7 @@ def test_nothing_is_acknowledged_while_polls_do(there):
         told.apply(there)
         wait_until(lambda: len(there.reports) >= 3)
 
-    assert there.of(SNAPSHOT) == []
+    assert there.requests_for(SNAPSHOT) == []
 
 
 def test_versions_in_quick_succession_share_acknowledgements(there):
@@ -87,10 +89,12 @@ def test_versions_in_quick_succession_share_acknowledgements(there):
             there.engage("feature:chat")
             told.apply(there)
             time.sleep(0.01)
-        wait_until(lambda: there.of(SNAPSHOT)[-1].headers["switchgear-applied"].endswith(".51"))
+        wait_until(
+            lambda: there.requests_for(SNAPSHOT)[-1].headers["switchgear-applied"].endswith(".51")
+        )
         took = time.monotonic() - began
 
-    assert len(there.of(SNAPSHOT)) <= took / 0.25 + 2
+    assert len(there.requests_for(SNAPSHOT)) <= took / 0.25 + 2
 
 
 def test_acknowledgement_that_failed_is_told_again(there):
@@ -98,11 +102,11 @@ def test_acknowledgement_that_failed_is_told_again(there):
     with telling(there.url, reports=False) as told:
         told.reporter.streaming = True
         told.apply(there)
-        wait_until(lambda: there.of(SNAPSHOT))
+        wait_until(lambda: there.requests_for(SNAPSHOT))
         there.lie = None
-        wait_until(lambda: len(there.of(SNAPSHOT)) >= 2)
+        wait_until(lambda: len(there.requests_for(SNAPSHOT)) >= 2)
 
-    assert there.of(SNAPSHOT)[-1].headers["switchgear-applied"] == f"{there.epoch}.1"
+    assert there.requests_for(SNAPSHOT)[-1].headers["switchgear-applied"] == f"{there.epoch}.1"
 
 
 def test_version_after_an_outage_is_acknowledged_at_once(there):
@@ -111,11 +115,11 @@ def test_version_after_an_outage_is_acknowledged_at_once(there):
     patience = dataclasses.replace(QUICK, draw=lambda: next(draws, 1.0))
     with telling(there.url, every_seconds=0.1, reports=False, patience=patience) as told:
         told.reporter.streaming = True
-        wait_until(lambda: len(there.of(SNAPSHOT)) >= 3)
+        wait_until(lambda: len(there.requests_for(SNAPSHOT)) >= 3)
         there.lie = None
         began = time.monotonic()
         told.apply(there)
-        wait_until(lambda: "switchgear-applied" in there.of(SNAPSHOT)[-1].headers)
+        wait_until(lambda: "switchgear-applied" in there.requests_for(SNAPSHOT)[-1].headers)
 
     assert time.monotonic() - began < 1.5
 
@@ -129,7 +133,7 @@ def test_console_that_sends_the_whole_document_is_put_up_with(there):
         told.reporter.streaming = True
         for count in (1, 2):
             told.apply(there)
-            wait_until(lambda count=count: len(there.of(SNAPSHOT)) >= count)
+            wait_until(lambda count=count: len(there.requests_for(SNAPSHOT)) >= count)
             there.engage("feature:chat")
 
 
@@ -149,6 +153,6 @@ def test_clock_is_not_set_by_whoever_else_answers(there):
     with telling(there.url, every_seconds=0.2) as told:
         told.reporter.streaming = True
         told.apply(there)
-        wait_until(lambda: len(there.of(SNAPSHOT)) > 1 and told.reporter.unreported)
+        wait_until(lambda: len(there.requests_for(SNAPSHOT)) > 1 and told.reporter.unreported)
 
     assert abs(told.store.clock.now() - time.time()) < 60

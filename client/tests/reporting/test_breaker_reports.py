@@ -96,7 +96,7 @@ def test_many_changes_are_told_together_and_not_each_alone(there):
             breaker.reset()
             time.sleep(0.02)
         wait_until(lambda: len(steps(there)) == 60)
-        sent = [one.at for one in there.of(REPORT)]
+        sent = [one.at for one in there.requests_for(REPORT)]
 
     assert list(steps(there)) == list(range(1, 61))
     assert len(sent) < 12

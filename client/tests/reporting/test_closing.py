@@ -82,7 +82,7 @@ def test_report_that_hangs_is_broken_off_for_the_last_one(there):
     there.report_lie = hang
     gear = PromptClient(there.url, TOKEN, service="core", state_dir=None)
     assert gear.wait_ready(30)
-    wait_until(lambda: there.of(REPORT))
+    wait_until(lambda: there.requests_for(REPORT))
     there.report_lie = None
     gear.allowed(feature="chat")
 

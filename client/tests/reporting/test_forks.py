@@ -66,7 +66,7 @@ def test_child_that_becomes_another_program_is_no_instance(there, tmp_path):
     with blinking(there, 0.05):
         run("family", "preexec", given=environment(there, tmp_path))
 
-    names = {one.headers["switchgear-instance"] for one in there.of(SNAPSHOT)}
+    names = {one.headers["switchgear-instance"] for one in there.requests_for(SNAPSHOT)}
     assert len(names) == 1
 
 

@@ -46,7 +46,7 @@ def test_report_has_what_the_contract_names(there):
     assert timedelta() <= sent_at - began[1] < timedelta(minutes=1)
     # The first one was sent before the console's clock was known.
     assert abs(began[0] - began[1]) < timedelta(seconds=2)
-    [asked] = there.of(REPORT)[:1]
+    [asked] = there.requests_for(REPORT)[:1]
     assert asked.headers["content-type"] == "application/json"
     assert asked.headers["authorization"] == f"Bearer {TOKEN}"
 
@@ -97,7 +97,7 @@ def test_largest_report_fits_what_the_console_takes(there):
         for number in range(2 * MAX_NAMES):
             told.indicators.get(f"{number:04}" + "한" * 65).good()
 
-    [asked] = there.of(REPORT)
+    [asked] = there.requests_for(REPORT)
     report = json.loads(asked.body)
     parse_report(report)
     assert len(asked.body) <= 512 * 1024
@@ -124,7 +124,7 @@ def test_console_that_fails_is_asked_ever_less(there):
     there.report_lie = errors
     with telling(there.url, every_seconds=0.01, patience=replace(QUICK, draw=lambda: 0.01)):
         wait_until(lambda: len(there.reports) >= 5)
-        sent = [one.at for one in there.of(REPORT)[:5]]
+        sent = [one.at for one in there.requests_for(REPORT)[:5]]
 
     pauses = [after - before for before, after in itertools.pairwise(sent)]
     # The first is drawn from two seconds, and each further one from twice as many.

@@ -20,11 +20,11 @@ PAGE = rule("1h", "5m", "14")
 
 
 def evaluate_past(past: Past, objective: Objective, at: int | None = None) -> Evaluation:
-    return evaluate(objective, past.last if at is None else at, past.at, past.begin)
+    return evaluate(objective, past.last if at is None else at, past.values_at, past.begin)
 
 
 def test_nothing_is_known_without_a_first_row() -> None:
-    found = evaluate(make_objective(PAGE), 100, Past([]).at, None)
+    found = evaluate(make_objective(PAGE), 100, Past([]).values_at, None)
 
     assert found.state == UNKNOWN
     assert set(found.burn_rates.values()) == {None}

@@ -197,5 +197,5 @@ def expected(
     return [
         Expected(tick, judged.rule, judged.state)
         for tick in ticks
-        for judged in evaluate(objective, tick, past.at, past.begin).rules
+        for judged in evaluate(objective, tick, past.values_at, past.begin).rules
     ]

@@ -38,7 +38,7 @@ def incident(share: str, minutes: int) -> Incident:
     past = Past([*steady_traffic(BEFORE), *steady_traffic(minutes, share), *steady_traffic(AFTER)])
     ticks = range(minutes + AFTER)
     return Incident(
-        {tick: evaluate(OBJECTIVE, BEFORE - 1 + tick, past.at, past.begin) for tick in ticks}
+        {tick: evaluate(OBJECTIVE, BEFORE - 1 + tick, past.values_at, past.begin) for tick in ticks}
     )
 
 
@@ -82,7 +82,7 @@ def test_even_traffic_within_the_budget_leaves_what_it_leaves() -> None:
 def test_a_budget_that_burns_faster_than_it_may_is_spent_at_a_time_that_can_be_told() -> None:
     past = Past(steady_traffic(BEFORE - 6 * 60) + steady_traffic(6 * 60, "0.01"))
 
-    found = evaluate(OBJECTIVE, past.last, past.at, past.begin)
+    found = evaluate(OBJECTIVE, past.last, past.values_at, past.begin)
 
     # 0.2 of it over all but the last 6 h, 10 over these: 1 - (0.2 · 714 + 10 · 6) / 720 is left.
     assert found.remaining_ratio == pytest.approx(1 - (0.2 * 714 + 10 * 6) / 720, abs=1e-6)
@@ -95,7 +95,7 @@ def test_a_budget_that_burns_faster_than_it_may_is_spent_at_a_time_that_can_be_t
 def test_an_overspent_budget_is_below_zero_and_has_no_time_at_which_it_will_be_spent() -> None:
     past = Past([Happened(20, 10_000)] * BEFORE)
 
-    found = evaluate(OBJECTIVE, past.last, past.at, past.begin)
+    found = evaluate(OBJECTIVE, past.last, past.values_at, past.begin)
 
     assert found.remaining_ratio == -1
     assert found.exhausts_at is None
