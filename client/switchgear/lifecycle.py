@@ -53,7 +53,7 @@ class Workers(NamedTuple):
     change_notifier: "ChangeNotifier"
 
     def stop_following(self) -> None:
-        """Stop all threads but the reporter's, without waiting for them."""
+        """Stop everything but the reporter, without waiting."""
         self.follower.stop()
         self.policy_followers.stop()
         self.registry.stop()
