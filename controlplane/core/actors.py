@@ -64,7 +64,7 @@ class Actor:
 
     @property
     def identity(self) -> str:
-        """Unique key of the actor, unlike a name. Idempotency keys are scoped to it."""
+        """Unique key of the actor; two actors can have the same name, but not the same key."""
         if self.token_id is not None:
             return f"token:{self.token_id}"
         return f"{self.type}:{self.user_id or self.name}"
@@ -92,7 +92,7 @@ class Actor:
     def require_service(self, service: str, subject: str = "") -> None:
         """Raise :class:`Forbidden` if this is a token limited to other services.
 
-        The error names `subject`, by default the service.
+        The message names `subject`, the thing that was reported on; by default the service.
         """
         if self.services and service not in self.services:
             subject, known = subject or service, ", ".join(sorted(self.services))

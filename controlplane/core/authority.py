@@ -1,6 +1,7 @@
 """Interface to the accounts app, for the current permissions of people and tokens.
 
-`controlplane.accounts` registers its implementation at startup; without one, every write fails.
+`controlplane.accounts` registers its implementation at startup. If none is registered, every write
+fails.
 """
 
 from collections.abc import Iterable, Mapping

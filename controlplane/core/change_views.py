@@ -46,9 +46,10 @@ def attempt_change(
     act: Callable[[], HttpResponse],
     refused: Callable[[DomainError], HttpResponse],
 ) -> HttpResponse | None:
-    """Return the response of the change or its refusal, or None if the form must be shown again.
+    """Return the response of `act`, or of `refused` if the change is refused.
 
-    Errors of the service are added to the form.
+    A change is refused by Conflict, NotFound or Unavailable. Returns None if the form has errors
+    and must be shown again. Field errors raised by `act` are added to the form.
     """
     if not form.is_valid():
         return None
@@ -72,7 +73,7 @@ def handle_change(
     back: str,
     refused: Callable[[DomainError], HttpResponse],
 ) -> HttpResponse:
-    """Make the change of a valid form and redirect to `back`, or show the form.
+    """Call `carry_out` for a valid form and redirect to `back`; otherwise show the form.
 
     The template gets the form, `now` and the result of `context(now)`. Raises :class:`Forbidden`
     without the scope.

@@ -12,8 +12,8 @@ GZIP_WINDOW = 31  # zlib's largest window, with gzip's header and checksum aroun
 def accepts_gzip(accept_encoding: bytes) -> bool:
     """Return True if an `Accept-Encoding` header prefers gzip to an unencoded body.
 
-    Codings with `q=0` are refused, `*` covers all unnamed codings, and `identity` wins only with a
-    higher weight of its own. A malformed weight counts as 0.
+    Codings with `q=0` are refused, and `*` covers all unnamed codings. `identity` is preferred only
+    if the header gives it a higher weight than gzip. A malformed weight counts as 0.
     """
     weights: dict[bytes, float] = {}
     for element in accept_encoding.lower().split(b","):
@@ -29,7 +29,7 @@ def compress_gzip(body: bytes, level: int) -> bytes:
 
 
 def gzip_etag(etag: bytes) -> bytes:
-    """Return the ETag of the gzip form of a body from the body's strong, quoted ETag."""
+    """Return the ETag of a gzipped body, derived from the strong, quoted ETag of the plain body."""
     return etag[:-1] + b'-gzip"'
 
 

@@ -10,7 +10,7 @@ NORMAL, DEGRADED, CRITICAL, EMERGENCY = range(4)
 
 @dataclass(frozen=True)
 class Cause:
-    """A failing component, and the functions that fail or still work because of it.
+    """A failing component, with the functions that fail and those that still work.
 
     `what` identifies the component (`postgresql`, `core->oracle`), `text` is a sentence about it,
     and `since` is in RFC 3339, empty if unknown.

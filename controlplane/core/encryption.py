@@ -44,7 +44,7 @@ def decrypt(text: str, purpose: str) -> str:
 
 
 class UnreadableSecret(str):
-    """An empty string that replaces a secret no known key decrypts.
+    """An empty string in place of a secret that none of the known keys can decrypt.
 
     Saving it leaves the encrypted text in the database unchanged.
     """

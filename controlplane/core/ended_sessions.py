@@ -25,7 +25,7 @@ def retry_if_ended(change: Callable[P, T]) -> Callable[P, T]:
     `change` must be one transaction without further transactions in its commit hooks: otherwise a
     committed change could be made twice. A process that stalls for half a second may lose its
     session to :mod:`controlplane.core.lock_holders`. A call inside
-    another transaction is not retried by itself.
+    another transaction is not retried.
     """
 
     @functools.wraps(change)

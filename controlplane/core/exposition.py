@@ -20,7 +20,7 @@ from .content_encoding import accepts_gzip, compress_gzip
 
 CACHE_SECONDS = 5.0
 MAX_FORMATS = 8
-"""Maximum number of cached formats, by the scraper's `Accept` header."""
+"""Maximum number of cached formats; a scraper's `Accept` header selects one."""
 GZIP_LEVEL = 4
 END_OF_OPENMETRICS = b"# EOF\n"
 
@@ -137,7 +137,7 @@ class _CacheEntry:
 class ExpositionCache:
     """Expositions by format, cached for :data:`CACHE_SECONDS` or until `version()` changes.
 
-    One caller builds at a time; others wait for its result. `clock` is monotonic, in seconds.
+    One thread builds at a time; others wait for its result. `clock` is monotonic, in seconds.
     """
 
     build: Callable[[str], tuple[bytes, str]]

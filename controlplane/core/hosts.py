@@ -24,10 +24,7 @@ class AllowedHosts:
         self._logged_at = float("-inf")
 
     def require(self, headers: Mapping[bytes, bytes]) -> None:
-        """Raise :class:`DomainError` (400) if the requested host is not allowed.
-
-        A missing header is accepted: browsers always send one.
-        """
+        """Raise :class:`DomainError` (400) unless the `Host` header is allowed or missing."""
         host = headers.get(b"host")
         if host is None or host in self._accepted:
             return

@@ -5,7 +5,7 @@ import time
 
 
 class Loop:
-    """Progress of a main loop; it hangs after `may_rest_seconds` without an iteration."""
+    """Progress of a main loop, which counts as hanging `may_rest_seconds` after an iteration."""
 
     def __init__(self, *, may_rest_seconds: float) -> None:
         self._may_rest = may_rest_seconds

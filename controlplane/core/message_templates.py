@@ -34,12 +34,12 @@ class MessageTemplate:
     severity: str = "info"
     buttons: tuple[str, ...] | Callable[[Facts], tuple[str, ...]] = ()
     superseded_by: frozenset[str] = frozenset()
-    """Later events about the same subject that make this one obsolete while it waits.
+    """Later events about the same subject that make an undelivered message obsolete.
 
     Empty for the first and the last event of a subject, and for requests.
     """
     changes_state: bool = True
-    """False if the state shown in the subject's last message stays true."""
+    """False if the event leaves the state as the subject's last message shows it."""
     is_broadcast: bool = False
     """Also show the message in the channel, not only in its subject's thread."""
     starts_thread: bool = False

@@ -1,9 +1,9 @@
 """Checks that migrations only expand the schema, for upgrades without downtime.
 
 During a rolling upgrade the old release runs on the new schema, so a migration may only add what
-the old release can ignore. A migration that removes something must come a release after the last
-use, which it names as `last_used_in = "0.2"`. A migration that can't be analyzed (`RunPython`,
-`RunSQL`) explains in `expands = "…"` why it is safe.
+the old release can ignore. A migration that removes something must come at least one release after
+the last release that uses it, and names that release as `last_used_in = "0.2"`. A migration that
+can't be analyzed (`RunPython`, `RunSQL`) explains in `expands = "…"` why it is safe.
 """
 
 from collections.abc import Iterator, Sequence

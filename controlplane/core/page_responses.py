@@ -72,7 +72,7 @@ def show(
 
 
 def respond_done(request: PersonRequest, message: str, url: str) -> HttpResponse:
-    """Respond to a change with a message, by an htmx event or a redirect to `url`."""
+    """Respond with a message after a change: by an event to htmx, else by a redirect to `url`."""
     if request.htmx:
         return trigger_client_event(
             HttpResponse(status=204), "switchgear:done", {"message": message}

@@ -22,7 +22,7 @@ RESTRICTED = {
     "core_auditentry": "SELECT, INSERT",
     "django_migrations": "SELECT",
 }
-"""Rights of the application on tables where it lacks some."""
+"""Rights of the application on the tables where it doesn't have all rights."""
 
 
 FirstStep = Callable[[datetime], None]

@@ -41,7 +41,7 @@ _JOINING_JAMO = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff]")
 
 
 def find_reason_problems(reason: str) -> list[str]:
-    """Return the problems of a reason to stop, each with advice; empty if it is good."""
+    """Return the problems of a reason to engage a switch, each with advice; empty if it is good."""
     problems = find_text_problems(reason, called="reason", advice=STOP_ADVICE)
     if not _strip_invisible(reason) or len(reason) > MAX_CHARACTERS:
         return problems
@@ -60,7 +60,7 @@ def find_text_problems(
 ) -> list[str]:
     """Return the problem of a text that is blank, too long or has control characters.
 
-    A justification for a release needs no other check.
+    The message calls the text `called`; `advice` ends the message about a blank text.
     """
     if not _strip_invisible(text):
         return [f"A {called} is required. {advice}"]

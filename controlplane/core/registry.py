@@ -70,7 +70,7 @@ class KindRegistry(Mapping[str, T], Generic[T]):
 
     @property
     def names(self) -> "RegisteredNames":
-        """Live view of the names: a form or serializer that holds it follows the registry."""
+        """Live view of the names, which also shows names that are registered later."""
         return RegisteredNames(self)
 
     def choices(self) -> list[tuple[str, str]]:

@@ -98,8 +98,9 @@ def close_connection() -> None:
 class BoundedCall(Generic[T]):
     """A function call in a background thread, whose callers wait at most `seconds`.
 
-    The thread uses a new database connection, or `kept` if given. Callers that arrive during a run
-    share its result, so that a hanging peer costs one thread, not one per request.
+    The thread uses a new database connection, or the connection `kept` if given. Callers
+    that arrive during a run share its result, so that a hanging peer costs one thread, not one per
+    request.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ class MetricQuery:
 
     `window` is zero for a metric without windows; `part` restricts the query to one part. `since`
     is the time of the last query: a figure that exceeded the limit at any time since then counts.
-    Subjects in `standing` are always returned if there is data on them.
+    Subjects in `standing`, which have an open alert, are always returned if there is data on them.
     """
 
     statistic: str

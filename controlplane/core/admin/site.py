@@ -52,7 +52,7 @@ admin.site.password_change_done = _redirect_to_preferences  # type: ignore[metho
 class Table(admin.ModelAdmin):  # type: ignore[type-arg]
     """A `ModelAdmin` that accepts only filters of its `list_filter` from the query string.
 
-    Filters on any column, as Django accepts them, would reveal hidden values letter by letter.
+    Django accepts filters on any column, so a user could guess a hidden value letter by letter.
     """
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
@@ -86,7 +86,7 @@ def register_read_only(
     search: str = "",
     related: str = "",
 ) -> None:
-    """Register a read-only admin table; options are names separated by spaces."""
+    """Register a read-only admin table; each option is field names separated by spaces."""
     options = {
         "list_display": columns,
         "ordering": order,
@@ -105,7 +105,10 @@ def apply_to_each(
     carry_out: Callable[[Any], object],
     done: str,
 ) -> None:
-    """Run `carry_out` on each selected row and show how many succeeded and which failed."""
+    """Run `carry_out` on each selected row and show how many succeeded and which failed.
+
+    `done` completes the message of success after the number of rows.
+    """
     count = 0
     for row in chosen:
         try:

@@ -126,7 +126,7 @@ def get_outcome(approval: Approval) -> str:
 
 
 def message_facts(approval: Approval) -> dict[str, Any]:
-    """Return the facts of messages about a request; buttons carry `approval`."""
+    """Return the facts that fill a request's messages; buttons send the id `approval` back."""
     return {
         "id": approval.pk,
         "approval": approval.pk,

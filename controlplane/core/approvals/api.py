@@ -78,7 +78,7 @@ class ApprovalView(ApiView):
     @extend_schema(request=EditBody, responses=ApprovalShape)
     @mutation(EditBody)
     def patch(self, *, body: dict[str, Any], actor: Actor, now: datetime, approval_id: int) -> Done:
-        """Replace the actor's own request by one with another reason; return the new request."""
+        """Replace the actor's own request by a copy with another reason; return the new request."""
         approval = services.edit_request(
             approval_id=approval_id, reason=body["reason"], actor=actor, now=now
         )

@@ -44,7 +44,7 @@ _kinds: dict[str, ApprovalKind] = {}
 
 
 def on_approval(kind: str, **behavior: Any) -> Callable[[CarryOut], CarryOut]:
-    """Register a function as `carry_out` of this kind, with other fields of `ApprovalKind`."""
+    """Register a function as `carry_out` of a kind; `behavior` sets the kind's other fields."""
 
     def register(function: CarryOut) -> CarryOut:
         _kinds[kind] = ApprovalKind(function, **behavior)

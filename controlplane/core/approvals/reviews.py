@@ -32,9 +32,8 @@ def open_review(
 ) -> Approval:
     """Create the review of a break-glass override; call this last in the transaction.
 
-    `target` gets a number if an earlier review of it is still unsigned, because each override has
-    its own review. The caller must hold a lock that serializes this; the audit lock is held until
-    the transaction ends.
+    If an earlier review of `target` is still unsigned, the new review's target gets a suffix
+    (`#2`). The calling function must hold a lock that prevents concurrent reviews of `target`.
     """
     review = Approval.objects.create(
         kind=REVIEW,
@@ -56,9 +55,10 @@ def open_review(
 
 
 def sign(*, review_id: int, comment: str, actor: Actor, now: datetime) -> Approval:
-    """Sign a review as a second person: not the person who broke the glass, nor their token.
+    """Sign a review as a second person.
 
-    Raises :class:`NotFound`, :class:`Forbidden`, or :class:`Conflict` if another person signed it.
+    Raises :class:`NotFound`, :class:`Forbidden` for the person who broke the glass and for tokens,
+    and :class:`Conflict` if another person has signed already.
     """
     if not Approval.objects.filter(pk=review_id, kind=REVIEW).exists():
         raise NotFound(f"There is no review {review_id}.")
@@ -105,7 +105,7 @@ def _reopen_review(review_id: int, now: datetime) -> bool:
 
 
 def _open_escalation(review: Approval, facts: Mapping[str, Any], now: datetime) -> None:
-    """Open the review's escalation; routes were notified by the review's own message."""
+    """Open the review's escalation without notifying the routes, which get the review's message."""
     escalations.open_escalation(
         subject=announcements.get_subject(review),
         event="review.waiting",

@@ -46,9 +46,9 @@ def request_approval(
     """Create a request in the caller's transaction, or return an equal pending request.
 
     `diff` maps fields to `[before, after]`, or to a value for information. The risk is at least
-    that of the kind; `facts` and `risk` can raise it. `lifetime` is by default that of the risk. A
-    different request of the same requester voids the pending one. A different request of another
-    person raises :class:`Conflict`.
+    that of the kind; `facts` and `risk` can raise it. `lifetime` is by default that of the risk. If
+    a different request for the target is pending, it is voided if it is by the same requester;
+    otherwise :class:`Conflict` is raised.
     """
     present = Approval.objects.select_for_update().filter(
         kind=kind, target=target, state=Approval.State.PENDING

@@ -95,7 +95,7 @@ def sign(request: PersonRequest, approval_id: int) -> HttpResponse:
 @signed_in
 @require_POST
 def edit(request: PersonRequest, approval_id: int) -> HttpResponse:
-    """Replace the user's own request by one with another reason."""
+    """Replace the user's own request by one with the submitted reason."""
     reason = request.POST.get("reason", "").replace("\x00", "")
     try:
         approval = services.edit_request(
@@ -188,7 +188,7 @@ def _is_table(value: Any) -> bool:
 
 
 def _format_value(value: Any) -> Any:
-    """Return booleans as yes or no, and lists of texts as one text."""
+    """Return the value to show: yes or no for a boolean, one text for a list of texts."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list) and value and all(isinstance(one, str) for one in value):

@@ -54,7 +54,7 @@ def read_all(now: datetime) -> Overview:
 
 
 def read_sources(sources: Sequence[AttentionSource], now: datetime) -> Overview:
-    """Return the items of `sources`, which are read even if one of them fails."""
+    """Return the items of `sources`; a source that fails doesn't stop the others."""
     waiting: list[AttentionItem] = []
     unread: list[str] = []
     silent = _find_empty_sources(sources, now)

@@ -32,7 +32,8 @@ FIELDS = (
 class ChainVerdict:
     """Result of a chain's verification.
 
-    `bad_id` is the first invalid row, `head_id` and `head_hash` belong to the last valid one.
+    `bad_id` is the id of the first invalid row, `head_id` and `head_hash` are those of the last
+    valid row.
     """
 
     rows: int
@@ -47,7 +48,7 @@ class ChainVerdict:
 
 
 def hash_row(row: Mapping[str, Any]) -> str:
-    """Return the hash of a row, from its `FIELDS` (`at` as RFC 3339 text)."""
+    """Return the hash of a row's `FIELDS`; the time `at` is RFC 3339 text."""
     text = canonical.dumps({field: row[field] for field in FIELDS})
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -61,7 +62,7 @@ def verify(
     """Verify rows in id order, and against `anchors` (id → hash) that were published elsewhere.
 
     Anchors reveal a truncated trail, and a rewritten trail with recomputed hashes. `after` is the
-    id and hash of the row before the first one.
+    id and hash of the row before the first of `rows`.
     """
     pending = dict(anchors or {})
     count, (last_id, last_hash) = 0, after

@@ -48,9 +48,9 @@ def match_actor(text: str) -> models.Q:
 class AuditRound(models.Model):
     """Progress of the verification of the whole trail; a single row.
 
-    The current round continues after `reached_id`; the last complete round ended at `whole_id`, at
-    `whole_at`. `problem` describes a failure found at `broken_at`; it is empty while the chain is
-    valid.
+    `reached_id` is the last row verified in the current round. The last complete round ended with
+    row `whole_id` at the time `whole_at`. `problem` describes a failure that was found at the time
+    `broken_at`; it is empty while the chain is valid.
     """
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)

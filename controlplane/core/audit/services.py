@@ -147,8 +147,8 @@ def list_actions() -> list[str]:
 def verify(anchors: Mapping[int, str] | None = None) -> chain.ChainVerdict:
     """Verify the trail against itself and against chain heads recorded elsewhere.
 
-    These are the heads of :func:`find_recorded_heads` and `anchors` (id → hash), which were
-    published.
+    The recorded heads are those of :func:`find_recorded_heads` and the published `anchors`
+    (id → hash).
     """
     return chain.verify(read_trail(), find_recorded_heads() | dict(anchors or {}))
 
@@ -156,7 +156,7 @@ def verify(anchors: Mapping[int, str] | None = None) -> chain.ChainVerdict:
 def find_recorded_heads() -> dict[int, str]:
     """Return id → hash of the head of the last complete round and of announced anchors.
 
-    A truncated or rehashed trail contradicts these heads, unless they were rewritten too.
+    A truncated or rehashed trail contradicts these heads, unless the heads were rewritten too.
     """
     announced = OutboxMessage.objects.filter(event="audit.anchored").order_by("-id")
     payloads = announced.values_list("payload__id", "payload__hash")[:READ_AT_ONCE]

@@ -80,7 +80,7 @@ class AuditFilterForm(forms.Form):
 @signed_in
 @require_GET
 def audit_page(request: PersonRequest) -> HttpResponse:
-    """Show the trail, newest first; `before` pages it, stable while entries are added."""
+    """Show a page of the trail, newest first: the entries with an id below `?before=`, if given."""
     filters = AuditFilterForm(request.GET)
     shown = filters.fetch_entries(PAGE_SIZE + 1)
     entries = shown[:PAGE_SIZE]

@@ -38,7 +38,7 @@ Database: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 @contextmanager
 def connect(url: str, *, autocommit: bool = False) -> Iterator[Database]:
-    """Connect to the database at `url`, exempt from termination by `core.lock_holders`.
+    """Connect to the database at `url` in a session that `core.lock_holders` never terminates.
 
     Raises :class:`Unavailable` with PostgreSQL's message if the connection or a statement fails.
     """

@@ -27,8 +27,8 @@ def write(path: Path, fill: Callable[[Callable[[bytes], None]], Manifest]) -> Ma
     """Write the backup file atomically.
 
     `fill` gets a function that appends a piece of the dump, and returns the manifest. Raises
-    :class:`Conflict` if the file exists or another process is writing it, and OSError. The
-    leftovers of a killed run are overwritten.
+    :class:`Conflict` if the file exists or another process is writing it, and OSError if writing
+    fails. The leftovers of a killed run are overwritten.
     """
     if path.exists():
         raise Conflict(f"{path} exists. Give the backup another name, or move that one away.")

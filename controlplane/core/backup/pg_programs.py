@@ -29,9 +29,9 @@ MAX_OUTPUT_BYTES = 64 * 1024
 def find(name: str, *, at_least: int) -> Path:
     """Return the oldest `pg_dump` or `pg_restore` of major version `at_least` or later.
 
-    An older program can't read a newer server, and the output of 17 or later sets a parameter that
-    PostgreSQL 16 rejects. Of equal versions the one on PATH is used. Raises :class:`Unavailable` if
-    there is none.
+    An older program can't read a newer server, and the output of version 17 or later sets a
+    parameter that PostgreSQL 16 rejects. Of equal versions the one on PATH is used. Raises
+    :class:`Unavailable` if there is none.
     """
     majors = [(_read_major_version(program) or 0, program) for program in _candidates(name)]
     fitting = [pair for pair in majors if pair[0] >= at_least]

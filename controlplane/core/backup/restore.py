@@ -40,9 +40,10 @@ Say = Callable[[str], None]
 
 
 def restore(path: Path, url: str, *, actor: Actor, say: Say, over_fresh: bool = False) -> Manifest:
-    """Restore the backup at `path` into the empty database at `url`, which Django uses.
+    """Restore the backup at `path` into the empty database at `url`.
 
-    With `over_fresh`, the tables of an installation that was started but never used are dropped
+    Django must be configured for the same database. `say` receives progress messages. With
+    `over_fresh`, the tables of an installation that was started but never used are dropped
     first. Raises :class:`InvalidInput` for a damaged file, :class:`Conflict` for a database in
     use or a backup of a later release, and :class:`Unavailable` if the database fails.
     """
@@ -90,7 +91,7 @@ def _check_address() -> None:
 
 
 def _set_mark(database: Database, manifest: Manifest) -> bool:
-    """Mark the database as being restored; return False if its tables are already restored."""
+    """Mark the database as being restored; return False if an earlier run has filled its tables."""
     if is_restored(database, manifest):
         return False
     if present := list_tables(database):

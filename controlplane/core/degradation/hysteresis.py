@@ -25,7 +25,7 @@ class ActiveCauses:
 
 
 def update_causes(before: ActiveCauses, reported: Sequence[Cause], now: datetime) -> ActiveCauses:
-    """Return the active causes after a complete report."""
+    """Return the active causes after the report at `now`, whose list `reported` is complete."""
     previous = {one.what: one for one in before.causes}
     current = {one.what: _set_start(one, previous.get(one.what), now) for one in reported}
     falling: dict[str, str] = {}
@@ -41,6 +41,6 @@ def update_causes(before: ActiveCauses, reported: Sequence[Cause], now: datetime
 
 
 def _set_start(cause: Cause, before: Cause | None, now: datetime) -> Cause:
-    """Set the cause's `since` to the earliest known time, unless the report has one."""
+    """Return a cause whose `since` is its own, else that of `before`, else `now`."""
     since = cause.since or (before.since if before else "") or timestamp(now)
     return replace(cause, since=since)

@@ -37,8 +37,8 @@ WATCHER: Actor = system_actor("degradation")
 class Degraded:
     """The current level with its causes, worst first.
 
-    `since` is the time when the reported causes reached this level, or None if only PostgreSQL's or
-    Redis' state determines it.
+    `since` is the time when the reported causes reached this level. It is None if the reported
+    causes have another level, and the state of PostgreSQL or Redis determines this one.
     """
 
     level: int
@@ -70,7 +70,7 @@ def select_active() -> QuerySet[Degradation]:
 
 @transaction.atomic
 def report(causes: Sequence[Cause], now: datetime) -> bool:
-    """Replace the reported causes by a complete report; return True if the visible causes changed.
+    """Replace all reported causes by `causes`; return True if the active causes changed.
 
     A cause without a time gets the time of its first report. A cause that is unreported, or
     reported at a lower level, keeps its level for a minute. A change wakes the data plane and open
@@ -99,7 +99,10 @@ def report(causes: Sequence[Cause], now: datetime) -> bool:
 
 
 def load_degradation(*, redis_reachable: bool | None = None) -> Degraded:
-    """Return the degradation as this process sees it; raise DatabaseError without the database."""
+    """Return the current degradation; raise DatabaseError if the database is unreachable.
+
+    If `redis_reachable` is None, Redis is pinged.
+    """
     row, known_causes = _read_row()
     reachable = _redis_answers() if redis_reachable is None else redis_reachable
     level, causes = levels.assess(True, reachable, known_causes)
@@ -118,7 +121,7 @@ def _causes(row: Degradation) -> tuple[Cause, ...]:
 def _update_causes(
     row: Degradation, causes: Sequence[Cause], now: datetime
 ) -> hysteresis.ActiveCauses | None:
-    """Return the updated causes, or None if they equal the row's."""
+    """Return the row's causes updated by a report, or None if nothing changes."""
     updated = hysteresis.update_causes(
         hysteresis.ActiveCauses(_causes(row), row.falling), causes, now
     )

@@ -1,4 +1,7 @@
-"""Opens, acknowledges and closes escalations; the tick `escalation.advance` notifies each step."""
+"""Services that open, acknowledge and close escalations.
+
+The tick `escalation.advance` sends the notifications of each step.
+"""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
@@ -37,7 +40,7 @@ def open_escalation(
 
     Runs in the caller's transaction. `event` names the message template, `facts` fill it, and
     `severity` selects the steps. The next tick notifies the first step, within seconds. With
-    `announced`, the routes have been notified already: if no step reaches anybody, they are
+    `announced`, the routes have been notified already; if no step reaches anybody, the routes are
     notified again an hour later.
     """
     escalation, _ = Escalation.objects.get_or_create(
@@ -110,11 +113,11 @@ def close_all(subjects: Collection[str], *, now: datetime) -> None:
 def acknowledge_one(
     *, escalation_id: int, actor: Actor, now: datetime, comment: str = ""
 ) -> Escalation:
-    """Acknowledge an escalation whose app has no acknowledgement of its own, with an audit row.
+    """Acknowledge an escalation that isn't acknowledged on another page, and write an audit row.
 
     A repeated acknowledgement starts another 24 hours without notifications. Raises
-    :class:`NotFound`, and :class:`Conflict` if the escalation is closed or must be acknowledged
-    elsewhere.
+    :class:`NotFound`, and :class:`Conflict` if the escalation is closed or is acknowledged
+    on another page, such as that of its switch.
     """
     actor.require("switches:write")
     require_readable(comment=comment)

@@ -67,9 +67,10 @@ class GateView(ApiView):
     @extend_schema(request=VerdictBody, responses=ReportedShape)
     @mutation(VerdictBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
-        """Report the verdict of a gate; it counts for 60 s, for steps that began before it.
+        """Report the verdict of a gate; the verdict is fresh for 60 s after its observation.
 
-        A `fail` fails such a step even if an `ok` follows.
+        It counts for ramp steps that began before the observation. A `fail` fails such a step even
+        if an `ok` follows.
         """
         reported = external.record_verdict(
             name=name,

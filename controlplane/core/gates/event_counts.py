@@ -47,7 +47,7 @@ _EDGES = """
 
 @dataclass(frozen=True)
 class EdgeSpan:
-    """The time from `start` until now of an SLO, without the part from `first` to `last`."""
+    """The edges of a time span of an SLO: from `start` to `first`, and from `last` until now."""
 
     slo: str
     start: datetime
@@ -72,7 +72,7 @@ def sum_edges(
 ) -> list[tuple[int, int]]:
     """Return the good and total events of each span: from `start` to `first`, and since `last`.
 
-    The caller counts the events from `first` to `last`. A count that crosses `start` or `last` is
+    Events from `first` to `last` are not counted. A count that crosses `start` or `last` is
     ignored if it covers more than `longest`.
     """
     spans = list(spans)

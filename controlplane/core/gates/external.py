@@ -53,7 +53,7 @@ _OBSERVATIONS = """
 
 @dataclass(frozen=True)
 class RecordedVerdict:
-    """The stored verdict after a report; `accepted` is False if a later one is already stored."""
+    """The stored verdict after a report; `accepted` is False if a later observation is stored."""
 
     verdict: ExternalVerdict
     accepted: bool
@@ -137,10 +137,10 @@ def find_observations(
 
 
 def evaluate(question: GateQuestion, observation: Observation | None, now: datetime) -> GateAnswer:
-    """Return a fail for a failure since the step began, else the verdict if it is fresh.
+    """Return a fail if the gate failed since the step began, else its latest verdict.
 
-    A missing or stale verdict is no data. A failure since the step began counts at any age, because
-    evaluations may have missed it.
+    If the latest verdict is missing or stale, the answer is no data. A failure since the step
+    began counts at any age, because evaluations may have missed it.
     """
     if observation is None:
         return build_no_data(question, f"nobody has reported {question.spec.get('gate')} yet", {})
@@ -183,9 +183,9 @@ def _explain_failure(observation: Observation, at: datetime) -> dict[str, Any]:
 def _latest_failure(
     verdict: str, seen_at: datetime, before: datetime | None, now: datetime
 ) -> datetime | None:
-    """Return the time of the latest failure, including this report.
+    """Return the later of `before` and, if this report is a failure, `seen_at`.
 
-    A failure reported more than 60 s late is ignored: it was stale when it arrived.
+    A failure reported more than 60 s after `seen_at` is ignored.
     """
     if before is not None and before > now + FRESH:
         before = None  # From before the clock was set back.

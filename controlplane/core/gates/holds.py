@@ -60,8 +60,8 @@ def find_blocking_holds(
 ) -> Mapping[str, list[Hold]]:
     """Return the holds that apply to each target, by switch.
 
-    A hold applies if an instance of its service checks the switch, or if it has an SLO of the
-    target.
+    A hold applies if an instance of its service checks the switch, or if one of the hold's SLOs is
+    among the target's SLOs.
     """
     parameters: dict[str, Any] = {
         "switches": sorted({target.switch for target in targets}),

@@ -42,7 +42,7 @@ class GateKind:
     is_unique: bool = False
     """True if a step can have at most one gate of the kind."""
     is_stored: bool = False
-    """True if its questions are rows of :class:`Gate`, which an app answers."""
+    """True if an app records the answers, for questions stored as rows of :class:`Gate`."""
     initial_verdict: str = NO_DATA
 
     def __str__(self) -> str:

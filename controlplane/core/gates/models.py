@@ -5,7 +5,7 @@ from django.db.models import Q
 
 
 class Gate(models.Model):
-    """A gate that an app evaluates while a step needs it, such as that of an SLO or a breaker.
+    """A gate that an app evaluates while a ramp step needs it, such as an SLO or a breaker gate.
 
     `key` identifies it (`ramp:12:1:0`), `spec` is the gate as in the plan, and only observations
     since `since` count. `verdict` and `evidence` are the latest answer, observed at `observed_at`.

@@ -1,4 +1,4 @@
-"""Questions of gate evaluation and their answers. Pure."""
+"""Input and result of a gate's evaluation: the question and its answer. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

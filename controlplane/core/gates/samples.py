@@ -34,7 +34,7 @@ _COUNT = """
 
 
 def count_events(questions: Sequence[GateQuestion], now: datetime) -> list[int]:
-    """Return the events since each question's start, in one query.
+    """Return the number of events since the start of each question's step, in one query.
 
     Counting stops once the minimum of the question is reached.
     """

@@ -23,9 +23,9 @@ _OBSERVATIONS = """
 
 
 def store_questions(questions: Sequence[GateQuestion]) -> None:
-    """Store the questions that apps answer, in the caller's transaction.
+    """Store questions for the apps that answer them, in the caller's transaction.
 
-    Questions of other kinds, and questions that are stored already, are skipped.
+    Questions of kinds that are evaluated directly, and questions stored already, are skipped.
     """
     rows = [
         Gate(key=one.key, type=one.type, spec=dict(one.spec), since=one.since)

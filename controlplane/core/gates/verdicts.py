@@ -15,10 +15,10 @@ from controlplane.core import canonical
 from .questions import FAIL, NO_DATA, PASS, GateAnswer, GateQuestion
 
 FRESH = timedelta(seconds=60)
-"""Maximum age of an observation, and its maximum lead on the clock.
+"""Maximum age of an observation, and the longest time that it may be ahead of the clock.
 
-Concurrent transactions read their clocks in any order, so a small lead is normal. With a larger
-lead the clock was set back since, and the observation's age is unknown.
+Concurrent transactions read their clocks in any order, so a small lead is normal. A larger lead
+means that the clock was set back, so the observation's age is unknown.
 """
 MAX_KEPT_BYTES = 2048
 """Maximum size of stored evidence, as canonical JSON."""

@@ -108,7 +108,7 @@ class Body(serializers.Serializer[Any]):
 
 
 class Filters(serializers.Serializer[Any]):
-    """Query parameters of a list; an empty one counts as absent, because forms send it."""
+    """Query parameters of a list. An empty parameter, as HTML forms send it, counts as absent."""
 
     @classmethod
     def parse(cls, parameters: Mapping[str, str]) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class OneFormat(BaseContentNegotiation):
 
 
 class StrictJSONParser(BaseParser):
-    """Parser of one JSON object in UTF-8, within the size limit of its path.
+    """Parser of one JSON object in UTF-8, within the size limit of the request's path.
 
     The last of duplicate keys counts. orjson rejects NaN, numbers beyond a double, lone surrogates
     and a byte order mark.

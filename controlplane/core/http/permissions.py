@@ -42,7 +42,7 @@ def remember_actor(request: HttpRequest, actor: Actor) -> None:
 
 
 class HasScope(BasePermission):
-    """Permission for actors with the view's `read_scope` or `write_scope`, by method."""
+    """Permission that requires the view's `read_scope` for safe methods, else its `write_scope`."""
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
         actor = getattr(request, "actor", None)
@@ -69,7 +69,7 @@ class IsAdmin(BasePermission):
 
 
 def read_token(request: Request) -> str | None:
-    """Return the token in `Authorization: Bearer`, else in `X-API-Key`; None without any."""
+    """Return the token from `Authorization: Bearer` or `X-API-Key`; None if both are missing."""
     kind, _, text = request.headers.get("Authorization", "").partition(" ")
     if kind.lower() == "bearer":
         return text.strip() or request.headers.get("X-API-Key", "")

@@ -25,10 +25,10 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def set_request_id(request: HttpRequest) -> str:
-    """Set the request's id: a valid `X-Request-ID` of the caller, else a new one.
+    """Set the request's id: the `X-Request-ID` header if it is valid, else a new id.
 
-    With `TRUSTED_PROXIES` this also removes `X-Forwarded-Proto` from other peers, because Django
-    would trust it.
+    If `TRUSTED_PROXIES` is set, this also removes `X-Forwarded-Proto` from requests of other peers,
+    because Django would trust that header.
     """
     if settings.TRUSTED_PROXIES and not _is_proxy(_parse_address(_get_peer(request))):
         request.META.pop("HTTP_X_FORWARDED_PROTO", None)
@@ -50,9 +50,9 @@ def request_id_of(request: HttpRequest) -> str:
 def client_ip(request: HttpRequest) -> str:
     """Return the most trustworthy address of the client.
 
-    This is the connection's peer, because clients can forge headers. If the peer is in
-    `TRUSTED_PROXIES`, it is the last address in `X-Forwarded-For` that isn't a trusted proxy: each
-    proxy appends its own peer.
+    This is the address of the connection's peer. If the peer is in `TRUSTED_PROXIES`, it is the
+    last address in `X-Forwarded-For` that isn't a trusted proxy. Clients can forge the addresses
+    before that.
     """
     return client_address(_get_peer(request), request.META.get("HTTP_X_FORWARDED_FOR", ""))
 

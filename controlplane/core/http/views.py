@@ -125,10 +125,10 @@ def mutation(
     """Decorate a view's method to run in one transaction, once per `Idempotency-Key`.
 
     The method gets `body` (the validated fields), `actor` and `now`, and returns :class:`Done`. A
-    dry run executes the method and rolls back, so its response is exact. `first` runs before, with
-    the same arguments and in its own transactions; the method gets its result as `prepared`.
-    `first` must be idempotent, because it isn't rolled back, and must do nothing if
-    `body["dry_run"]`.
+    dry run executes the method and rolls back, so its response is exact. `first` runs before the
+    method, with the same arguments and in its own transactions; the method gets the result of
+    `first` as `prepared`. `first` must be idempotent, because it isn't rolled back, and must do
+    nothing if `body["dry_run"]`.
     """
 
     def decorate(handler: Handler) -> Callable[..., HttpResponse]:
@@ -193,7 +193,7 @@ def _run_mutation(
 
 
 def _find_stored_response(request: Request) -> idempotency.StoredResponse | None:
-    """Return the stored response to a repeated request, without waiting for a concurrent one."""
+    """Return the stored response to a repeated request; don't wait for an unfinished one."""
     key = request.headers.get(idempotency.HEADER)
     if key is None:
         return None

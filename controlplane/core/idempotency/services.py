@@ -1,7 +1,8 @@
 """Idempotency keys: stores the first response to a request and returns it for repeated ones.
 
-The row is inserted before the effect, in the same transaction. A concurrent duplicate waits on the
-unique index; then it finds the response, or does the work itself if the first request failed.
+A key's row is inserted before the requested change, in the same transaction. A concurrent duplicate
+waits on the unique index; then it finds the response, or makes the change if the first request
+failed.
 """
 
 import hashlib
@@ -45,7 +46,7 @@ class StoredResponse:
 
 @dataclass(frozen=True)
 class KeyClaim:
-    """A claimed idempotency key; `earlier` is the response if the work has been done already."""
+    """A claimed idempotency key; `earlier` is the stored response to an earlier request, if any."""
 
     row_id: int
     earlier: StoredResponse | None = None
@@ -60,7 +61,7 @@ def claim_key(
     request: Mapping[str, Any],
     now: datetime,
 ) -> KeyClaim:
-    """Claim the key in the transaction of the effect, after waiting for a concurrent duplicate.
+    """Claim the key in the transaction of the change; wait for a concurrent request with the key.
 
     Raises :class:`InvalidInput` for an unusable key, and :class:`KeyReused` if the key was used
     with another body or query.
@@ -114,7 +115,7 @@ def _load_response(present: IdempotencyKey, digest: str) -> StoredResponse:
 
 
 def store_response(claimed: KeyClaim, answer: StoredResponse) -> None:
-    """Store the first response, in the transaction of the effect."""
+    """Store the first response, in the transaction of the change."""
     IdempotencyKey.objects.filter(pk=claimed.row_id).update(status=answer.status, body=answer.body)
 
 

@@ -31,7 +31,7 @@ INSTANCES = "core_instance i"
 """FROM item for SQL of other apps, with the columns `id`, `service`, `boot`, `reported_at`,
 `config_version` and `resilience`."""
 PRESENT_BOOT = f"{INSTANCES} ON i.id = s.instance AND i.boot = s.boot"
-"""JOIN item for rows `s` that belong to the present boot of an instance."""
+"""JOIN item for rows `s` of an instance's current boot, the latest run of its process."""
 TOKEN_PREFIX = "token:"  # noqa: S105 - the id of a caller that sends no instance name.
 # Reports include SLOs whose counts no longer change. `tokens` is ordered by their last report.
 _COUNTED_SLOS = """
@@ -44,7 +44,7 @@ _COUNTED_SLOS = """
 
 
 class CountedSlo(NamedTuple):
-    """An SLO counted by instances, and the id of the token that reported last, if any."""
+    """An SLO counted by instances, and the id of the token that reported the counts, if any."""
 
     slo: str
     token: int | None
@@ -82,7 +82,7 @@ def load_check_rates(
 def load_switches_checked_together(switch_id: str, since: datetime) -> set[str]:
     """Return the switches checked since `since` by instances that also checked `switch_id`.
 
-    The result includes `switch_id`. Callers without an instance name are ignored.
+    The result includes `switch_id`. Clients that send no instance name are ignored.
     """
     parameters = {"switch": switch_id, "since": timestamp(since), "token": TOKEN_PREFIX}
     with connection.cursor() as cursor:
@@ -91,7 +91,7 @@ def load_switches_checked_together(switch_id: str, since: datetime) -> set[str]:
 
 
 def load_counted_slos(since: datetime) -> list[CountedSlo]:
-    """Return the SLOs with counts reported since `since`, by token."""
+    """Return each SLO with counts reported since `since`, once per reporting token."""
     with connection.cursor() as cursor:
         cursor.execute(_COUNTED_SLOS, [since])
         return [CountedSlo(*row) for row in cursor.fetchall()]

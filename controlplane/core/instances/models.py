@@ -6,13 +6,13 @@ from django.db import models
 
 
 class Instance(models.Model):
-    """A running process of a service, or a caller that only uses `/check`.
+    """A running process of a service, or a client that only uses `/check`.
 
-    Its id is `service/instance`, or `token:<name>` for a caller without an instance name.
+    Its id is `service/instance`, or `token:<name>` for a client that sends no instance name.
     `heard_at` and `first_heard_at` are the last and first time when the instance reported its
     applied version, by a poll or a report. `contested_at` is the last time when two processes or
     tokens reported under this id. `applied_epoch` and `applied_version` were reported at
-    `applied_at`. Each is None if never reported.
+    `applied_at`. Values that were never reported are None.
     """
 
     id = models.CharField(primary_key=True, max_length=242, db_collation="C")
@@ -29,11 +29,11 @@ class Instance(models.Model):
     contested_at = models.DateTimeField(null=True, blank=True)
     config_version = models.BigIntegerField(null=True, blank=True)
     reported = models.JSONField(default=dict, blank=True)
-    """The last report of this boot; see `controlplane.dataplane.ingest.instance_rows`."""
+    """Last report of this boot (process run); see `controlplane.dataplane.ingest.instance_rows`."""
     checks = models.JSONField(default=dict, blank=True)
     """Checks of each switch, by minute; see `controlplane.core.instances.rates`."""
     resilience = models.JSONField(default=dict, db_default={}, blank=True)
-    """Breakers by dependency and bulkheads by name, as last reported by this boot."""
+    """Breakers by dependency and bulkheads by name, as last reported by this boot (process run)."""
 
     class Meta:
         indexes: ClassVar = [

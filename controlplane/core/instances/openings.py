@@ -3,4 +3,4 @@
 BY_OPERATORS = "override "
 """Prefix of the cause of a change made by an override, or by its end."""
 TRIPPED = f"(to_state = 'open' AND cause NOT LIKE '{BY_OPERATORS}%%')"
-"""SQL condition on a row of breaker transitions; it is part of a query with parameters."""
+"""SQL condition on a row of breaker transitions, for queries with parameters (hence `%%`)."""

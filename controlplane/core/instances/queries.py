@@ -101,7 +101,7 @@ class InstanceStatus:
 
 
 class VersionCounts:
-    """Cumulative counts of instances by applied version; version -1 is for those without one."""
+    """Cumulative counts of instances by applied version; -1 stands for no applied version."""
 
     def __init__(self, counts: Mapping[int, int]) -> None:
         self._versions = sorted(counts)
@@ -112,7 +112,7 @@ class VersionCounts:
         return self._sums[-1]
 
     def below(self, version: int) -> int:
-        """Return the number of instances that apply an older version than `version`, or none."""
+        """Return the number of instances that apply no version or one older than `version`."""
         return self._sums[bisect_left(self._versions, version)]
 
 
@@ -193,7 +193,7 @@ def list_silent_instances(
 ) -> list[InstanceStatus]:
     """Return instances that fell silent in the last 5 minutes without applying `version`.
 
-    The most recently heard come first.
+    The instances with the most recent contact come first.
     """
     return _list_instances(SILENT, version, head, now, most)
 
@@ -220,8 +220,9 @@ def load_delays(epoch: UUID, changes: Sequence[PublishedChange]) -> dict[str, De
 
     An instance's delay runs from the commit to its first acknowledgement of that version or a later
     one, within 10 minutes. Percentiles are measured values (nearest rank). An acknowledgement
-    shortly before the commit, by clock error, is a delay of 0. Only instances heard from before the
-    commit and not started 5 s or more after it count; new and deleted instances don't.
+    shortly before the commit, by clock error, is a delay of 0. An instance counts only if it
+    made contact before the commit and didn't restart between the commit (plus 5 s) and its
+    acknowledgement.
     """
     parameters: dict[str, Any] = {
         "epoch": epoch,
@@ -243,11 +244,11 @@ def list_callers(
     within: timedelta = timedelta(hours=1),
     most: int | None = 200,
 ) -> tuple[list[Caller], int]:
-    """Return the busiest callers of a switch within the time `within`, and the number of all.
+    """Return the busiest callers of a switch within the time `within`, and the number of callers.
 
-    At most `most` callers are returned; None means all. If `switch_id` is None, return one row per
-    instance, as a caller of `global:all`. If an instance reported no counts under that id, its
-    switches' counts are added up, and a call that checks two switches counts twice.
+    At most `most` callers are returned; None means all. If `switch_id` is None, each instance
+    is returned once, as a caller of `global:all`. For an instance that reported no counts for
+    `global:all`, the counts of its switches are added up.
     """
     found = [caller for caller in _load_callers(switch_id, now) if caller.last_seen >= now - within]
     found.sort(key=lambda caller: (-caller.calls_per_second, caller.id))

@@ -37,8 +37,9 @@ _STATUSES = """
 class ChangeStatus:
     """An instance's state after a change.
 
-    `applied` is the version it applies, -1 for none of this epoch. `after_ms` is its delay, None if
-    it didn't acknowledge the change or wasn't running at the time.
+    `applied` is the applied version, or -1 if that is not of this epoch. `after_ms` is the delay
+    from the commit to the acknowledgement; None if the instance didn't acknowledge the change or
+    wasn't running at the time.
     """
 
     id: str

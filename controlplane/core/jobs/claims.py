@@ -130,8 +130,8 @@ def claim_jobs(kinds: Collection[str], now: datetime, *, most: int) -> list[Leas
     """Lease up to `most` due jobs, those with the oldest heartbeat first.
 
     Jobs leased to other workers are skipped. A lease that ends more than `LEASE` from now, because
-    the clock was set back, counts as expired. A job with a heartbeat that far in the future counts
-    as due if it was due within a minute after that heartbeat.
+    the clock was set back, counts as expired. If a job's heartbeat is that far in the future, the
+    job is due if its `next_at` is at most a minute after the heartbeat.
     """
     with transaction.atomic():
         lease = {"now": now, "until": now + LEASE, "worker": WORKER}

@@ -15,8 +15,8 @@ _INSERT = """
 class AlreadyDone(Exception):
     """The side effect was recorded by an earlier attempt.
 
-    A step that raises this counts as passed: a worker that died had completed it. A step with
-    several effects catches it and continues with the next effect.
+    A step that raises this counts as passed, because an earlier worker completed it before it died.
+    A step with several effects catches this and continues with the next effect.
     """
 
 
@@ -30,7 +30,7 @@ def record_effect(job: Job, name: str, *, now: datetime) -> str:
 
 
 def begin_effect(job: Job, name: str, *, now: datetime) -> str:
-    """Commit the attempt of a side effect outside the database; return its key.
+    """Record and commit an attempt at a side effect outside the database; return its key.
 
     Raises :class:`AlreadyDone` if the effect was completed. If an earlier attempt never completed,
     the same key is returned, so the external system can deduplicate by it.

@@ -34,7 +34,7 @@ _EVER = """
 
 @DATABASE_METRICS.add()
 def collect_job_metrics(now: datetime) -> Iterator[Metric]:
-    """Yield the job metrics: series for every job kind, and for steps that have ended once."""
+    """Yield the job metrics, by job kind or by step name."""
     stuck = stuck_jobs.filter_stuck_jobs(Job.objects.all(), now).values("kind").order_by("kind")
     failed, duplicates = {}, {}
     for kind, failures, stopped in fetch_rows(_EVER):

@@ -24,7 +24,7 @@ COMPENSATE_AGAIN = timedelta(seconds=30)
 BEAT = timedelta(seconds=30)
 """Maximum time between two runs of a waiting step, so that the job's heartbeat stays fresh."""
 DIED_TWICE = 2 * LEASE
-"""Time since a job's failure after which a further dead worker means a failed compensation.
+"""Time since a job's failure; if a worker dies later than that, the compensation has failed.
 
 By then at least two workers have died or exceeded their lease while they compensated the job.
 """
@@ -55,8 +55,8 @@ class StepContinues:
 class StepKind:
     """A step: its action, and its compensation if this step or a later one fails.
 
-    After `most_attempts` attempts an error is final. Attempts whose worker died may exceed that by
-    `MAX_RESTARTS`, because the step itself may kill its worker.
+    After `most_attempts` attempts an error is final. If workers die during attempts, at most
+    `MAX_RESTARTS` further attempts are made, because the step itself may kill its worker.
     """
 
     name: str
@@ -144,7 +144,7 @@ def _take_up(
     now: datetime,
     probe: Probe,
 ) -> bool:
-    """Renew the lease or begin an attempt; return False if the step must not run now."""
+    """Renew the lease or begin an attempt; return False if the step isn't due or fails instead."""
     if step.state == JobStep.State.RUNNING and not leased.inherited:
         if leased.job.heartbeat_at != now:  # Other jobs of the batch ran since the claim.
             leased.heartbeat(now)

@@ -91,7 +91,7 @@ def escalate_stuck_jobs(now: datetime) -> int:
 
 @transaction.atomic
 def _mark_stuck(pk: int, room: bool, now: datetime) -> bool:
-    """Mark a job as stuck, and escalate it if `room`; skip a job that another write has locked."""
+    """Mark a job as stuck, and escalate it if `room` is True; skip a locked job."""
     job = Job.objects.select_for_update(skip_locked=True).filter(pk=pk).first()
     if job is None or not is_stuck(job, now):
         return False

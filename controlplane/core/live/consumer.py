@@ -64,7 +64,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
                 self._hub.sockets.remove(self._socket)
 
     async def _receive(self, receive: Receive) -> Message:
-        """Return the next message, or a disconnect once the writer task has ended.
+        """Return the next message, or a disconnect message once the writer task has ended.
 
         The server can't close a socket while `receive` is pending, so `receive` is canceled first.
         """
@@ -165,7 +165,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
 
 
 class UnknownPathConsumer(AsyncConsumer):  # type: ignore[misc]
-    """Closes sockets on any other path."""
+    """Consumer that closes sockets opened on an unknown path."""
 
     async def websocket_connect(self, _message: Message) -> None:
         await self.send({"type": "websocket.close"})

@@ -45,7 +45,7 @@ class ProcessState(Protocol):
         """Return the current time of the database's clock."""
 
     def degradation(self, *, is_subscribed: bool) -> Mapping[str, Any]:
-        """Return the installation's degradation; `is_subscribed` is False if none are received."""
+        """Return the degradation; `is_subscribed` is False while no notifications are received."""
 
     def authenticate_token(self, headers: Headers) -> Subscriber:
         """Return the subscriber of the token in these headers; raise if the token is invalid."""

@@ -13,8 +13,8 @@ MAX_MESSAGES = 256
 class Mailbox:
     """A FIFO queue of texts for one socket.
 
-    When it is full, messages are dropped, and the client is told to reload their topics once the
-    queue is empty.
+    When it is full, messages are dropped. Once the queue is empty, the client is told to reload the
+    topics of the dropped messages.
     """
 
     def __init__(self, most: int = MAX_MESSAGES) -> None:

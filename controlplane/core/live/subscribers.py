@@ -15,7 +15,7 @@ _SESSION_KEY = re.compile(r"[a-z0-9]{32}")
 
 @dataclass(frozen=True)
 class Session:
-    """A person's session, with the values that were valid when it was checked."""
+    """A person's session, with the values that it had when the person was authenticated."""
 
     key: str = field(repr=False)
     user_id: int

@@ -22,7 +22,7 @@ MAX_LISTED = 20
 LEFT_OUT = "left_out"
 """Key of the fact that counts the superseded messages replaced by this one."""
 REPEAT = "may_be_repeat"
-"""Key of the fact that an earlier attempt may have delivered the message."""
+"""Key of the fact that is true if an earlier attempt may have delivered the message."""
 
 
 @dataclass(frozen=True)

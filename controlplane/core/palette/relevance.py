@@ -8,7 +8,7 @@ _BREAKS = re.compile(r"[\s:>/._-]+")
 
 
 def score_text(words: Sequence[str], title: str, other: str = "") -> float:
-    """Return the relevance of a text: 0 if a word is missing, most if the words are the title.
+    """Return the relevance of a text: 0 if a word is missing, highest if the words are the title.
 
     `words` are casefolded; `other` text counts less than the title.
     """

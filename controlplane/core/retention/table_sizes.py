@@ -23,7 +23,7 @@ _SIZE = """
 
 @dataclass(frozen=True)
 class TableSize:
-    """The number of rows, the time of the oldest, and the number due for deletion, by a rule."""
+    """Number of rows in a rule's table, time of the oldest row, and number due for deletion."""
 
     rows: int
     oldest: datetime | None

@@ -72,14 +72,14 @@ def exactly(at: datetime | None) -> str:
 
 @register.filter
 def at_second(at: datetime) -> str:
-    """Return `11:11:09` in the user's time zone, after the day unless it is today."""
+    """Return `11:11:09` in the user's time zone, preceded by the day unless that is today."""
     today = timezone.localtime(at).date() == timezone.localtime(timezone.now()).date()
     return _time_element(at, "%H:%M:%S" if today else "%-d %b %H:%M:%S")
 
 
 @register.filter
 def at_minute(at: datetime) -> str:
-    """Return `11:11` in the user's time zone, after the day unless it is today."""
+    """Return `11:11` in the user's time zone, preceded by the day unless that is today."""
     today = timezone.localtime(at).date() == timezone.localtime(timezone.now()).date()
     return _time_element(at, "%H:%M" if today else "%-d %b %H:%M")
 

@@ -1,1 +1,1 @@
-"""Requests of other apps to trip a switch, or to end its cause; the switches app decides them."""
+"""Other apps' requests to trip a switch, and reports that a cause is over."""

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class TripRequest(models.Model):
-    """A request of another app to trip a switch, or the end of its cause; unique by `key`.
+    """Another app's request to trip a switch, or report that the cause is over; unique by `key`.
 
     `tripped` and `why` are the decision, made at `decided_at`.
     """

@@ -79,8 +79,8 @@ def _create(request: TripRequest) -> bool:
 def decide_open(decide: Decide, now: datetime) -> int:
     """Decide each open request, oldest first, in its own transaction; return their number.
 
-    A request that can't be decided gets the reason and blocks no other. Requests of one fingerprint
-    keep their order, so that the end of a cause isn't decided before its request.
+    If deciding a request fails, the other requests are still decided. Requests with the same
+    fingerprint are decided in order.
     """
     oldest_first = select_undecided().order_by("requested_at", "pk")
     ids = list(oldest_first.values_list("pk", flat=True)[:MAX_AT_ONCE])
