@@ -22,7 +22,7 @@ from switchgear.evaluation.snapshot_store import SnapshotStore
 
 FETCH_SECONDS = 10.0
 CHECK_SECONDS = 0.05
-"""Interval of the checks whether the console has answered first."""
+"""Interval at which :meth:`Bootstrap.wait` checks whether a snapshot is in force."""
 
 BootstrapSource = Mapping[str, Any] | str | os.PathLike[str]
 """A snapshot as `GET /api/v1/snapshot` returns it, the path of a file with one, or its URL."""
@@ -31,7 +31,7 @@ log = logging.getLogger("switchgear")
 
 
 class Bootstrap:
-    """The optional initial snapshot of one client. Raise :class:`TypeError` for other sources."""
+    """The optional initial snapshot of one client. Raise :class:`TypeError` for a wrong source."""
 
     def __init__(self, source: BootstrapSource | None, store: SnapshotStore) -> None:
         if source is not None and not isinstance(source, Mapping | str | os.PathLike):
@@ -63,7 +63,7 @@ class Bootstrap:
             self._log_problem(name, error)
 
     def start(self) -> None:
-        """Fetch the snapshot from its URL, once, in a thread: resolving a name may take long."""
+        """Start a thread that fetches the snapshot from its URL once. Never raises."""
         if self._url is None or self._done.is_set() or self._is_stopped:
             return
         thread = threading.Thread(target=self._run, name="switchgear-bootstrap", daemon=True)
@@ -74,7 +74,7 @@ class Bootstrap:
             self._log_problem(_redact_url(self._url), error)
 
     def wait(self, synced: threading.Event, seconds: float) -> None:
-        """Wait at most `seconds` until a snapshot is in force or `synced` is set by an answer."""
+        """Wait at most `seconds` for a snapshot, the end of the fetch, or the event `synced`."""
         if self._url is None:
             return
         until = time.monotonic() + seconds
@@ -96,7 +96,7 @@ class Bootstrap:
             connection.abort()
 
     def after_fork(self) -> None:
-        """Reset in a child process, which lacks the thread; :meth:`start` may fetch again."""
+        """Reset in a forked child, so that :meth:`start` can repeat an unfinished fetch."""
         is_done, self._done = self._done.is_set(), threading.Event()
         if is_done or self._store.snapshot is not None:
             self._done.set()

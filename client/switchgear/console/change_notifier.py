@@ -1,4 +1,4 @@
-"""Callbacks for changed switches, called on a thread of their own or on their event loop.
+"""Callbacks for changed switches: functions on a thread, coroutine functions on their event loop.
 
 A callback receives the difference between the state of its last notification and the current state.
 Changes while it is busy are merged into one per switch, so no queue builds up.
@@ -21,7 +21,7 @@ from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.lazy import asyncio
 
 CHECK_SECONDS = 1.0
-"""Interval of the checks for expired engagements: a clock correction can move their expiry."""
+"""Interval of the checks for expired engagements."""
 STOP_SECONDS = 0.2
 
 ChangeState = Literal["released", "ramping", "engaged"]
@@ -53,7 +53,7 @@ ChangeCallback = Callable[[Change], object]
 
 @dataclass(eq=False)
 class ChangeListener:
-    """A callback, its switch ids (all if empty), and the entries of its last notification."""
+    """A callback, its switch ids (all if empty), and the entries that it was last notified of."""
 
     callback: ChangeCallback
     switches: frozenset[str]
@@ -68,7 +68,7 @@ class ChangeListener:
     task: "asyncio.Task[None] | None" = None
 
     def changes_to(self, entries: Mapping[str, SwitchEntry], version: int | None) -> list[Change]:
-        """Return the changes from the entries last seen to `entries`, by switch id."""
+        """Return the changes since the last notification, sorted by switch id."""
         seen = self.seen
         switches: Iterable[str] = self.switches or seen.keys() | entries.keys()
         changed = [
@@ -141,7 +141,7 @@ class ChangeNotifier:
             thread.join(STOP_SECONDS)
 
     def stop_from_finalizer(self) -> None:
-        """End notifications without taking a lock: the interrupted code may hold any."""
+        """End notifications without taking a lock, which the interrupted code may hold."""
         self._stopped = True
         self.notify()
 

@@ -10,7 +10,7 @@ class RequestFailed(Exception):
     """Raised if a request got no usable answer.
 
     `why` is a short reason without secrets. `status` is the status of the answer, None without an
-    answer. `retry_after` is its `Retry-After` header, in seconds if the answer has a `Date`.
+    answer. `retry_after` is the `Retry-After` header of the answer.
     """
 
     def __init__(self, why: str, retry_after: str | None = None, status: int | None = None) -> None:

@@ -7,7 +7,7 @@ from switchgear.evaluation.snapshot import MAX_BYTES
 
 MAX_EVENT_BYTES = MAX_BYTES + 2**16
 LINE_OVERHEAD_BYTES = 50
-"""Memory of a line besides its content."""
+"""Bytes added for each line to the measured size of an event."""
 MAX_RETRY_AFTER_DIGITS = 9
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -25,7 +25,7 @@ class ServerSentEvent:
 
 
 class EventStreamParser:
-    """A parser that is fed pieces and returns complete events.
+    """A parser that receives pieces of a stream and returns complete events.
 
     `retry_seconds` is the server's latest reconnection delay, None if it gave none.
     """
@@ -33,7 +33,7 @@ class EventStreamParser:
     def __init__(self, max_bytes: int = MAX_EVENT_BYTES) -> None:
         self.retry_seconds: float | None = None
         self.idle_bytes = 0
-        """Bytes that belong to no event (comments, hints, unknown fields); callers may reset it."""
+        """Bytes outside of events (comments, `retry`, unknown fields); callers may reset it."""
         self._max_bytes = max_bytes
         self._size_bytes = 0
         self._line: list[bytes] = []
@@ -49,7 +49,7 @@ class EventStreamParser:
         return self._size_bytes > 0
 
     def feed(self, piece: bytes) -> list[ServerSentEvent]:
-        """Return the events that end in this piece. Raise :class:`EventTooLarge`."""
+        """Return the events that end in `piece`. Raise :class:`EventTooLarge`."""
         if self._after_return and piece.startswith(b"\n"):
             piece = piece[1:]
             self._after_return = False

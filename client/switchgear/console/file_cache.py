@@ -86,7 +86,7 @@ class FileCache:
         document: bytes,
         is_current: Callable[[CachedDocument], bool],
     ) -> None:
-        """Write the document, unless `is_current` accepts the existing file. Never raises."""
+        """Write the document, unless `is_current` is True for the existing file. Never raises."""
         if self._folder is None:
             return
         self._recheck_at = time.monotonic() + self._recheck_seconds
@@ -106,7 +106,7 @@ class FileCache:
 
     @contextlib.contextmanager
     def _log_errors(self, what: str) -> Iterator[None]:
-        """Suppress errors, and log the first of each outage."""
+        """Suppress errors, and log the first one after a success."""
         try:
             yield
         except (OSError, UnusableFile, ValueError, RecursionError) as error:

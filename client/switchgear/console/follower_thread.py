@@ -69,7 +69,7 @@ class FollowerThread(ABC):
                 )
 
     def _may_warn(self) -> bool:
-        """Return True for the first failure of an outage, and at most once per interval."""
+        """Return True once per outage, and at most once per `WARNING_SECONDS`."""
         now = time.monotonic()
         if self._is_warned or now - self._warned_at < WARNING_SECONDS:
             return False

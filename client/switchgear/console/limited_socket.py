@@ -1,6 +1,6 @@
 """A socket with limits of time, bytes and CPU time, for :mod:`http.client` to read from.
 
-The timeout of a plain socket begins anew with each byte received.
+The timeout of a plain socket restarts with each byte, so it does not limit the whole answer.
 """
 
 import base64
@@ -58,7 +58,11 @@ class LimitedSocket:
         return self._socket
 
     def receive_into(self, buffer: memoryview) -> int | None:
-        """Return the number of bytes received: 0 at the end, None if peeking finds no data."""
+        """Fill `buffer` and return the number of bytes: 0 at the end of the stream.
+
+        Return None if no data has arrived and the call comes from :meth:`has_more`, which does not
+        wait.
+        """
         receiving = self.get_socket()
         if self._is_peeking:
             receiving.settimeout(0)
@@ -118,7 +122,7 @@ class LimitedSocket:
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Do nothing: :mod:`http.client` closes before it has read the last answer."""
+        """Do nothing, since :mod:`http.client` calls this before it has read the answer."""
 
     def close_socket(self) -> None:
         opened, self._socket = self._socket, None
@@ -127,7 +131,7 @@ class LimitedSocket:
                 opened.close()
 
     def close_in_child(self) -> None:
-        """Close the descriptor in a forked child without notifying the other side."""
+        """Close the descriptor in a forked child; the parent's connection stays open."""
         opened, self._socket = self._socket, None
         if opened is not None:
             with contextlib.suppress(OSError):
@@ -189,7 +193,7 @@ def dial(
 
 
 def _connect(connection: LimitedSocket, host: str, port: int, until: float) -> None:
-    """Connect to the first address that answers; the addresses share the time equally."""
+    """Connect to the first address of `host` that accepts; all get equal shares of the time."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     last_error: OSError = SocketError("it has no address")
     for number, (family, kind, protocol, _name, address) in enumerate(found):

@@ -14,10 +14,10 @@ MAX_RETRY_DOUBLINGS = 3
 
 
 class ModeSelector:
-    """A selector of the follow mode: the stream, else held polls, else plain polls.
+    """A selector of the follow mode. From best to worst: stream, held (long) polls, plain polls.
 
-    It steps down when a mode fails although plain requests succeed, and retries `top`, the best
-    mode, after some minutes.
+    It selects the next worse mode when a mode fails although plain requests succeed, and after some
+    minutes retries `top`, the best mode allowed.
     """
 
     def __init__(self, draw: Draw, top: FollowMode = "stream") -> None:
@@ -42,7 +42,7 @@ class ModeSelector:
             self._retries = 0
 
     def record_failure(self, now: float, *, is_permanent: bool = False) -> None:
-        """Record a failure of the current mode; step down at once if `is_permanent`."""
+        """Record a failure of the current mode; if `is_permanent`, select the next mode at once."""
         self.failures += 1
         if self.mode == "stream" and (is_permanent or self.failures >= STREAM_FAILURES):
             self._step_down("held", now)

@@ -1,4 +1,4 @@
-"""Threads that keep policies and overrides of a service's calls up to date, by held (long) polls.
+"""Threads that follow the console's policies and overrides for a service, by held (long) polls.
 
 One daemon thread runs for each service whose policies are used, usually one. The last valid
 document stays in force and on disk until a newer valid one arrives.
@@ -52,7 +52,7 @@ class PolicyStore(Protocol):
     """The store that puts policy documents in force.
 
     `accept` returns True for a new document and raises :class:`ValueError` for an invalid or
-    outdated one. It calls `on_valid` for a valid document, before it reads the clock.
+    outdated one. For a valid document `accept` calls `on_valid` before it reads the clock.
     """
 
     def accept(
@@ -69,7 +69,7 @@ class PolicyStore(Protocol):
 
 
 class PolicyFollower(FollowerThread):
-    """A thread that puts the console's policies for the calls of `caller` into `store`."""
+    """A thread that puts the policies for calls by the service `caller` into `store`."""
 
     def __init__(
         self,
@@ -235,7 +235,7 @@ class PolicyFollowers:
         self._is_stopped = False
 
     def follow(self, caller: str) -> None:
-        """Restore the document of `caller` from disk and start following it."""
+        """Restore the document of the service `caller` from disk and start following it."""
         if self._is_stopped or not (self._settings.has_console or self._settings.state_dir):
             return
         made = PolicyFollower(
@@ -249,7 +249,7 @@ class PolicyFollowers:
 
     @property
     def error(self) -> str | None:
-        """The last error of the first follower with an error, else None."""
+        """The last error of the first follower that has one; None if no follower has."""
         return next((each.error for each in list(self._followers) if each.error is not None), None)
 
     def stop(self) -> None:

@@ -70,7 +70,7 @@ class ReportBuilder:
 
 
 def make_check_source(store: SnapshotStore) -> ReportSource:
-    """Return a source of the applied version and the checks counted by switch."""
+    """Return a source of the applied snapshot version and the checks of each switch."""
 
     def read_counts() -> dict[str, Any]:
         counted = store.switch_counts()

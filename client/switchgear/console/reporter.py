@@ -94,7 +94,7 @@ class Reporter:
                 self._thread = thread
 
     def record_applied(self) -> None:
-        """Request an acknowledgement of a version from the stream that was put in force."""
+        """Request an acknowledgement, after a snapshot from the stream was put in force."""
         self._has_applied = True
         self._acknowledgement.failures = 0  # The stream shows that the console answers.
         self._wake()
@@ -124,7 +124,7 @@ class Reporter:
             thread.join(ABORT_SECONDS)
 
     def stop_from_finalizer(self, before_stop: Callable[[], None]) -> None:
-        """Let the thread call `before_stop` and then end as by :meth:`stop`; take no lock."""
+        """Make the thread call `before_stop`, send a final report and end. Takes no lock."""
         self._before_stop = before_stop
         self._wake()
 
@@ -206,7 +206,7 @@ class Reporter:
         return self._report.due_at
 
     def _acknowledge(self, seconds: float) -> None:
-        """Send a GET that names the applied version; `If-None-Match: *` omits the document."""
+        """Send a GET that states the applied version, without fetching the document."""
         self._has_applied = False
         self._acknowledged_at = time.monotonic()
         headers = {"Switchgear-Instance": self._settings.name, "If-None-Match": "*"}

@@ -16,7 +16,7 @@ from switchgear.settings import Settings
 
 @dataclass(frozen=True)
 class CachedSnapshot:
-    """The content of the file; `epoch` and `version` are the document's."""
+    """The content of the file. `epoch` and `version` are those of the snapshot in `document`."""
 
     epoch: str
     version: int
@@ -33,7 +33,7 @@ class CachedSnapshot:
             raise UnusableFile("it is damaged") from None
 
     def is_ahead_of(self, snapshot: Snapshot) -> bool:
-        """Return True if another process saved a newer snapshot than `snapshot`."""
+        """Return True if the cached snapshot is newer than `snapshot`."""
         if self.epoch == snapshot.epoch:
             return self.version > snapshot.version
         return snapshot.epoch in self.left_epochs

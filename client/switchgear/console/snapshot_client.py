@@ -42,7 +42,7 @@ class SnapshotClient:
         self._timings = timings
         self._etag: tuple[str, Snapshot] | None = None
         self._confirmed_at: float | None = None
-        """Time of the last answer without a newer snapshot, on the monotonic clock."""
+        """Time at which the console last confirmed or sent the current snapshot; monotonic."""
         self.abort = self._connection.abort
         self.close = self._connection.close
         self.close_in_child = self._connection.close_in_child
@@ -73,7 +73,7 @@ class SnapshotClient:
         return news
 
     def stream(self) -> Iterator[bool]:
-        """Follow a stream; yield for each received piece whether a new snapshot was applied.
+        """Follow a stream; for each received piece, yield True if a new snapshot was applied.
 
         Always end by raising :class:`RequestFailed`, or :class:`ModeUnavailable` if streams do not
         get through.
@@ -175,9 +175,9 @@ class SnapshotClient:
     def _update_clock_by_version(
         self, before: Snapshot | None, after: Snapshot, is_pushed: bool
     ) -> None:
-        """Tell the clock the maximum age of `after` if it is newer than `before`.
+        """Pass the maximum age of the snapshot `after` to the clock, if it succeeds `before`.
 
-        That is the time since `before` was last confirmed; for a pushed snapshot at most
+        The maximum age is the time since `before` was last confirmed; for a pushed snapshot at most
         `MAX_PUSH_SECONDS`.
         """
         if before is None or after.epoch != before.epoch or after.version <= before.version:
@@ -195,7 +195,7 @@ class SnapshotClient:
 
 
 def _age_seconds(response: Response) -> float:
-    """Return the seconds since the database confirmed the answer; 0 without a header."""
+    """Return the seconds in the header `Switchgear-Age` of a response; 0 without it."""
     with contextlib.suppress(ValueError):
         return max(0.0, min(float(response.headers.get("switchgear-age", "")), 1e9))
     return 0.0

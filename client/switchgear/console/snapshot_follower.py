@@ -20,7 +20,7 @@ from switchgear.settings import Settings
 from switchgear.status import FollowState, SnapshotSource
 
 STABLE_STREAM_SECONDS = 30.0
-"""A stream that lasted longer counts as a success."""
+"""Minimum duration of a stream that counts as a success, even if it ends with an error."""
 FIRST_JITTER_SECONDS = 1.0
 HELD_PAUSE_SECONDS = 0.2
 
@@ -77,7 +77,7 @@ class SnapshotFollower(FollowerThread):
             self._client.abort()
 
     def close_in_child(self) -> None:
-        """Close the parent's connection in a forked child, without waiting for its threads."""
+        """Close the connection inherited from the parent, in a forked child."""
         was_synced, self.synced = self.synced.is_set(), threading.Event()
         if was_synced:
             self.synced.set()
@@ -160,7 +160,7 @@ class SnapshotFollower(FollowerThread):
             self._pause(seconds)
 
     def _record_mode_failure(self, error: RequestFailed, hint_seconds: float | None) -> None:
-        """Record a failure of the current mode, which may not affect other modes, and pause."""
+        """Record a failure of the current mode, select another one if needed, and pause."""
         mode = self._modes.mode
         self._modes.record_failure(
             time.monotonic(), is_permanent=isinstance(error, ModeUnavailable)

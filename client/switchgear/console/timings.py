@@ -25,7 +25,8 @@ REFUSED_SECONDS = 300.0
 """Pause of reports or acknowledgements after a 403."""
 REFUSAL_STATUSES = (400, 403, 404, 413, 422)
 FREE_SECONDS, PAUSE_FACTOR, MAX_PAUSE_SECONDS = 0.01, 4, 2.0
-"""CPU time without a pause; beyond that, pause `PAUSE_FACTOR` times as long, up to the maximum."""
+"""After more than `FREE_SECONDS` of CPU time, pause `PAUSE_FACTOR` times as long, up to a
+maximum."""
 
 log = logging.getLogger("switchgear")
 
@@ -59,7 +60,7 @@ def backoff_delay(
     first_seconds: float = FIRST_SECONDS,
     max_seconds: float = MAX_SECONDS,
 ) -> float:
-    """Return seconds with full jitter: U(0, min(max_seconds, first_seconds·2ⁿ⁻¹))."""
+    """Return seconds with full jitter: U(0, min(max_seconds, first_seconds·2ⁿ⁻¹)), n = failures."""
     ceiling: float = first_seconds * 2 ** min(max(failures, 1) - 1, 16)
     return draw() * min(max_seconds, ceiling)
 
@@ -73,8 +74,8 @@ def failure_delay(
 ) -> float:
     """Return the seconds of :func:`backoff_delay`; more after a 401 or 403.
 
-    `retry_after_seconds` is added, since all clients receive the same value. `hint_seconds` is a
-    stream's reconnection delay, the lower limit of the range.
+    `retry_after_seconds` is added to the random delay, so that clients don't return at one moment.
+    `hint_seconds`, a stream's reconnection delay, replaces a shorter `FIRST_SECONDS`.
     """
     if status in (401, 403):
         pause = backoff_delay(failures, draw, REFUSED_FIRST_SECONDS, REFUSED_MAX_SECONDS)
@@ -117,7 +118,7 @@ class SendSchedule:
         self.due_at = time.monotonic() + poll_delay(self.interval_seconds, self.draw)
 
     def record_failure(self, error: RequestFailed, retry_after_seconds: float | None) -> None:
-        """Schedule the next request after a backoff, and log the first of several refusals."""
+        """Schedule the next request after a backoff, and log the first refusal after a success."""
         self.failures += 1
         pause = failure_delay(self.failures, self.draw, error.status, retry_after_seconds)
         if error.status == 403:
@@ -136,7 +137,7 @@ class CpuThrottle:
         self._rested_at = 0.0
 
     def pause_seconds(self) -> float:
-        """Return the seconds to pause now; 0.0 after little CPU time."""
+        """Return the seconds to pause now; 0.0 within `FREE_SECONDS` of CPU time."""
         busy = time.thread_time() - self._rested_at
         if busy <= FREE_SECONDS:
             return 0.0

@@ -256,8 +256,8 @@ class _translate_errors(contextlib.AbstractContextManager[None]):
 def _read_body(response: http.client.HTTPResponse, max_bytes: int) -> bytes:
     """Return the decompressed body.
 
-    Raise :class:`RequestFailed` if it is too large in either form, too short, damaged, or in a
-    coding that was not requested.
+    Raise :class:`RequestFailed` if the body is too large (compressed or not), too short, damaged,
+    or in a coding that was not requested.
     """
     declared = response.length
     if declared is not None and declared > max_bytes:

@@ -1,8 +1,8 @@
 """Bucketing of targeting keys for the share of calls that a ramping switch allows.
 
 A targeting key falls into one of 10,000 buckets by the SHA-256 of salt and key, so clients in every
-language agree, and an allowed key stays allowed as the share grows. Source: the contract's
-"Bucketing"; `docs/vectors/bucketing.json` has the cases.
+language agree, and an allowed key stays allowed as the share grows. Test vectors:
+`docs/vectors/bucketing.json`.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ BucketDraw = Callable[[], int]
 def bucket(salt: str, targeting_key: str) -> int:
     """Return the bucket of a targeting key, in [0, 10000).
 
-    Text that is not valid Unicode (lone surrogates) has a bucket, too, since this must not raise.
+    Text with lone surrogates, which is not valid Unicode, has a bucket, too.
     """
     text = salt + ":" + targeting_key  # Formatting would use the name of an enum member.
     digest = sha256(text.encode("utf-8", "surrogatepass")).digest()
@@ -25,5 +25,5 @@ def bucket(salt: str, targeting_key: str) -> int:
 
 
 def always_allow() -> int:
-    """Return a bucket that every ramp allows, in place of a random one."""
+    """Return -1, a bucket below every share, so that a ramping switch allows the call."""
     return -1

@@ -41,9 +41,9 @@ _EMPTY: dict[str | None, DecisionTally] = {}
 class CachedQuery:
     """A query evaluated against one view, with the number of each of its decisions.
 
-    `decision` and `answer` are None if they depend on the targeting key, on chance or on the time;
-    otherwise `count_call` counts one more call with this decision. The call of a query that is not
-    `is_cached` is counted in :class:`SwitchCounts` at once.
+    `decision` and `answer` are None if the decision depends on the targeting key, on chance or on
+    the time; otherwise `count_call` counts one more call with this decision. If `is_cached` is
+    False, its calls are added to :class:`SwitchCounts` at once.
     """
 
     __slots__ = ("_constant", "answer", "by_switch", "count_call", "decision", "is_cached", "query")
@@ -55,7 +55,7 @@ class CachedQuery:
         self.is_cached = False
         self._constant = None if decision is None else DecisionTally(decision)
         self.by_switch: dict[str | None, DecisionTally] = {} if decision is None else _EMPTY
-        """Tallies if `decision` is None: calls blocked, by switch id; calls allowed, under None."""
+        """Tallies of blocked calls by switch id, and of allowed calls under the key None."""
         self.count_call: Callable[[], int] = (
             _count_nothing if self._constant is None else self._constant.count_call
         )
@@ -81,7 +81,7 @@ class SwitchCounts:
         """Calls without a snapshot, or with keys that no switch can have."""
 
     def add(self, query: SwitchQuery, decision: Decision, calls: int = 1) -> None:
-        """Count `calls` as blocked by the deciding switch, as allowed by the others of `query`."""
+        """Count `calls`: as blocked for the switch that blocks, as allowed for the others."""
         if not calls:
             return
         with self._lock:
@@ -109,10 +109,10 @@ class SwitchCounts:
             return {switch: (counted[0], counted[1]) for switch, counted in self._switches.items()}
 
     def _make_room(self, *, blocked: bool) -> bool:
-        """Return True if another switch can be counted.
+        """Return True if one more switch can be counted.
 
-        A switch that has blocked replaces the newest switch that never has, since blocks matter
-        most in reports.
+        If `MAX_SWITCHES` are counted, a switch with a blocked call (`blocked`) replaces the newest
+        switch without blocked calls.
         """
         if len(self._switches) < MAX_SWITCHES:
             return True
@@ -124,7 +124,7 @@ class SwitchCounts:
 
 
 class DroppedQueries:
-    """A bounded store of queries dropped from the cache, in which other threads may still count."""
+    """A bounded store of queries removed from the cache but perhaps still used by threads."""
 
     def __init__(self) -> None:
         self._evicted: deque[CachedQuery] = deque()

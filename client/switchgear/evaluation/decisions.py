@@ -27,9 +27,9 @@ class SwitchQuery:
 
     switch_ids: tuple[str, ...]
     invalid: tuple[str, ...] = ()
-    """Strings that are not valid keys, with their arguments, for the log."""
+    """Strings that are not valid keys, each with the name of its argument, for the log."""
     wrong_types: tuple[str, ...] = ()
-    """Types that a key can't have, with their arguments, for the log."""
+    """Types that a key can't have, each with the name of its argument, for the log."""
 
     @property
     def is_known(self) -> bool:
@@ -39,11 +39,10 @@ class SwitchQuery:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The decision on a call. It is a truth value: `if gear.check(feature="chat"): …`.
+    """The decision on a call, true if the call is allowed: `if gear.check(feature="chat"): …`.
 
-    `switch` and `reason` name the switch that blocks, and are None if none does. `version` is that
-    of the snapshot. `known` is False without any snapshot, and for keys that no switch can have;
-    such a call is allowed.
+    `switch` and `reason` name the switch that blocks, and are None if none does. `version` is the
+    snapshot's. `known` is False without a snapshot, and for keys that no switch can have.
     """
 
     allowed: bool
@@ -61,7 +60,7 @@ def make_query(
 ) -> SwitchQuery:
     """Return the query for the keys of each scope: one key, several, or None.
 
-    Never raises: a value that can't be a key can't be engaged either, and is listed in the query.
+    Never raises: a value that can't be a key is listed in the query's `invalid` or `wrong_types`.
     """
     switch_ids: list[str] = [GLOBAL_ID]
     invalid: list[str] = []
@@ -92,10 +91,10 @@ def make_query(
 
 
 def iter_keys(given: object, name: str) -> Iterable[object]:
-    """Return the keys in `given`, which may be one or several.
+    """Return the keys in `given`, the argument `name`, which may be one key or several.
 
-    A mapping stands for several experiments, by their names. As a segment or a feature it is not a
-    valid key.
+    The keys of a mapping are the experiments; as a segment or a feature a mapping is not a valid
+    key.
     """
     if isinstance(given, str | bytes | bytearray | memoryview):
         return (given,)
@@ -116,7 +115,7 @@ def evaluate(
 ) -> SwitchEntry | None:
     """Return the entry of the first switch that blocks the call, or None.
 
-    `now` is in UNIX seconds by the console's clock; without it no engagement ends by itself.
+    `now` is in UNIX seconds by the console's clock; if it is None, expiry times are ignored.
     """
     for switch_id in switch_ids:
         entry = entries.get(switch_id)

@@ -49,7 +49,10 @@ class DeduplicatedLog:
     def released_by_epoch(
         self, stopped: Collection[str], released: Collection[str], before: str, after: str
     ) -> None:
-        """Log which of the `stopped` switches the new epoch of `after` has `released`."""
+        """Log that a new epoch has `released` some of the `stopped` switches.
+
+        `before` and `after` identify the old and the new snapshot, as `<epoch>.<version>`.
+        """
         if not released:
             return
         is_all = len(released) == len(stopped)
@@ -66,7 +69,7 @@ class DeduplicatedLog:
         )
 
     def left_epoch(self, epoch: str, present: str | None) -> None:
-        """Log that snapshots of the replaced `epoch` are refused; `present` is the one in force."""
+        """Log that snapshots of the replaced `epoch` are refused and `present` stays in force."""
         if self._is_first("epoch", epoch):
             log.error(
                 "switchgear: a snapshot of the console is refused: its epoch %s was replaced by a"

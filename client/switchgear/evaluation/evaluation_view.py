@@ -26,7 +26,7 @@ class EvaluationView:
         return None if self.snapshot is None else self.snapshot.version
 
     def stopped_switches(self, now: float | None) -> set[str]:
-        """Return the switches that are engaged or ramping at `now`; see :func:`evaluate`."""
+        """Return the switches engaged or ramping at `now`; ignore expiry if `now` is None."""
         return {
             switch
             for switch, entry in self.entries.items()
@@ -37,7 +37,7 @@ class EvaluationView:
         return len(self.stopped_switches(now))
 
     def cached_query(self, key: CacheKey) -> CachedQuery | None:
-        """Return the cached query for `key`, or None; the parts of `key` need not be text."""
+        """Return the cached query for `key`, or None. Keys of other types are converted to text."""
         try:
             if type(key[2]) is list:
                 key = (*key[:2], tuple(key[2]))
@@ -54,7 +54,7 @@ class EvaluationView:
         return Decision(True, version=self.version, known=self.snapshot is not None)
 
     def constant_decision(self, query: SwitchQuery) -> Decision | None:
-        """Return the decision until the snapshot changes; None if it depends on the call."""
+        """Return the decision if it is the same for all calls with `query`, else None."""
         for switch_id in query.switch_ids:
             entry = self.entries.get(switch_id)
             if entry is None:

@@ -56,8 +56,8 @@ def require_key_text(value: object) -> str | None:
 def cache_key(query: CacheKey) -> CacheKey | None:
     """Return `query` with all keys as text, for use as a cache key.
 
-    Return None for a query that is evaluated each time. 1, True and 1.0 are equal and have the same
-    hash, but only the first is a key; text keeps them from sharing a decision.
+    Return None if decisions on `query` are not cached. The text keeps 1, True and 1.0, which are
+    equal but not all valid keys, from sharing a decision.
     """
     parts = tuple(map(_make_cacheable, query))
     return None if _UNCACHEABLE in parts else parts  # type: ignore[return-value]

@@ -6,8 +6,8 @@ from typing import Literal, NamedTuple
 class Scope(NamedTuple):
     """A scope: a prefix of switch ids.
 
-    `parameter` is the argument with its keys; `only_key` is the key of a scope that has exactly
-    one.
+    `parameter` is the argument of a check that takes keys of this scope; `only_key` is the key of a
+    scope with exactly one.
     """
 
     name: str

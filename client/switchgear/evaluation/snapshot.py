@@ -1,7 +1,7 @@
 """The document that lists the switches that are not released, validated as a whole.
 
-A document from the network may be malformed, and one from disk damaged. Either is refused as a
-whole, so that the last good snapshot stays in force.
+A malformed or damaged document is refused as a whole, so that the last good snapshot stays in
+force.
 """
 
 import itertools
@@ -24,12 +24,10 @@ MAX_SWITCHES = 50_000
 MAX_BYTES = 16 * 2**20
 POLL_SECONDS = 5.0
 GRACE_SECONDS = 5.0
-"""Seconds that an engagement with `on_expiry=release` continues past its expiry. Source:
-contract."""
+"""Seconds that an engagement with `on_expiry=release` continues past its expiry."""
 
 _MAX_TOKENS = {b"{": 4 * MAX_SWITCHES, b"[": 4 * MAX_SWITCHES, b",": 16 * MAX_SWITCHES}
-"""Maximum number of each sign in a document, reasons included: a few bytes of JSON make an object
-of a hundred, before any object can be checked."""
+"""Maximum numbers of these characters in a document, to limit the memory for parsing."""
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,120}", re.ASCII)
 
 
@@ -53,7 +51,7 @@ class SwitchEntry:
 
     @property
     def lapses_at(self) -> float | None:
-        """The time at which the engagement ends without the console; None for never."""
+        """The time at which the engagement ends even without a newer snapshot; None for never."""
         if self.state != "engaged" or self.on_expiry != "release" or self.expires_at is None:
             return None
         return self.expires_at + GRACE_SECONDS
@@ -171,7 +169,7 @@ def _entry_hook(
 
 
 def _limited_decimal() -> Callable[[str], Decimal]:
-    """Return a parser of decimals that limits their number."""
+    """Return a parser of decimals that raises :class:`InvalidSnapshot` after too many."""
     seen = itertools.count()
 
     def number(text: str) -> Decimal:

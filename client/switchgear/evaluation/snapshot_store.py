@@ -54,7 +54,7 @@ class SnapshotStore:
         self._log = DeduplicatedLog()
         self.view = EvaluationView(None, dict(self._forced))
         self.cache = self.view.cache
-        """The cache of `view`, one look-up nearer for the hottest path."""
+        """The same dict as `view.cache`, which saves the hottest path a look-up."""
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -72,7 +72,7 @@ class SnapshotStore:
 
         Versions never decrease within an epoch, and a replaced epoch is never accepted again. The
         same version may have different entries: an instance that is marked for drills gets its own
-        document. `is_live`: received from the console, not read from disk.
+        document. `is_live` is False for a snapshot read from disk.
         """
         with self._lock:
             before, present = self.view, self._console_snapshot
@@ -109,8 +109,8 @@ class SnapshotStore:
     def bootstrap(self, snapshot: Snapshot) -> bool:
         """Put a bootstrap `snapshot` in force until the console answers.
 
-        Return False if something better is known: a snapshot from the console, or a copy on disk
-        that is of another epoch or not older.
+        Return False, without effect, if the console has answered, the epoch was replaced, or the
+        snapshot from disk is of another epoch or not older.
         """
         with self._lock:
             copy = self._console_snapshot
@@ -176,7 +176,8 @@ class SnapshotStore:
     ) -> Decision:
         """Decide again for a call that was allowed, without counting it. Never raises.
 
-        Without a targeting key a ramping switch does not block, as the first decision was random.
+        A ramping switch does not block a call without a targeting key, whose first decision was
+        random.
         """
         view = self.view
         cached = view.cached_query((segment, feature, experiments))
@@ -192,8 +193,7 @@ class SnapshotStore:
     def subscribe(self, callback: Callable[[], object]) -> Callable[[], object]:
         """Call `callback` after each change of the view; return a function that unsubscribes it.
 
-        It runs in the thread that makes the change: it must neither block nor raise. For waiting
-        calls.
+        `callback` runs in the thread that makes the change, and must neither block nor raise.
         """
         key = object()
         self._subscribers[key] = callback

@@ -29,7 +29,7 @@ class Catastrophic(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RetrySummary:
-    """A retry that gave up, and why: "attempts", "budget", "deadline" or "retry_after"."""
+    """The end of a retry without success. `why` is the reason, such as "attempts" or "budget"."""
 
     attempts: int
     seconds: float
@@ -37,7 +37,7 @@ class RetrySummary:
 
 
 ClassificationRule = Callable[[BaseException], FailureClass | None]
-"""A function that returns the class of an error, or None if it does not apply."""
+"""A function that returns the class of an error, or None to leave it to the next rule."""
 
 TRANSIENT_LABELS: frozenset[str | int] = frozenset(
     {

@@ -20,7 +20,7 @@ MAX_RETRY_AFTER_SECONDS = 999_999_999.0
 NON_RETRYABLE_LABELS: frozenset[str | int] = frozenset(
     {"insufficient_quota", "billing_hard_limit_reached"}
 )
-"""Labels of errors that stay when repeated, although their status suggests otherwise."""
+"""Labels of errors that a retry does not fix, although their HTTP status suggests a retry."""
 
 _ALIASES: Mapping[str | int, str] = MappingProxyType(
     {
@@ -68,11 +68,11 @@ _CONNECTION_NAMES = frozenset(
 )  # fmt: skip
 _DRIVER_ERRORS = frozenset({"OperationalError", "InterfaceError"})
 _LOST_CONNECTION = re.compile(r"08|57P0[123]")
-"""SQLSTATE: the connection failed, or the server is going down or coming up."""
+"""SQLSTATE codes of a failed connection, or of a server that shuts down or starts up."""
 _LOCKED_SQLITE = frozenset({5, 6})
-"""SQLITE_BUSY and SQLITE_LOCKED, without their extended codes."""
+"""SQLITE_BUSY and SQLITE_LOCKED: the low byte of extended codes."""
 _LOST_MYSQL = frozenset({1040, 1053, 2002, 2003, 2006, 2013, 2055})
-"""Too many connections, shutting down, no server, gone away, lost."""
+"""MySQL errors: too many connections, server shutting down, unreachable, gone away or lost."""
 _TOO_LONG = re.compile(r"prompt is too long|maximum context length|context window", re.I)
 
 
@@ -170,14 +170,14 @@ def is_timeout(error: object) -> bool:
 
 
 def is_stop_request(error: object) -> bool:
-    """Return True if `error`, or a cause of it, requests the running code to end now."""
+    """Return True if `error`, or a cause of it, is Celery's `SoftTimeLimitExceeded`."""
     if not isinstance(error, BaseException):
         return False
     return any(not _STOP_REQUESTS.isdisjoint(_class_names(each)) for each in walk_errors(error))
 
 
 def is_connection_error(error: object) -> bool:
-    """Return True if there was no connection, or it was lost."""
+    """Return True if `error` means that the connection failed or was lost."""
     if isinstance(error, ConnectionError):
         return True
     if not isinstance(error, BaseException):
@@ -198,7 +198,8 @@ def is_connection_error(error: object) -> bool:
 def _is_connection_lost(error: BaseException, deepest: int = 5) -> bool:
     """Return True if a database error is a lost connection or a temporary lock.
 
-    Django and SQLAlchemy wrap the driver's error; an error without any code never reached a server.
+    The driver's error is looked up in wrappers of Django and SQLAlchemy, up to `deepest` levels. An
+    error without a code, other than of sqlite3, is a lost connection.
     """
     inner = _get(error, "orig") or error.__cause__
     if (

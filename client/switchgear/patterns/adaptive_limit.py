@@ -3,9 +3,9 @@
 Calls are evaluated in windows. The baseline is the tenth percentile of the median durations of
 recent windows. The limit decreases after a window whose calls took `tolerance` times the baseline
 or were too often rejected by the callee; it increases by half its square root after any other
-window in which it was used. As `tolerance` times `backoff` is below 1, each decrease ends below the
-concurrency at which the callee begins to queue. The baseline is then measured without a queue, so
-it can't creep up under constant load.
+window in which more than half of the limit was in use. As `tolerance` times `backoff` is below 1,
+each decrease leads below the concurrency at which the callee begins to queue calls. The baseline is
+then measured without a queue, so it can't creep up under constant load.
 
 The signals (in-flight calls, duration, drops), and the rule that an unused limit does not grow, are
 those of Netflix' concurrency-limits.
@@ -67,11 +67,11 @@ class AdaptiveLimit:
     def record(
         self, began: float, now: float, in_flight: int, seconds: float | None, is_overload: bool
     ) -> float:
-        """Record a call that ends `now`, and return the new limit.
+        """Record a call from `began` to `now`, in seconds on one clock, and return the new limit.
 
-        `in_flight` is the number of running calls, including this one. `seconds` is the call's
-        duration; None ignores the duration. `is_overload` is True if the callee rejected the call
-        or the call timed out.
+        `in_flight` is the number of running calls, including this one. `seconds` is the duration to
+        evaluate: None if it says nothing about the callee, as for a stream. `is_overload` is True
+        if the callee rejected the call or the call timed out.
         """
         if began < self._decreased_at:
             return self.limit  # It began under a higher limit: one overload lowers the limit once.
@@ -106,7 +106,7 @@ class AdaptiveLimit:
         self._open_window(now)
 
     def _is_slow(self, typical: float) -> bool:
-        """Return True if the median `typical` of a window is slow; add it to the baseline."""
+        """Return True if `typical`, the median of a window, is slow; add it to the baseline."""
         before, self._before_decrease = self._before_decrease, None
         if before is not None:
             self._in_vain = self._in_vain + 1 if typical > NO_BETTER * before else 0

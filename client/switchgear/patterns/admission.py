@@ -29,8 +29,7 @@ class BulkheadPermit:
         self._key = None if key is None else require_key_text(key)
         self._priority = priority
         self._held: tuple[HeldPermit, Any] | None = None
-        """The current permit, and the permits of the blocks around this one. An assignment, unlike
-        a method call, can't be interrupted by a signal handler."""
+        """A linked list of permits, innermost first: no signal handler interrupts an assignment."""
 
     def record_outcome(self, outcome: T) -> T:
         """Report the result or error of the call to an adaptive limit, and return it."""
@@ -56,7 +55,7 @@ class BulkheadPermit:
 
 
 class StreamPermit(BulkheadPermit):
-    """A permit for a stream, whose duration an adaptive limit ignores."""
+    """A block for a stream: an adaptive limit ignores its duration."""
 
     __slots__ = ()
 
@@ -81,7 +80,7 @@ class BulkheadBlock(ABC):
 
     @abstractmethod
     def _release_lost(self) -> None:
-        """Release a permit whose block has ended in another context."""
+        """Release a permit whose block was left in another context than it was entered in."""
 
     def __enter__(self) -> None:
         self._push(self.acquire(None, self._fixed_priority()))

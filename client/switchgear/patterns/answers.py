@@ -89,7 +89,7 @@ def raise_or_return(outcome: Answer[T] | BaseException) -> Answer[T]:
 
 
 class StreamLabel:
-    """The label of a stream; as a context manager around each step, it records the label."""
+    """The label of a stream; a context manager around each step, which records the label."""
 
     def __init__(self) -> None:
         self.answer: Answer[None] = Answer(None)

@@ -47,8 +47,9 @@ class Breaker(BareDecorator, BreakerBlock):
     Use it as a decorator for functions, coroutine functions, methods and generators, or as a
     context manager with `with` and `async with`. `@Breaker` without parentheses has all defaults
     and the function's qualified name. One breaker serves any number of threads and tasks, and is
-    reentrant. Decorate a generator, whose call lasts from its first step to its end: a block that
-    is left in a context other than the one it was entered in is not counted.
+    reentrant. Decorate a generator function instead of using a block in it: a block that is left in
+    a context other than the one it was entered in is not counted. The call of a generator lasts
+    from its first step to its end.
 
     A failure is an :class:`Exception` for which `is_failure` returns True. By default that is every
     exception but HTTP client errors, a status of 400 to 499 other than 408 and 429: the callee has
@@ -118,7 +119,7 @@ class Breaker(BareDecorator, BreakerBlock):
     def admit(self) -> CallPermit:
         """Return the permit for one call, or raise :class:`CircuitOpen`.
 
-        The caller must then call `settle`, or one of `succeed`, `fail` and `release`.
+        After the call, pass the permit to `settle`, or to one of `succeed`, `fail` and `release`.
         """
         permit = self._shared_permit
         if permit is not None:
@@ -179,7 +180,7 @@ class Breaker(BareDecorator, BreakerBlock):
             self._listeners.notify_mode()
 
     def unforce(self) -> None:
-        """End the forced mode and close the breaker. Without a mode nothing changes."""
+        """End the forced mode and close the breaker. Do nothing if no mode is forced."""
         self.force("normal")
 
     def reset(self) -> None:
@@ -190,8 +191,9 @@ class Breaker(BareDecorator, BreakerBlock):
     def configure(self, parameters: BreakerParameters) -> None:
         """Apply `parameters` from now on. Raise :class:`TypeError` for a wrong type.
 
-        An open breaker stays open as long as before. The outcomes so far are evaluated again after
-        the next call; a new type or size of window begins empty, without the calls in flight.
+        An open breaker stays open until the time set when it opened. The outcomes so far are
+        evaluated again after the next call. If the type or size of the window changes, the new
+        window is empty, and calls in flight do not count in it.
         """
         check_type("parameters", parameters, BreakerParameters)
         self._run_locked(self._machine.configure, parameters)
@@ -243,7 +245,7 @@ class Breaker(BareDecorator, BreakerBlock):
         """The permit that all calls share while the breaker is closed."""
         needs_more = self._slow_seconds is not None or not generation.is_counted
         self._fast_permit = None if needs_more else self._shared_permit
-        """The shared permit, if neither the duration nor the mode matters to a call."""
+        """The shared permit if calls need neither timing nor a check of the mode, else None."""
 
     def _begin(self) -> tuple[CallPermit, CallTimer | None]:
         """Admit a call that may end in a context other than the one it begins in."""
@@ -264,7 +266,7 @@ class Breaker(BareDecorator, BreakerBlock):
         self._run_locked(self._machine.release_lost_probe)
 
     def _elapsed_seconds(self, began: float | None) -> float | None:
-        """Return the seconds since :meth:`_start`, without time in queues."""
+        """Return the seconds since `began`, without time in queues; None if `began` is None."""
         return None if began is None else self._clock() - queued_seconds() - began
 
     def _record_success(self, permit: CallPermit) -> None:

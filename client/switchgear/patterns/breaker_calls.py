@@ -84,7 +84,7 @@ class BreakerBlock(ABC):
 
     @abstractmethod
     def _release_lost(self) -> None:
-        """Release a probe whose block has ended in another context."""
+        """Release a probe whose block was left in another context than it was entered in."""
 
     def __enter__(self) -> Self:
         permit, timer = self._begin()

@@ -76,7 +76,7 @@ class Bulkhead(BulkheadBlock):
             raise TypeError(f"key must be a function of a call's arguments, not {key!r:.50}")
         self.name = name
         self.sources: cancellation.Sources = ()
-        """Sources that refuse queued calls, besides the switches of their context."""
+        """Sources that may refuse queued calls, besides the switches around each call."""
         self._clock = clock
         self._key = key
         self._priority = validate_priority(priority)
@@ -102,7 +102,7 @@ class Bulkhead(BulkheadBlock):
         return BulkheadPermit(self, key, priority)
 
     def of_stream(self, key: Key | None = None, priority: int | None = 0) -> BulkheadPermit:
-        """Like :meth:`of`, for a stream, whose duration an adaptive limit ignores."""
+        """Like :meth:`of`, for a stream: an adaptive limit ignores its duration."""
         return StreamPermit(self, key, priority)
 
     def configure(self, parameters: BulkheadParameters | Tier | None) -> None:
@@ -114,7 +114,7 @@ class Bulkhead(BulkheadBlock):
         return self._permits.occupancy()
 
     def acquire(self, key: Key | None = None, priority: int | None = 0) -> HeldPermit:
-        """Return a permit, waiting in the queue if needed. For adapters."""
+        """Return a permit, to be released by its `release`. Wait in the queue if needed."""
         permits = self._permits
         if key is not None:
             key = require_key_text(key)
@@ -132,7 +132,7 @@ class Bulkhead(BulkheadBlock):
         return permits if self._controller is None else self._measure(permits, key)
 
     def after_fork(self) -> None:
-        """Start with all permits in a child process; running calls keep the old pool."""
+        """Reset in a forked child: all permits are free; running calls keep the old pool."""
         self._permits.after_fork()
         self._reset_state()
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MAX_UNPAUSED_TASKS = 100
 MIN_TIMER_PAUSE_SECONDS = 0.01
-"""Shortest pause between two runs of a timer with many tasks: the largest delay of a
+"""Shortest pause between two runs of a timer with many tasks, and so the longest delay of a
 cancellation."""
 
 
@@ -53,7 +53,7 @@ class TaskCancelScope:
             self.timer.loop.call_soon_threadsafe(self._cancel_if_waiting)
 
     def absorb(self, error: BaseException | None) -> bool:
-        """Undo the cancellation once. Return True if `error` has no other cause."""
+        """Undo the cancellation by this scope. Return True if nothing else cancelled the task."""
         if not self.has_cancelled or self.is_absorbed:
             return False
         self.is_absorbed = True

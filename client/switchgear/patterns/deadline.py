@@ -28,8 +28,8 @@ class Deadline(TimeLimited):
     put a `Timeout(None)` innermost, so that a call that hangs is counted. Generators are limited as
     by a `Timeout`.
 
-    Without `cuts` nothing is cancelled, which is cheaper: use it around a `Timeout` that covers
-    every wait inside.
+    With `cuts=False` nothing is cancelled, which is cheaper: use `cuts=False` around a `Timeout`
+    that covers every wait inside.
     """
 
     _what = "a deadline"

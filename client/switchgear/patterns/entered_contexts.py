@@ -5,11 +5,11 @@ from contextvars import ContextVar
 from typing import Any
 
 MAX_DEPTH = 1000
-"""Maximum nesting. Beyond it, older entries are dropped: they were left in other contexts."""
+"""Maximum nesting. Beyond it, older entries are dropped."""
 
 
 class _Entry:
-    """An entered object, linked to the previous one. Copies of the context share the entry."""
+    """An entered object, linked to the one entered before. Shared by copies of the context."""
 
     __slots__ = ("depth", "is_over", "owner", "previous", "timer", "value")
     depth: int
@@ -37,8 +37,7 @@ def push_entry(owner: object, value: Any, timer: Any) -> None:
 def pop_entry(owner: object) -> tuple[Any, Any] | None:
     """Return the value and timer of the last entry of `owner` in this context.
 
-    Return None if the entry was made in another context: each step of a generator may run in its
-    own.
+    Return None if `owner` was entered in another context, as in an earlier step of a generator.
     """
     entry = _last.get()
     while entry is not None and (entry.is_over or entry.owner is not owner):
@@ -60,7 +59,7 @@ def _innermost_entry() -> _Entry | None:
 
 
 class CallScope:
-    """A context manager for one call: `end` receives the two results of `begin`, and the error."""
+    """A context manager that calls `begin`, and at the end `end(*begun, error)`."""
 
     __slots__ = ("_begin", "_begun", "_end")
 

@@ -121,10 +121,10 @@ class Fallback:
     def around(
         self, function: F, original: Callable[..., Any] | None, guard: Guard | None = None
     ) -> F:
-        """Return `function`, a wrapper of `original`, with this fallback.
+        """Return `function`, which may be a wrapper of `original`, with this fallback.
 
-        Targets receive the arguments by the signature of `original`, and answers are cached under
-        it. `guard` is checked again before each target, unless `on_switch` is set.
+        The signature and the identity of `original` are used for the arguments of targets and for
+        the cache key. `guard` is checked again before each target, unless `on_switch` is set.
         """
         return wrap_by_kind(
             function,

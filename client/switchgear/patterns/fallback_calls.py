@@ -114,7 +114,7 @@ class FallbackCalls:
     def _call_target(
         self, call: Callable[[], Any], switches: GuardedKeys | None
     ) -> Generator[Callable[[], Any], Any, Any]:
-        """Call a target with `switches` in force, for a stream during each of its steps."""
+        """Call a target with `switches` guarding its code; a stream is guarded in each step."""
         step_context: StepContext = nullcontext()
         if switches is not None and not self._plan.on_switch:
             step_context = GuardedSteps(switches, self._is_async, has_begun=True)
@@ -138,7 +138,7 @@ class FallbackCalls:
         first: Exception,
         age_seconds: float | None = None,
     ) -> Answer[Any]:
-        """Return the answer `value`; the label stored for a stream does not refer to the stream."""
+        """Record a fallback, and return its answer. For a stream, the record omits `value`."""
         texts = tuple(text for _, text in failures)
         if not self._is_stream:
             return self._plan.record_fallback(value, source, is_partial, texts, first, age_seconds)
@@ -152,7 +152,7 @@ class FallbackCalls:
         first: Exception,
         failures: list[tuple[str, str]],
     ) -> CallSteps:
-        """Return the answer of the cache, else the default, else the error of the call."""
+        """Return the cached answer; if there is none, the default; without a default, the error."""
         plan = self._plan
         value, age = yield from self._read_cache(args, kwargs)
         if value is not MISSING:
@@ -220,7 +220,7 @@ def _raised_from(refusal: Refused, cause: BaseException) -> Refused:
 def _final_error(
     plan: FallbackPlan, first: Exception, failures: list[tuple[str, str]]
 ) -> BaseException:
-    """Return the first error, with notes unless the same object is raised repeatedly."""
+    """Return `first`, with notes on the failed targets, or what `exhausted` makes of it."""
     if not hasattr(first, "__notes__"):
         for who, text in failures[1:]:
             first.add_note(f"fallback {who} of {plan.name}: {text}")

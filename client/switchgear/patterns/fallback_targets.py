@@ -84,7 +84,10 @@ def make_target(given: FallbackTarget | Callable[..., Any]) -> FallbackTarget:
 def _arguments(
     parameters: Mapping[str, inspect.Parameter], function: Callable[..., Any]
 ) -> KeyFinder:
-    """Return a function that collects `(args, kwargs)` for parameters but `cause` and `model`."""
+    """Return a function that returns the args and kwargs for a target with `parameters`.
+
+    `cause` and `model` are left out.
+    """
 
     def collect(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return args, kwargs
@@ -95,7 +98,7 @@ def _arguments(
 
 
 def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """Return the parameters; accept any arguments if the signature can't be inspected."""
+    """Return the parameters of `function`; any arguments if it can't be inspected."""
     try:
         return inspect.signature(function).parameters
     except (TypeError, ValueError):

@@ -22,7 +22,7 @@ def register(pattern: ForkAware) -> None:
 
 
 def keep_alive(thing: object) -> None:
-    """Keep an object of the parent, such as a lock, forever: releasing it might block."""
+    """Keep an object of the parent, such as a lock, forever: its destruction might block."""
     _kept_alive.append(thing)
 
 

@@ -19,8 +19,8 @@ class IllegalTransition(RuntimeError):
 class StateTransition:
     """The `n`-th transition of a breaker in this process.
 
-    `at` is monotonic. `failure_rate`, None if unknown, and `calls` describe the window that caused
-    it.
+    `at` is in monotonic seconds. `failure_rate` (None if unknown) and `calls` describe the window
+    that caused the transition.
     """
 
     n: int
@@ -46,7 +46,7 @@ class BreakerStatus:
     """The state, the mode and the rates of a breaker.
 
     `since` and `open_until` are monotonic. The rates are None below the minimum number of calls;
-    unless the breaker is closed, they are those of its last evaluation.
+    unless the breaker is closed, they are the rates of its last evaluation.
     """
 
     state: State

@@ -69,7 +69,7 @@ class Hedge:
         self.counters = counters
 
     def __call__(self, function: F) -> F:
-        """Return the coroutine function with hedges. Raise :class:`TypeError` for other kinds."""
+        """Return a coroutine function with hedges. Raise :class:`TypeError` for other functions."""
         return wrap_by_kind(
             function, plain=_refuse_plain, coroutine=self._coroutine, stream=None, what="a hedge"
         )

@@ -18,8 +18,8 @@ _explicit: ContextVar[str | None] = ContextVar("switchgear_idempotency_key", def
 def idempotency_key() -> str | None:
     """Return the idempotency key, the same in all attempts of one logical call.
 
-    That is the key set by :func:`idempotency_key_of`, else a random key of the outermost active
-    retry in this process, else None.
+    Inside a block of :func:`idempotency_key_of`, return the key of the block; inside a retry, a
+    random key of the outermost active retry of this process; otherwise None.
     """
     explicit = _explicit.get()
     if explicit is not None:

@@ -31,7 +31,7 @@ class LimitController:
         return MeasuredPermit(self, permits, self._clock())
 
     def record(self, began: float, is_timed: bool, outcome: object) -> None:
-        """Record a call that ends now, with an error or a result as its `outcome`.
+        """Record a call that started at `began` and ends now; `outcome` is its error or result.
 
         Refusals, cancellations and errors other than overload are ignored, and so is the duration
         of a call that is not `is_timed`.

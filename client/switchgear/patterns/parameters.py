@@ -87,7 +87,7 @@ class BreakerParameters:
 
     @property
     def needed_calls(self) -> int:
-        """Minimum number of calls for a rate; at most the size of a window of calls."""
+        """`minimum_calls`, but at most the size of a count-based window."""
         if self.window_type == "count":
             return min(self.minimum_calls, self.size)
         return self.minimum_calls
@@ -99,9 +99,10 @@ class RetryParameters:
 
     Pauses have full jitter: U(0, min(cap, base·2ⁿ)), or base·(n+1) with a `linear` backoff, n
     counting retries from 0. `retry_on` and `never` are HTTP statuses and names of errors; `never`
-    wins. A `Retry-After` is honored up to `retry_after_max_seconds`; beyond that the call fails at
-    once. Over 10 seconds, `budget_rate` retries per call and `budget_per_second` retries per second
-    are allowed. Raise :class:`ValueError` or :class:`TypeError`, naming the parameter.
+    takes precedence. A `Retry-After` is honored up to `retry_after_max_seconds`; beyond that the
+    call fails at once. Over 10 seconds, `budget_rate` retries per call and `budget_per_second`
+    retries per second are allowed. Raise :class:`ValueError` or :class:`TypeError`, naming the
+    parameter.
     """
 
     attempts: int = 3

@@ -18,7 +18,7 @@ from switchgear.patterns.bulkhead_queue import Waiter, rank_of, wake
 from switchgear.patterns.parameters import BulkheadParameters
 
 BATCH_SIZE = 16
-"""Number of permits created at a time without a limit."""
+"""Number of permits created at a time for a bulkhead without a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class PermitPool:
         return is_acquired
 
     def release(self, key: Key | None = None, outcome: object = None) -> None:
-        """Put back a permit taken for `key`. A fixed limit ignores the `outcome`."""
+        """Put back a permit taken for `key`. `outcome` is ignored."""
         if key is None:
             self._free.append(None)
         else:
@@ -101,7 +101,7 @@ class PermitPool:
     def enqueue(self, waiter: Waiter) -> str:
         """Admit `waiter` at once, queue it, or reject it, and return its state.
 
-        In a full queue it displaces the last waiter of a lower priority.
+        If the queue is full, `waiter` displaces the last waiter of a lower priority.
         """
         with self._lock:
             self._arrivals += 1

@@ -31,10 +31,10 @@ Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 def outgoing(failure: BaseException | None = None) -> dict[str, str]:
     """Return the headers for a request made here.
 
-    `X-Request-Timeout-Ms` if the time is limited; `X-Retry-Attempt`, from 0, if the request is
-    repeated on failure, or `X-Retry-Last-Attempt` on the last attempt. `failure` is the error that
-    a failed request raises: retries that would not retry it are ignored. None stands for an error
-    that every retry would retry.
+    `X-Request-Timeout-Ms` is included if the time is limited. If the request is part of a retry,
+    the number of the attempt, from 0, is in `X-Retry-Attempt`, or on the last attempt in
+    `X-Retry-Last-Attempt`. `failure` is the error that a failed request raises: retries that would
+    not retry this error are ignored. With None no retry is ignored.
     """
     headers: dict[str, str] = {}
     left = time_limits.remaining_seconds()
@@ -52,11 +52,11 @@ def outgoing(failure: BaseException | None = None) -> dict[str, str]:
 class IncomingRequest:
     """The limits of an incoming request, as a context manager.
 
-    Code in the block has no more time than the caller waits, and leaves its failures to a caller
-    that retries. Outer limits do not apply: the time of a request runs from the creation of this
+    Code in the block has no more time than the client waits, and does not retry failures that the
+    client retries. Outer limits do not apply: the time of a request runs from the creation of this
     object. The object is for one request, which may enter it repeatedly, nested. `seconds` is the
-    caller's limit, None without one; `attempt` is the number of the caller's attempt, None if the
-    caller does not retry; `is_last` is True if no attempt follows.
+    client's limit, None without one; `attempt` is the number of the client's attempt, None if the
+    client does not retry; `is_last` is True if no attempt follows.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class IncomingRequest:
 
     @property
     def is_over(self) -> bool:
-        """True if no time is left: the caller no longer waits."""
+        """True if no time is left: the client no longer waits."""
         return self._clock() >= self._until
 
     def __enter__(self) -> "IncomingRequest":
@@ -100,7 +100,7 @@ def incoming(
 
     The time is the shortest of `X-Request-Timeout-Ms`, `grpc-timeout` and
     `x-envoy-expected-rq-timeout-ms`. `X-Retry-Attempt` and `X-Retry-Last-Attempt` switch retries
-    off here, so they are accepted only with `trusts_attempt`, for a caller known to retry.
+    off here, so they are accepted only with `trusts_attempt`, for a client known to retry.
     """
     items = headers.items() if isinstance(headers, Mapping) else headers
     seconds: list[float] = []

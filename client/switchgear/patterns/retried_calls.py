@@ -14,7 +14,8 @@ class RetriedCall:
     """One logical call while it is retried.
 
     `number` is 0 for the first attempt, None for a boundary that hides every outer retry. `owner`
-    is the retry, None for a caller in another process, which is assumed to retry every failure.
+    is the retry; None for a retry in the process of the client, which is assumed to retry every
+    failure.
     """
 
     is_over = False
@@ -29,7 +30,7 @@ class RetriedCall:
     request_counts: "Counter[str] | None" = None
     """Numbers of requests of this attempt, by digest."""
     request_numbers: "dict[str, list[int]] | None" = None
-    """By digest, the numbers that the outer retry has given to these requests."""
+    """By digest: numbers of these requests within the outer retry, the same in all attempts."""
 
     def __init__(self, number: int | None, owner: object = None) -> None:
         self.number = number
@@ -37,7 +38,7 @@ class RetriedCall:
 
     @property
     def label(self) -> str:
-        """The name of this retry in notes on errors that inner retries leave to it."""
+        """The name of this retry, for the notes on errors that an inner retry does not retry."""
         return "the caller's retry"
 
     @property
@@ -46,7 +47,7 @@ class RetriedCall:
         return not self.is_last
 
     def repeats_on(self, failure: BaseException | None) -> bool:
-        """Return True if requests made here are repeated on `failure`, or on any if None."""
+        """Return True if requests are repeated on `failure`; None stands for any failure."""
         if self.repeats is not None:
             return self.repeats
         return failure is None or self.would_retry(failure)
@@ -73,7 +74,7 @@ def find_active() -> RetriedCall | None:
 
 
 def iter_outward(start: RetriedCall | None) -> Iterator[RetriedCall]:
-    """Yield the active calls from `start` outward, up to a boundary or another process' caller."""
+    """Yield the active calls from `start` outward, up to a boundary or a retry of the client."""
     while (start := _skip_finished(start)) is not None and start.number is not None:
         yield start
         start = start.outer if start.owner is not None else None
@@ -90,13 +91,13 @@ def find_retrying_result(start: RetriedCall | None, result: object) -> RetriedCa
 
 
 def begin(call: RetriedCall) -> None:
-    """Make `call` the innermost one in this context."""
+    """Make `call` the innermost retried call in this context."""
     call.outer = find_innermost()
     _active.set(call)
 
 
 enter = _active.set
-"""Like :func:`begin`, for a call created with the innermost one as its `outer`."""
+"""Like :func:`begin`, for a call whose `outer` is already set to the innermost call."""
 
 
 def end(call: RetriedCall) -> None:

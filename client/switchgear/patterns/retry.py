@@ -86,11 +86,11 @@ class Retry(BareDecorator):
     group of errors is retried if each member is. Refusals, cancellations, catastrophic failures and
     errors that an outer retry would retry are never retried. `truncate` shortens the arguments of a
     call that was too long, once. `budget` and `counters` are shared by the dependency; by default
-    the retry has its own budget, by the parameters. The last error is raised unchanged, with a
-    note. Waits end at the deadline. When a switch around the call is engaged, or one of `sources`
-    refuses, the wait ends and no other attempt is made. `sleep` is called instead of waiting; in
-    coroutines an awaitable result is awaited. `rng` returns numbers from 0 to 1 for the jitter.
-    Raise :class:`TypeError` for an argument of the wrong type.
+    the retry has its own budget, by the parameters. If all attempts fail, the last error is raised,
+    with a note. Waits end at the deadline. When a switch around the call is engaged, or one of
+    `sources` refuses, the wait ends and no other attempt is made. `sleep` is called instead of
+    waiting; in coroutines an awaitable result is awaited. `rng` returns numbers from 0 to 1 for the
+    jitter. Raise :class:`TypeError` for an argument of the wrong type.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class Retry(BareDecorator):
         return RetryCallState(self, outer)
 
     def wait(self, seconds: float, cause: BaseException | None = None) -> None:
-        """Block until the next attempt; raise a refusal, from `cause`, as soon as there is one."""
+        """Block for `seconds`; raise a refusal, from `cause`, as soon as the call is refused."""
         if self._sleep is None:
             cancellation.sleep(seconds, self.sources, cause)
         else:

@@ -21,14 +21,14 @@ NOTE_PREFIX = "switchgear: "
 CANCELLATIONS = concurrent.futures.CancelledError
 MAX_DOUBLINGS = 64
 RETRY_AFTER_JITTER = 0.1
-"""Largest share of a `Retry-After` that is added to it, or `base_seconds` if that is more."""
+"""Maximum jitter of a `Retry-After`, as a share of its seconds (`base_seconds` if that is more)."""
 
 
 def is_final(error: BaseException) -> bool:
     """Return True if `error` is never retried, whatever the settings.
 
-    These are refusals, cancellations and catastrophic failures. A group is final if all members are
-    refusals, or any member is a cancellation or catastrophic.
+    These are refusals, cancellations and catastrophic failures. An exception group is final if all
+    members are refusals, or if any member is a cancellation or a catastrophic failure.
     """
     return _is_cancelled(error) or refusal_in(error) is not None or is_catastrophic(error)
 

@@ -62,7 +62,7 @@ class RetrySettings(Protocol):
 
 
 def is_budgeted(outer: retried_calls.RetriedCall | None, budget: RetryBudget) -> bool:
-    """Return True if a retry from `outer` outward has counted its call in the same budget."""
+    """Return True if `outer`, or a retry around it, has counted its call in `budget`."""
     around = retried_calls.iter_outward(outer)
     return any(
         isinstance(each, RetryCallState) and each.settings.budget is budget for each in around
@@ -182,8 +182,7 @@ class RetryCallState(retried_calls.RetriedCall):
     def _can_retry(self) -> bool:
         """Return True if the settings allow any retry.
 
-        A budget that is exhausted at the moment still counts, so that inner retries don't replace
-        this one.
+        This holds even while the budget is exhausted, so that inner retries don't retry instead.
         """
         budget = self.settings.budget
         is_allowed = budget is None or budget.rate > 0 or budget.per_second > 0
@@ -274,7 +273,7 @@ class RetryCallState(retried_calls.RetriedCall):
         self.request_counts = None
 
     def _give_up(self, error: BaseException | None, why: str) -> float | None:
-        """Note on `error` the number of attempts, and the reason to stop."""
+        """Add a note to `error` with the number of attempts and the reason to stop; return None."""
         if error is None or (self.attempt_number == 1 and why in ("no use", "attempts")):
             return None
         seconds = self._add_note(error, f"given up: {why}")
@@ -283,7 +282,7 @@ class RetryCallState(retried_calls.RetriedCall):
         return None
 
     def _add_note(self, error: BaseException, end: str) -> float:
-        """Add the note of this retry to `error`; return the seconds so far."""
+        """Add the note of this retry to `error`; return the seconds since the first attempt."""
         seconds = self.settings.clock() - self._began
         times = "attempt" if self.attempt_number == 1 else "attempts"
         set_note(error, f"{NOTE_PREFIX}{self.attempt_number} {times} in {seconds:.1f} s, {end}")

@@ -25,11 +25,11 @@ class CallCounts(NamedTuple):
 
 
 class SlidingWindow(Protocol):
-    """A window of recent outcomes. `succeed` counts a fast success; the rest needs a lock."""
+    """A window of recent outcomes. Only `succeed`, which counts a fast success, needs no lock."""
 
     is_time_based: bool
-    """True if time alone changes the tally. Then :meth:`tally` must be called at `ends` or later,
-    before the next success is counted."""
+    """True if the tally changes as time passes. Then, once `ends` is past, :meth:`tally` must be
+    called before the next success is counted."""
     ends: float
     succeed: Callable[[], int]
 

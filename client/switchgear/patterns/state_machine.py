@@ -219,7 +219,7 @@ class BreakerStateMachine:
         self.transition("open", now, cause)
 
     def _update(self, now: float) -> Generation:
-        """Return the generation after the removal of expired and lost probes."""
+        """Reopen or close the breaker if its probes demand it; return the current generation."""
         self._expire(now)
         self._evaluate_probes()
         return self.generation
@@ -227,7 +227,8 @@ class BreakerStateMachine:
     def _expire(self, now: float) -> None:
         """Reopen if a probe has been in flight for too long.
 
-        The open time is the same as before, from the moment that the probe exceeded its limit.
+        The breaker stays open as long as the last time, from the moment that the probe exceeded its
+        limit.
         """
         limit = self.parameters.half_open_max_seconds
         oldest = next(iter(self.generation.probes.values()), None)

@@ -113,7 +113,7 @@ class AsyncPrefetchedStream(AsyncIterator[Any]):
 
 
 def make_opener(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that opens the stream of `function`; a coroutine function if async."""
+    """Return a function that opens the stream of a generator function, which may be async."""
 
     def open_stream(*args: Any, **kwargs: Any) -> PrefetchedStream:
         return PrefetchedStream(functools.partial(function, *args, **kwargs)).open()

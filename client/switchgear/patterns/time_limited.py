@@ -67,7 +67,7 @@ class TimeLimited(ABC):
             self._raise_if_late(limit, error)
 
     def _raise_if_late(self, limit: TimeLimit, error: BaseException) -> None:
-        """Raise :class:`DeadlineExceeded` if `error` is a timeout after the end of a deadline."""
+        """Raise :class:`DeadlineExceeded` if `error` is a timeout and `limit` is over."""
         if not self._converts_timeouts or isinstance(error, DeadlineExceeded):
             return
         if limit.until <= limit.clock() and is_timeout(error):

@@ -125,7 +125,10 @@ def _begin_inside(
 
 
 def begin_detached(owner: object, seconds: float, until: float, clock: Clock) -> TimeLimit:
-    """Limit this context until `until`, perhaps :data:`math.inf`, ignoring outer limits."""
+    """Limit this context until `until` (:data:`math.inf` for no limit), ignoring outer limits.
+
+    `seconds` is the duration of the limit, for error messages.
+    """
     limit = TimeLimit(owner, seconds, until, clock)
     limit.previous = _innermost_limit()
     _limit.set(limit)
@@ -182,7 +185,7 @@ class StreamTimeLimit:
 
     The limit is in force during each step, not between steps. Each step ends with a call of `leave`
     with the limit and the error of the step. With `cuts`, a step that exceeds the limit is
-    cancelled. A step that would begin later raises :class:`NoTimeLeft`.
+    cancelled. A step that would begin after the limit raises :class:`NoTimeLeft`.
     """
 
     def __init__(

@@ -25,8 +25,8 @@ from switchgear.policies.arguments import Arguments, BreakerArguments
 class ArgumentRule:
     """The validation rule of an argument.
 
-    `expected` completes "… must be". `check_value` raises :class:`ValueError` for an invalid value
-    of a valid type.
+    `expected` completes the error message "… must be …". `check_value` raises :class:`ValueError`
+    for an invalid value of a valid type.
     """
 
     accepts: Callable[[Any], bool]

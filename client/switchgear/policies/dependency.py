@@ -51,7 +51,7 @@ class Dependency:
     ) -> None:
         self.name = name
         self.sleep = sleep
-        """A replacement for the waits between attempts, by a test's clock."""
+        """A function called instead of waiting between attempts; None to wait."""
         self.config: DependencyConfig = EMPTY_CONFIG
         """The configuration in force, a new object after each change: policies compare identity."""
         self.counters = Counters()
@@ -72,7 +72,7 @@ class Dependency:
         self._applied_override: ForcedMode | None = None
         self._warned: set[str] = set()
         self.transitions: deque[StateTransition] = deque(maxlen=MAX_TRANSITIONS)
-        """The latest transitions of the breaker that have not been reported, by number."""
+        """The latest transitions of the breaker that the console has not accepted yet."""
         self.on_transition: Callable[[], object] | None = None
         """Called after each transition, in the thread in which it happened."""
         forks.register(self)
@@ -145,7 +145,9 @@ class Dependency:
         return self.budget
 
     def get_token_budget(self, parameters: SpendParameters | None) -> "SpendBudget":
-        """Return the token budget, with the console's limits, else the first ones of the code.
+        """Return the token budget, with the limits of the console.
+
+        If the console has none, the first `parameters` given by the code apply.
 
         Raise :class:`TypeError` for parameters of the wrong type.
         """
@@ -170,7 +172,8 @@ class Dependency:
     def apply_config(self, config: DependencyConfig, now: float) -> None:
         """Apply the console's configuration; `now` is UNIX seconds by the console's clock.
 
-        It is in force on return, unless another thread is applying one: see `is_applied`.
+        The configuration is in force on return, unless another thread is applying configurations at
+        the moment, which then applies this one as well: see `is_applied`.
         """
         self.set_config(config, now)
         self.apply_pending()
@@ -266,7 +269,7 @@ class Dependency:
             self._apply_override(breaker, config.override, now)
 
     def _apply_override(self, breaker: Breaker, override: ForcedMode | None, now: float) -> None:
-        """Force or reset the breaker once per override; unforce it at the end."""
+        """Force or reset the breaker once for each override; unforce it when the override ends."""
         if override is not None and override.mode != RESET and override.ends_at <= now:
             override = None
         mode = None if override is None or override.mode == RESET else override.mode
@@ -280,10 +283,10 @@ class Dependency:
         self._forced_mode, self._applied_override = mode, override
 
     def _merge_arguments(self, arguments: BreakerArguments) -> tuple[BreakerArguments, list[str]]:
-        """Return the known arguments merged with new ones, and the names of rejected ones.
+        """Return the arguments so far merged with `arguments`, and the names of rejected ones.
 
-        An argument is rejected if it differs from a known one, or if it is new, other than
-        `parameters`, and the breaker exists already.
+        An argument is rejected if an earlier policy gave another value. Once the breaker exists,
+        any new argument except `parameters` is rejected, too.
         """
         known, wrong = self._breaker_arguments.copy(), []
         for name, one in arguments.items():

@@ -1,6 +1,6 @@
 """A parser of the console's configuration of dependencies. Pure.
 
-An invalid section keeps its previous value; the valid ones apply.
+An invalid section keeps its previous value; valid sections apply.
 """
 
 import functools
@@ -60,7 +60,7 @@ class DependencyConfig:
     override: ForcedMode | None = None
 
     def route_timeout(self, path: str) -> float | None:
-        """Return the seconds for `path` by the routes alone, or None."""
+        """Return the seconds of the first route that matches `path`, or None."""
         for pattern, seconds in self.routes:
             if path_pattern(pattern).fullmatch(path):
                 return seconds

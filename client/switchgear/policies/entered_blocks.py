@@ -52,7 +52,7 @@ class EnteredBlocks:
     def _pop(self, kind: type[Stack]) -> tuple[Stack | None, bool]:
         """Return a block to leave, and True if it was entered in this context.
 
-        Otherwise it may be the wrong block of several, but every block is left in the end.
+        A block entered in another context may be the wrong one of several, but each is left once.
         """
         while (found := entered_contexts.pop_entry(self)) is not None:
             if isinstance(found[0], kind) and self._claim(found[0]):
@@ -67,7 +67,7 @@ class EnteredBlocks:
 
 
 class LimitedBlock:
-    """A time limit around one block. In another context, leaving the block raises no error."""
+    """A time limit around one block. Leaving the block in another context raises no error."""
 
     def __init__(self, limiting: Timeout | Deadline) -> None:
         self._limiting = limiting

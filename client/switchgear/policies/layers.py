@@ -150,7 +150,7 @@ class Layers:
 
 
 def call_function(function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
-    """Call `function`. Wrapped once, it applies the layers of a policy to any function."""
+    """Call `function`. Wrapped in a policy's layers once, it applies them to any function."""
     return function(*args, **kwargs)
 
 

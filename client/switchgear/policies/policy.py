@@ -325,7 +325,10 @@ class Policy:
     def _wrap_once(
         self, layers: Layers, function: Callable[..., Any], through: Callable[..., Any]
     ) -> Callable[..., Any]:
-        """Return `function` with all layers but the fallback, for a single call."""
+        """Return `function` with all layers but the fallback, for a single call.
+
+        `through` is `call_function` or `await_function`.
+        """
         if (
             self._admission.depends_on_call
             or self._retry.truncate

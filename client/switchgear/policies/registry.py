@@ -181,7 +181,7 @@ class Registry:
         self._stopped.set()
 
     def stop_from_finalizer(self) -> None:
-        """Stop the thread soon, without taking a lock: the interrupted code may hold any."""
+        """Stop the thread soon, without taking a lock, which the interrupted code may hold."""
         self._is_finalized = True
 
     def after_fork(self) -> None:
@@ -228,7 +228,7 @@ class Registry:
         dependency.set_config(config, self._override_time(config))
 
     def _override_time(self, config: DependencyConfig) -> float:
-        """Return the time that may end an override.
+        """Return the time by which the override of `config` may be ended.
 
         A wrong clock must not let stopped calls through: `forced_open` ends only by a time that
         recent answers of the console agree on.
@@ -306,7 +306,7 @@ class Registry:
 def _next_left_epochs(
     before: CallerPolicies, epoch: str, document: ConfigDocument, left_epochs: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return the epochs left for good after this document. Raise :class:`OutdatedDocument`."""
+    """Return the epochs to refuse after this document; raise :class:`OutdatedDocument`."""
     left = before.left_epochs or left_epochs
     if before.epoch not in (None, epoch):
         if epoch in left:

@@ -12,7 +12,7 @@ from switchgear.policies.registry import MAX_BREAKERS, MAX_BULKHEADS, Registry
 
 MAX_TRANSITIONS = 1000
 MAX_TRANSITION_BYTES = 200 * 2**10
-"""Limits of the number and the size of transitions in one report; the rest follows at once."""
+"""Maximum size of the transitions in one report; the rest is reported at once after it."""
 TRANSITION_BYTES = 140
 """The size of one transition in JSON, without its cause."""
 MAX_CAUSE_LENGTH = 200
