@@ -63,7 +63,7 @@ def list_open_breakers(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(36, only_if=live_overrides)
 def list_overrides(now: datetime) -> Sequence[AttentionItem]:
-    """List overrides that are old, end within 10 minutes, or are not applied by every instance."""
+    """List overrides that are over an hour old, end soon, or are not applied by all instances."""
     live = live_overrides(now).select_related("dependency")
     found = list(live.order_by("set_at", "pk")[:MAX_ITEMS])
     acknowledged = overrides.list_acknowledgements(

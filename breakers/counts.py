@@ -1,8 +1,8 @@
 """Counters of a breaker and ratios derived from them.
 
 Pure. `success`, `failure` and `timeout` are disjoint and add up to the calls made, retries
-included. `slow` and `retry` count the slow calls and the retries among them. `rejected` counts
-calls rejected by the breaker or bulkhead. `fallback` counts fallback answers.
+included. `slow` and `retry` count the slow ones and the retries among these calls. `rejected`
+counts calls rejected by the breaker or bulkhead. `fallback` counts fallback answers.
 """
 
 from dataclasses import dataclass

@@ -29,7 +29,10 @@ ADVISORY_LOCK = (0x5317, 2)
 
 @dataclass(frozen=True)
 class ServiceInfo:
-    """A service's name, the degradation level of its loss, and the functions then lost and kept."""
+    """A service's name and the effect of its outage.
+
+    `level` is the degradation level; the functions in `loses` fail, those in `keeps` work.
+    """
 
     name: str
     level: int = levels.DEGRADED

@@ -56,7 +56,7 @@ class FreshBreakers:
 
 
 def answer_gates(now: datetime) -> int:
-    """Record a verdict for every open gate of this kind; return how many were written."""
+    """Evaluate all gates of this kind; return the number of verdicts written."""
     questions = list(gates.find_open_gates(TYPE).order_by("pk"))
     if not questions:
         return 0
@@ -65,7 +65,7 @@ def answer_gates(now: datetime) -> int:
 
 
 def read_fresh_breakers(dependencies: Collection[str], now: datetime) -> dict[str, FreshBreakers]:
-    """Return the breakers of each dependency (`core->oracle`) with a fresh report, in one query."""
+    """Return the breakers with a fresh report by dependency (`core->oracle`), in one query."""
     pairs = sorted({pair for name in dependencies if (pair := names.split_name(name))})
     if not pairs:
         return {}

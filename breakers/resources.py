@@ -120,7 +120,10 @@ def breaker_resources(statuses: Sequence[DependencyStatus], now: datetime) -> li
 def override_result(
     row: Dependency, override: Override, now: datetime, *, version: int | None = None
 ) -> dict[str, Any]:
-    """Return the response to a change of an override; pass `version` if it was removed."""
+    """Return the response to a change of an override.
+
+    For a removed override, `version` is the registry version that published the removal.
+    """
     published = override.version if version is None else version
     (acknowledgement,) = list_acknowledgements([(row.caller, published)], now)
     return {

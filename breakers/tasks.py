@@ -1,4 +1,4 @@
-"""The ticks of breakers."""
+"""Periodic tasks (ticks) of breakers."""
 
 from datetime import datetime
 

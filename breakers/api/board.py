@@ -56,7 +56,7 @@ class BreakerList(ListView[Dependency]):
 
 
 class HistoryView(ListView[Transition]):
-    """List the transitions of a dependency, latest report first, with its last minutes."""
+    """List the transitions of a dependency, last reported first, and its recent minute rows."""
 
     queryset = Transition.objects.all()
     serializer_class = TransitionShape

@@ -105,8 +105,8 @@ class OverrideView(ApiView):
     ) -> Done:
         """Force a mode upon the breakers of all instances until the override expires.
 
-        Instances apply it with their next report; repeat the request to see `acknowledged.applied`
-        grow.
+        Each instance applies the mode with its next report. Repeat the request to see how many
+        have done so (`acknowledged.applied`).
         """
         fields = {"expires_in": None, **body}
         override = overrides.set_override(
@@ -119,7 +119,7 @@ class OverrideView(ApiView):
     def delete(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, caller: str, callee: str
     ) -> Done:
-        """End the override. Every breaker starts again, closed and with an empty window."""
+        """End the override. Every breaker is then reset: closed and with an empty window."""
         ended = overrides.remove_override(
             caller=caller, callee=callee, reason=body.get("reason", ""), actor=actor, now=now
         )

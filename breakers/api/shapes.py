@@ -1,4 +1,4 @@
-"""API shapes of responses; `breakers.resources` builds those of dependencies and breakers."""
+"""Response serializers; `breakers.resources` builds the data of dependencies and breakers."""
 
 from typing import Any
 
@@ -121,7 +121,7 @@ class _NameShape(serializers.Serializer[Any]):
 
 
 class OverriddenShape(OverrideShape, _NameShape):
-    """The live override of a dependency; in the response to a DELETE, the ended one."""
+    """The live override of a dependency; in the response to a DELETE, the ended override."""
 
     ended_at = serializers.DateTimeField(allow_null=True)
     ended_by = serializers.CharField(allow_null=True)

@@ -179,7 +179,7 @@ def _earlier_retries(
 def _archived_entry(departure: Departure) -> LetterEntry:
     """Return the removed letter.
 
-    Of a large letter only the columns are used, as unpacking it is slow.
+    For a large letter, only error and retry columns are used, since unpacking it is slow.
     """
     if departure.size_bytes <= MAX_COMPARED_BYTES:
         return departure.entry

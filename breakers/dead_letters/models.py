@@ -68,7 +68,7 @@ class LetterServer(models.Model):
     """A Redis server: its availability, and the state of the stream discovery.
 
     `cursor` is the SCAN cursor of the discovery. `since` is the time of the last change of
-    `is_away`, `asked_at` of the last successful query.
+    `is_away`, `asked_at` the time of the last successful query.
     """
 
     name = models.CharField(primary_key=True, max_length=60, db_collation="C")

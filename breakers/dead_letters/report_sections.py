@@ -39,7 +39,7 @@ class StreamWeek:
 
 @REPORT_SECTIONS.add(68)
 def dead_letters_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return the section, with the streams of most arrivals first."""
+    """Return the section; the streams with the most arrivals come first."""
     weeks = [one for one in _load_weeks(start, min(end, now), now) if not one.is_empty]
     weeks.sort(key=lambda one: (-one.arrived, -one.deepest, str(one.stream)))
     failed = weekly_failures.list_most_failed(start, end, MAX_GROUPS) if weeks else []

@@ -18,7 +18,7 @@ HEARD_LATELY = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class CoverageGap:
-    """A kind of missing protection; `word` labels a row, `title` the filter."""
+    """A kind of missing protection; `word` is its label in a row, `title` in the filter."""
 
     name: str
     word: str
@@ -102,10 +102,10 @@ class CoverageRow:
 
 @dataclass(frozen=True)
 class CoverageMatrix:
-    """A page of rows.
+    """A page of the fallback matrix.
 
-    `counts` is the number of dependencies with each gap, by the gap's name, and with `any` gap;
-    `known` is the number of all dependencies.
+    `counts` are numbers of dependencies by the name of a gap; the key `any` counts dependencies
+    with at least one gap. `known` is the number of all dependencies.
     """
 
     rows: Sequence[CoverageRow]

@@ -76,7 +76,10 @@ class MapLine:
 
 @dataclass(frozen=True)
 class MapNode:
-    """A service drawn as a box. `state` is the worst state of its callers' breakers, or `away`."""
+    """A service drawn as a box.
+
+    `state` is the worst state of its callers' breakers, or `away` if its probe fails.
+    """
 
     slug: str
     name: str
@@ -105,8 +108,8 @@ class MapNode:
 class MapBlastRadius:
     """Services connected to the focused one.
 
-    `hit` depend on it, directly or not, nearest first; `gravely` do so through critical and high
-    dependencies only; `needs` are those it depends on.
+    `hit` are the services that depend on it, directly or indirectly, nearest first; `gravely` are
+    those connected by critical and high dependencies only. `needs` are the services it depends on.
     """
 
     hit: Sequence[str]

@@ -15,8 +15,8 @@ STATES = ("closed", "open", "half_open")
 class BreakerState(models.Model):
     """The last reported state of a dependency's breaker in one instance.
 
-    The rates are those of the last report that changed the row. A row counts only while the
-    instance's own row has the same boot and a recent report.
+    The rates are those of the last report that changed the row. `boot` identifies a run of the
+    process; a row counts only while the instance's own row has the same boot and a recent report.
     """
 
     dependency = models.ForeignKey(Dependency, on_delete=models.CASCADE, related_name="states")
@@ -49,7 +49,7 @@ class BreakerState(models.Model):
 
 
 class Transition(models.Model):
-    """A change of a breaker's state in one instance, numbered by `n` within a boot."""
+    """A change of a breaker's state in one instance, numbered by `n` within a run (boot)."""
 
     dependency = models.ForeignKey(Dependency, on_delete=models.CASCADE, related_name="transitions")
     boot = models.UUIDField()
@@ -107,8 +107,8 @@ class Alarm(models.Model):
     """An outage of a dependency (`core->oracle`), from `since` until `closed_at`.
 
     `rule` is always `outage`. `value` is the share (0 to 1) of instances with an open breaker,
-    `limit` the share from which the outage policy applies. Alerts of threshold rules are tables of
-    `slo`.
+    `limit` the share from which the outage policy applies. Alerts of threshold rules are
+    stored by the app `slo`.
     """
 
     rule = models.CharField(max_length=40)

@@ -76,8 +76,8 @@ class OngoingOutage:
 class OutageMove(Enum):
     """A step in the life of an outage.
 
-    RECOVER, FORGET and DROP end it: because calls succeed, because no instance has reported for 5
-    minutes, or because the policy was removed.
+    RECOVER ends it because calls succeed, FORGET because no instance has reported for 5 minutes,
+    and DROP because the policy was removed.
     """
 
     NOTHING = "nothing"

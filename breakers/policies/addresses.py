@@ -41,7 +41,7 @@ def find_probe_problem(url: str) -> str:
 
 
 def parse_target(url: str) -> ProbeTarget:
-    """Return the target of a probe URL. Raise ValueError with a message for its author."""
+    """Return the target of a probe URL. Raise ValueError with a message for users."""
     if len(url) > MAX_URL_LENGTH or not url.isascii():
         raise ValueError(f"Up to {MAX_URL_LENGTH} plain characters; write a foreign name as xn--….")
     parts = _split_url(url)

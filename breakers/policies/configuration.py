@@ -54,8 +54,8 @@ SECTIONS = (
 class ConfigurationFolder:
     """The merged content of all files.
 
-    `dependencies` have, by name, the fields that the existing files define; `retries` are the retry
-    settings of workers, by slug; `remarks` are shown to whoever loads the folder.
+    `dependencies` maps names to the fields that the existing files define, `retries` the slugs of
+    workers to their retry settings. `remarks` are shown to the person who loads the folder.
     """
 
     services: Entries = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """The table of all policy parameters with their types, limits and defaults.
 
-Pure. If a section (breaker, retry, …) is null, the caller uses the settings in its own code. In a
-section that is given, missing parameters get their defaults.
+Pure. If a section (breaker, retry, …) is null, the calling service uses the settings in its own
+code. In a section that is not null, missing parameters get their defaults.
 """
 
 from collections.abc import Iterator
@@ -69,7 +69,7 @@ class Parameter:
 
     @property
     def unsaid_unit(self) -> str:
-        """The unit, or empty if the name includes it already."""
+        """The unit; empty if the parameter's name includes the unit."""
         return "" if self.name.endswith(UNITS) else self.unit
 
 

@@ -51,7 +51,7 @@ def validate_policy(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def remove_aliases(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document without aliases of breaker parameters, so that each can be edited."""
+    """Return the document without aliases, so that each breaker parameter occurs only once."""
     breaker = document.get("breaker")
     if not breaker:
         return dict(document)
@@ -106,7 +106,10 @@ def hop_text(hop: Any) -> str:
 def _read_section(
     section: str, given: Mapping[str, Any], errors: Errors, *, also: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """Return all parameters of a section, with defaults for those that are missing."""
+    """Return all parameters of a section, with defaults for missing ones.
+
+    Keys in `also` are accepted and ignored; other unknown keys are errors.
+    """
     table = {one.name: one for one in section_parameters(section)}
     json_values.refuse_unknown(section, given, (*table, *also), errors)
     return {
@@ -154,7 +157,7 @@ def _refuse_ineffective(found: Mapping[str, Any], errors: Errors) -> None:
 
 
 def _apply_alias(name: str, plain: dict[str, Any], value: Any, errors: Errors) -> None:
-    """Set the parameter of an alias; refuse a different value given for the parameter itself."""
+    """Set parameter `name` to `value`, given by an alias; record an error if the two differ."""
     if plain.get(name) not in (None, value):
         add_error(errors, f"breaker.{name}", f"Says {plain[name]!r}, and its other word {value!r}.")
     plain[name] = value

@@ -44,7 +44,7 @@ _RATES = """
 class RateMeasure:
     """The ratio of `some` to `whole`, both SQL expressions over sums of counters.
 
-    `did` describes the counted calls, `to_do` is the advice in messages.
+    Messages contain `did`, a verb for the counted calls (`timed out`), and the advice `to_do`.
     """
 
     some: str

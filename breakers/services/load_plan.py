@@ -88,7 +88,10 @@ class _Comparison:
         check: Callable[[], State],
         place: Callable[[str], str],
     ) -> None:
-        """Record the change of one entry, or its errors under their file and key."""
+        """Record the change of one entry, or its errors.
+
+        `check` returns the validated entry; `place` maps a field's path to its file and key.
+        """
         by_hand = self.edited.get(f"{kind}:{name}", "")
         if by_hand and self.keep_edited:
             self.changes.append(EntryChange(kind, name, KEPT, edited=by_hand))

@@ -144,7 +144,7 @@ def get_acknowledgement(override: Override, now: datetime) -> OverrideAcknowledg
 def list_acknowledgements(
     versions: Iterable[tuple[str, int]], now: datetime
 ) -> list[OverrideAcknowledgement]:
-    """Return an acknowledgement for each pair of caller and version, in order, by one query."""
+    """Return an acknowledgement for each (calling service, version), in order, by one query."""
     pairs = list(versions)
     if not pairs:
         return []

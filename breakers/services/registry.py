@@ -149,7 +149,7 @@ def registered_state(dependency: Dependency) -> dict[str, Any] | None:
 
 
 def audit_target(dependency: Dependency) -> str:
-    """Return the dependency's target in audit rows, which is also its thread of messages."""
+    """Return the audit target of the dependency, which is also its message thread key."""
     return f"dependency:{dependency.name}"
 
 
@@ -183,7 +183,7 @@ def validate_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def require_capacity(more: int) -> None:
-    """Raise :class:`Conflict` unless that many more dependencies may be registered.
+    """Raise :class:`Conflict` if `more` further registrations would exceed the limit.
 
     Reported dependencies don't count, so that reports can't block registrations.
     """
@@ -206,7 +206,7 @@ def lock_dependencies(wanted: Collection[str]) -> dict[str, Dependency]:
 
 
 def _get_or_create(caller: str, callee: str, now: datetime) -> Dependency:
-    """Return the locked row, created if needed; a report may create it at the same time."""
+    """Lock and return the row; create it if there is none."""
     found = _lock_row(caller, callee)
     if found is None or not is_registered(found):
         require_capacity(1)

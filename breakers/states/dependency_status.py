@@ -1,7 +1,7 @@
 """Current status of dependencies: the worst state of their breakers over all instances.
 
 An instance without a report for 30 s is stale: it is shown, but counts only if no instance is
-fresh. After 5 minutes it is ignored. Only reports of an instance's present boot count.
+fresh. After 5 minutes it is ignored. Only reports of an instance's current run (boot) count.
 """
 
 from collections.abc import Collection, Sequence

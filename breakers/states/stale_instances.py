@@ -16,7 +16,7 @@ TICK = "breakers.watch"
 MAX_LOOKBACK = timedelta(minutes=1)
 """Longest lookback; if the last run was earlier, open pages reload everything instead."""
 OVERLAP = timedelta(seconds=15)
-"""Overlap with the last run, since its recorded time is its end, or that of a failed run."""
+"""Overlap with the last run, since `Tick.ran_at` is the time after that run, even a failed one."""
 
 _FADED = f"""
     SELECT DISTINCT d.caller || '->' || d.callee
@@ -29,7 +29,10 @@ _FADED = f"""
 
 
 def find_pending(now: Combinable) -> QuerySet[Instance]:
-    """Return instances that became stale or gone lately; `now` is a query expression."""
+    """Return instances that became stale or gone within the last minute.
+
+    `now` is a query expression.
+    """
     stale, gone = now - Value(HEARD_WITHIN), now - Value(GONE_AFTER)
     since_stale, since_gone = (
         now - Value(HEARD_WITHIN + MAX_LOOKBACK),

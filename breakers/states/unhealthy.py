@@ -93,7 +93,7 @@ class UnhealthyDependency:
 def find_unhealthy(now: datetime, also: Collection[int] = ()) -> Mapping[int, UnhealthyDependency]:
     """Return unhealthy dependencies by id, sorted by name, by one query.
 
-    Dependencies with an id in `also` are included if instances report them.
+    Dependencies with an id in `also` are included even if healthy, if instances report them.
     """
     values: dict[str, Any] = {
         "fresh": now - HEARD_WITHIN,

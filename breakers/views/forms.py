@@ -83,8 +83,8 @@ class PolicyFormSection:
 def untouched_texts(document: Mapping[str, Any], on_outage: Mapping[str, Any]) -> dict[str, str]:
     """Return the initial texts of the form, from the policy's values.
 
-    In a section that the policy lacks, only choices show defaults; other fields are empty, so that
-    posting them does not override the values of a tier.
+    In a section that the policy lacks, choice fields have their defaults and all other fields are
+    empty.
     """
     found = {}
     for parameter in PARAMETERS:
@@ -163,7 +163,7 @@ def unplaced_errors(errors: Errors) -> list[str]:
 
 
 def typed_text(parameter: Parameter, value: Any) -> str:
-    """Return a value as a user would type it; empty for None or a default by case (a dict)."""
+    """Return a value as a user would type it; empty for None and for a dict of defaults by case."""
     if value is None or isinstance(value, dict):
         return ""
     if parameter.kind == "words":

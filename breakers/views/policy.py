@@ -36,7 +36,7 @@ MAX_SUGGESTED = 200
 @signed_in
 @require_GET
 def new_dependency(request: PersonRequest) -> HttpResponse:
-    """Show a form for caller and callee, then redirect to the policy editor."""
+    """Show a form for caller and callee; if both are given, redirect to the policy editor."""
     require_admin(actor_of(request))
     caller, callee = (request.GET.get(name, "").strip() for name in ("caller", "callee"))
     errors: Errors = {}
@@ -59,7 +59,7 @@ def new_dependency(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def edit_policy(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
-    """Show the policy editor; POST with `do=save` saves, any other POST previews."""
+    """GET shows the policy editor, POST with `do=save` saves, any other POST previews."""
     require_admin(actor_of(request))
     dependency = _find_or_new(caller, callee)
     if request.method == "GET":
@@ -167,7 +167,7 @@ def _form_context(dependency: Dependency, texts: dict[str, str], errors: Errors)
 
 
 def _with_posted(request: PersonRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Add the posted version and reason to the context; the version is that of the opened form."""
+    """Add the reason and the policy version that the form was opened with to the context."""
     return {
         **context,
         "seen": request.POST.get("seen", ""),

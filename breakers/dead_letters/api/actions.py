@@ -99,8 +99,8 @@ class RevealLetterView(LetterAction):
     ) -> Done:
         """Return the whole letter without redaction, and record that in the audit trail.
 
-        For admins and their tokens. A repeat with the same idempotency key, and a dry run, return
-        the letter redacted.
+        Only admins and their tokens may reveal letters. A repeat with the same idempotency key,
+        and a dry run, return the letter redacted.
         """
         stream = self.stream(name, now)
         reason = body.get("reason") or DEFAULT_REASON

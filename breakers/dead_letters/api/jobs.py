@@ -68,7 +68,7 @@ class ReplayList(ListView[Job]):
         return rows.filter(**{columns[name]: filters[name] for name in columns if name in filters})
 
     def plan(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> dict[str, Any] | None:
-        """Return the counts for a dry run, else None.
+        """Return the counts if the request is a dry run, otherwise None.
 
         Counting takes seconds, so it runs outside of the transaction.
         """
@@ -128,10 +128,7 @@ class ReplayList(ListView[Job]):
 
 
 def _parse_filter(given: Any) -> LetterFilter:
-    """Return the filter.
-
-    Empty values are rejected, since they would select every letter by mistake.
-    """
+    """Parse a letter filter; reject empty values, which would select every letter by mistake."""
     if not isinstance(given, dict):
         raise InvalidInput({"filter": ["Must be an object."]})
     empty = [

@@ -49,14 +49,14 @@ class RedactedField(serializers.CharField):
 
 
 class EntryIdField(serializers.CharField):
-    """A position, rendered as entry id."""
+    """A position (padded entry id), rendered as the entry id."""
 
     def to_representation(self, value: str) -> str:
         return ids.to_entry_id(value)
 
 
 class RestorableField(serializers.BooleanField):
-    """True if a removed letter can be restored at the time `now` of the context."""
+    """True if a removed letter can be restored at the time `now` of the serializer context."""
 
     def to_representation(self, value: Any) -> bool:
         return archive.is_restorable(value, self.context["now"])

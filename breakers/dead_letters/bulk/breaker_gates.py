@@ -21,9 +21,9 @@ MAX_HELD = 20
 
 
 def find_consumer_dependencies(stream: LetterStream) -> list[str]:
-    """Return the registered dependencies whose consumers read the origin of the stream.
+    """Return the registered dependencies between producers and consumers of the origin stream.
 
-    If the failed consumer groups are known, only their consumers are returned.
+    If the letters name their consumer groups, consumers of other groups are left out.
     """
     failed = Letter.objects.filter(stream=stream).exclude(consumer_group="")
     groups = set(failed.values_list("consumer_group", flat=True).distinct())
@@ -47,17 +47,17 @@ def validate_dependencies(given: Sequence[Any]) -> list[str]:
 
 
 def store_gates(replay: Replay, now: datetime) -> None:
-    """Store the gates of a bulk job, in the caller's transaction."""
+    """Store the gates of a bulk job, in the current transaction."""
     gates.store_questions(_build_questions(replay.job, replay.waits_for, now))
 
 
 def withdraw_gates(replay: Replay) -> None:
-    """Delete the gates of a bulk job, in the caller's transaction."""
+    """Delete the gates of a bulk job, in the current transaction."""
     gates.withdraw_questions(_build_questions(replay.job, replay.waits_for, None))
 
 
 def describe_hold(replay: Replay, now: datetime) -> str:
-    """Return the reason why the bulk job is held as a sentence; empty if it is not held."""
+    """Return a sentence that says why the bulk job is held; empty if it is not held."""
     questions = _build_questions(replay.job, replay.waits_for, None)
     for question, answer in zip(questions, gates.evaluate_questions(questions, now), strict=True):
         is_fresh = _is_fresh(answer, question.since, now)
@@ -90,7 +90,7 @@ def _describe_answer(name: str, answer: GateAnswer, is_fresh: bool) -> str:
 
 
 def _is_fresh(answer: GateAnswer, since: datetime, now: datetime) -> bool:
-    """Return True if the gate was evaluated after the job began, and recently."""
+    """Return True if the gate was evaluated recently, and not before `since`."""
     observed_at = answer.evidence.get("observed_at")
     if not isinstance(observed_at, str):
         return False

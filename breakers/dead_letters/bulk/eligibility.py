@@ -42,7 +42,10 @@ class EligibilityCounts:
 def skip_reason(
     fields: int, size_bytes: int, retries: int, *, action: str, most_retries: int
 ) -> str:
-    """Return the reason why a job skips a letter with these figures; empty if it is eligible."""
+    """Return the reason why a job skips a letter; empty if the letter is eligible.
+
+    `fields`, `size_bytes` and `retries` are its number of fields, size, and earlier retries.
+    """
     if fields > MAX_FIELDS:
         return TOO_MANY_FIELDS
     if size_bytes > MAX_BYTES:
@@ -99,7 +102,7 @@ def _count_by_reading(
 def _count_by_index(
     stream: LetterStream, chosen: LetterFilter, action: str, most_retries: int, deadline: float
 ) -> tuple[Counter[str], int, bool]:
-    """Return the same as :func:`_count_by_reading`, mostly from the index.
+    """Return what :func:`_count_by_reading` returns, but mostly from the index.
 
     Only large letters are read from Redis, to count their fields.
     """

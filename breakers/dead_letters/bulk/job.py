@@ -73,7 +73,10 @@ def _run_replay(
 
 
 def _handle_outage(work: ReplaySlice, error: ServerUnavailable) -> timedelta:
-    """Count a failed try, or record that the server is unavailable; return the pause."""
+    """Count a failed try if the server responds to small calls, otherwise record an outage.
+
+    Return the time until the next try.
+    """
     stream = work.replay.stream
     try:
         if execution.is_responding(stream):
@@ -132,8 +135,8 @@ def _give_up(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
 def _cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
     """Cancel the job; only letters with an open intent are still removed.
 
-    Open intents are settled before the job is locked, as that may take time, and again after the
-    lock for intents declared in between.
+    Open intents are settled twice: before the job is locked, since settling may take time, and
+    after that, since more intents may have been declared meanwhile.
     """
     is_ended = _settle_open_intents(job, now)
     # No key lock: a worker that declares intents holds one while it waits for the stream's row.

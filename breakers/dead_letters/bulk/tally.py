@@ -66,7 +66,10 @@ class ReplayTally:
         self.not_meant += chunk.not_meant
 
     def add_settled(self, settled: Mapping[str, int], *, others: int) -> None:
-        """Add the outcome of a chunk; `others` is the number of letters with another intent."""
+        """Add the outcome of a chunk.
+
+        `others` is the number of letters that another job or actor is removing.
+        """
         self.done += settled.get("done", 0)
         self.gone += settled.get("gone", 0)
         self.why[eligibility.IN_FLIGHT] += others + settled.get("repeated", 0)

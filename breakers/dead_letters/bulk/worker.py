@@ -1,7 +1,7 @@
 """Worker of a bulk job: settles open intents, then removes letters for a few seconds.
 
-Letters are declared, removed and settled before the position advances. A worker that dies leaves at
-most one batch of open intents, which the next worker settles first.
+Intents for a batch are declared, executed and settled before the position advances. A worker that
+dies leaves at most one batch of open intents, which the next worker settles first.
 """
 
 import time

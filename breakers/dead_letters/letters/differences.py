@@ -30,7 +30,7 @@ class FieldChange:
 
 
 def compare_messages(before: Pairs, after: Pairs, redaction: Redaction | None) -> list[FieldChange]:
-    """Return the first `MAX_DIFFERENCES` differences, ordered by field, without hidden values."""
+    """Return the first `MAX_DIFFERENCES` differences, by field, with hidden values redacted."""
     return list(islice(_iterate_changes(before, after, redaction), MAX_DIFFERENCES))
 
 

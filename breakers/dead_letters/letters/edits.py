@@ -59,10 +59,7 @@ def _replace_values(
 
 
 def _names_as_shown(entry: LetterEntry) -> dict[str, bytes]:
-    """Return the names by their displayed form, without ambiguous ones.
-
-    A person edits a binary name by its displayed form.
-    """
+    """Return the field names by displayed form, except forms that several names share."""
     shown: dict[str, set[bytes]] = {}
     for name, _ in entry.original:
         shown.setdefault(to_text(name), set()).add(name)
@@ -70,7 +67,10 @@ def _names_as_shown(entry: LetterEntry) -> dict[str, bytes]:
 
 
 def _find_problem(name: bytes | None, given: Any, times: int) -> str:
-    """Return why the field `name`, which occurs `times` times, can't get this value."""
+    """Return an error message if the field can't get this value, otherwise an empty text.
+
+    The name occurs `times` times in the message.
+    """
     if not name:
         return "This can't be the name of a field."
     if name in RESERVED_NAMES:

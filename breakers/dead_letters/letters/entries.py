@@ -92,7 +92,10 @@ class LetterEntry:
 
     @property
     def failed_at(self) -> datetime | None:
-        """Time of failure by its metadata, else when it was added; None if neither is known."""
+        """Time of failure in the metadata; if that is missing or invalid, the time in the entry id.
+
+        None if the id has no time either.
+        """
         return _parse_moment(self._text(FAILED_AT)) or ids.added_at(self.position)
 
     @property

@@ -29,8 +29,8 @@ class LetterFilter:
 
     `error` is a case-insensitive part of the error or its type, or a fingerprint; `error_type` is
     the whole type. `q` is a case-insensitive part of any name or value. `field` is a field name, or
-    a dotted path into its JSON (`payload.order.items.0.sku`), that has to exist, with `value` if
-    that is given. The time of failure is at or after `after`, and before `before`.
+    a dotted path into its JSON (`payload.order.items.0.sku`), that has to exist, and to equal
+    `value` unless that is None. The time of failure is at or after `after`, and before `before`.
     """
 
     fingerprint: str = ""
@@ -138,7 +138,7 @@ class LetterFilter:
 
 
 def has_value(entry: LetterEntry, path: str, value: str | None) -> bool:
-    """Return True if the letter has a value at this path, equal to `value` if that is given.
+    """Return True if the letter has a value at this path, equal to `value` unless that is None.
 
     Text is compared as it is, any other value as JSON.
     """
@@ -172,7 +172,7 @@ def _contains_text(pairs: Pairs, text: str) -> bool:
 
 
 def _unescape_json(value: bytes) -> str:
-    r"""Return JSON with its escapes (`\uac00`) resolved, in lower case; empty if it has none."""
+    r"""Return JSON with its escapes (`\uac00`) resolved, in lower case; empty if no escapes."""
     if b"\\" not in value:
         return ""
     parsed = _parse_json(value)
@@ -180,7 +180,7 @@ def _unescape_json(value: bytes) -> str:
 
 
 def _value_inside(value: Any, parts: list[str]) -> Any:
-    """Return the value at a path in JSON, also if a string in it is JSON again."""
+    """Return the value at a path in JSON; strings on the path are parsed as JSON."""
     for part in parts:
         if isinstance(value, bytes | str):
             value = _parse_json(value)

@@ -119,7 +119,7 @@ def _match_name(
 def _redact_encoded(
     value: bytes, begin: int, hides: Hides, depth: int
 ) -> tuple[int, int, bytes] | None:
-    """Return the redaction of percent-encoded form data or JSON in a form value."""
+    """Return begin, end and replacement of percent-encoded form data or JSON in a form value."""
     found = _ENCODED.match(value, begin)
     if found is None or (b"%22" not in found[0] and b"%3" not in found[0]):
         return None
@@ -143,13 +143,13 @@ def _decode_name(name: bytes) -> bytes:
 
 
 def _unescape_sign(found: re.Match[bytes]) -> bytes:
-    r"""Resolve an escape such as `\u0026`; a quote stays escaped at its depth."""
+    r"""Resolve an escape such as `\u0026`; a quote is escaped with backslashes instead."""
     sign = bytes([int(found[2], 16)])
     return b"\\" * _quote_depth(len(found[1])) + sign if sign in b"\"'" else sign
 
 
 def _quote_depth(slashes: int) -> int:
-    """Return the backslashes before a quote that replaces `u0022` after `slashes` backslashes."""
+    """Return how many backslashes escape a quote as deeply as `slashes` of them escape `u0022`."""
     return slashes if slashes % 2 else 2 * _quote_depth(slashes // 2) + 1
 
 

@@ -24,8 +24,8 @@ RUNBOOK_PATH = "/runbooks/dead-letters/"
 def update_alarms(now: datetime) -> int:
     """Open and close alarms by the sampled depths; return how many changed.
 
-    The alarm of a stream that is not configured any more is closed, since its end would not be
-    noticed.
+    The alarm of a stream that is not configured any more is closed, since its depth is not
+    sampled any more.
     """
     rows = LetterStream.objects.order_by("pk")
     over = rows.filter(over_since__lte=now - ALARM_AFTER, alarmed_at=None)
@@ -88,7 +88,7 @@ def _message_facts(stream: LetterStream, since: datetime) -> dict[str, Any]:
 
 
 def _describe_largest_group(stream: LetterStream) -> str | None:
-    """Return count and pattern of the largest group; the error itself may contain secrets."""
+    """Return count and error pattern of the largest group; errors may contain secrets."""
     for one in groups.list_groups(stream, most=1):
         text = ": ".join(part for part in (one.error_type, one.pattern) if part)
         return f"{one.count} × {text}" if text else None

@@ -52,7 +52,10 @@ def _scan_single(server: RedisServer, cursor: str) -> DiscoveredStreams:
 
 
 def _scan_cluster(server: RedisServer, cursor: str) -> DiscoveredStreams:
-    """Scan the primary nodes ordered by name; the cursor is `node cursor-of-node`."""
+    """Scan the primary nodes, ordered by name.
+
+    The cursor is a node's name, a space, and the SCAN cursor of that node.
+    """
     names: set[str] = set()
     first_node, _, at = cursor.rpartition(" ")
     nodes = sorted(server.client.get_primaries(), key=lambda node: str(node.name))

@@ -49,7 +49,7 @@ def find_inconsistent(
 ) -> list[tuple[LetterStream, StreamSample]]:
     """Return the completely indexed streams whose index differs from their sample.
 
-    Letters were deleted, reappeared, or are being removed.
+    They differ if letters were deleted, reappeared, or are being removed.
     """
     indexed = [(one, sample) for one, sample in read if sample.last <= one.indexed_to]
     if not indexed:

@@ -92,7 +92,7 @@ class IndexedEntry:
 
 
 def catch_up(stream: LetterStream, now: datetime, *, seconds: float = 1.0) -> bool:
-    """Update the depth, the index and the gaps of a stream, and refresh the instance.
+    """Update the depth, the index and the gaps of a stream, and reload `stream` from the database.
 
     Return True if the index is complete. Ends after about `seconds`. Raises
     :class:`ServerUnavailable` and :class:`ServerRefused`.
@@ -112,7 +112,7 @@ def index_and_check(
 ) -> bool:
     """Index new entries, then search for gaps; return True if the index is complete.
 
-    `stream` has to be recorded with `sample`.
+    `sample` must have been recorded in the row of `stream` before.
     """
     deadline = time.monotonic() + seconds
     if not read_new_entries(stream, sample, now, seconds=seconds):
@@ -189,7 +189,7 @@ def _store_batch(
 
 
 def _upsert_groups(stream: LetterStream, seen: Sequence[IndexedEntry]) -> dict[str, int]:
-    """Return the primary keys by fingerprint. Rows are written in order to avoid deadlocks."""
+    """Insert or update the entries' groups; return their primary keys by fingerprint."""
     times: dict[str, tuple[datetime, datetime]] = {}
     alike: dict[str, IndexedEntry] = {}
     for one in seen:
@@ -212,7 +212,7 @@ def _upsert_groups(stream: LetterStream, seen: Sequence[IndexedEntry]) -> dict[s
 def _insert_letters(
     stream: LetterStream, seen: Sequence[IndexedEntry], groups: dict[str, int], now: datetime
 ) -> list[IndexedEntry]:
-    """Insert index rows; return the entries that had none."""
+    """Insert the missing index rows; return the entries whose rows were inserted."""
     rows = [
         {"group_id": groups[one.fingerprint], **{name: getattr(one, name) for name in _COLUMNS}}
         for one in seen
@@ -225,7 +225,7 @@ def _insert_letters(
 
 
 def _exclude_restored(stream: LetterStream, new: Sequence[IndexedEntry]) -> list[IndexedEntry]:
-    """Return the entries without those restored from the archive, which count as one arrival."""
+    """Return the entries except restored letters, whose first arrival was counted already."""
     if not new:
         return []
     entry_ids = [ids.to_entry_id(one.position) for one in new]

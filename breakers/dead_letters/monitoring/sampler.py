@@ -46,7 +46,7 @@ class _ServerSample:
 
 
 def sample_servers(now: datetime) -> int:
-    """Sample every server, then index the changed streams; return how many changed."""
+    """Sample every server, then index the changed streams; return the number of these."""
     known = streams.list_served()
     names: dict[str, list[str]] = {server: [] for server in configured_sources().servers}
     for one in known:

@@ -16,7 +16,7 @@ from controlplane.core.live import change_notices as live
 from . import streams
 
 ALARM_DEPTH = 100
-"""Depth in letters above which a stream raises an alarm after a while."""
+"""Number of letters; a stream that exceeds it for 10 minutes raises an alarm."""
 MINUTE = timedelta(minutes=1)
 TOPIC = "dlq"
 
@@ -63,7 +63,7 @@ def has_changed(stream: LetterStream, sample: StreamSample) -> bool:
 
 
 def record_sample(stream: LetterStream, sample: StreamSample, now: datetime) -> None:
-    """Record the sample of one stream, waiting for its lock, and refresh the instance."""
+    """Record a stream's sample, waiting for the row lock, and reload `stream`."""
     _write_samples([(stream, sample)], now, waits=True)
     stream.refresh_from_db()
 
@@ -73,8 +73,8 @@ def record_samples(
 ) -> list[tuple[LetterStream, StreamSample]]:
     """Record samples, unless a later sample was recorded.
 
-    Streams locked by another transaction are left for the next run. Return the other streams with
-    their samples, freshly loaded. Streams have to be loaded before they are sampled.
+    Streams locked by another transaction are skipped. Return the other streams, reloaded, with
+    their samples. Streams have to be loaded before they are sampled.
     """
     fresh = LetterStream.objects.in_bulk(_write_samples(seen, now, waits=False)) if seen else {}
     return [(fresh[one.pk], sample) for one, sample in seen if one.pk in fresh]
@@ -103,7 +103,7 @@ def record_outbox(
 
 
 def is_due(stream: LetterStream, now: datetime) -> bool:
-    """Return True if a new minute has begun since the stream was recorded."""
+    """Return True if a new minute has begun since the stream's last sample."""
     last = stream.sampled_at
     return last is None or last < now.replace(second=0, microsecond=0)
 
@@ -112,7 +112,7 @@ def is_due(stream: LetterStream, now: datetime) -> bool:
 def record_unchanged(unchanged: Sequence[LetterStream], now: datetime) -> None:
     """Record that the streams did not change in a new minute.
 
-    Open pages are notified of the streams whose growth was not zero, since it changes.
+    Open pages are notified of streams that grew or shrank before, since their growth changes.
     """
     pks = sorted(one.pk for one in unchanged)
     rows = LetterStream.objects.select_for_update(skip_locked=True).filter(pk__in=pks)
@@ -130,7 +130,7 @@ def record_minute(pks: Sequence[int], now: datetime) -> None:
 
 
 def record_arrivals(stream: LetterStream, added: Sequence[datetime | None], now: datetime) -> None:
-    """Count entries as arrivals of this minute, except those added before the discovery."""
+    """Count entries as arrivals of this minute, except older ones than the stream's discovery."""
     arrived = sum(at is None or at >= stream.found_at for at in added)
     if arrived:
         values: dict[str, Any] = {"stream": stream.pk, "depth": stream.depth}

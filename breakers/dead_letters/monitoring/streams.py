@@ -28,7 +28,7 @@ _GROWTH = """
 
 
 def find_stream(server: str, name: str, now: datetime) -> LetterStream:
-    """Return a stream by server and name; one not known yet is looked up on the server.
+    """Return a stream by server and name; an unknown stream is looked up on the server.
 
     Raises :class:`NotFound` if there is no such dead letter stream, and :class:`ServerUnavailable`.
     """
@@ -95,7 +95,7 @@ def list_shown(now: datetime) -> list[LetterStream]:
 def growth_per_minute(streams: Sequence[LetterStream], now: datetime) -> dict[int, float]:
     """Return the growth in letters per minute by primary key; negative for a shrinking stream.
 
-    It is measured over the last five minutes, or since the first sample of a newer stream.
+    Growth is measured over the last five minutes, or since a newer stream's first sample.
     """
     this = now.replace(second=0, microsecond=0)
     values: dict[str, Any] = {

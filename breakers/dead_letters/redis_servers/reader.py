@@ -60,8 +60,8 @@ def read_page(
 ) -> EntryPage:
     """Return up to `limits.entries` entries between the ids `first` and `last`, inclusive.
 
-    `after` starts after that entry (before it, if newest first). A page may be shorter and still
-    have `more`, since one call reads a few megabytes at most, but at least one entry. Raises
+    The page continues after the entry `after`, in the requested order. It may be shorter and
+    still have `more`, since one call reads a few megabytes at most, but at least one entry. Raises
     :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
     if after == MAX_STREAM_ID and not newest_first:

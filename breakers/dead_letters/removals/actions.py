@@ -121,7 +121,7 @@ def prepare_removal(request: RemovalRequest) -> PreparedRemoval:
 
 
 def require_removable(entry: LetterEntry, edited: Pairs | None, action: str) -> None:
-    """Raise :class:`Conflict` if the letter is too large to be archived, or to be retried."""
+    """Raise :class:`Conflict` if the letter has too many bytes to archive or fields to retry."""
     if entry.size_bytes > settlement.MAX_BYTES or not entry.is_whole:
         raise Conflict(
             f"This letter has {entry.size_bytes:,} bytes; up to {settlement.MAX_BYTES:,} can be"
@@ -140,7 +140,7 @@ def require_removable(entry: LetterEntry, edited: Pairs | None, action: str) -> 
 def _require_no_other_intent(
     request: RemovalRequest, entry: LetterEntry, edited: Pairs | None
 ) -> None:
-    """Raise :class:`Conflict` if there is an open intent that this request does not repeat."""
+    """Raise :class:`Conflict` if the letter has an open intent that differs from this request."""
     rows = Departure.objects.filter(stream=request.stream, position=entry.position)
     departure = rows.filter(state=Departure.State.INTENDED).defer("fields").first()
     if departure is None:

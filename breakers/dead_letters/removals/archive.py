@@ -1,6 +1,6 @@
 """Archive of removed letters, which are kept whole for 30 days.
 
-`done_at` is the time of the removal; with state `gone`, the time at which the letter was missing.
+`done_at` is the time of the removal; in state `gone`, the time when the letter was found missing.
 """
 
 from datetime import datetime, timedelta

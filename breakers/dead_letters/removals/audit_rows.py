@@ -23,9 +23,9 @@ _TYPES = frozenset({"user", "token", "system", "slack"})
 
 
 def actor_by_label(actor: Actor | None, label: str) -> Actor:
-    """Return `actor` if it has this label, else an actor made from the label.
+    """Return `actor` if it has this label, otherwise an actor made from the label.
 
-    The role is left out: the row is written even if the actor has lost the role since.
+    The returned actor has no role, as the audit row is written even if the actor lost the role.
     """
     if actor is not None and actor.label == label:
         return replace(actor, role=None)
@@ -38,7 +38,7 @@ def actor_by_label(actor: Actor | None, label: str) -> Actor:
 def record_removals(
     done: Sequence[Departure], now: datetime, *, actor: Actor | None = None
 ) -> None:
-    """Write the audit rows of single removals, last in the caller's transaction.
+    """Write the audit rows of single removals; call it last in a transaction.
 
     Each row names `actor` if they requested the removal, else the actor label in the archive.
     """

@@ -1,7 +1,7 @@
 """Execution of removal intents in Redis, by idempotent scripts.
 
-Each script stores a note of the outcome. The notes of one day are in a hash in the slot of the
-stream, named after the day of the intent, so that a repetition finds them.
+Each script stores a note of the outcome in Redis, so that a repetition returns the same outcome. A
+stream has one hash of notes for each day of intents, in the stream's cluster slot.
 """
 
 import functools
@@ -121,7 +121,10 @@ def replayed_message(departure: Departure) -> tuple[tuple[bytes, bytes], ...]:
 
 
 def notes_key(stream: LetterStream, at: datetime, *, beside: str = "") -> str:
-    """Return the key of a day's outcome notes, in the slot of `beside` (default: the stream)."""
+    """Return the key of a day's outcome notes, in the cluster slot of `beside`.
+
+    `beside` is a Redis key, by default that of the stream.
+    """
     beside = beside or stream.name
     return f"{{{_hash_tag(beside)}}}:switchgear:retried:{stream.name}:{at.astimezone(UTC):%Y%m%d}"
 
@@ -147,7 +150,10 @@ def _execute_retries(
 def _retry_across_slots(
     server: RedisServer, stream: LetterStream, departure: Departure
 ) -> RemovalOutcome:
-    """Add to the origin with a note, then delete: the note reveals a crash in between."""
+    """Retry a letter whose origin is in another slot: add the message and a note, then delete.
+
+    After a crash in between, the note prevents a second addition.
+    """
     entry_id, day = departure.entry_id, departure.intended_at
     keys = [stream.origin, notes_key(stream, day, beside=stream.origin)]
     try:
@@ -182,7 +188,7 @@ def _execute_drops(
 def _group_by_notes(
     stream: LetterStream, departures: Sequence[Departure]
 ) -> Iterator[tuple[str, Sequence[Departure]]]:
-    """Yield intents with a common notes key, in bounded groups, as a script blocks the server."""
+    """Yield a notes key with up to `MAX_DROPPED` of its intents, for one script call each."""
     by_key: dict[str, list[Departure]] = {}
     for one in departures:
         by_key.setdefault(notes_key(stream, one.intended_at), []).append(one)
@@ -210,8 +216,8 @@ def _key_slot(name: str) -> int:
 def _hash_tag(name: str) -> str:
     """Return a hash tag in the slot of the key `name`.
 
-    That is the tag of the name, the whole name, or, if its braces allow neither, a number in the
-    same slot.
+    It is the name's own tag if there is one, otherwise the whole name. If the name contains `}`
+    and so can't be a tag, it is a number in the same slot.
     """
     _, opened, rest = name.partition("{")
     own, closed, _ = rest.partition("}")

@@ -46,12 +46,12 @@ def declare_intents(
     check: Callable[[], None] | None = None,
     now: datetime,
 ) -> list[Departure]:
-    """Archive letters as open intents and commit; return the open intents of this caller.
+    """Archive letters as open intents and commit; return the intents of this job or actor.
 
     `entries` have to be whole. `edits` are the messages to add to the origin instead, by entry id.
-    A letter with another caller's open intent is left out; an open intent of the same job, or of
-    the same actor without a job, is returned as it was declared. `check` is called in the
-    transaction, which is rolled back if it raises.
+    A letter that already has an open intent is left out, unless that intent is for the same action
+    and of the same job, or of the same actor if `job` is None; then the existing intent is
+    returned. `check` is called in the transaction, which is rolled back if it raises.
 
     Raises :class:`Forbidden` if the actor has lost the permission meanwhile, and
     :class:`Unavailable` if the request has timed out. Both are checked here because the audit row
@@ -121,7 +121,7 @@ def _insert_intents(rows: Sequence[Departure]) -> list[Departure]:
 def _own_open_intents(
     stream: LetterStream, positions: Sequence[str], action: str, actor: Actor, job: Job | None
 ) -> models.QuerySet[Departure]:
-    """Return the open intents for this action of the job, or else of the actor."""
+    """Return the open intents for this action of the job, or of the actor if `job` is None."""
     whose = Q(job=job) if job is not None else Q(job=None, by=actor.label[:MAX_ACTOR_LENGTH])
     return Departure.objects.filter(
         whose, stream=stream, position__in=positions, state=Departure.State.INTENDED, action=action

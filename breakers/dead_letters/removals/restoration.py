@@ -125,7 +125,7 @@ def _finish_restore(pk: int, now: datetime) -> bool:
 
 
 def _require_restorable(departure: Departure, now: datetime) -> None:
-    """Raise :class:`Conflict` if the letter can't be restored, or must not be."""
+    """Raise :class:`Conflict` if the letter can't be restored, for example after a retry."""
     entry_id = departure.entry_id
     if departure.state == State.RESTORED:
         raise Conflict(f"The dead letter {entry_id} was restored already: as {departure.new_id}.")

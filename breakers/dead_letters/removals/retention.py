@@ -42,7 +42,7 @@ log = structlog.get_logger(__name__)
 
 
 def archive_overdue(now: datetime) -> int:
-    """Archive and purge for some seconds; return how many letters and rows.
+    """Archive letters and purge expired archive rows for some seconds; return their total number.
 
     Each stream gets a share of the remaining time. Streams with a live bulk job are skipped, and
     streams that can't be read are left to a later run.

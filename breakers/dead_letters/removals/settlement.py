@@ -58,11 +58,11 @@ def settle_intents(
     outcomes: Mapping[int, RemovalOutcome],
     now: datetime,
 ) -> dict[str, list[Departure]]:
-    """Record the outcomes of intents in the caller's transaction; return the settled ones by kind.
+    """Record the outcomes of intents in the current transaction; return settled intents by kind.
 
     Kinds are `done`, `gone`, `refused` (withdrawn, as nothing was done) and `repeated` (withdrawn,
-    as another intent removed the letter). Intents without an outcome stay open. Settled intents are
-    left out, so settling twice is harmless.
+    as another intent removed the letter). Intents without an outcome stay open. Intents that are
+    settled already are left out, so settling twice is harmless.
     """
     locked = LetterStream.objects.select_for_update().get(pk=stream.pk)
     wanted = [one.pk for one in departures if one.pk in outcomes]
@@ -115,8 +115,8 @@ def _recreate_executed(
 ) -> list[Departure]:
     """Return executed intents whose rows were deleted, to be inserted again.
 
-    This happens if a process is suspended, its intent is withdrawn, and the process then executes
-    it. The stream must be locked. An outcome `again` may belong to another intent of the letter.
+    A row is missing if its intent was withdrawn while the process was suspended, and the process
+    then executed the intent. The stream's row must be locked.
     """
     moved = {one.pk: one for one in departures if one.pk in outcomes}
     moved = {pk: one for pk, one in moved.items() if outcomes[pk].kind in ("done", "again")}
@@ -140,7 +140,7 @@ def _recreate_executed(
 
 
 def _earlier_removals(stream: LetterStream, rows: Sequence[Departure]) -> dict[str, set[str]]:
-    """Return the new ids of settled removals by position."""
+    """Return the `new_id` values of settled removals of the same letters, by position."""
     found: dict[str, set[str]] = {}
     positions = [row.position for row in rows]
     left = Departure.objects.filter(stream=stream, position__in=positions, state__in=LEFT)
@@ -151,9 +151,9 @@ def _earlier_removals(stream: LetterStream, rows: Sequence[Departure]) -> dict[s
 
 
 def _classify(outcome: RemovalOutcome, earlier: set[str] | None) -> str:
-    """Return the kind of an outcome; `earlier` are the new ids of settled removals of the letter.
+    """Return the kind of an outcome, as in :func:`settle_intents`.
 
-    An intent declared just after another removal of the letter is `repeated`.
+    `earlier` are the `new_id` values of other settled removals of the letter, None without any.
     """
     if outcome.kind == "refused":
         return "refused"

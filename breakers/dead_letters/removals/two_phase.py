@@ -1,8 +1,8 @@
 """Two-phase protocol of retry, discard and restore.
 
 Preparing commits an intent and executes it in Redis, in transactions of its own, and can be
-repeated. Recording writes the outcome and the audit row in the caller's transaction. If the caller
-fails before, `breakers.dead_letters.intent_sweeper` settles the intent.
+repeated. Recording writes the outcome and the audit row in the current transaction. If that never
+happens, `breakers.dead_letters.intent_sweeper` settles the intent.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ class Prepared(Protocol):
     """An action that was executed in Redis and has to be recorded."""
 
     def record(self, now: datetime) -> dict[str, Any]:
-        """Record the outcome in the caller's transaction, audit row last; return the response."""
+        """Record the outcome in the current transaction, audit row last; return the response."""
         ...
 
 
@@ -39,8 +39,8 @@ def execute_intent(
 ) -> RemovalOutcome:
     """Execute a committed intent in Redis; withdraw it if the server refuses.
 
-    Raises :class:`ServerRefused`, and :class:`ServerUnavailable` with a message that the action
-    `noted` is executed later.
+    Raises :class:`ServerRefused`, and :class:`ServerUnavailable` with a message that the action,
+    described by `noted`, is executed later.
     """
     try:
         outcome = execute()

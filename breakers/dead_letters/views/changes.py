@@ -94,7 +94,7 @@ def restore_letter(request: PersonRequest, departure_id: int) -> HttpResponse:
 def reveal_letter(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
     """Show the letter's page without redaction.
 
-    The page has no URL, so that every visit needs a reason.
+    The page has no URL of its own, so a person has to give a reason each time.
     """
     now = db_now()
     stream, actor = find_stream_or_404(server, name, now), actor_of(request)

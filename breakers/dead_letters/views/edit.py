@@ -44,8 +44,8 @@ EDIT_LIMITS = ReadLimits(value_bytes=MAX_BYTES + 1, fields=MAX_FIELDS + 20)
 class EditField:
     """A field in the edit form.
 
-    A field with a `why_not` is read-only, and `typed` is its displayed value. If `is_written_out`,
-    invisible characters in `typed` are escaped.
+    `why_not` is the reason why a field is read-only, empty if it can be edited. `typed` is the
+    posted or displayed value. If `is_written_out`, invisible characters in `typed` are escaped.
     """
 
     index: int
@@ -97,7 +97,7 @@ def edit_letter(request: PersonRequest, server: str, entry_id: str, name: str) -
 def _sees_all(
     request: PersonRequest, stream: LetterStream, entry_id: str, actor: Actor, now: datetime
 ) -> bool:
-    """Return True if the form shows hidden values to an admin; audit the first display."""
+    """Return True if an admin asked to see hidden values; audit that when the form opens."""
     if not actor.has(Power.ADMINISTER) or request.method != "POST":
         return False
     if request.POST.get("do") == "open":

@@ -29,8 +29,8 @@ _WRITTEN_OUT = re.compile(r"\\u([0-9a-f]{4})")
 class DisplayField:
     """A field on a page.
 
-    `kind` is `json`, `text`, `bytes` or `empty`; `size_bytes` is the full length. `is_cut` if the
-    text is truncated, `is_hidden` if a part is redacted, `is_ours` for metadata.
+    `kind` is `json`, `text`, `bytes` or `empty`; `size_bytes` is the full length. `is_cut` is True
+    if the text is truncated, `is_hidden` if a part is redacted, `is_ours` if it is metadata.
     """
 
     index: int
