@@ -83,7 +83,7 @@ register_read_only(
 
 @admin.register(Switch)
 class SwitchAdmin(Table):
-    """Switches whose owner, description and runbook can be edited."""
+    """Admin pages of switches; only owner, description and runbook can be edited."""
 
     list_display = ("id", "state_now", "owner", "version", "last_proven_at", "registered_at")
     list_filter = ("scope",)

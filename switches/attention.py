@@ -86,10 +86,11 @@ def list_unconfirmed(now: datetime) -> list[AttentionItem]:
 
 @attention_source(40, only_if=_find_expiring)
 def list_expiring(now: datetime) -> list[AttentionItem]:
-    """Return an item for each episode that expires within an hour, or a day for longer episodes.
+    """Return an item for each episode that expires soon.
 
-    Most episodes last one day, so listing those from the start would bury the others. Ramping
-    episodes are left out because the ramp decides their end.
+    Soon is within a day for episodes that last more than a day, else within an hour. Most episodes
+    last one day, so listing those from the start would bury the others. Ramping episodes are left
+    out because the ramp decides their end.
     """
     return [
         _build_item(
@@ -109,7 +110,7 @@ def list_expiring(now: datetime) -> list[AttentionItem]:
 def list_forgotten(now: datetime) -> list[AttentionItem]:
     """Return an item for each episode without action or acknowledgment for a week.
 
-    Permanent, overdue and soon expiring episodes are left out; they have other items.
+    Permanent, overdue, ramping and soon expiring episodes are left out.
     """
     found = (
         _open_episodes()

@@ -1,7 +1,7 @@
 """Blast radius of a switch: its recent callers with their rates, and overlapping switches.
 
-Callers come from instance reports and `/check` requests; clients that only poll the snapshot are
-not counted.
+Callers are the service instances and API tokens that checked the switch, known from instance
+reports and `/check` requests. Clients that only poll the snapshot are not counted.
 """
 
 from collections import defaultdict
@@ -24,7 +24,7 @@ MAX_NAMED_OVERLAPS = 50
 
 @dataclass(frozen=True)
 class CallingService:
-    """The totals of one service's instances that check a switch."""
+    """A service that checks a switch, with totals over its instances."""
 
     id: str
     instances: int
@@ -44,11 +44,11 @@ class Overlap:
 
 @dataclass(frozen=True)
 class SwitchBlastRadius:
-    """The callers that engaging a switch would affect: the busiest 200, and totals.
+    """The callers that engaging a switch would affect, and overlapping switches.
 
-    `instances` and `instances_total` count service processes plus API tokens (`tokens`), each
-    of which any number of processes may share. `refusals` lists safety rules that would refuse
-    `engage` or `release` now.
+    `instances` lists the busiest 200 of `instances_total` callers, which are service processes and
+    API tokens. `tokens` is the number of API tokens; any number of processes may share one.
+    `refusals` pairs `engage` or `release` with a safety rule's refusal of that action now.
     """
 
     switch: str
@@ -71,7 +71,10 @@ class SwitchBlastRadius:
 
 
 def blast_radius(switch_id: str, now: datetime) -> SwitchBlastRadius:
-    """Return the callers of a switch within the last hour; of all switches for `global:all`."""
+    """Return the blast radius of a switch from the checks of the last hour.
+
+    For `global:all`, the checks of all switches count.
+    """
     found, total = list_callers(
         None if switch_id == GLOBAL_ID else switch_id, now, within=RECENT, most=None
     )
@@ -107,7 +110,7 @@ def current_refusals(switch_id: str) -> tuple[tuple[str, Refusal], ...]:
 
 
 def group_by_service(found: Sequence[Caller]) -> tuple[CallingService, ...]:
-    """Return callers summed up by service, the busiest service first."""
+    """Return totals of these callers by service, the busiest service first."""
     grouped: dict[str, list[Caller]] = defaultdict(list)
     for caller in found:
         grouped[caller.service].append(caller)
@@ -124,9 +127,11 @@ def group_by_service(found: Sequence[Caller]) -> tuple[CallingService, ...]:
 
 
 def _find_overlaps(switch_id: str, now: datetime) -> tuple[Overlap, ...]:
-    """Return the global switch and switches checked by the same instances, if not released.
+    """Return the engaged and ramping switches that may block the same traffic.
 
-    Switches checked with the same token don't overlap, as many programs may share a token.
+    These are the global switch and switches that the same instances check; for the global switch,
+    all others. Switches checked with the same token don't count, as many programs may share a
+    token.
     """
     episodes = Episode.objects.filter(ended_at__isnull=True).exclude(switch_id=switch_id)
     if switch_id != GLOBAL_ID:

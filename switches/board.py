@@ -37,7 +37,7 @@ class SwitchboardFilters:
 class SwitchboardRow:
     """A switch as a switchboard row.
 
-    `undo_until` is set if the viewer may still undo the engage; `ramp` if a ramp is live or
+    `undo_until` is set if the viewer may still undo the engage. `ramp` is set if a ramp is live or
     pending.
     """
 
@@ -73,7 +73,7 @@ def find_rows(
 
 
 def find_or_new(scope: str, key: str) -> Switch:
-    """Return the switch, or an unsaved released one for an unknown key.
+    """Return the registered switch, or an unsaved, released one if it is unknown.
 
     Raise :class:`InvalidInput` for an invalid scope or key.
     """

@@ -11,7 +11,7 @@ from hashlib import sha256
 BUCKETS = 10_000
 
 Draw = Callable[[], int]
-"""Returns a random bucket, uniform in [0, 10000)."""
+"""A function that returns a random bucket, uniform in [0, 10000)."""
 
 
 def bucket(salt: str, targeting_key: str) -> int:
@@ -32,6 +32,9 @@ def basis_points(percent: Decimal) -> int:
 
 
 def admits(allow_percent: Decimal, salt: str, targeting_key: str | None, draw: Draw) -> bool:
-    """Return True if the call is in the allowed share; calls without a key use a random bucket."""
+    """Return True if the call is in the allowed share of traffic.
+
+    A call without a targeting key gets a random bucket from `draw`.
+    """
     taken = draw() if targeting_key is None else bucket(salt, targeting_key)
     return taken < basis_points(allow_percent)

@@ -20,7 +20,7 @@ from .services.registration import lock_switch
 EXTEND_BY = "24h"
 EXTENSION = timedelta(hours=24)
 MIN_GAIN = timedelta(minutes=5)
-"""Extensions that gain less time are treated as a repeated button press."""
+"""An extension that moves the expiry by less is treated as a repeated button press."""
 
 
 @button("acknowledge")

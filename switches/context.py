@@ -9,7 +9,10 @@ from .status_summary import StatusSummary, read_summary
 
 
 def banner(request: HttpRequest) -> dict[str, object]:
-    """Return the variable `standing`: a lazy :class:`StatusSummary`, unknown on database errors."""
+    """Return the template variable `standing`: a lazy :class:`StatusSummary`.
+
+    Its field `known` is False after a database error.
+    """
     return {"standing": SimpleLazyObject(lambda: _read_status(request))}
 
 

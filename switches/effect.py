@@ -33,13 +33,13 @@ class Straggler:
 
 @dataclass(frozen=True)
 class SwitchEffect:
-    """The rollout of the change `version`: applied by `applied` of `instances`.
+    """The rollout of a switch's last published change, which has the number `version`.
 
-    `instances` reported within 30 s. `silent_total` instances stopped reporting within 5
-    minutes without acknowledging. `stragglers` are up to 20 of `stragglers_total`, the furthest
-    behind first. Delays are in milliseconds after the commit, over the `measured` instances
-    that acknowledged. `past_expiry` is True if clients have ended the engagement by its expiry
-    policy.
+    `instances` is the number of instances that reported within 30 s; `applied` of them apply the
+    change. `stragglers` lists up to 20 of the others, the furthest behind first. `silent_total`
+    counts instances that stopped reporting within the last 5 minutes without acknowledging the
+    change. `p50_ms` and `p99_ms` are delays after the commit, over `measured` acknowledgments.
+    `past_expiry` is True if clients have ended the engagement by its expiry policy.
     """
 
     version: int
@@ -70,9 +70,9 @@ class SwitchEffect:
 def measure_effects(switches: Sequence[Switch], now: datetime) -> dict[str, SwitchEffect]:
     """Return the effect of each switch's last published change, by switch id.
 
-    Takes four queries for any number of switches read with their open episodes. Switches that
-    were never published (version 0) are left out. Delays are measured for the newest changes
-    only if there are too many changes times instances.
+    Takes four queries for any number of switches read with their open episodes. Switches that were
+    never published (version 0) are left out. If changes times instances exceed 30,000, delays are
+    measured for the newest changes only.
     """
     published = [switch for switch in switches if switch.version]
     if not published:
@@ -151,8 +151,8 @@ def select_measurable(
 ) -> list[PublishedChange]:
     """Return the changes whose delays are measured, newest first.
 
-    Changes before `began_version`, the first of the current epoch, are left out because reports
-    about this epoch don't cover them.
+    Changes of earlier epochs, with versions below `began_version`, are left out because reports of
+    this epoch don't acknowledge them.
     """
     changes = [
         PublishedChange(switch.pk, switch.version, switch.committed_at)

@@ -38,9 +38,10 @@ class Suggestion:
 
 
 def suggest_for_form(asked: Mapping[str, str], now: datetime) -> dict[str, Any]:
-    """Return the context `likely` (switches) without a key, else `prepared` (reasons).
+    """Return template context for the engage form; `asked` has the form's initial values.
 
-    Return no reasons for an invalid, stopped or global switch, or if a reason was typed.
+    Without a key, `likely` lists switches. With a key, `prepared` lists reasons, unless the switch
+    is global, invalid, engaged or ramping, or a reason is given.
     """
     scope, key = asked["scope"], asked["key"]
     if not key:

@@ -1,7 +1,7 @@
 """Decision whether switches allow a call.
 
-Scopes decide in registered order (global first) and keys in the given order; the first blocking
-switch decides.
+Switches are checked by scope in registered order (global first), and within a scope in the given
+order; the first blocking switch decides.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ EXPIRY_GRACE = timedelta(seconds=5)
 
 
 class Expiring(Protocol):
-    """The fields of a snapshot entry or episode that determine when it lapses."""
+    """The fields of a snapshot entry or episode that determine when clients end it."""
 
     @property
     def state(self) -> str: ...
@@ -30,14 +30,14 @@ class Expiring(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CallQuestion:
-    """The switches that a call checks, in decision order, and its targeting key."""
+    """A check request: the switches to check, in decision order, and the targeting key."""
 
     switch_ids: tuple[str, ...] = (GLOBAL_ID,)
     targeting_key: str | None = None
 
     @classmethod
     def naming(cls, keys: Mapping[str, Iterable[str]], targeting_key: str | None = None) -> Self:
-        """Return the question that checks these keys, by field: `{"segments": ["finance"]}`."""
+        """Return the request that checks these keys: `{"segments": ["finance"]}`."""
         ids = [
             f"{scope}:{key}"
             for field, scope in question_fields().items()
@@ -56,9 +56,10 @@ class CallDecision:
 
 
 def read_question(document: Mapping[str, Any]) -> CallQuestion:
-    """Return the question in a JSON object. Raise :class:`InvalidInput` for each invalid field.
+    """Return the check request in a JSON object.
 
-    Unknown fields are refused because a misspelled field would let blocked traffic through.
+    Raise :class:`InvalidInput` with the errors of each invalid field. Unknown fields are refused
+    because ignoring a misspelled field would let blocked traffic through.
     """
     fields = question_fields()
     allowed = (*fields, "targeting_key")
@@ -80,7 +81,10 @@ def read_question(document: Mapping[str, Any]) -> CallQuestion:
 def evaluate(
     question: CallQuestion, entries: Mapping[str, SnapshotEntry], *, now: datetime, draw: Draw
 ) -> CallDecision:
-    """Return the decision from published `entries` by switch id; unlisted switches are released."""
+    """Return whether the checked switches allow the call.
+
+    `entries` are the published switches by id; all other switches count as released.
+    """
     for switch_id in question.switch_ids:
         entry = entries.get(switch_id)
         if entry is not None and _blocks(entry, question.targeting_key, now, draw):
@@ -89,7 +93,10 @@ def evaluate(
 
 
 def lapses_at(entry: Expiring) -> datetime | None:
-    """Return when clients end an engagement by its expiry policy `release`, else None."""
+    """Return when clients end an engagement by themselves: 5 s after its expiry.
+
+    Return None unless the switch is engaged with the expiry policy `release`.
+    """
     if entry.state != "engaged" or entry.on_expiry != "release" or entry.expires_at is None:
         return None
     return entry.expires_at + EXPIRY_GRACE

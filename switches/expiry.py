@@ -80,9 +80,10 @@ def plan_expiry(
 
 
 def plan_extension(*, expires_in: str, present: datetime | None, now: datetime) -> datetime:
-    """Return the new expiry (UTC), `expires_in` from now and later than `present`.
+    """Return the new expiry (UTC), `expires_in` from now.
 
-    Raise :class:`FieldErrors`.
+    Raise :class:`FieldErrors` for an invalid duration, or if the result is not later than
+    `present`, the present expiry.
     """
     ends = _add_duration(expires_in, now)
     if present is not None and ends <= present:

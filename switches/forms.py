@@ -117,9 +117,9 @@ class EngageForm(_HowLongForm, _GlassForm):
 
 
 def _split_full_id(data: QueryDict) -> QueryDict:
-    """Return the data with a full id in the key field split into scope and key.
+    """Return the data; if its key is a full id, split the id into scope and key.
 
-    The old scope's default expiry policy is replaced by the new scope's default.
+    An expiry policy that is the old scope's default becomes the new scope's default.
     """
     found = split_id(data.get("key", ""))
     if found is None:

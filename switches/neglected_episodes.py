@@ -18,7 +18,10 @@ LEFT_ALONE = "left alone"
 
 
 def neglect_conditions(now: datetime) -> Mapping[str, Q]:
-    """Return the conditions of neglect by name, for episodes annotated with `looked_at`."""
+    """Return the conditions of neglect by name.
+
+    Episodes must be annotated with `LAST_TOUCHED` as `looked_at`.
+    """
     return {
         OVERDUE: Q(overdue_at__isnull=False, acknowledged_at__isnull=True),
         UNCONFIRMED: unconfirmed_condition(now),

@@ -2,7 +2,7 @@
 
 The poll token is the id of the last audit row. Every displayed change writes an audit row in its
 own transaction and in commit order, so an equal id means an unchanged page. Instance reports write
-none; the parts of a page that show them poll separately (:mod:`switches.views.effect`).
+no audit row; the parts of a page that show them poll separately (:mod:`switches.views.effect`).
 """
 
 from datetime import datetime

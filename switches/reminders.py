@@ -26,7 +26,8 @@ EXPIRY_EFFECTS = {
 class EpisodeEnd:
     """The expiry of an episode, or the re-confirmation deadline of a permanent one.
 
-    `day_reminder_for` and `hour_reminder_for` are the ends whose reminder was already sent.
+    `day_reminder_for` and `hour_reminder_for` are the `ends_at` for which that reminder was sent
+    last.
     """
 
     ends_at: datetime
@@ -54,7 +55,7 @@ def due_reminder(ending: EpisodeEnd, now: datetime) -> timedelta | None:
 def skipped_reminders(ends_at: datetime, now: datetime) -> dict[str, datetime | None]:
     """Return the reminder fields of an episode whose expiry is set at `now`.
 
-    Reminders whose notice is at least the whole duration count as sent.
+    A reminder counts as sent if the episode lasts no longer than its notice, a day or an hour.
     """
     lasts = ends_at - now
     return {

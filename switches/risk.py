@@ -12,7 +12,10 @@ WITHIN = timedelta(hours=1)
 
 
 def risk_facts(switch_id: str, now: datetime, *, for_good: bool = False) -> RiskFacts:
-    """Return the callers of the last hour, and a duration: infinite if `for_good`, else 0."""
+    """Return the number of callers in the last hour, and the duration of the change.
+
+    The duration is infinite if `for_good`, else 0 minutes.
+    """
     return RiskFacts(
         recipients=_count_recipients(switch_id, now), duration_minutes=inf if for_good else 0.0
     )

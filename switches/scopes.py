@@ -107,7 +107,7 @@ def keyed_scopes() -> list[SwitchScope]:
 
 
 def question_fields() -> Mapping[str, str]:
-    """Return scopes by the check request's field, in decision order."""
+    """Return the scope of each field of a check request, in decision order."""
     return _question_fields_of(tuple(SCOPES))
 
 
@@ -148,7 +148,7 @@ def immediate_release_needs_approval(name: str) -> bool:
 
 
 def split_id(typed: str) -> tuple[str, str] | None:
-    """Return scope and key of a full id such as `feature:nl2sql`, or None for a key."""
+    """Return scope and key of a full id such as `feature:nl2sql`, or None if it has no scope."""
     scope, colon, key = typed.partition(":")
     scope = scope.strip().lower()
     return (scope, key.strip()) if colon and scope in SCOPES else None

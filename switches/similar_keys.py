@@ -14,7 +14,7 @@ from .scopes import GLOBAL_ID, keyed_scopes
 
 @dataclass(frozen=True)
 class SimilarKey:
-    """A switch with the same key in another scope; `callers` checked it within the last hour."""
+    """A switch with the same key in another scope, and its callers in the last hour."""
 
     id: str
     scope: str
@@ -26,11 +26,12 @@ class SimilarKey:
 def find_similar_keys(
     switch_id: str, now: datetime, *, known: bool = False
 ) -> Sequence[SimilarKey] | None:
-    """Return switches with the same key, or None if this switch was checked within an hour.
+    """Return switches with the same key in other scopes, or None if this switch is in use.
 
-    Return the switches checked within the hour, busiest first. If there are none and this
-    switch is not registered, return the registered switches with the key. `known` states that
-    the switch is registered. For `global:all`, return None if any switch was checked, else [].
+    A switch is in use if it was checked within the last hour. If others are in use, return those,
+    busiest first. Otherwise return the registered others, or an empty list if this switch is
+    registered; `known` states that it is. For `global:all`, return None if any switch is in use,
+    else an empty list.
     """
     if switch_id == GLOBAL_ID:
         return None if list_callers(None, now, within=RECENT, most=1)[1] else []

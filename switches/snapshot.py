@@ -96,7 +96,10 @@ def render_entry(entry: SnapshotEntry) -> bytes:
 
 
 def _render_percent(percent: Decimal) -> int | float:
-    """Return 0, 5 or 12.5; the double nearest to two decimals prints as those decimals."""
+    """Return a whole percentage as int, others as float: 0, 5 or 12.5.
+
+    A float nearest to a number with two decimals prints as that number.
+    """
     if not percent:
         return 0
     points = basis_points(percent)

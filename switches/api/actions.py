@@ -28,7 +28,7 @@ from switches.services import Engagement, Release
 from .switches import read_present_effect, read_switch_resource
 
 Switch = dict[str, Any]
-"""Scope and key of a switch, from the path."""
+"""Path parameters that identify a switch: `scope` and `key`."""
 
 
 class ActionView(ApiView):
@@ -42,7 +42,7 @@ class EngageView(ActionView):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, **switch: Any) -> Done:
         """Engage the switch, which blocks its traffic.
 
-        `permanent` engages for 24 hours and requests approval.
+        The duration `permanent` engages for 24 hours and requests an approval.
         """
         require_confirmation(self.request, switch["scope"], now)
         engaged = services.engage(**switch, actor=actor, now=now, **body)
@@ -53,7 +53,10 @@ class ExtendView(ActionView):
     @extend_schema(request=ExtendBody, responses=ActedShape)
     @mutation(ExtendBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, **switch: Any) -> Done:
-        """Extend the engagement, counted from now. `permanent` requests approval."""
+        """Extend the engagement; the duration counts from now.
+
+        The duration `permanent` requests an approval instead.
+        """
         if body.get("expires_in") == PERMANENT:
             require_confirmation(self.request, switch["scope"], now)
         extended = services.extend(**switch, actor=actor, now=now, **body)
@@ -88,8 +91,8 @@ class ReleaseView(ActionView):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, **switch: Any) -> Done:
         """Release the switch by a ramp, or immediately.
 
-        The global switch, and an immediate release of a segment or a protected switch, wait
-        for a second person. Any other immediate release requires an approver.
+        Every release of the global switch, and an immediate release of a segment or a protected
+        switch, waits for a second person. Any other immediate release requires an approver.
         """
         require_confirmation(self.request, switch["scope"], now)
         done = services.release(**switch, actor=actor, now=now, **body)

@@ -24,7 +24,7 @@ ONE_SWITCH = (
 
 
 class EffectShape(serializers.Serializer[Any]):
-    """The instances that applied the last published change, from their reports."""
+    """The rollout of a switch's last published change, from instance reports."""
 
     version = serializers.IntegerField()
     applied = serializers.IntegerField(help_text="Instances that report applying the change.")
@@ -93,7 +93,10 @@ class DependentShape(serializers.Serializer[Any]):
 
 
 class PreviewShape(BlastRadiusShape):
-    """The blast radius: callers within the last hour, without clients that only poll."""
+    """The blast radius: services and tokens that checked the switch within the last hour.
+
+    Clients that only poll the snapshot are not counted.
+    """
 
     dependents = DependentShape(
         many=True, help_text="Registered callers of the services that check the switch."
@@ -154,7 +157,7 @@ class SnapshotShape(serializers.Serializer[Any]):
 
 
 class QuestionShape(serializers.Serializer[Any]):
-    """The keys that a call checks, parsed by `switches.evaluate.read_question`."""
+    """The body of a check request: switch keys by scope, and the call's targeting key."""
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         keys = {

@@ -27,7 +27,8 @@ ATTEMPTS = 5
 def read_snapshot() -> tuple[SnapshotVersion, list[SnapshotEntry]]:
     """Return the published version and every switch that is not released.
 
-    The version is read before and after the entries, and both are read again if it changed.
+    Both are read again if the version changed meanwhile. Raise :class:`Unavailable` after five
+    attempts.
     """
     for _ in range(ATTEMPTS):
         before, entries = _read_version(), _read_entries()
@@ -45,7 +46,7 @@ class SnapshotView(ApiView):
         responses={200: SnapshotShape, 304: OpenApiResponse(description="You have this version.")},
     )
     def get(self, request: Request) -> HttpResponse:
-        """Return every switch that is not released, as canonical JSON for services."""
+        """Return every switch that is not released, as canonical JSON."""
         publication, entries = read_snapshot()
         headers = {
             "ETag": publication.etag,
@@ -66,7 +67,7 @@ class CheckView(ApiView):
 
     @extend_schema(request=QuestionShape, responses=DecisionShape)
     def post(self, request: Request) -> Response:
-        """Decide whether a call is allowed; names the first switch that blocks it."""
+        """Return whether the switches allow a call, and the first switch that blocks it."""
         question = read_question(dict(request.data))
         publication, entries = read_snapshot()
         decision = evaluate(

@@ -37,7 +37,7 @@ def read_switch_resource(scope: str, key: str, now: datetime) -> dict[str, Any]:
 
 
 def read_present_effect(scope: str, key: str, now: datetime) -> dict[str, Any]:
-    """Return the resource's actual `effect`, for a dry run's response."""
+    """Return the switch's present `effect`, which a dry run's response shows."""
     switch = find_switch(scope, key)
     effect = measure_effect(switch, now) if switch else None
     return {"effect": effect_resource(effect) if effect else None}

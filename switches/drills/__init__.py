@@ -1,1 +1,1 @@
-"""Drills: rehearsals that engage and release a switch on instances marked for drills only."""
+"""Drills: rehearsals that engage and release a switch only on instances marked for drills."""

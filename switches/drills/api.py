@@ -1,4 +1,4 @@
-"""REST API of drills, marks and schedules."""
+"""REST API of drills, marks of instances, and drill schedules."""
 
 from datetime import datetime
 from typing import Any
@@ -99,7 +99,7 @@ class MarkList(ListView[DrillMark]):
     @extend_schema(request=MarkBody, responses={200: DrillMarkedShape, 201: DrillMarkedShape})
     @mutation(MarkBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Mark instances for drills, which block their traffic for a moment.
+        """Mark instances for drills; each drill blocks their traffic for a moment.
 
         Requires an approver.
         """
@@ -110,7 +110,7 @@ class MarkList(ListView[DrillMark]):
     @extend_schema(request=MarkBody, responses={200: DrillGoneShape})
     @mutation(MarkBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Remove a mark, also from a drill in progress."""
+        """Remove a mark; drills in progress stop measuring its instances."""
         services.remove_mark(pattern=body["pattern"], actor=actor, now=now)
         return Done({"removed": body["pattern"].strip()})
 

@@ -1,8 +1,9 @@
 """Job steps of a drill: list instances, engage, wait, release, wait, record.
 
-Another worker may repeat a step, so each step that publishes first checks the drill row. A drill
-that can no longer pass still runs its remaining steps, which release and record it. After an
-error, the drill is released and recorded as failed.
+Another worker may repeat a step, so each publishing step first checks in the drill row whether it
+was done already. A drill that can no longer pass still runs its remaining steps, which end the
+blocking and record the result. After an error, the blocking ends and the drill is recorded as
+failed.
 """
 
 from collections.abc import Sequence
@@ -38,7 +39,7 @@ SKIPPED = StepPassed({"skipped": True})
 
 @transaction.atomic
 def cancel_drill(job: Job, reason: str, actor: Actor, now: datetime) -> None:
-    """Release the drill and end its job as neither passed nor failed."""
+    """Publish the switch's real state again and end the job, neither passed nor failed."""
     locked = transitions.lock_drill(job.pk)
     drill = locked.drill
     row = Job.objects.select_for_update().get(pk=job.pk)
@@ -169,7 +170,7 @@ def _record(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> Ste
 
 
 def _release_again(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
-    """Compensate the engage step: release the drill unless it is already released."""
+    """Compensate the engage step: publish the switch's real state unless already done."""
     with transaction.atomic():
         locked = transitions.lock_drill(turn.job.pk)
         turn.heartbeat(now)

@@ -17,11 +17,11 @@ MAX_NAMED = 20
 
 @dataclass(frozen=True)
 class MarkedEffect:
-    """The acknowledgment of a drill's change by the present marked instances.
+    """Counts of marked instances that acknowledged a published change of a drill.
 
-    Present instances reported within 30 s before the change, or after it. Instances that fell
-    silent without acknowledging are stragglers. `stragglers` lists at most 20, the furthest
-    behind first. Delays are in milliseconds after the commit.
+    `instances` counts those that reported since 30 s before the change; `applied` of them
+    acknowledged it. `stragglers` names up to 20 of the others, the furthest behind first. Delays
+    (`p50_ms`, `p99_ms`) are in milliseconds after the commit.
     """
 
     instances: int
@@ -58,7 +58,7 @@ def list_present(marked: Marks, now: datetime) -> list[str]:
 
 
 def measure_effect(marked: Marks, version: int, since: datetime) -> MarkedEffect:
-    """Return the acknowledgment of the change `version`, committed at `since`."""
+    """Return the acknowledgments of the published `version`, committed at `since`."""
     row = Publication.objects.get(pk=1)
     reports = selection.load_statuses(
         marked.names,
@@ -81,7 +81,10 @@ def measure_effect(marked: Marks, version: int, since: datetime) -> MarkedEffect
 
 
 def count_instances(marks: Sequence[DrillMark], now: datetime) -> list[DrillMark]:
-    """Set `instances` of each mark to the number of matching present instances."""
+    """Set `instances` of each mark and return the marks.
+
+    The value is the number of matching instances that reported within 30 s.
+    """
     counts = count_by_pattern([mark.pattern for mark in marks], now)
     for mark in marks:
         mark.instances = counts[mark.pattern]

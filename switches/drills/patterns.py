@@ -60,7 +60,7 @@ def read_pattern(text: str) -> str:
 def _is_part(text: str) -> bool:
     """Return True for 1 to 120 printable characters without spaces or slashes.
 
-    Equals the data plane's rule for instance names.
+    The data plane has the same rule for instance names.
     """
     plain = text.isprintable() and " " not in text and "/" not in text and "\ufffd" not in text
     return 0 < len(text) <= PART_LENGTH and plain

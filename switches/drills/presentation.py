@@ -35,9 +35,9 @@ class DrillStep:
 class DrillRow:
     """A drill as a table row.
 
-    `outcome` is running, passed, failed, cancelled, or looked (a dry drill that found
-    instances). `now` is the title of the running step. `engage` and `release` are measurements
-    or None.
+    `outcome` is `running`, `passed`, `failed`, `cancelled`, or `looked` (a dry drill that found
+    instances). `now` is the title of the running step. `engage` and `release` are the measurements
+    of these steps, or None.
     """
 
     drill: Drill

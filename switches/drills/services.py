@@ -37,7 +37,7 @@ def begin_drill(
     """Start a drill of a switch on the marked instances; mode `dry` only counts them.
 
     Raise :class:`InvalidInput` for the global switch. Raise :class:`Conflict` if the switch is
-    stopped or being drilled, or if no instance is marked.
+    engaged, ramping or being drilled, or if no instance is marked.
     """
     actor.require("switches:write")
     check_drillable(scope, key, mode, reason)
@@ -164,7 +164,10 @@ def schedule_drill(
     actor: Actor,
     now: datetime,
 ) -> DrillSchedule:
-    """Schedule a drill every given number of days (`7d`), starting after that time."""
+    """Schedule a repeated drill; `every` is its interval in whole days (`7d`).
+
+    The first drill starts one interval from now. The switch's previous schedule is replaced.
+    """
     actor.require("switches:write")
     check_drillable(scope, key, mode, reason)
     days = _parse_days(every)
@@ -201,7 +204,10 @@ def remove_schedule(*, scope: str, key: str, actor: Actor, now: datetime) -> Non
 
 
 def begin_scheduled(row: DrillSchedule, actor: Actor, now: datetime) -> Drill:
-    """Start a scheduled drill once per due time; the publication row must be locked."""
+    """Start the drill of a due schedule; the publication row must be locked.
+
+    Raise :class:`Conflict` if the drill can't start or has started already.
+    """
     scope, _, key = row.switch_id.partition(":")
     job_key = f"drill:auto:{row.switch_id}:{timestamp(row.next_at)}"
     return _create_drill(scope, key, row.mode, row.reason, actor, now, job_key=job_key)
@@ -236,7 +242,7 @@ def _record_schedule_change(action: str, row: DrillSchedule, actor: Actor, now: 
 def require_approver(actor: Actor) -> None:
     """Raise :class:`Forbidden` unless the actor is an approver, an admin or the shell.
 
-    Marks decide which instances are blocked, so operators may only run drills.
+    Operators may run drills, but not choose the instances that drills block.
     """
     actor.require("switches:write")
     if actor.type == "system":

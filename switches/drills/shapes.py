@@ -134,7 +134,7 @@ class BegunShape(serializers.Serializer[Any]):
 
 
 class DrillMarkListShape(serializers.ListSerializer[DrillMark]):
-    """A list of marks, whose matching instances are counted together."""
+    """A list of marks; the matching instances of all marks are counted at once."""
 
     def to_representation(self, data: Any) -> Any:
         return super().to_representation(

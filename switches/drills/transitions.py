@@ -35,7 +35,7 @@ def lock_drill(drill_id: int) -> LockedDrill:
 
 
 def lock_drill_row(drill_id: int) -> Drill:
-    """Lock and return the drill alone, for changes that are not published."""
+    """Lock and return only the drill's row, for changes that publish nothing."""
     return Drill.objects.select_for_update().get(pk=drill_id)
 
 
@@ -69,7 +69,7 @@ def release(locked: LockedDrill, now: datetime) -> bool:
 
 
 def forget_mark(pattern: str) -> None:
-    """Remove a mark from the drills in force, so that they no longer measure its instances.
+    """Remove a mark from drills in progress, so that they no longer measure its instances.
 
     The publication row must be locked.
     """
@@ -80,7 +80,7 @@ def forget_mark(pattern: str) -> None:
 
 
 def record_measurement(drill: Drill, part: str, found: dict[str, Any], why: str = "") -> None:
-    """Store one step's measurement, and `why` as the failure reason unless there is one."""
+    """Store one step's measurement; store `why` as failure reason unless one is stored."""
     drill.measured = {**drill.measured, part: found}
     if why:
         drill.measured = {WHY: why, **drill.measured}
@@ -136,7 +136,7 @@ def record_audit(
     reason: str = "",
     **after: Any,
 ) -> None:
-    """Write an audit row about a drill; published changes include the version."""
+    """Write an audit row about a drill; `after` has further values of the row."""
     audit.record(
         actor=actor,
         action=action,

@@ -43,8 +43,8 @@ def record_change(
 ) -> AuditEntry:
     """Write the audit row and messages, and notify open pages; call last in the transaction.
 
-    Takes the audit lock. `to` limits the messages' destinations. `more` is added to the audit
-    row and the messages, `in_words` to the messages only.
+    It must be last because it takes the audit lock. `to` limits the messages' destinations. `more`
+    is added to the audit row and the messages, `in_words` to the messages only.
     """
     entry = audit.record(
         actor=actor,

@@ -22,17 +22,17 @@ RELEASED, RAMP_STARTED, EXPIRES_SOON = "switch.released", "ramp.started", "episo
 WORST_FIRST = ("critical", "warning", "info")
 
 Single = Callable[[Episode], tuple[str, str]]
-"""Returns the event and severity of the message about one episode, which a digest replaces."""
+"""A function that returns event and severity of the single message that a digest replaces."""
 
 
 def notify_in_digest(
     event: str, due: Sequence[Episode], single: Single, now: datetime
 ) -> dict[int, str]:
-    """Announce the digest `event` if more than three episodes are due.
+    """Announce the digest `event` if more than three due episodes are not yet in a digest.
 
-    Return the event reported for each episode that a digest covers, by episode id, including
-    episodes of a recent digest. Digests are written before the episodes are processed, so a
-    worker's crash can't lose them.
+    Return the event of the replaced single message for each due episode in this or a recent digest,
+    by episode id. Digests are written before the episodes are processed, so a worker's crash can't
+    lose them.
     """
     before = _recently_notified(event, now) if due else {}
     notified = {
@@ -52,10 +52,10 @@ def announce_digest(
     now: datetime,
     notices: Mapping[int, timedelta] = MappingProxyType({}),
 ) -> None:
-    """Announce one message about these episodes; repeating the same episodes and ends does nothing.
+    """Announce one message about these episodes.
 
-    `notices` maps episode ids to the notice of a reminder: a day or an hour. The same episodes
-    get a separate message for each notice.
+    A second call with the same episodes, expiries and notices announces nothing. `notices` maps
+    episode ids to the notice of a reminder: a day or an hour before the end.
     """
     permanent = [episode for episode in due if episode.permanent]
     expiring = [episode for episode in due if not episode.permanent]
@@ -119,7 +119,10 @@ def _end_key(episode: Episode) -> str:
 
 
 def _classify_end(episode: Episode, single: Single) -> str:
-    """Return `held`, `released` or `ramping`: by the policy for a reminder, else by the event."""
+    """Return the state after an episode's end: `held`, `released` or `ramping`.
+
+    A reminder's state follows from the expiry policy, that of other messages from their event.
+    """
     event = single(episode)[0]
     by_policy = {OnExpiry.RELEASE.value: "released", OnExpiry.RAMP.value: "ramping"}
     if event == EXPIRES_SOON:

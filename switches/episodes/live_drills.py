@@ -28,8 +28,9 @@ def find_drills_in_force() -> QuerySet[Drill]:
 def supersede(switch: Switch, why: str, now: datetime) -> Drill | None:
     """End the switch's live drill as failed, because the switch is engaged for real.
 
-    The publication row and the switch must be locked, and the caller publishes. A worker's
-    lease is revoked; the next worker only records the outcome, so engaging doesn't wait for it.
+    The calling service must have locked the publication row and the switch, and must publish
+    afterwards. The drill's job loses its lease; its next worker only records the outcome, so
+    engaging doesn't wait for it.
     """
     under_way = Drill.objects.select_for_update().filter(switch=switch, live=True, mode=LIVE)
     drill = under_way.first()

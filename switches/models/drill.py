@@ -11,7 +11,7 @@ from switches.models.switch import Switch
 WHY = "why"
 """Key in `Drill.measured` of the reason that the drill can't pass."""
 MARKED = "marked"
-"""Key in `Drill.measured` of the mark patterns at the engage."""
+"""Key in `Drill.measured` of the mark patterns at the time of the engage step."""
 
 
 class DrillMark(models.Model):
@@ -22,7 +22,7 @@ class DrillMark(models.Model):
     created_by = models.CharField(max_length=200)
 
     instances: int
-    """Matching present instances, set by :func:`marked_instances.count_instances`."""
+    """Number of matching instances, set by :func:`marked_instances.count_instances`."""
 
     def __str__(self) -> str:
         return self.pattern

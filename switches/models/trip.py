@@ -7,7 +7,10 @@ from switches.models.switch import Episode
 
 
 class TripPolicy(models.Model):
-    """A policy for trips by source and scope: decided automatically or by a person."""
+    """A policy that lets matching trips engage a switch, or leaves them to a person.
+
+    It matches by source and scope.
+    """
 
     class Gate(models.TextChoices):
         AUTOMATIC = "automatic"

@@ -41,12 +41,13 @@ def advance(
 ) -> Ramp:
     """Advance a ramp to its next step now, without waiting for its dwell, data or holds.
 
-    `step_index` is the step to leave. By default it is read once, before waiting for the lock
-    and before any retry; callers inside a retried transaction must pass it. If two people
-    advance at once, the second gets a :class:`Conflict` that names the first.
+    `step_index` is the step to leave. By default it is read once, before waiting for the lock and
+    before any retry. Code that retries its own transaction must pass it, so that a retry doesn't
+    leave a later step. If two people advance at once, the second gets a :class:`Conflict` that
+    names the first.
 
-    Requires the role approver. Requires a person other than the requester if a manual gate is
-    waiting, or if more than 25 % would flow early on a switch that needs two people. Raise
+    Requires the role approver. Requires a person other than the ramp's requester if a manual gate
+    is waiting, or if more than 25 % would flow early on a switch that needs two people. Raise
     :class:`Conflict` if a gate fails or a safety rule forbids the step.
     """
     if step_index is None:
@@ -89,7 +90,7 @@ def pause(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
 @retry_if_ended
 @transaction.atomic
 def resume(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
-    """Resume a paused ramp; its remaining dwell and no-data limit continue."""
+    """Resume a paused ramp; its remaining dwell and its time limit without data continue."""
     _check_request(actor, reason)
     found = _lock_live(ramp_id, now, "be resumed", {Job.State.PAUSED})
     paused_at = found.job.paused_at or now
@@ -108,7 +109,10 @@ def resume(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
 @retry_if_ended
 @transaction.atomic
 def abort(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
-    """Abort a ramp and engage the switch again at 0 %; withdraw a ramp that waits for approval."""
+    """Abort a ramp and engage the switch again at 0 %.
+
+    A ramp that still waits for approval is withdrawn instead.
+    """
     _check_request(actor, reason)
     every = {*live_ramps.STATES} - {Job.State.COMPLETED, Job.State.CANCELLED}
     found = _lock_live(ramp_id, now, "be aborted", every)

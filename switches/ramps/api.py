@@ -76,7 +76,10 @@ class RampAction(ApiView):
 
 class RampAdvanceView(RampAction):
     def step(self, *, body: dict[str, Any], ramp_id: int, **_: Any) -> int | None:
-        """Return the step to leave; a retried transaction must not leave a later step."""
+        """Return the index of the step to leave: from the body, else the current one.
+
+        It is read before the transaction, because a retry must not leave a later step.
+        """
         named: int | None = body.get("step_index")
         return actions.find_step(ramp_id) if named is None else named
 

@@ -17,7 +17,7 @@ from . import transitions
 from .questions import build_questions
 
 AHEAD = timedelta(seconds=60)
-"""Times further in the future were written before the clock was set back."""
+"""Times further in the future are taken to be from before the clock was set back."""
 MAX_AT_ONCE = 100
 """Ramps corrected per evaluation, each in a transaction; later evaluations correct the rest."""
 

@@ -54,7 +54,7 @@ def request_ramp(
 ) -> Ramp:
     """Create a ramp that is pending until a second person approves.
 
-    The caller requests the approval.
+    The calling service requests the approval.
     """
     ramp = _create(switch, episode, steps, justification, actor, now, state=Job.State.PENDING)
     assert ramp is not None  # noqa: S101
@@ -79,8 +79,8 @@ def start_at_expiry(
 ) -> Ramp | None:
     """Start the ramp of an expired episode with the expiry policy `ramp`, once per expiry.
 
-    Return None if this expiry already started a ramp. `to` limits the notified destinations,
-    for a caller that sends a digest to the others.
+    Return None if this expiry already started a ramp. `to` limits the notified destinations, if a
+    digest goes to the others.
     """
     ends_at = timestamp(episode.expires_at) if episode.expires_at else "never"
     key = f"ramp:auto:{episode.pk}:{ends_at}"

@@ -26,7 +26,7 @@ from .questions import approval_target, build_questions
 
 STORE_INTERVAL = timedelta(seconds=5)
 MAX_HOLDS = 3
-"""Holds listed in the reason why a ramp holds."""
+"""Maximum operators' holds that the hold reason of a ramp lists."""
 
 log = structlog.get_logger(__name__)
 
@@ -71,7 +71,10 @@ def evaluate_ramps(turns: Sequence[LeasedJob], now: datetime) -> list[RampEvalua
 
 
 def select_changed(evaluations: Sequence[RampEvaluation], now: datetime) -> list[RampEvaluation]:
-    """Return the evaluations to store: new verdicts, or new evidence if the old is over 5 s old."""
+    """Return the evaluations to store.
+
+    These have a new verdict, or new evidence if the stored evidence is over 5 s old.
+    """
     return [evaluation for evaluation in evaluations if _is_changed(evaluation, now)]
 
 
@@ -123,7 +126,10 @@ def _answer_gates(
 
 
 def _evaluate_questions(questions: Sequence[GateQuestion], now: datetime) -> list[GateAnswer]:
-    """Return the gates' answers; NO_DATA for all if evaluating raises, so that ramps hold."""
+    """Return an answer for each question.
+
+    If evaluating fails, all answers are NO_DATA, so that ramps hold. Database errors are raised.
+    """
     try:
         return gates.evaluate_questions(questions, now)
     except (OperationalError, InterfaceError):

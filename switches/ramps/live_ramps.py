@@ -37,8 +37,8 @@ def find_live_ramp(switch_id: str) -> Ramp | None:
 def supersede(switch: Switch, outcome: str, actor: Actor, now: datetime) -> Ramp | None:
     """End the live ramp of a switch because the switch is released or engaged by other means.
 
-    The caller must hold the publication row's lock and update the episode. A worker's lease on
-    the ramp is revoked. Return the ended ramp, or None.
+    The calling service must hold the publication row's lock and update the episode. A worker's
+    lease on the ramp is revoked. Return the ended ramp, or None if none was live.
     """
     ramp = Ramp.objects.filter(switch=switch, live=True).first()
     if ramp is None:
@@ -82,7 +82,7 @@ def was_released_at_once(ramp: Ramp) -> bool:
 
 
 def get_percent(ramp: Ramp) -> Any:
-    """Return the share of traffic allowed now, or at the ramp's end: 100 or 0."""
+    """Return the share of traffic allowed now; for an ended ramp, 100 or 0."""
     if ramp.live:
         return ramp.episode.allow_percent
     is_through = ramp.job.state == Job.State.COMPLETED or was_released_at_once(ramp)

@@ -15,7 +15,7 @@ from switches.episodes import changes, serialization
 from switches.models import Episode, Publication, Ramp, Switch
 
 Write = Callable[..., None]
-"""Updates the job row: for a worker if its fence is current, for a person with a new fence."""
+"""Updates the job row. A worker's function needs the current fence, a person's sets a new one."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class LockedRamp:
 
     @property
     def all_flows_next(self) -> bool:
-        """Return True if the next step allows all traffic."""
+        """Return True if advancing allows all traffic: by a step at 100 % or by completing."""
         return self.is_last or self.percent_of(self.index + 1) >= 100
 
     def percent_of(self, index: int) -> Any:

@@ -34,7 +34,10 @@ ALARMS = (HELD, COMPENSATED)
 
 @dataclass(frozen=True)
 class CollectingMessage:
-    """A message that groups events, sent `soon` after the first, at least `apart` from another."""
+    """A message that groups many events.
+
+    It is sent `soon` after the first event, and at least `apart` after the previous such message.
+    """
 
     event: str
     soon: timedelta
@@ -57,8 +60,9 @@ def route_transition(
 ) -> list[str] | None:
     """Return the destinations of a transition's own message; None means all.
 
-    If many ramps change at once, return only destinations that have the episode's thread, and
-    add the transition to its collecting message, if any. Actions of people go to all.
+    If many ramps change at once, return only the destinations with a thread about the episode, and
+    add the transition to the collecting message of its event, if there is one. Transitions by a
+    person go to all destinations.
     """
     ramp = locked.ramp
     if actor.type != "system" or event not in COLLECTED:

@@ -23,7 +23,7 @@ DEFAULT_PERCENTS = (5, 25, 100)
 EVERYTHING = 100
 MAX_EARLY_PERCENT = 25
 MIN_EARLY_SECONDS = 60
-"""Minimum total dwell at shares up to `MAX_EARLY_PERCENT`; a shorter plan is hasty."""
+"""Minimum total dwell in seconds at shares up to `MAX_EARLY_PERCENT`; a shorter plan is hasty."""
 
 
 def _check_percent(value: Any) -> Any:

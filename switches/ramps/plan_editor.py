@@ -69,7 +69,7 @@ class Editor:
     def with_errors(self, errors: Mapping[str, Sequence[str]]) -> "Editor":
         """Return a copy of the editor with validation errors.
 
-        Unreadable durations get the form's own text.
+        Errors of unreadable durations are replaced by the form's own texts.
         """
         return replace(
             self, errors={**errors, **_find_invalid_durations(self.steps)} if errors else {}

@@ -1,4 +1,4 @@
-"""Gate questions of a ramp's step."""
+"""Construction of :class:`GateQuestion` objects, one per gate of a ramp's step."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from switches.models import Ramp
 def build_questions(
     ramp: Ramp, index: int, gates: Sequence[Mapping[str, Any]], since: datetime
 ) -> list[GateQuestion]:
-    """Return the questions of a step's gates in order; `since` is the step's start."""
+    """Return a question per gate of a step, in order; `since` is the step's start."""
     step = approval_target(ramp, index)
     return [
         GateQuestion(f"ramp:{ramp.pk}:{index}:{number}", gate, since, step)

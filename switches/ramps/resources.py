@@ -35,14 +35,17 @@ ROWS = Ramp.objects.select_related("job", "episode").prefetch_related("job__step
 
 @dataclass(frozen=True)
 class RampRelations:
-    """Pending approvals and messages of ramps, by ramp id."""
+    """Ids of pending approvals, and messages, by ramp id."""
 
     approvals: Mapping[int, int] = field(default_factory=dict)
     messages: Mapping[int, list[OutboxMessage]] = field(default_factory=dict)
 
 
 def ramp_resource(ramp: Ramp, around: RampRelations, now: datetime) -> dict[str, Any]:
-    """Return a ramp with its steps and side effects; `stuck` is evaluated at `now`."""
+    """Return the API resource of a ramp; `around` has its approvals and messages.
+
+    `stuck` is evaluated at `now`.
+    """
     job = ramp.job
     return {
         "id": ramp.pk,
@@ -155,7 +158,10 @@ def _build_message_effect(message: OutboxMessage) -> dict[str, Any]:
 
 
 def _fetch_approvals(ramps: list[Ramp]) -> dict[int, int]:
-    """Return pending approvals by ramp: of the release, or of the current step's manual gate."""
+    """Return ids of pending approvals by ramp id.
+
+    They are of the release, or of the current step's manual gate.
+    """
     ramps_by_request = {}
     for ramp in ramps:
         if not ramp.live:

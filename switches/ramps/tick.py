@@ -146,7 +146,10 @@ MAX_ATTEMPTS = 5
 
 @transaction.atomic
 def count_failure(turn: LeasedJob, step: JobStep, error: str) -> bool:
-    """Count a failed attempt and return True if it was the last. Raise :class:`LeaseLost`."""
+    """Count a failed attempt and return True if it was the last.
+
+    Raise :class:`LeaseLost` if the lease was lost.
+    """
     JobStep.objects.filter(pk=step.pk).update(attempts=F("attempts") + 1, error=error)
     turn.change(error=error, attempts=turn.job.attempts + 1)
     notify_changed("ramps", str(turn.job.pk))
@@ -157,7 +160,7 @@ def record_failed_compensation(turn: LeasedJob, why: str, error: str, now: datet
     """Record that a compensation failed and escalate it to a person once.
 
     `why` is the reason for compensating, `error` the failure. The state is written in its own
-    transaction because the escalation may fail. Raise :class:`LeaseLost`.
+    transaction because the escalation may fail. Raise :class:`LeaseLost` if the lease was lost.
     """
     job, said = turn.job, f"It could not be engaged again: {error}"
     turn.change(

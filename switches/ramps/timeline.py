@@ -87,7 +87,7 @@ class Timeline:
 
     @property
     def look(self) -> str:
-        """Return the state that selects the color; `completed` if released at once."""
+        """Return the state that selects the color; `completed` for an immediate release."""
         return "completed" if self.is_released_at_once else self.state
 
     @property
@@ -123,7 +123,11 @@ def build_timeline(ramp: Ramp, now: datetime) -> Timeline:
 
 
 def find_timeline(switch: Switch, episode: Episode | None, now: datetime) -> Timeline | None:
-    """Return the timeline for a switch's page: its live ramp, or one ended in the last 24 hours."""
+    """Return the timeline for a switch's page, or None.
+
+    It shows the live ramp, else the last ramp if it belongs to `episode` or ended in the last 24
+    hours.
+    """
     found = Ramp.objects.filter(switch_id=switch.pk).select_related("job", "episode")
     ramp = found.order_by("-live", "-job_id").first()
     if ramp is None:

@@ -58,7 +58,7 @@ def advance(
 ) -> bool:
     """Advance to the next step or complete; return False if a safety rule holds the ramp.
 
-    Safety rules are checked before the step that allows all traffic, which is a release.
+    Safety rules are checked before all traffic is allowed, because that is a release.
     """
     index = locked.index
     in_the_way = _find_blocking_rules(locked)
@@ -118,8 +118,8 @@ def compensate(
 ) -> AuditEntry:
     """Engage the switch again at 0 %, end the ramp and announce why.
 
-    An episode past its expiry becomes overdue and gets the policy `hold`, because an expiry
-    starts only one ramp.
+    An episode past its expiry becomes overdue and gets the policy `hold`, because the same expiry
+    can't start a second ramp.
     """
     state = JobStep.State.FAILED if actor is SYSTEM else JobStep.State.COMPENSATED
     over = {"state": Job.State.CANCELLED, "finished_at": now, "next_at": None}
@@ -155,7 +155,7 @@ def record_transition(
 ) -> AuditEntry:
     """Write the audit row and messages of a transition.
 
-    `to` limits the destinations, for a caller that notifies the others.
+    `to` limits the messages' destinations, which is used if many ramps change at once.
     """
     if to is None:
         to = notifications.route_transition(locked, action, severity, said, actor, now)

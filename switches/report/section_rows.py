@@ -37,10 +37,10 @@ M = TypeVar("M", bound=Model)
 
 
 def read_first_rows(rows: QuerySet[M], **counts: Q) -> tuple[list[Any], dict[str, int]]:
-    """Return the first `MAX_ROWS` rows, and counts of all rows by name.
+    """Return the first `MAX_ROWS` rows, and counts by name.
 
-    The count `total` is of all rows; the others are of the rows that match the condition. All
-    counts are 0 without rows.
+    `total` counts all rows. Each keyword argument names a count of the rows that match its
+    condition. All counts are 0 if there are no rows.
     """
     conditions = {"total": Q(), **counts}
     annotated = rows.annotate(

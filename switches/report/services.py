@@ -43,14 +43,13 @@ def generate_report(
 ) -> WeeklyReport:
     """Return the final report of a week if there is one, else generate it now.
 
-    A report is final if its week is over; earlier ones are replaced together with their
+    A report is final if its week is over. A report generated earlier is replaced together with its
     signature. A final unsigned report with unreadable sections is generated again. An audit row
     stores the content's hash, and the report stores that row's id and hash as its anchor in the
     audit chain.
 
     Raise :class:`NotFound` for a week that has not begun. With `patiently`, raise
-    :class:`UnreadSections` until an hour after the due time instead of saving an incomplete
-    report.
+    :class:`UnreadSections` until an hour after the due time instead of saving an incomplete report.
     """
     if week.starts_at(get_zone()) > now:
         raise NotFound(f"The week {week} has not begun.")
@@ -127,9 +126,9 @@ def sign_report(
     """Sign a saved report as a person who may approve; signing again changes nothing.
 
     A report of the running week can be signed, but its final version needs another signature.
-    `anchor_id` is the anchor of the version that was read. Raise :class:`Forbidden`,
-    :class:`NotFound`, or :class:`Conflict` if another person has signed or the report was
-    generated again.
+    `anchor_id` identifies the version that the person read. Raise :class:`Forbidden`,
+    :class:`NotFound`, or :class:`Conflict` if another person has signed or the report was generated
+    again.
     """
     actor.require_power(Power.APPROVE)
     require_readable(comment=comment)
@@ -168,8 +167,8 @@ def sign_report(
 def run_due(now: datetime) -> int:
     """Start jobs for the last due report and up to four missing earlier ones; return how many.
 
-    Weeks before the first audit row are skipped. Concurrent calls are safe because a week's
-    jobs are numbered. A failed job is retried after an hour, a cancelled job is not.
+    Weeks before the first audit row are skipped. Concurrent calls start each job once. A failed job
+    is retried after an hour, a cancelled job is not.
     """
     due = _weeks_to_make(now)
     if not due:

@@ -65,8 +65,8 @@ def parse(text: str) -> Week:
 def week_of(moment: datetime, zone: tzinfo) -> Week:
     """Return the week of a time.
 
-    The starts of weeks decide, not dates: a clock set back across midnight shows Sunday again
-    on Monday.
+    Weeks are compared by start time, not by local date: if a clock is set back across midnight,
+    Sunday's date recurs on Monday.
     """
     week = _week_of_date(moment.astimezone(zone).date())
     if moment < week.starts_at(zone):

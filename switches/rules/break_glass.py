@@ -29,8 +29,8 @@ MAX_NAMED = 50
 class SafetyRefused(Conflict):
     """Raised if safety rules refuse a change.
 
-    `extra` has the first `rule` with its `would_pass`, and all `refusals`. `instead` describes
-    a failed attempt to override them.
+    The error's fields are the first `rule` with its `would_pass`, and all `refusals`. `instead`
+    describes a failed attempt to override the rules.
     """
 
     slug = "safety-refused"

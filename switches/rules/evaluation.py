@@ -22,7 +22,7 @@ _KEY_PATTERN = re.compile(KEY_PATTERN.replace("[", "[*"))
 
 @dataclass(frozen=True)
 class SafetyRule:
-    """A safety rule; `switches` are ids or patterns, `n` is for `at_most` only."""
+    """A safety rule; `switches` are ids or patterns, `n` is the maximum of kind `at_most`."""
 
     name: str
     kind: str
@@ -34,7 +34,7 @@ class SafetyRule:
 
     @property
     def max_engaged(self) -> int | None:
-        """Return how many of the group may be engaged at once; None without a limit."""
+        """Return how many of the rule's switches may be engaged at once; None without a limit."""
         if self.kind == EXCLUSIVE:
             return 1
         return self.n if self.kind == AT_MOST else None
@@ -42,7 +42,7 @@ class SafetyRule:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A refusal by a rule: its name, an explanation, and what would pass."""
+    """A rule's refusal of a change: the rule's name, an explanation, and what to do first."""
 
     rule: str
     detail: str
@@ -85,7 +85,7 @@ def refusals_to_engage(
 def refusals_to_release(
     rules: Iterable[SafetyRule], switch_id: str, engaged: Collection[str]
 ) -> list[Refusal]:
-    """Return the refusals to release the switch while `engaged` block traffic."""
+    """Return the refusals to release the switch; `engaged` are the switches blocking traffic."""
     if switch_id not in engaged:
         return []
     covering = [rule for rule in _select_covering(rules, switch_id) if rule.kind == AT_LEAST_ONE]
@@ -99,7 +99,7 @@ def is_protected(rules: Iterable[SafetyRule], switch_id: str) -> bool:
 
 
 def list_members(rule: SafetyRule, switches: Iterable[str]) -> list[str]:
-    """Return those of `switches` that belong to the rule's group, sorted."""
+    """Return those of `switches` that the rule covers, sorted."""
     return sorted({switch_id for switch_id in switches if covers(rule, switch_id)})
 
 

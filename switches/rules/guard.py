@@ -24,7 +24,7 @@ def refusals_to_engage(switch_id: str) -> list[Refusal]:
 
 
 def refusals_while_engaged(switch_id: str) -> list[Refusal]:
-    """Return the refusals to engage this switch as if it were released."""
+    """Return the refusals to engage this switch, counting it as released."""
     rules = _list_covering_rules(switch_id)
     others = engaged_switches() - {switch_id} if rules else set()
     return evaluation.refusals_to_engage(rules, switch_id, others)
@@ -39,7 +39,7 @@ def refusals_to_release(switch_id: str) -> list[Refusal]:
 def refusals_to_undo(switch_id: str, since: datetime) -> list[Refusal]:
     """Return the refusals to undo the engage made at `since`.
 
-    An undo restores the previous state, so a rule refuses only if another of its switches was
+    An undo restores the previous state, so a rule refuses only if another switch of the rule was
     released after `since`. A switch whose ramp allows all traffic counts as released.
     """
     refused = refusals_to_release(switch_id)
@@ -75,8 +75,8 @@ def engaged_switches() -> set[str]:
 def stopping_switches(included: str = "") -> set[str]:
     """Return the ids of switches that block traffic, used to evaluate a release.
 
-    A ramp at 100 % blocks nothing, so it can't satisfy a rule that requires an engaged switch.
-    The switch `included` always counts.
+    A ramp at 100 % blocks nothing, so it can't satisfy a rule that requires an engaged switch. Only
+    the switch `included` counts even at 100 %.
     """
     present = Episode.objects.filter(ended_at__isnull=True)
     stops = Q(allow_percent__lt=FULL_PERCENT) | Q(switch_id=included)

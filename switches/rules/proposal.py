@@ -40,7 +40,10 @@ class RulePreview:
 
 
 def validate_proposal(fields: Mapping[str, Any]) -> SafetyRule:
-    """Return the rule of `name`, `kind`, `switches` and `n`. Raise :class:`InvalidInput`."""
+    """Return the rule with these fields: `name`, `kind`, `switches` and `n`.
+
+    Raise :class:`InvalidInput` for invalid fields.
+    """
     errors: dict[str, list[str]] = {}
     name = unicodedata.normalize("NFC", str(fields.get("name") or "")).strip()
     kind = str(fields.get("kind") or "")

@@ -42,8 +42,9 @@ def propose_rule(
 ) -> RuleProposal:
     """Propose a new rule (`rule_id` None), a change, or a removal (`asked` None).
 
-    Raise :class:`Forbidden` unless the actor is an admin, :class:`InvalidInput`,
-    :class:`NotFound`, or :class:`Conflict` while another change of the rule is pending.
+    `asked` has the proposed fields. Raise :class:`Forbidden` unless the actor is an admin,
+    :class:`InvalidInput`, :class:`NotFound`, or :class:`Conflict` while another change of the rule
+    is pending.
     """
     require_admin(actor)
     errors: dict[str, list[str]] = {}

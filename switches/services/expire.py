@@ -50,8 +50,8 @@ def past_expiry(now: datetime | Combinable) -> QuerySet[Episode]:
 def _forecast_events(due: Sequence[Episode]) -> Mapping[int, str]:
     """Return the expected events of the due episodes that will not be held, by episode id.
 
-    Rules are evaluated for each episode as if those before it with the policy `release`
-    were released. Episodes with another outcome are announced separately.
+    For each episode, rules are evaluated as if the episodes before it with the policy `release`
+    were released. Episodes that end differently are announced separately.
     """
     events: dict[int, str] = {}
     undecided = [episode for episode in due if episode.on_expiry != OnExpiry.HOLD]

@@ -1,7 +1,7 @@
 """Weekly re-confirmation of permanent episodes, and escalation if it is missing.
 
-`day_reminder_for` and `hour_reminder_for` of a permanent episode store the deadlines that were
-reminded of and escalated.
+For a permanent episode, `day_reminder_for` stores the deadline of the last reminder, and
+`hour_reminder_for` the deadline of the last escalation.
 """
 
 from datetime import datetime

@@ -79,7 +79,7 @@ def reengage(
 def _would_release_sooner(switch: Switch, episode: Episode, expiry: Expiry) -> bool:
     """Return True if `expiry` would release the switch sooner, bypassing a second person.
 
-    Otherwise a short ramp followed by a re-engage would be an immediate release.
+    Otherwise one person could start a ramp and re-engage with a short expiry to release alone.
     """
     if expiry.on_expiry != OnExpiry.RELEASE or not guard.needs_second_person(switch, at_once=True):
         return False

@@ -20,7 +20,10 @@ DESCRIPTIVE = {"owner": 120, "description": 4000, "runbook_url": 200}
 
 
 def identify(scope: str, key: str) -> str:
-    """Return the id `segment:finance` of a scope and key. Raise :class:`InvalidInput`."""
+    """Return a switch's id, such as `segment:finance`.
+
+    Raise :class:`InvalidInput` for an invalid scope or key.
+    """
     if scope not in SCOPES:
         raise InvalidInput({"scope": [f"Must be one of {', '.join(SCOPES.names)}, not {scope!r}."]})
     if not KEY.fullmatch(key):

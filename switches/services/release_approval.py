@@ -36,12 +36,12 @@ class ReleaseRequest:
 
     @property
     def at_once(self) -> bool:
-        """Return True if all traffic would flow at once."""
+        """Return True if the release is immediate, or its plan delays nothing."""
         return self.steps is None or plans.is_immediate(self.steps)
 
     @property
     def is_hasty(self) -> bool:
-        """Return True if the release needs a second person like an immediate one."""
+        """Return True if the release is immediate, or its plan is hasty."""
         return self.steps is None or plans.is_hasty(self.steps)
 
 

@@ -23,8 +23,8 @@ TO_RECONFIRM = "It stays engaged; somebody has to say each week that it still ha
 def remind_due(now: datetime) -> int:
     """Send every due reminder once and return how many were sent.
 
-    Locks episodes only and skips those locked by others. A reminder's mark commits with its
-    message. Errors are collected and raised at the end.
+    Locks only episodes, and skips episodes locked by other transactions. The field that marks a
+    reminder as sent is committed with its message. Errors are collected and raised at the end.
     """
     due = _due_ids(now)
     if len(due) <= digests.MAX_NOTIFIED_SINGLY:
@@ -54,7 +54,7 @@ def _due_ids(now: datetime) -> list[int]:
 
 @transaction.atomic
 def _send_reminders(pks: list[int], now: datetime, failures: list[Exception] | None = None) -> int:
-    """Mark and announce reminders that are still due under the lock, many in one digest.
+    """Lock the episodes and send their due reminders; more than three go in one digest.
 
     Errors are appended to `failures`, or raised if it is None.
     """

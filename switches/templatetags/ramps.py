@@ -31,7 +31,7 @@ RAMP_STATES = {
     "cancelled": ("close", "Cancelled", "quiet"),
     "failed": ("critical", "Failed", "overdue"),
 }
-"""States of ramps and of other jobs."""
+"""Icon, word and tone by state, for ramps and other jobs."""
 STEP_STATES = {
     "pending": ("clock", "To come", "quiet"),
     "dwelling": ("ramping", "Dwelling", "ramping"),

@@ -40,7 +40,8 @@ class AlertmanagerAlert:
 class AlertmanagerMessage:
     """A parsed message: at most `MAX_ALERTS` alerts with a switch, in order.
 
-    `left_out` counts the requests beyond that limit; `left_switches` names the first of them.
+    `left_out` counts the requests beyond that limit; `left_switches` names switches of the first of
+    them.
     """
 
     group: str

@@ -108,7 +108,7 @@ class ArmsBody(MutationBody):
 
 
 class PoliciesBody(MutationBody):
-    """All policies in order, as `policies` or as `results` in the form the API returns."""
+    """All policies in order: in the field `policies`, or in `results` as the API returns them."""
 
     policies = serializers.ListField(child=serializers.DictField(), required=False)
     results = serializers.ListField(child=serializers.DictField(), required=False)

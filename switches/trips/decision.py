@@ -78,7 +78,7 @@ class OpenEpisode:
 class ReleaseByHand:
     """A person's release of an episode to which this fingerprint contributed.
 
-    `resolved` is True if the alert has resolved before or since.
+    `resolved` is True if the alert resolved before or after the release.
     """
 
     by: str
@@ -88,10 +88,10 @@ class ReleaseByHand:
 
 @dataclass(frozen=True)
 class TripHistory:
-    """The past that a decision depends on.
+    """The earlier trips, episode and release that a decision depends on.
 
-    `trips` are the switch's latest trips, newest first. `spent` counts the policy's trips
-    within the last hour over all switches.
+    `trips` are the switch's latest trips, newest first. `spent` counts the policy's trips within
+    the last hour over all switches.
     """
 
     earlier: EarlierTrip | None = None
@@ -173,10 +173,10 @@ def _check_engaged(switch: str, history: TripHistory) -> TripDecision | None:
 def _check_ramp(
     switch: str, open_episode: OpenEpisode, earlier: EarlierTrip | None
 ) -> TripDecision | None:
-    """Return a duplicate if the alert was firing when a person started the ramp.
+    """Return the decision `duplicate` if the alert was firing when a person started the ramp.
 
-    A new or recurring alert ends the ramp, and so does a known alert if no person started the
-    ramp.
+    Return None, which lets the request end the ramp, for a new or recurring alert, and if no person
+    started the ramp.
     """
     is_firing = earlier is not None and earlier.episode_open and earlier.firing
     if earlier is None or not is_firing or not open_episode.ramped_by:
@@ -197,7 +197,10 @@ def _is_stopped_by_machine(
 
 
 def _check_release(switch: str, history: TripHistory, now: datetime) -> TripDecision | None:
-    """Return a refusal until the alert has resolved and an hour has passed since the release."""
+    """Return a refusal if a person's release still protects the switch from this alert.
+
+    The protection lasts until the alert has resolved and an hour has passed since the release.
+    """
     let_flow = history.let_flow
     if let_flow is None:
         return None

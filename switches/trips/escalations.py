@@ -25,7 +25,7 @@ SINGLE_SWITCH_QUESTIONS = ("person:", "locked:", "rule:")
 def ask_people(row: Trip, once: str, *, new: bool, now: datetime) -> None:
     """Escalate a trip under the key `once` until a person engages the switch or dismisses it.
 
-    A new trip is also announced.
+    If `new`, the trip is also announced.
     """
     present = _find_open_question(once)
     if present is None and _was_asked_recently(row, once, now):
@@ -56,7 +56,7 @@ def first_trip(question: Escalation) -> int:
 
 
 def is_incomplete(question: Escalation) -> bool:
-    """Return True if the question includes unlisted trips, whose switches are unknown."""
+    """Return True if the question includes trips whose switches are not stored in it."""
     of_one = str(question.facts.get("once", "")).startswith(SINGLE_SWITCH_QUESTIONS)
     return bool(question.facts.get("more")) and not of_one
 

@@ -28,7 +28,7 @@ MAX_LINK_BYTES = 900  # Slack limits a message section to 3000.
 def announce(row: Trip, now: datetime, *, alone: bool = False) -> int:
     """Announce a new trip in the episode's thread and return the number of destinations.
 
-    Requests without an effect are announced once an hour per switch and source, unless `alone`.
+    A trip that engaged nothing is announced once an hour per switch and source, unless `alone`.
     """
     name = ACTIONS[Trip.Outcome(row.outcome)]
     event_key = f"trip:{row.pk}"
@@ -87,7 +87,11 @@ def message_facts(row: Trip) -> dict[str, Any]:
 
 
 def page_path(row: Trip) -> str:
-    """Return the path of the engaged switch, else the engage form; the trips page if refused."""
+    """Return the path of the page for a trip.
+
+    Return the switch's page if the trip has an episode. Otherwise return the trips page if it was
+    refused, or else the engage form.
+    """
     scope, _, key = row.switch.partition(":")
     if row.episode_id:
         return f"/switches/{scope}/{key}/"
@@ -95,7 +99,10 @@ def page_path(row: Trip) -> str:
 
 
 def engage_path(row: Trip) -> str:
-    """Return the engage form's URL with switch and reason; the trips page for unknown scopes."""
+    """Return the URL of the engage form, filled with switch and reason.
+
+    Return the trips page if the scope is unknown.
+    """
     scope, _, key = row.switch.partition(":")
     if scope not in SCOPES:
         return "/trips/"

@@ -19,7 +19,7 @@ from . import escalations, history, notifications, texts
 
 
 def resolve_alert(*, switch: str, fingerprint: str, actor: Actor, now: datetime) -> str:
-    """Record that an alert resolved and return a sentence on the effect; releases nothing."""
+    """Record that an alert resolved, which releases nothing; return the effect as a sentence."""
     actor.require("switches:trip")
     fingerprint = texts.clean_fingerprint(fingerprint)
     with transaction.atomic():
@@ -85,7 +85,10 @@ def dismiss_trip(*, trip_id: int, reason: str, actor: Actor, now: datetime) -> T
 
 
 def list_waiting() -> list[Trip]:
-    """Return the first trip of each open question, oldest first, with the question in `why`."""
+    """Return the first trip of each open question, oldest first.
+
+    `why` of each trip is replaced by the text of its question.
+    """
     questions = _list_questions()
     engaged = _engaged_since(_member_trips(questions), Q())
     found = [one for one in questions if not _is_settled(one, engaged)]
@@ -99,7 +102,10 @@ def list_waiting() -> list[Trip]:
 
 
 def close_engaged(now: datetime) -> int:
-    """Close questions whose switches people engaged over 30 s ago, and return how many."""
+    """Close questions if people engaged all their switches, and return how many were closed.
+
+    An engage counts after 30 s, when it can no longer be undone.
+    """
     with transaction.atomic():
         history.lock_trips()
         questions = _list_questions()

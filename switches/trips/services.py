@@ -1,8 +1,8 @@
 """Services of trips: each request is decided and recorded with its evidence.
 
 The trips lock is taken first, so one of several equal requests engages the switch and the rest are
-repeats. Only a request about to engage locks the publication row, for which people wait, and is
-then decided again.
+repeats. Because people wait for the publication row's lock, only a request about to engage takes
+it; that request is then decided again.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ MAX_MINUTES_WITHOUT_POLICY = 60
 
 @dataclass(frozen=True)
 class TripResult:
-    """The result of a request: whether it engaged the switch, the reason, and the row."""
+    """The result of a request: whether it engaged the switch, the reason, and the stored trip."""
 
     tripped: bool
     why: str

@@ -34,7 +34,10 @@ class Arm:
 
 @dataclass(frozen=True)
 class SrmResult:
-    """The result of a test; `shares` and `expected` are by arm, `p_value` is of `test`."""
+    """The result of a test; `shares` and `expected` have a value per arm.
+
+    `test` names the test that gave `p_value`.
+    """
 
     verdict: str
     chi_square: float

@@ -28,7 +28,7 @@ from .alertmanager import AlertmanagerAlert, AlertmanagerMessage
 from .bodies import AlertmanagerBody, AlertmanagerShape
 
 MAX_SECONDS = 5.0
-"""Time limit for starting alerts of a message; Alertmanager's timeout is 10 s."""
+"""Seconds after which no further alert is started; Alertmanager's timeout is 10 s."""
 _NULL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 _NO_LABEL = f"The alert has no label {alertmanager.SWITCH}: nothing was asked for."
 _TOO_MANY = (
@@ -64,11 +64,11 @@ class AlertmanagerView(ApiView):
     def post(self, request: Request) -> Response:
         """Receive Alertmanager's webhook.
 
-        alerts with the label `switchgear_switch` request a trip.
+        Alerts with the label `switchgear_switch` request a trip.
 
-        The label `switchgear_expires_in` is the duration (`1h`). A resolved alert releases
-        nothing. Alerts are deduplicated by fingerprint, so `Idempotency-Key` is ignored; a
-        dry run treats each alert separately.
+        The label `switchgear_expires_in` is the duration (`1h`). A resolved alert releases nothing.
+        Alerts are deduplicated by fingerprint, so `Idempotency-Key` is ignored; a dry run treats
+        each alert separately.
         """
         fields = AlertmanagerBody(data=dict(request.data)).read()
         rehearsed, actor = fields.pop("dry_run", False), actor_of(request)

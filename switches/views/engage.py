@@ -54,7 +54,10 @@ MAX_REASON_LENGTH = 2000  # Characters taken from the URL.
 @signed_in
 @require_http_methods(["GET", "POST"])
 def engage_page(request: PersonRequest) -> HttpResponse:
-    """Show or process the engage form; `?scope=segment&key=finance` selects the switch."""
+    """Show the engage form on GET, and engage the switch on POST.
+
+    The query `?scope=segment&key=finance` selects the switch in the form.
+    """
     actor = actor_of(request)
     actor.require("switches:write")
     now = db_now()

@@ -47,7 +47,10 @@ PART = "plan-editor"
 @signed_in
 @require_http_methods(["GET", "POST"])
 def release_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
-    """Show or process the release form; an edit button shows the changed plan."""
+    """Show the release form on GET; on POST, release the switch or edit the plan.
+
+    An edit button shows the form with the changed plan and releases nothing.
+    """
     switch = read_switch(scope, key)
     actor = actor_of(request)
     actor.require("switches:write")
@@ -194,7 +197,7 @@ def _show(
 def _list_overridable(
     request: PersonRequest, switch: Switch, rules: list[Refusal], *, at_once_asks: bool
 ) -> list[Refusal]:
-    """Return the rules that an approver would override by an immediate release."""
+    """Return the refusals that an approver would override by an immediate release."""
     if not request.user.may_approve:
         return []
     return [*rules, two_person_refusal(switch)] if at_once_asks else rules
