@@ -42,7 +42,7 @@ from .dataplane.storage import handover  # noqa: E402
 from .web_hub import WebPlane  # noqa: E402
 
 MAX_TOKEN_AGE_SECONDS = 3.0
-"""Maximum age of the token table for API reads; it is compared every second."""
+"""Maximum time since the token table was compared with the database, for API reads."""
 
 _plane = WebPlane()
 _state = _plane.state
@@ -90,7 +90,8 @@ lookup.set_lookup(_find_token)
 async def _send_refusal(call: Call, error: DomainError) -> None:
     """Respond to an error with a page for browsers, or with a problem document.
 
-    Without the database, the front page shows what still works and how to stop something by hand.
+    While the database is down, the front page shows what still works and how to stop traffic by
+    hand.
     """
     path: str = call.scope["path"]
     wants_page = b"text/html" in call.headers.get(b"accept", b"") and not path.startswith("/api/")

@@ -31,7 +31,7 @@ class LenientChannel(redis.Channel):
 
 
 class LenientTransport(redis.Transport):
-    """A transport that also drops JSON items that are not Celery messages."""
+    """A transport that drops queue items that are JSON but not Celery messages."""
 
     Channel = LenientChannel
 

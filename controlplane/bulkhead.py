@@ -1,8 +1,8 @@
 """Bulkheads in front of Django: limited threads and fair queues for each kind of request.
 
-A flood of one kind fills only its own bulkhead, and one caller never fills a whole bulkhead. A
-request runs on one thread. A thread that hangs in a database call can't be stopped: it counts as
-used until the call ends, even if the caller was refused long before.
+A flood of one kind fills only its own bulkhead, and one caller (a token, person or address) never
+fills a whole bulkhead. A request runs on one thread. A thread that hangs in a database call can't
+be stopped: it counts as used until the call ends, even if the request was refused long before.
 """
 
 import asyncio
@@ -22,7 +22,10 @@ RETRY_AFTER_SECONDS = (1, 5)
 
 
 class RequestCaller(NamedTuple):
-    """The token, person or address that a request is counted for; `known` if verified."""
+    """The token, person or address that a request is counted for.
+
+    `known` is True for a verified credential, False for a mere address.
+    """
 
     key: Hashable
     known: bool
@@ -91,8 +94,8 @@ class RequestBulkhead:
     async def acquire(self, caller: RequestCaller) -> Permit:
         """Wait for a thread.
 
-        Raises :class:`TooManyRequests` if this caller has too many requests waiting, and
-        :class:`Busy` if the queue is full or no thread was free in time.
+        Raises :class:`TooManyRequests` if `caller` has too many requests waiting, and :class:`Busy`
+        if the queue is full or no thread was free in time.
         """
         try:
             return await self._acquire(caller)

@@ -69,8 +69,8 @@ class Callers:
     def _unknown_caller(self, scope: Scope, kind: str) -> RequestCaller:
         """Return a caller identified by address and kind of credential.
 
-        Requests with an unknown credential are counted apart from those without a credential,
-        because it may be a valid one that is not in memory yet after a restart.
+        Requests with an unknown credential are counted apart from those without a credential. After
+        a restart, valid credentials may be unknown because they are not in memory yet.
         """
         peer = (scope.get("client") or ("",))[0]
         forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]

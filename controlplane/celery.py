@@ -79,7 +79,10 @@ class PromptConnection(kombu.Connection):
 
 
 def _report_progress_hook(others: Callable[[], Any] | None) -> Callable[[], None]:
-    """Return a callback that reports progress to the liveness probe while waiting for Redis."""
+    """Return a callback, used while waiting for Redis, that reports progress to the liveness probe.
+
+    It then calls `others`, if given.
+    """
 
     def report_progress() -> None:
         if threading.current_thread() is threading.main_thread():

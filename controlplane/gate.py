@@ -60,11 +60,11 @@ OPEN = Limits(threads=4, each=3, strangers=3, wait_seconds=8)
 ORDINARY = Limits(threads=6, each=4, strangers=3, wait_seconds=4)
 KILLS = Limits(threads=4, each=2, strangers=2, wait_seconds=6)
 MAX_ORDINARY_BESIDE_KILL = 2
-"""While a kill runs, an ordinary request starts only if fewer than these are running."""
+"""While a kill request runs, other requests start only while fewer than this many run."""
 MAX_EXPORTS = 2
-"""Maximum number of concurrent exports, one per caller.
+"""Maximum number of concurrent exports; each person, token or address may run one.
 
-Each occupies its thread until its client has read everything, however slowly.
+An export occupies a thread until its client has read everything, however slowly.
 """
 
 Refuse = Callable[[Call, DomainError], Awaitable[None]]
@@ -150,7 +150,7 @@ class RequestGate:
                 self.observe(scope["path"], call.status, time.perf_counter() - began)
 
     def observe(self, path: str, status: int, seconds: float) -> None:
-        """Count a response in the histogram; `status` is 0 if the client disconnected before."""
+        """Count a response in the histogram, unless `status` is 0, as after a disconnect."""
         if not status:
             return
         kind = "api" if path.startswith("/api/") else "page"

@@ -164,7 +164,7 @@ class UserAdmin(Table):
             people.set_password(user=obj, password=password, actor=actor, now=now)
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Show a refused change on the form, such as removing the last admin."""
+        """Show the error of a refused change on the form, such as the removal of the last admin."""
         # Without it, another person at an open browser could create an admin or set a password.
         require_fresh(request, db_now())
         try:

@@ -30,8 +30,8 @@ def ensure_admin(chosen_password: str, now: datetime) -> Admin:
     """Ensure that an admin can sign in: the user `admin`, unless other admins exist.
 
     Until that user has signed in, each run without a chosen password generates a new one, because
-    the output of an earlier run may be lost. A password set since by a page or the shell is kept,
-    so that `SWITCHGEAR_ADMIN_PASSWORD` doesn't restore an old one.
+    the output of an earlier run may be lost. A password that was changed in the console or the
+    shell is kept, so that `SWITCHGEAR_ADMIN_PASSWORD` doesn't restore an old one.
     """
     take_lock()
     admin = User.objects.filter(username=ADMIN).first()

@@ -39,7 +39,7 @@ def check_query(query: bytes, known: tuple[str, ...]) -> None:
 
 
 class Application:
-    """ASGI application that serves a plane's endpoints and passes other requests to `behind`."""
+    """ASGI application that serves the data plane, and passes other requests to `behind`."""
 
     def __init__(self, plane: Plane, behind: ASGIApplication | None = None) -> None:
         self._plane = plane

@@ -31,7 +31,7 @@ _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
 
 
 async def snapshot(state: State, call: Call) -> Response | None:
-    """Return the snapshot; with `?wait=`, hold the request while the caller has that version."""
+    """Return the snapshot; with `?wait=`, wait until it differs from the client's copy."""
     query = call.scope["query_string"]
     if query or b"switchgear-instance" in call.headers:
         caller = HeldCaller(state, call)
@@ -48,7 +48,7 @@ async def snapshot(state: State, call: Call) -> Response | None:
 
 
 async def _wait_for_change(state: State, call: Call, caller: HeldCaller, seconds: float) -> bool:
-    """Hold the request while the caller's copy is current; return False after a disconnect."""
+    """Wait while the client's copy is current; return False if the client disconnects."""
     known = version_marks.parse_tags(call.headers.get(b"if-none-match", b""))
 
     def is_current() -> bool:
@@ -62,7 +62,7 @@ async def _wait_for_change(state: State, call: Call, caller: HeldCaller, seconds
 
 
 async def stream(state: State, call: Call) -> None:
-    """Stream each new snapshot, starting with the current one unless the caller has it."""
+    """Stream each new snapshot, starting with the current one unless the client has it."""
     caller = HeldCaller(state, call)
     caller.record_presence()
     responses.current_copy(state)

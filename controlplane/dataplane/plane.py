@@ -91,7 +91,7 @@ class Plane:
 
 
 def _reduce_garbage_collection() -> None:
-    """Exclude loaded objects from garbage collection, which thousands of requests slow down."""
+    """Exclude loaded objects from garbage collection, and collect less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)

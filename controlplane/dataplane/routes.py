@@ -71,9 +71,10 @@ ALONE = {"/metrics": Endpoint(_READING, handlers.metrics, ("metrics:read",))}
 
 
 def find_endpoint(path: str) -> Endpoint | None:
-    """Return the endpoint of a path with a trailing slash or a flag's key; None if unknown.
+    """Return the endpoint of a path that is not an exact key of `ROUTES`; None if unknown.
 
-    A path with a trailing slash is served for POST, and redirected for other methods.
+    Such a path has a trailing slash or a flag's key. With a trailing slash it is served for POST,
+    and redirected for other methods.
     """
     plain = path.removesuffix("/")
     route = ROUTES.get(plain)

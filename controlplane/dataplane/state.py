@@ -38,7 +38,10 @@ ANSWER_SECONDS = (
 
 @dataclass(frozen=True)
 class PlaneStatus:
-    """Status for other parts of the process; version, epoch and age are None before a snapshot."""
+    """Status for other parts of the process.
+
+    Version, epoch and age are None until a snapshot is loaded.
+    """
 
     version: int | None
     epoch: UUID | None
@@ -161,7 +164,7 @@ class State:
         return tuple(cause for cause in (read_only, self.disk) if cause is not None)
 
     def is_lagging(self, head: DatabaseHead) -> bool:
-        """Return True if `head` is outdated: it comes from a replica or a restored backup.
+        """Return True if `head` is outdated, as from a lagging replica or a restored backup.
 
         Within an epoch, version and revision never decrease, and an epoch that was left never
         returns. Policies are compared separately (:meth:`is_before_policies`), so that they can't
@@ -178,12 +181,12 @@ class State:
         return theirs.version < ours.version or given_twice or fewer
 
     def lacks_copy(self, head: DatabaseHead) -> bool:
-        """Return True if the snapshot must be read, also to replace one restored from disk."""
+        """Return True if the snapshot must be read: it is outdated, or was restored from disk."""
         copy = self.copy
         return copy is None or copy.is_kept or copy.publication != head.publication
 
     def lacks_tokens(self, head: DatabaseHead) -> bool:
-        """Return True if tokens must be read, also to replace tokens restored from disk."""
+        """Return True if tokens must be read: they are outdated, or were restored from disk."""
         is_kept = self.copy is not None and self.copy.is_kept
         return self.tokens is None or is_kept or self.revision != head.revision
 
@@ -216,7 +219,7 @@ class State:
         return head.policies < self.policies_since(head)
 
     def install_copy(self, copy: Copy, confirmed_at: float) -> None:
-        """Serve `copy` from now on; the caller has checked that it is not outdated."""
+        """Serve `copy` from now on; check before that it is not outdated."""
         if self.copy is not None and self.copy.publication.epoch != copy.publication.epoch:
             self.left_epochs |= {self.copy.publication.epoch}
             # Numbers of another epoch mean nothing: read again, even if they are equal.

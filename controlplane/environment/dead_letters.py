@@ -23,8 +23,9 @@ HIDDEN_KEYS = (
 class DeadLetters:
     """Settings of dead letters.
 
-    `servers` are Redis URLs by name, `patterns` are pairs of stream names (of dead letters, of
-    their origin), `hidden_keys` are globs of payload keys to redact.
+    `servers` are Redis URLs by name. `patterns` are pairs of stream names: the stream of dead
+    letters, and the stream that their messages came from. `hidden_keys` are globs of payload keys
+    to redact.
     """
 
     servers: Mapping[str, str]

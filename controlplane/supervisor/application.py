@@ -51,7 +51,7 @@ def child_environment(place: Layout, addresses: Mapping[str, str]) -> dict[str, 
 
 
 def build_plan(settings: Environment, place: Layout, addresses: Mapping[str, str]) -> RunPlan:
-    """Return the children of a real run."""
+    """Return the plan of a run without the demo."""
     environment = child_environment(place, addresses)
 
     def python(

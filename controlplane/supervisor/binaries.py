@@ -43,7 +43,10 @@ class Binaries:
 
 
 def find(major: str | None) -> Binaries:
-    """Return the programs for a cluster of version `major`, or the newest; raise `CannotRun`."""
+    """Return the programs of version `major`, or of the newest version if it is None.
+
+    Raises `CannotRun` if they are not installed.
+    """
     package = importlib.util.find_spec(_PACKAGE)
     if package is None or not package.submodule_search_locations:
         raise CannotRun(

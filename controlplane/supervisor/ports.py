@@ -18,7 +18,8 @@ def reserve_port(port: int) -> socket.socket | None:
     """Check that `port` is free and reserve it for the web process, across restarts.
 
     The web server shares the port (SO_REUSEPORT), while other programs can't bind it. Returns None
-    where SO_REUSEPORT is unsupported, after the check. Raises `CannotRun`.
+    if the port can only be checked, as on systems other than Linux. Raises `CannotRun` if the port
+    is in use.
     """
     deadline = time.monotonic() + 0.6  # The last process of a killed run may be ending.
     while not is_free(port):

@@ -81,8 +81,8 @@ def start_services(
 def _wait_for(tree: Tree, child: Child, is_ready: Callable[[], bool], *, durable: bool) -> None:
     """Wait until a service is ready.
 
-    A durable run continues without Redis. It waits for PostgreSQL while a stored snapshot is
-    served, else raises `CannotRun`.
+    If Redis is not ready in time, a durable run continues without it. For any other service, the
+    run waits longer while a stored snapshot is served; otherwise it raises `CannotRun`.
     """
     can_continue = child.spec.optional and durable
     seconds = _REDIS_SECONDS if can_continue else _START_SECONDS

@@ -53,7 +53,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         """Do nothing: the console's views show their own messages."""
 
     def send_notification_mail(self, *_args: Any, **_more: Any) -> None:
-        """Do nothing: the audit trail and the outbox record and notify instead."""
+        """Send nothing: the audit trail records these events, and the outbox notifies people."""
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
@@ -74,7 +74,7 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
 
 
 class ProviderCalls(DefaultSocialAccountAdapter):  # type: ignore[misc]
-    """Adapter whose requests to the provider have a timeout and follow no redirects."""
+    """Adapter whose requests to the identity provider have a timeout and follow no redirects."""
 
     def get_requests_session(self) -> Any:
         session = super().get_requests_session()
@@ -85,8 +85,8 @@ class ProviderCalls(DefaultSocialAccountAdapter):  # type: ignore[misc]
 def _record_sign_in(request: HttpRequest, now: datetime) -> None:
     """Record the sign-in as a confirmation of identity.
 
-    With single sign-on its time is that of the provider's last authentication, if known, because
-    the provider may have had an open session.
+    With single sign-on, the recorded time is when the person last authenticated at the provider, if
+    known. It is earlier than `now` if the person still had a session at the provider.
     """
     steps = request.session.get(AUTHENTICATION_METHODS_SESSION_KEY) or [{}]
     at = steps[-1].get("auth_time")

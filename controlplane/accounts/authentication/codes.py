@@ -52,7 +52,7 @@ def check_code(user: User, text: str, now: datetime) -> str:
 
 @transaction.atomic
 def reset_failures(user: User) -> int:
-    """Reset a person's count of failed codes, and return the count before."""
+    """Reset a person's count of failed codes to 0, and return the previous count."""
     forgotten = 0
     for row in Authenticator.objects.select_for_update().filter(user=user).order_by("pk"):
         if wrong := row.data.pop("wrong", []):

@@ -141,7 +141,7 @@ def remove_all(*, user: User, actor: Actor, now: datetime) -> None:
 def replace_codes(*, user: User, actor: Actor, now: datetime) -> list[str]:
     """Replace the recovery codes; the earlier ones become invalid.
 
-    Raises :class:`Conflict` without a second factor.
+    Raises :class:`Conflict` if the person has no second factor.
     """
     _lock_user(user)
     if not has_factor(user):

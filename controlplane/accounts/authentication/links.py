@@ -1,7 +1,7 @@
-"""Links between users and identities of the provider, by issuer and subject.
+"""Links between users and their identities at the provider, by issuer and subject.
 
-An existing account is linked at its first single sign-on, if its e-mail address is one that the
-provider has verified.
+An existing account is linked at its first single sign-on, if the provider has verified its e-mail
+address.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ MAX_SUBJECT_LENGTH = 191  # The column's limit; OpenID allows 255.
 
 
 def build_provider_id(issuer: str) -> str:
-    """Return the stored provider name of an issuer; subjects are unique per issuer only."""
+    """Return the provider id stored for an issuer: `oidc:` and a hash of its URL."""
     return f"oidc:{hashlib.sha256(issuer.encode()).hexdigest()[:32]}"
 
 

@@ -47,7 +47,7 @@ def build_challenge(user: User | None) -> str:
 def verify_authentication(text: str, user: User | None) -> Authenticator:
     """Verify an authentication response and return its passkey.
 
-    The passkey must belong to `user` if given. Raises :class:`InvalidInput`.
+    If `user` is given, the passkey must be theirs. Raises :class:`InvalidInput`.
     """
     answer = _parse_response(text)
     try:
@@ -66,7 +66,7 @@ def verify_authentication(text: str, user: User | None) -> Authenticator:
 
 
 def _build_stored_credential(read: RegistrationResponse) -> dict[str, Any]:
-    """Return only the fields needed later, because a browser may send any others."""
+    """Return the credential to store, without unneeded fields that the browser sent."""
     name = websafe_encode(read.raw_id)
     return {
         "id": name,

@@ -64,7 +64,8 @@ def find_or_create_user(identity: Identity, now: datetime) -> User:
 def _find_by_email(identity: Identity, now: datetime) -> User | None:
     """Link and return the user with the identity's verified address; None if there is no user.
 
-    Raises :class:`Forbidden` if several users have the address, or the user is linked already.
+    Raises :class:`Forbidden` if several users have the address, or if the user is already linked to
+    another identity.
     """
     if not (identity.email and identity.email_verified):
         return None

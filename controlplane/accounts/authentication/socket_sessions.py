@@ -63,7 +63,10 @@ def find_ended_sessions(sessions: Collection[Session]) -> set[Session]:
 
 
 def is_of(content: Mapping[str, Any], user_id: int, password: str) -> bool:
-    """Return True if a session belongs to this user and their current password."""
+    """Return True if a session belongs to this user and began with their current password.
+
+    `content` is the decoded session, and `password` the hash of the current password.
+    """
     user = User(pk=user_id, password=password)
     known = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
     value = str(content.get(HASH_SESSION_KEY, ""))

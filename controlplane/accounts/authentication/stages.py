@@ -23,7 +23,8 @@ class SecondFactorStage(LoginStage):  # type: ignore[misc]
     def is_open(self) -> bool:
         """Return True if the person may continue with the second factor.
 
-        Deactivation or a password change since the first stage closes it.
+        Return False if, since the first stage, the person was deactivated or their password
+        changed.
         """
         user: Any = self.login.user
         if user is None or not user.is_active:

@@ -35,7 +35,7 @@ MAX_ANONYMOUS = 1000
 ANONYMOUS_WITHIN = timedelta(minutes=10)
 EVICTED_AT_ONCE = 100
 ATTEMPTS = RateLimit(per_second=1, burst=60)
-"""Limit per address for all names together: enough for an office in the morning."""
+"""Limit of sign-in attempts per address, high enough for an office behind one address."""
 MAX_ADDRESSES = 10_000
 _hashing = threading.BoundedSemaphore(HASHED_AT_ONCE)
 _waiters = threading.BoundedSemaphore(MAX_HASHING_WAITERS)
@@ -48,7 +48,8 @@ def limit_hashing() -> Iterator[None]:
     """Limit the password comparisons that run or wait in this process.
 
     Each takes a third of a second of CPU. Enter this context before the first query, so that a
-    waiting request holds no connection. Raises :class:`TooManyRequests`.
+    waiting request holds no connection. Raises :class:`TooManyRequests` if too many requests wait,
+    or a request waits too long.
     """
     if not _hashing.acquire(blocking=False):
         _wait_for_hashing()
@@ -74,7 +75,7 @@ def count_attempt(request: HttpRequest, username: str = "") -> None:
     """Count a sign-in attempt of the client's address, in this process.
 
     Raises :class:`TooManyRequests` above the limit, unless `username` has a session from the same
-    address, so that a flood from an office doesn't lock out its people.
+    address, so that a flood of attempts from an office doesn't lock out its people.
     """
     ip, now = client_ip(request), time.monotonic()
     with _lock:
@@ -90,7 +91,7 @@ def count_attempt(request: HttpRequest, username: str = "") -> None:
 def begin_anonymous_session(request: HttpRequest, now: datetime) -> None:
     """Begin an anonymous session, which holds the sign-in challenge.
 
-    Above `MAX_ANONYMOUS` sessions of an address its oldest are deleted, so that others at the
+    If the address has `MAX_ANONYMOUS` such sessions, the oldest are deleted, so that others at the
     address can't block sign-ins.
     """
     if request.session.session_key is not None:
@@ -123,7 +124,8 @@ def get_confirmation_name(user: User) -> str:
     """Return the name under which a person's failed confirmations are counted.
 
     It differs from the user name, so that failed sign-ins by a stranger at the same address don't
-    block a signed-in person's confirmations. Forms strip its leading space, so nobody can type it.
+    block a signed-in person's confirmations. It begins with a space, which forms strip, so nobody
+    can type it.
     """
     return f" {user.username}"
 

@@ -45,9 +45,10 @@ class Token(models.Model):
 
 
 class Credentials(models.Model):
-    """A single row; database triggers raise `revision` with each change that affects access.
+    """The revision of all tokens and accounts, in a single row.
 
-    Processes that cache tokens in memory compare the revision every second.
+    Database triggers increment `revision` with each change that affects access. Processes
+    that cache tokens in memory compare their revision with it every second.
     """
 
     id = models.SmallIntegerField(primary_key=True, default=1)

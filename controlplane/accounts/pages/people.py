@@ -69,7 +69,7 @@ def person_page(request: UserRequest, user_id: int) -> HttpResponse:
 @sensitive_variables("password")
 @require_http_methods(["GET", "POST"])
 def create_person(request: UserRequest) -> HttpResponse:
-    """Create a person; the response shows their first password once."""
+    """GET shows the form, POST creates a person and shows their first password once."""
     actor, now = _require_admin(request)
     start = {"time_zone": request.user.time_zone, "role": "viewer"}
     form = NewPersonForm(request.POST if request.method == "POST" else None, initial=start)
@@ -109,7 +109,7 @@ def change_person(request: UserRequest, user_id: int) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def deactivate_person(request: UserRequest, user_id: int) -> HttpResponse:
-    """Show the consequences of a deactivation, then deactivate the person."""
+    """GET shows the consequences of a deactivation, POST deactivates the person."""
     actor, now = _require_admin(request)
     person = _get_person(user_id)
     heirs = deactivation.find_heirs(person)

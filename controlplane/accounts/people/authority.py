@@ -36,12 +36,15 @@ def require_still(actors: Iterable[Actor]) -> None:
 
 
 def holders_of(power: str, *, but: int = 0, most: int = MAX_HOLDERS) -> list[str]:
-    """Return the names of up to `most` active users with the power, except the id `but`."""
+    """Return the names of up to `most` active users with the power, except the user id `but`."""
     return _list_names((role for role, powers in POWERS_OF.items() if power in powers), but, most)
 
 
 def names_with_permission(refused: Mapping[str, Any]) -> list[str]:
-    """Return the user names of people who have the `power` or `scope` that a refusal names."""
+    """Return the names of active users who have the permission that a refused actor lacked.
+
+    `refused` has the name of the permission as `power` or `scope`.
+    """
     if "power" in refused:
         return holders_of(refused["power"])
     if "scope" in refused:
@@ -50,7 +53,7 @@ def names_with_permission(refused: Mapping[str, Any]) -> list[str]:
 
 
 def approvers(*, but: int) -> list[str]:
-    """Return the user names of up to ten people who may approve a request of the user id `but`."""
+    """Return the names of up to ten users who may approve requests of the user id `but`."""
     return holders_of(Power.APPROVE, but=but, most=MAX_APPROVERS)
 
 

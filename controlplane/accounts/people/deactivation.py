@@ -79,8 +79,8 @@ def find_heirs(user: User) -> list[User]:
 def deactivate_user(*, user: User, heir: User | None, actor: Actor, now: datetime) -> User:
     """Deactivate a person: end their sessions, transfer usable tokens to `heir` if given.
 
-    Raises :class:`InvalidInput` if the heir may not own a token, and :class:`Conflict` for the last
-    admin.
+    Raises :class:`InvalidInput` if `heir` is the same person, is deactivated, or has a role that
+    lacks a token's scope, and :class:`Conflict` for the last admin.
     """
     if heir is not None:
         if heir.pk == user.pk:

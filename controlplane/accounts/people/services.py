@@ -103,10 +103,10 @@ def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> U
 
 
 def validate_slack_user_id(text: str, *, of: User | None) -> str:
-    """Return the normalized Slack member ID of `of`; empty for none.
+    """Return the normalized Slack member ID in `text`, which may be empty.
 
-    Button presses in Slack under this ID count as that person's. Raises :class:`InvalidInput` if it
-    is malformed or belongs to another person.
+    `of` is the person who is to have it, None for a new person. Raises
+    :class:`InvalidInput` if the ID is malformed or belongs to another person.
     """
     found = text.strip().upper()
     if found and not SLACK_USER_ID.fullmatch(found):

@@ -41,7 +41,7 @@ class SessionStore(SessionBase):
         self._last_seen_at: datetime | None = None
 
     def begin(self, *, ip: str, user_agent: str, method: str, now: datetime) -> None:
-        """Start the session's lifetime and record the browser, with the next save."""
+        """Set the session's start and the browser's details, written by the next :meth:`save`."""
         self._begun = {
             **_build_times(now),
             "ip": ip[:45],
@@ -121,7 +121,7 @@ class SessionStore(SessionBase):
 
 
 def is_at_max_age(session: BrowserSession) -> bool:
-    """Return True if activity can't extend the session, because it reaches its maximum age."""
+    """Return True if the session ends at its maximum age, so that activity can't extend it."""
     return session.expire_date >= session.started_at + _get_max_age()
 
 

@@ -25,7 +25,7 @@ class KnownToken:
 
 
 Lookup = Callable[[str], KnownToken | None]
-"""Function that returns the usable token of a credential; None to query the database."""
+"""Function that returns the usable token of a credential, or None to query the database."""
 
 _lookup: Lookup | None = None
 

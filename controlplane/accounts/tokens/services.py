@@ -74,7 +74,7 @@ def create_token(
 ) -> tuple[Token, str]:
     """Create a token; return it with its text, which is not stored.
 
-    With `limit_to` it may report and poll only as one of these services. Raises
+    With `limit_to` the token may report and poll only as one of these services. Raises
     :class:`InvalidInput` for an empty name, no scope, an unknown scope, a scope beyond the owner's
     role, and an invalid service name.
     """
@@ -123,8 +123,8 @@ def revoke_token(*, token: Token, actor: Actor, now: datetime, reason: str = "")
 def hand_over_token(*, token: Token, owner: User, actor: Actor, now: datetime) -> Token:
     """Transfer a token to another owner, whose role then limits it; its text stays valid.
 
-    Raises :class:`Conflict` if the token has ended, and :class:`InvalidInput` if the owner is
-    deactivated or lacks one of its scopes.
+    Raises :class:`Conflict` if the token is expired or revoked, and :class:`InvalidInput` if the
+    owner is deactivated or their role lacks one of the token's scopes.
     """
     owner = _lock_owner(owner)
     token = Token.objects.select_for_update(of=("self",)).select_related("owner").get(pk=token.pk)

@@ -1,4 +1,4 @@
-"""Boots (process starts) of an instance: former ones, and contests between two. Pure.
+"""Boots (process starts) of an instance: its former boots, and contests between boots. Pure.
 
 The counters of the last few boots are kept, so that a boot that reports again adds only its new
 counts. The first report of an unknown boot adds nothing if its start time is uncertain.
@@ -22,7 +22,7 @@ MAX_TOKENS = 3
 OVERLAP = timedelta(seconds=10)
 """Time after a process's first report in which its predecessor may still report."""
 TOKEN_RETURNS_WITHIN = timedelta(minutes=5)
-"""Time in which a former token's return is a contest; later it is a reverted token change."""
+"""Time in which reports by a former token are a contest; later, the token was changed back."""
 NOTED_EVERY = timedelta(minutes=1)
 STILL_REPORTS = timedelta(seconds=30)
 """Time without a report after which any other boot is a successor, whatever its start time."""
@@ -38,7 +38,7 @@ class FormerBoot(NamedTuple):
 
 
 def find_former(row: InstanceRow, boot: UUID) -> FormerBoot | None:
-    """Return what the row stores of `boot`; None if `boot` is not one of its former boots."""
+    """Return the former boot `boot` as stored in the row; None if it is not stored there."""
     stored = row.reported.get("boots", {}).get(str(boot))
     return (
         None

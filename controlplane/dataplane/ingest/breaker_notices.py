@@ -1,6 +1,6 @@
 """Publisher of breaker changes to open sockets, through Redis. Best effort.
 
-Names are collected while a message is being sent, so that a burst of changes needs few messages.
+While a message is being sent, names of changed dependencies are collected for the next message.
 Subscribers can't detect a lost message, so a "missed" message is published once Redis is back.
 """
 
@@ -31,7 +31,11 @@ log = structlog.get_logger(__name__)
 
 
 class BreakerNotices:
-    """Dependencies with unpublished changes, at most `most` of each kind."""
+    """Dependencies with unpublished changes.
+
+    At most about `most` names wait for a notice of changed states, and as many for one of changed
+    rates.
+    """
 
     def __init__(self, most: int = MAX_NAMES) -> None:
         self._most = most

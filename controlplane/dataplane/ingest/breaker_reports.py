@@ -190,7 +190,7 @@ def drop_breakers(row: InstanceRow, names: Collection[str]) -> InstanceRow:
 
 
 def is_present(breaker: Document) -> bool:
-    """Return True for a reported breaker, False for the kept counters of a removed one."""
+    """Return True for a reported breaker, False for the kept counters of a removed breaker."""
     return "state" in breaker
 
 
@@ -215,8 +215,8 @@ def _to_stored(breaker: Document) -> Document:
 def _keep_highest_counters(before: Document, reported: Document) -> dict[str, Document]:
     """Return the reported breakers, with no counter below its stored value.
 
-    A counter that decreased is one that the report left out. Storing the lower value would count
-    the difference twice when the counter is reported again.
+    A counter that a report omits is parsed as 0. Storing this lower value would count the
+    difference twice once the counter is reported again.
     """
     result = dict(reported)
     for name, breaker in reported.items():

@@ -139,7 +139,10 @@ async def write_states(connection: Connection, states: Iterable[BreakerRow], ids
 
 
 async def delete_former_boots(connection: Connection, begun: Mapping[str, UUID]) -> set[str]:
-    """Delete the states of instances' former boots; return the dependencies of deleted states."""
+    """Delete the states of instances' former boots; return the dependencies of deleted states.
+
+    `begun` maps each instance to its current boot.
+    """
     if not begun:
         return set()
     cursor = await connection.execute(DELETE_FORMER_BOOTS, ([*begun], [*begun.values()]))
@@ -147,7 +150,7 @@ async def delete_former_boots(connection: Connection, begun: Mapping[str, UUID])
 
 
 async def delete_removed(connection: Connection, gone: Collection[tuple[str, str]]) -> set[str]:
-    """Delete breakers, given as (dependency, instance); return the dependencies of deleted ones."""
+    """Delete breakers, given as (dependency, instance); return dependencies that lost a breaker."""
     if not gone:
         return set()
     columns = [name for name, _ in gone], [instance for _, instance in gone]

@@ -1,4 +1,4 @@
-"""Counter of `/check` calls by caller and switch, buffered in memory.
+"""Counter of `/check` requests by client and switch, buffered in memory.
 
 A count whose write failed is lost rather than counted twice.
 """
@@ -11,11 +11,11 @@ from controlplane.dataplane.memory.instance_names import service_of_caller
 
 MAX_PAIRS = 50_000
 MAX_SWITCHES = 1000
-"""Most switches per caller, as many as an instance's row stores."""
+"""Most switches per client, as many as an instance's row stores."""
 
 
 class CallerCounts(NamedTuple):
-    """The calls of one caller after `since`: switch id → [allowed, blocked]."""
+    """The `/check` requests of one client after `since`: switch id → [allowed, blocked]."""
 
     service: str
     since: datetime
@@ -23,11 +23,11 @@ class CallerCounts(NamedTuple):
 
 
 class CheckCounter:
-    """Counts for at most `most` pairs of caller and switch; others are not counted."""
+    """Counts for at most `most` pairs of client and switch; others are not counted."""
 
     def __init__(self, wall: Callable[[], datetime], most: int = MAX_PAIRS) -> None:
         self.left_out = 0
-        """Number of calls that were not counted because the limit was reached."""
+        """Number of requests that were not counted because the limit was reached."""
         self._wall = wall
         self._most = most
         self._since: datetime
@@ -37,7 +37,7 @@ class CheckCounter:
         return self._pairs
 
     def record_check(self, caller: str, switch_ids: Iterable[str], blocked_by: str | None) -> None:
-        """Count a call: as blocked for the switch `blocked_by`, as allowed for the others."""
+        """Count a `/check` request: blocked for the switch `blocked_by`, allowed for the others."""
         switches = self._callers.get(caller)
         if switches is None:
             service = service_of_caller(caller)

@@ -1,8 +1,8 @@
 """The ledger of instances: presence, reports and `/check` counts, written in batches.
 
-Requests add notes in memory; one task writes them over its own database connection. While the
-database is down, the newest notes are kept within limits, and reports are refused with 503, so that
-instances send them again.
+Requests add notes (polls, applied versions, counts) in memory; one task writes them over its own
+database connection. While the database is down, the newest notes are kept within limits, and
+reports are refused with 503, so that instances send them again.
 """
 
 import asyncio
@@ -44,9 +44,9 @@ log = structlog.get_logger(__name__)
 class Timing:
     """Intervals and timeouts of a ledger, in seconds.
 
-    Presence notes are collected for `batch`, counts of calls for `counts`. A report that is not
-    written within `report` is refused. A write is canceled after `write`. `max_pause` is the
-    longest pause between checks for work.
+    Presence notes are collected for `batch`, counts of `/check` requests for `counts`. A report
+    that is not written within `report` is refused. A write is canceled after `write`. `max_pause`
+    is the longest pause between checks for work.
     """
 
     batch: float = 0.25
@@ -295,7 +295,10 @@ class InstanceLedger:
             log.warning(f"ledger.{what}_refused", **write_errors.describe_error(error))
 
     def _take_counts(self) -> dict[str, CallerCounts]:
-        """Return the next batch of callers' counts, collected for `Timing.counts` seconds."""
+        """Return the next batch of `/check` counts by client; empty until they are due.
+
+        Counts are due after `Timing.counts` seconds.
+        """
         now = time.monotonic()
         is_due = now - self._counts_taken_at >= self._timing.counts
         if not self._counts and len(self.check_counter) and is_due:

@@ -104,8 +104,8 @@ FIND_EXISTING = "SELECT id FROM core_instance WHERE id = ANY(%s)"
 class Presence(NamedTuple):
     """An instance's latest poll, and the version that it applied at `applied_at`.
 
-    `epoch` and `version` are None if it applied no version; `applied_at` is None as well if it did
-    not send what it applies.
+    `epoch` and `version` are None if the instance applied no version. If it has not sent which
+    version it applies, `applied_at` is None too.
     """
 
     id: str

@@ -24,7 +24,8 @@ ROW_WEIGHT = 20
 class PendingReport:
     """A report received at `at`, with a future that the request awaits.
 
-    The reported version belongs to `epoch`. The token is limited to `services`, unless empty.
+    The reported version belongs to `epoch`. The token is limited to `services`, or unlimited if
+    `services` is empty.
     """
 
     report: InstanceReport

@@ -36,8 +36,9 @@ _MARK = re.compile(
 class PresenceNote:
     """The latest presence of one instance; `mark` is the version mark exactly as sent.
 
-    `publication` was served when the mark was last compared. A bare version belongs to the epoch
-    that was served when the mark was first sent. `written_at` is in monotonic seconds.
+    `publication` is the snapshot version that was served when `mark` was last compared with it. A
+    bare version belongs to the epoch that was served when the mark was first sent. `written_at` is
+    in monotonic seconds.
     """
 
     __slots__ = (
@@ -65,7 +66,10 @@ class PresenceNote:
 
 
 class PresenceBuffer:
-    """Notes of the `most` instances that polled last; `wake` is called for urgent notes."""
+    """Notes of the `most` instances that polled last.
+
+    `wake` is called for notes that should be written at once.
+    """
 
     def __init__(
         self,
@@ -93,8 +97,8 @@ class PresenceBuffer:
     ) -> None:
         """Record a poll of `name`, and the version mark it applies, if given.
 
-        `copy` is the snapshot served now. `forgets` resets the version that the instance applied
-        before.
+        `copy` is the snapshot served now. `forgets` is True if the instance has restarted, so that
+        its earlier applied version is reset.
         """
         note = self._notes.get(name)
         if (
@@ -205,8 +209,8 @@ class PresenceBuffer:
     def _measure(self, note: PresenceNote, mark: tuple[UUID, int], at: datetime) -> None:
         """Observe the time from a version's publication to its acknowledgement.
 
-        Only for the version served now, whose publication time is known, and for instances that had
-        an older version: a new instance may start with an old version.
+        Only the version served now is measured, because its publication time is known, and only for
+        an instance that had an older version before.
         """
         served, (epoch, version) = note.publication, mark
         if served is None or (served.epoch, served.version) != mark or note.epoch != epoch:

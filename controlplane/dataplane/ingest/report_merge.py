@@ -64,9 +64,9 @@ def merge_report(
     """Return the row after a report received at `at` (aware), and True if it is a duplicate.
 
     The applied version belongs to `epoch` (None without one); if the row already has that version
-    from this boot, it keeps its epoch. A duplicate, an earlier report of this boot, and a report of
-    an older boot change only `contested_at`. The first report of a boot that returns, or has no
-    start time, adds no check counts, because they may have been added already.
+    from this boot, the row's epoch is kept. A duplicate, an earlier report of this boot, and a
+    report of an older boot change only `contested_at`. The first report of a boot that returns, or
+    has no start time, adds no check counts, because they may have been added already.
     """
     merged, duplicate = _merge(row, report, at, epoch)
     return boots.record_contest(row, merged, report, at, token_id), duplicate
@@ -136,8 +136,9 @@ def list_new_events(
 ) -> list[Events]:
     """Return the SLO counts that a report adds; `after` is `before` merged with the report.
 
-    They were counted since the boot's previous report, or since its start. If that time is
-    uncertain, the list is empty. `services` are those that the token is limited to, if any.
+    The counts cover the time since the boot's previous report, or for its first report the time
+    since its start. If that time is uncertain, the list is empty. `services` are the services that
+    the token is limited to; empty if it is not limited.
     """
     if not report.sli or (after.boot, after.seq) == (before.boot, before.seq):
         return []

@@ -12,9 +12,9 @@ SloCounts = Mapping[str, Sequence[int]]
 
 
 class Events(NamedTuple):
-    """SLO events that an instance counted in a span; `total` is at least 1.
+    """SLO events that an instance counted from `began_at` to `ended_at`; `total` is at least 1.
 
-    `services` are those that the token is limited to; empty without a limit.
+    `services` are the services that the token is limited to; empty if it is not limited.
     """
 
     slo: str
@@ -36,7 +36,7 @@ def merge_counts(before: SloCounts, counts: SloCounts) -> dict[str, list[int]]:
 
 
 def find_growth(before: SloCounts, after: SloCounts) -> Iterator[tuple[str, int, int]]:
-    """Yield (SLO, good, total) increments, without SLOs of which a counter decreased."""
+    """Yield (SLO, good, total) increments, except for SLOs with a decreased counter."""
     for slo, (good, total) in after.items():
         good_before, total_before = before.get(slo, (0, 0))
         more_good, more = good - good_before, total - total_before

@@ -1,4 +1,4 @@
-"""Gzip of prepared bodies, compressed once for all callers."""
+"""Gzip of prepared bodies, compressed once for all clients."""
 
 import asyncio
 
@@ -23,12 +23,12 @@ class GzipForm:
 
     def __init__(self, body: bytes) -> None:
         self._body = body
-        """Empty once compressed."""
+        """The uncompressed body; empty once it is compressed."""
         self._compressed: bytes | None = None
         self._compressing: asyncio.Future[bytes] | None = None
 
     async def get(self) -> bytes:
-        """Return the gzip form; concurrent callers share one compression."""
+        """Return the gzip form; concurrent requests share one compression."""
         if self._compressed is not None:
             return self._compressed
         if len(self._body) <= MAX_INLINE_BYTES:
@@ -53,7 +53,7 @@ class GzipForm:
 
 
 def wants_gzip(answer: Response, headers: Headers) -> bool:
-    """Return True if the caller accepts gzip, and the response is 200 and worth compressing."""
+    """Return True if the client accepts gzip, and the response is 200 and worth compressing."""
     accepted = headers.get(b"accept-encoding")
     if accepted is None or answer[0] != 200 or len(answer[2]) < MIN_BYTES:
         return False

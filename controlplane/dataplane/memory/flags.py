@@ -1,7 +1,7 @@
 """Switches as OpenFeature boolean flags, which are on while traffic is allowed. Pure.
 
-Of thousands of flags only a few depend on the caller. So the bulk response is rendered once per
-snapshot, with gaps for those few.
+Of thousands of flags only a few depend on the targeting key. So the bulk response is rendered once
+per snapshot, with gaps for those few.
 """
 
 from bisect import bisect_right
@@ -87,7 +87,7 @@ class Flags:
 
 @dataclass(frozen=True, slots=True)
 class VariableFlag:
-    """A flag whose value depends on the caller, with the JSON of both values."""
+    """A flag whose value depends on the targeting key, with the JSON of both values."""
 
     entry: SnapshotEntry
     on: bytes
@@ -101,7 +101,7 @@ Cell = bytes | VariableFlag
 class FlagSheet:
     """The JSON of all flags: fixed `texts`, with a variable flag of `gaps` between each pair.
 
-    If the global switch is `ramping`, a caller outside its share gets `stopped` instead.
+    If the global switch is `ramping`, a targeting key outside its share gets `stopped` instead.
     """
 
     texts: tuple[bytes, ...]
@@ -130,20 +130,21 @@ class FlagSheet:
 
     @property
     def varies(self) -> bool:
-        """True if the response depends on the caller, as it does while the global switch ramps."""
+        """True if the response depends on the targeting key."""
         return bool(self.gaps)
 
     def outcomes(self, targeting_key: str | None) -> tuple[bool, ...]:
-        """Return the value of each gap for one caller.
+        """Return the value of each gap for a targeting key.
 
-        Empty without gaps, and if the caller is outside the global switch's share.
+        The result is empty if there are no gaps, or if the key is outside the global switch's
+        share.
         """
         if self.ramping is not None and not _is_admitted(self.ramping, targeting_key):
             return ()
         return tuple(_is_admitted(gap.entry, targeting_key) for gap in self.gaps)
 
     def fill(self, targeting_key: str | None) -> bytes:
-        """Return the JSON of all flags for one caller, separated by commas."""
+        """Return the JSON of all flags for a targeting key, separated by commas."""
         outcomes = self.outcomes(targeting_key)
         if self.ramping is not None and not outcomes:
             return self.stopped
@@ -200,5 +201,5 @@ def _is_admitted(entry: SnapshotEntry, targeting_key: str | None) -> bool:
 
 
 def _draw_outside() -> int:
-    """Return a bucket outside every share, for callers without a targeting key."""
+    """Return a bucket outside every share, for requests without a targeting key."""
     return BUCKETS

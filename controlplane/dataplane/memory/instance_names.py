@@ -25,7 +25,11 @@ def service_of(name: str) -> str | None:
 
 
 def service_of_caller(caller: str) -> str | None:
-    """Return the service of an instance, or `token:<name>` itself; None if invalid."""
+    """Return the service that a client's requests are counted for; None if `caller` is invalid.
+
+    For an instance, `caller` is its name. For other clients it is `token:<name>`, which counts as a
+    service of its own.
+    """
     if not caller.startswith(TOKEN_PREFIX):
         return service_of(caller)
     sane = len(caller) <= len(TOKEN_PREFIX) + PART_LENGTH and caller.isprintable()

@@ -1,7 +1,7 @@
 """Held requests (long polls and streams), and waking them after a change.
 
 Requests are woken in batches limited by number and bytes, so that other requests run in between. A
-request whose caller stops reading is canceled.
+request whose client stops reading is canceled.
 """
 
 import asyncio
@@ -45,13 +45,13 @@ class Listener:
     def __init__(self, topic: str = SNAPSHOT, holder: int = 0) -> None:
         self.topic = topic
         self.holder = holder
-        """Id of the token whose share of places this request uses."""
+        """Id of the token that this held request is counted for."""
         self.dismissed = False
-        """True if the request must end to free its place for another token."""
+        """True if the request must end, so that a request of another token can be held."""
         self.gone = False
-        """True once the caller has disconnected."""
+        """True once the client has disconnected."""
         self.stuck = False
-        """True if the request was canceled because the caller stopped reading."""
+        """True if the request was canceled because the client stopped reading."""
         self._woken = False
         self._sleeping: asyncio.Future[None] | None = None
         self._watching: asyncio.Future[None] | None = None
@@ -82,7 +82,7 @@ class Listener:
             self._watching = asyncio.ensure_future(self._watch(receive))
 
     async def send(self, sending: Awaitable[None]) -> None:
-        """Await `sending`; if the caller doesn't read in time, set `stuck` and cancel the task.
+        """Await `sending`; if the client doesn't read in time, set `stuck` and cancel the task.
 
         `asyncio.timeout` is not used, because it would cost as much as the send itself.
         """
@@ -117,7 +117,7 @@ class Listeners:
         self._open: dict[Listener, None] = {}
         self._by_holder: dict[int, dict[Listener, None]] = {}
         self._dismissed: dict[Listener, None] = {}
-        """Dismissed requests that have not ended yet; their callers may have stopped reading."""
+        """Dismissed requests that have not ended yet; their clients may have stopped reading."""
         self._to_wake: OrderedDict[Listener, None] = OrderedDict()
         self._sweeping = False
         self._at_once = WOKEN_AT_ONCE

@@ -61,7 +61,7 @@ class ServicePolicies:
     def is_known(self, if_none_match: bytes) -> bool:
         """Return True if `if_none_match` has this version's ETag, or a newer one of the same epoch.
 
-        A newer version comes from a replica that is ahead of this one, so the caller keeps it.
+        A newer version comes from a replica that is ahead of this one, so the client keeps it.
         """
         if protocol.matches_etag(if_none_match.decode("latin-1"), self.etag.decode()):
             return True

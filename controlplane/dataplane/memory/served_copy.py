@@ -24,7 +24,7 @@ def split_event(event: bytes) -> tuple[bytes, ...]:
 
 
 class InstanceCopies(Protocol):
-    """Selects another copy for some instances."""
+    """Selects the copy for an instance: its drill copy, or the `normal` copy."""
 
     def is_for(self, name: bytes | None) -> bool: ...
 
@@ -36,7 +36,7 @@ class Copy:
     """A rendered snapshot: body, gzip form, entries by switch id, and response headers.
 
     `elements` are the bytes of each entry. `validators` are headers of both 200 and 304,
-    `description` of 200 only, and `gzip_validators` of a 304 for a caller that has the gzip form.
+    `description` of 200 only, and `gzip_validators` of a 304 for a client that has the gzip form.
     `event` is the body as streams send it, in chunks, because servers buffer a number of unread
     chunks whatever their size. `drill_snapshot` selects the copies of marked instances during a
     drill; the `suffix` in their ETags distinguishes them from normal copies. `is_kept` is True for

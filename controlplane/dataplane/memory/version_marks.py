@@ -29,7 +29,7 @@ def parse_event_id(last_event_id: bytes) -> list[Mark]:
 def match_copy(marks: Sequence[Mark], copy: Copy) -> bool:
     """Return True if one of `marks` names `copy`, or a newer version of its epoch.
 
-    A newer version comes from a replica that is ahead of this one, so the caller keeps it. For a
+    A newer version comes from a replica that is ahead of this one, so the client keeps it. For a
     copy restored from disk, which has no drills, any suffix matches, so that running drills go on.
     """
     present = copy.publication.version

@@ -54,7 +54,7 @@ async def read_changes(connection: Connection, since: int) -> Changes:
 
 
 def _changed_since(version: int) -> str:
-    """Return the query with its value inlined, because it is sent together with others.
+    """Return the query with `version` inlined, because it is sent together with other queries.
 
     Dependencies known from reports alone have version 0 and are not published.
     """

@@ -134,14 +134,14 @@ class Call:
 def incomplete_body() -> DomainError:
     """Return the error for a request body that ended early.
 
-    Servers report a disconnect and a malformed chunk alike; only after the latter can the response
-    be read.
+    Servers report a disconnect and a malformed chunk in the same way. A client that sent a
+    malformed chunk can still read the response.
     """
     return DomainError("The request's body is malformed or incomplete.")
 
 
 async def drain_body(receive: Receive) -> None:
-    """Discard the rest of the body, within limits, so that the caller reads the response."""
+    """Discard the rest of the body, within limits, so that the client reads the response."""
     drained = 0
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(DRAIN_SECONDS):

@@ -32,7 +32,7 @@ STREAM_HEADERS: tuple[Header, ...] = (
 
 
 class HeldCaller:
-    """The caller of a request that may be held for long; one of `scopes` is required."""
+    """The client of a request that may be held for long; one of `scopes` is required."""
 
     __slots__ = ("_call", "_ends_at", "_name", "_scopes", "_state", "_table")
 
@@ -45,7 +45,7 @@ class HeldCaller:
         self._ends_at = None if call.credential is None else call.credential.expires_at
 
     def check(self) -> None:
-        """Raise :class:`Forbidden` or :class:`Unauthenticated` once the token is not valid."""
+        """Raise :class:`Forbidden` or :class:`Unauthenticated` if the token is no longer valid."""
         state, expired = self._state, self._ends_at is not None
         if expired or state.tokens is not self._table:
             authenticate(state.tokens, self._call.headers, *self._scopes, clock=state.unix)
@@ -60,7 +60,7 @@ class HeldCaller:
     def record_presence(self) -> None:
         """Record the instance's presence and applied version, before it gets a new version.
 
-        A caller that sends no version at all has restarted, so its applied version is reset.
+        An instance that sends no version at all has restarted, so its applied version is reset.
         """
         if self._name is not None:
             headers = self._call.headers

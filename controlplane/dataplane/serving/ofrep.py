@@ -121,8 +121,8 @@ def answer_flags(state: State, headers: Headers, body: bytes, query: bytes = b""
 def gzip_form(state: State, body: bytes, content: bytes) -> GzipForm | None:
     """Return the gzip form of `content`, which :func:`answer_flags` returned for `body`.
 
-    Callers with the same values of all variable flags share it. Return None if the form is new
-    and `MAX_GZIP_FORMS` exist.
+    Requests with the same values of all variable flags share it. Return None if the form is new and
+    `MAX_GZIP_FORMS` exist.
     """
     sheet = _cached_flags(state, current_copy(state)).latest
     if sheet is None:
@@ -215,10 +215,10 @@ def _targeting_key(body: bytes) -> str | None:
 def _is_current(
     headers: Headers, etag: str, seen_mark: str | None, present: Mark, targeting_key: str | None
 ) -> bool:
-    """Return True if the caller has this response, or a newer one from another replica.
+    """Return True if the client has this response, or a newer one from another replica.
 
     A newer one is kept, because an outdated replica must not restart stopped traffic. If an event
-    named another version than the current one, the caller's response counts as outdated.
+    named another version than the current one, the client's response counts as outdated.
     """
     known = headers.get(b"if-none-match")
     if known is None:

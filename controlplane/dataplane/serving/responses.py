@@ -44,7 +44,7 @@ def current_copy(state: State) -> Copy:
 
 
 def copy_for_caller(state: State, headers: Headers) -> Copy:
-    """Return the current snapshot for this caller, the drill copy for marked instances."""
+    """Return the current snapshot; for an instance in a drill, the drill copy."""
     copy = current_copy(state)
     name = headers.get(b"switchgear-instance")
     if copy.drill_snapshot is None or not copy.drill_snapshot.is_for(name):
@@ -53,7 +53,7 @@ def copy_for_caller(state: State, headers: Headers) -> Copy:
 
 
 def answer_snapshot(state: State, headers: Headers, copy: Copy) -> Response:
-    """Return 200 with the snapshot, or 304 if the caller has this version or a newer one."""
+    """Return 200 with the snapshot, or 304 if the client has this version or a newer one."""
     age = age_header(state.age_seconds())
     known = headers.get(b"if-none-match")
     if known is not None:
@@ -67,7 +67,10 @@ def answer_snapshot(state: State, headers: Headers, copy: Copy) -> Response:
 
 
 def decide(state: State, headers: Headers, question: CallQuestion) -> tuple[CallDecision, Response]:
-    """Return the decision on `question` by the caller's snapshot, and the response."""
+    """Decide by the client's snapshot if a call is allowed; return the decision and the response.
+
+    `question` describes the call.
+    """
     copy = copy_for_caller(state, headers)
     decided = evaluate(question, copy.entries, now=state.expiry_time(), draw=_draw_bucket)
     content = {
@@ -91,7 +94,7 @@ def service_policies(state: State, service: str) -> ServicePolicies:
 
 
 def answer_config(state: State, headers: Headers, policies: ServicePolicies) -> Response:
-    """Return 200 with a service's policies and overrides, or 304 if the caller has them."""
+    """Return 200 with a service's policies and overrides, or 304 if the client has them."""
     age = age_header(state.policies_age_seconds())
     known = headers.get(b"if-none-match")
     if known is not None and policies.is_known(known):
@@ -100,7 +103,10 @@ def answer_config(state: State, headers: Headers, policies: ServicePolicies) -> 
 
 
 def answer_report(state: State, service: str, *, duplicate: bool, dropped: int = 0) -> Response:
-    """Return the response to a stored report; `dropped` transitions are mentioned if any."""
+    """Return the response to a stored report.
+
+    `dropped` is the number of transitions that were left out because of a limit.
+    """
     copy, policies = state.copy, state.policies
     content = {
         "accepted": True,

@@ -102,8 +102,8 @@ class SnapshotDisk(SignedFiles[SavedState]):
 def _apply_latest(copy: SavedState, latest: saved_snapshot.SavedSnapshot) -> SavedState:
     """Return `copy` with the snapshot `latest`, or unchanged if `latest` is not newer.
 
-    A snapshot of a new epoch is newer if it was published later: the process ended before it had
-    read the rest of that epoch, so revision and registrations are reset.
+    A snapshot of another epoch is newer if it was published later. In this case revision and
+    registrations are reset, because the saved ones belong to the old epoch.
     """
     ours, theirs = copy.publication, latest.publication
     served = replace(copy, publication=theirs, entries=latest.entries)

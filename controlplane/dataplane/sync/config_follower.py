@@ -40,7 +40,10 @@ class ConfigFollower:
         self._failures = 0
 
     def distrust(self) -> None:
-        """Have all policies read again next time; a new connection may lead to another database."""
+        """Make the next read load all policies.
+
+        Called for a new connection, which may lead to another database.
+        """
         self._doubted = True
 
     def compare(self, head: DatabaseHead, asked_at: float) -> None:

@@ -15,7 +15,7 @@ from controlplane.dataplane.state import State
 LOOK_SECONDS = 3.0
 MIN_FREE_BYTES = 16 * 1024 * 1024  # PostgreSQL writes its log in segments of this size.
 MIN_FREE_RATIO = 0.05
-"""Share of the disk below which it counts as full, if this is less than `MIN_FREE_BYTES`."""
+"""Minimum free share of a small disk, where it is less than `MIN_FREE_BYTES`."""
 
 _WORKS = ("Snapshots, streams and checks from memory",)
 FULL = Cause(

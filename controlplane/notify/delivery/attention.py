@@ -34,7 +34,10 @@ def _backlog_alarms(_now: datetime) -> QuerySet[Escalation]:
 
 @attention_source(60, only_if=_failed_messages)
 def list_failed_messages(now: datetime) -> Sequence[AttentionItem]:
-    """Return an item per destination with failed messages, critical if a message is."""
+    """Return an item per destination with failed messages.
+
+    An item is critical if one of its messages is.
+    """
     rows = (
         OutboxMessage.objects.filter(selection.GIVEN_UP)
         .values("destination")

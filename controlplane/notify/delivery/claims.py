@@ -114,7 +114,7 @@ def due_destinations(now: datetime) -> list[str]:
 
 
 def paused_destinations(now: datetime) -> QuerySet[Pace]:
-    """Return the destinations to which nothing may be sent at `now`, by their `Retry-After`."""
+    """Return the destinations to which nothing may be sent at `now` because of a `Retry-After`."""
     latest = now + rate_limits.MAX_KEEP_AWAY
     return Pace.objects.filter(keep_away_until__gt=now, keep_away_until__lte=latest)
 

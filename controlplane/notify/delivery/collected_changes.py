@@ -37,8 +37,9 @@ def add_change(
 ) -> None:
     """Add a name to the collecting message of `event` for each destination.
 
-    Must run in the caller's transaction, and callers must be serialized by a lock. A new message is
-    due `soon` after its creation, and at least `apart` after the previous message.
+    `said` and `path` are the text and the page of a new message. A new message is due `soon` after
+    `now`, or later, so that it is at least `apart` after the previous message. Call this in a
+    transaction with a lock that serializes all such calls.
     """
     for destination in to:
         if not reach.is_configured(destination):

@@ -1,4 +1,4 @@
-"""Retry or discard failed messages. Discarded messages stay on record."""
+"""Services that retry or discard failed messages. Discarded messages stay on record."""
 
 from datetime import datetime
 
@@ -85,7 +85,7 @@ def retry_destination(*, destination: str, actor: Actor, now: datetime) -> tuple
 
 @transaction.atomic
 def discard_message(*, message_id: int, reason: str, actor: Actor, now: datetime) -> OutboxMessage:
-    """Discard a FAILED message, and with a digest its members.
+    """Discard a FAILED message; if it is a digest, also discard its members.
 
     Raises :class:`InvalidInput` without a reason, :class:`NotFound`, and :class:`Conflict` if the
     message has not failed or is already discarded.

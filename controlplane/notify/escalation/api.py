@@ -63,7 +63,7 @@ class KnownBody(MutationBody):
 
 
 class EscalationList(ListView[Escalation]):
-    """Escalations to be acknowledged or settled, newest first."""
+    """Escalations, newest first: open ones, or those in the given `state`."""
 
     queryset = Escalation.objects.all()
     serializer_class = EscalationShape
@@ -88,7 +88,7 @@ class AcknowledgeView(ApiView):
     def post(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, escalation_id: int
     ) -> Done:
-        """Stop notifications for 24 hours, then send one a day.
+        """Acknowledge an escalation: send no notifications for 24 hours, then one a day.
 
         Acknowledging a switch has a path of its own.
         """

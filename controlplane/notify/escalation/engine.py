@@ -82,7 +82,7 @@ def _lock_due(now: datetime) -> list[Escalation]:
 def _evaluate(
     escalation: Escalation, ladders: Mapping[str, Sequence[Rung]], now: datetime
 ) -> Notification | None:
-    """Return the notification that is due; without one, save the next check and return None."""
+    """Return the notification that is due; if none is, save the time of the next check."""
     ladder = ladders[escalation.severity]
     verdict = schedule.evaluate(escalation_status(escalation), schedule_steps(ladder), now)
     if verdict.kind is not None:
@@ -123,7 +123,11 @@ def _make_notification(
 
 
 def _send_notifications(due: Sequence[Notification], now: datetime) -> None:
-    """Send one message per escalation, or one list to a destination with over `MAX_APART`."""
+    """Send one message per escalation to each of its destinations.
+
+    A destination with more than `MAX_APART` messages gets a single list of the escalations, unless
+    it is an on-call service.
+    """
     by_destination: dict[str, list[Notification]] = defaultdict(list)
     for told in due:
         for destination in told.destinations or (ROUTES,):

@@ -16,9 +16,9 @@ from . import engine, schedule
 class NextNotice:
     """The next notification, and the recipients it would have now.
 
-    `kind` is the kind of the decision, and `number` that of the step, from 1, if it is one. `who`
-    names the targets; without names, the routes are used. `is_heard` is True if the notification
-    reaches anybody.
+    `kind` is a step, a repeat or a reminder, and `number` counts steps from 1 (None for other
+    kinds). `who` names the targets; if it is empty, the routes are used. `is_heard` is True if the
+    notification has a recipient.
     """
 
     at: datetime

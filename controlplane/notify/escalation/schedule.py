@@ -29,7 +29,10 @@ Kind = Literal["step", "repeat", "reminder"]
 
 @dataclass(frozen=True)
 class ScheduledStep:
-    """A step: its delay after the escalation was opened, and True if it reaches anybody now."""
+    """A step with its delay after the escalation was opened.
+
+    `reaches` is True if the step reaches anybody now.
+    """
 
     after: timedelta
     reaches: bool
@@ -144,7 +147,10 @@ def _next_check(
 
 
 def _list_reached(steps: Sequence[ScheduledStep], before: int) -> tuple[int, ...]:
-    """Return the steps before `before` that reach somebody, else the first step that does."""
+    """Return the indexes of the steps before `before` that reach somebody.
+
+    If there are none, return the first of all steps that reaches somebody.
+    """
     so_far = tuple(index for index in range(before) if steps[index].reaches)
     if so_far:
         return so_far

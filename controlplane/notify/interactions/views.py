@@ -62,7 +62,7 @@ def _slack_header(request: HttpRequest, name: str) -> str:
 def _handle_in_time(
     request: HttpRequest, pressed: ButtonPress, digest: str, started: float
 ) -> None:
-    """Run the action in a thread, because the database may not respond in time."""
+    """Run the action in a thread; if the action takes too long, reply that it failed."""
     told = threading.Lock()  # Acquired before the failure reply, so that it is sent once.
     context = (request_id_of(request), client_ip(request))
     thread = threading.Thread(
@@ -97,7 +97,10 @@ def _handle_press(
 
 
 def _reply_directly(pressed: ButtonPress, told: threading.Lock) -> None:
-    """Reply once without the outbox, because the database does not respond."""
+    """Reply without the outbox, because the database does not respond.
+
+    Do nothing if `told` is locked, because a reply was sent already.
+    """
     if told.acquire(blocking=False):
         threading.Thread(
             target=slack_reply.try_to_post,

@@ -165,7 +165,7 @@ class TargetFilters(Filters):
 
 
 class TargetWriteView(ApiView):
-    """Base of writes that checks slow settings, such as DNS names, before the transaction."""
+    """Base of write views, which runs slow checks, such as DNS, before the transaction."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
@@ -258,7 +258,7 @@ class RouteList(ListView[Route]):
     @extend_schema(request=RouteBody, responses={201: RouteShape}, auth=BY_SESSION)
     @mutation(RouteBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Route messages of an event, a scope and a severity to a target; empty matches any."""
+        """Route messages of an event to a target. An empty scope or severity matches any."""
         route = services.add_route(
             event=body.get("event", ""),
             scope=body.get("scope", ""),

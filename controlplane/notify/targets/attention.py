@@ -27,7 +27,10 @@ NO_ROUTE_RECIPIENTS = (
 
 @attention_source(80)
 def list_unreachable(now: datetime) -> list[AttentionItem]:
-    """Return an item per step and route that reaches nobody, or one item if none does."""
+    """Return items for the steps and routes that reach nobody.
+
+    There is a single item if no step and no route reaches anybody.
+    """
     steps = reach.steps_of(SEVERITIES)
     routes = list(Route.objects.select_related("target__user").order_by("id"))
     known = directory.read_directory(

@@ -61,7 +61,10 @@ class ErrorCollector(dict[str, list[str]]):
 
 
 def check_target(asked: TargetRequest, present: Target | None) -> CheckedTarget:
-    """Return the validated target; raise :class:`InvalidInput` with all errors."""
+    """Return the validated target; raise :class:`InvalidInput` with all errors.
+
+    `present` is the target to change, None for a new target.
+    """
     errors = ErrorCollector()
     columns: dict[str, Any] = {
         "name": _check_name(asked.name, present, errors),

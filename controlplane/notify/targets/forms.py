@@ -27,7 +27,7 @@ Choices = list[tuple[str, str]]
 
 @dataclass(frozen=True)
 class SettingField:
-    """A transport's setting: its form field, and the current value as it may be shown."""
+    """A transport's setting: its form field, and its current value, masked if it is secret."""
 
     bound: forms.BoundField
     field: SettingSpec

@@ -67,7 +67,10 @@ class RouteRow:
 
 
 def page_context(now: datetime, *, page: str | None = None, routes: str | None = None) -> Any:
-    """Return the template context, with one page each of targets and routes."""
+    """Return the template context.
+
+    `page` and `routes` are the numbers of the pages of targets and of routes to show.
+    """
     targets = Target.objects.select_related("user").order_by("name")
     listed = Paginator(targets.exclude(**_severity_filter()), SHOWN).get_page(page)
     ways = Route.objects.select_related("target__user").order_by("id")

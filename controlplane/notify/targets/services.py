@@ -151,9 +151,10 @@ def add_route(
     actor: Actor,
     now: datetime,
 ) -> Route:
-    """Route messages of an event (`switch.*`), scope and severity to a target; empty matches any.
+    """Route messages of an event (`switch.*`), scope and severity to a target.
 
-    Raises :class:`InvalidInput`, and :class:`Conflict` if the route exists.
+    An empty scope or severity matches any. Raises :class:`InvalidInput`, and :class:`Conflict` if
+    the route exists.
     """
     _require_admin(actor)
     event = event.strip() or "*"

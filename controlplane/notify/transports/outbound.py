@@ -70,8 +70,8 @@ def post(
     """POST `payload` as JSON, or unchanged if it is bytes; return the response.
 
     Redirects are not followed, because they would carry secrets elsewhere. Raises
-    :class:`TransientFailure` without a response, in doubt if there was a connection. The deadline
-    of the whole call is shorter than a sender's lease.
+    :class:`TransientFailure` if there is no response; the delivery is in doubt if a connection was
+    established. The deadline of the whole call is shorter than a sender's lease.
     """
     body = {"content": payload} if isinstance(payload, bytes) else {"json": payload}
     return _call(url, headers, body, transport, whole_seconds, MAX_ANSWER_BYTES)

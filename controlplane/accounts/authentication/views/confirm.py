@@ -23,8 +23,8 @@ from .sign_in import check_second_factor, get_safe_next, record_failure
 def confirm(request: UserRequest) -> HttpResponse:
     """Ask for a second factor if the person has one, else for the password.
 
-    A password alone isn't enough with a second factor, because another person at the open browser
-    may know it.
+    A person with a second factor can't confirm by password, because somebody else at the open
+    browser may know the password.
     """
     error: DomainError | None = None
     have = factors.get_factors(request.user)

@@ -24,17 +24,20 @@ from controlplane.core.http.requests import client_ip, request_id_of
 
 KEPT = "password_reset"
 IN_SESSION = "link"
-"""URL part that replaces the token, so that it doesn't leak into histories, logs and referrers."""
+"""URL part shown in place of the token, so that the token doesn't leak into histories and logs."""
 
 ANSWER_SECONDS = 0.4
-"""Constant response time, longer than a lookup and a write take."""
+"""Minimum response time in seconds, longer than a lookup and a write take."""
 
 
 @never_cache
 @csrf_protect
 @require_http_methods(["GET", "POST"])
 def request_link(request: HttpRequest) -> HttpResponse:
-    """Request a reset link; the response and its time don't reveal whether the user exists."""
+    """GET shows the form, POST mails a reset link.
+
+    The response and its duration don't reveal whether the user exists.
+    """
     if not settings.EMAIL.host:
         raise Http404
     began = time.monotonic()
@@ -53,7 +56,10 @@ def request_link(request: HttpRequest) -> HttpResponse:
 @csrf_protect
 @require_http_methods(["GET", "POST"])
 def reset_password(request: HttpRequest, uid: str, token: str) -> HttpResponse:
-    """Set a new password. A valid link's token moves to the session before the form is shown."""
+    """GET shows the form for a new password, POST sets the password.
+
+    A valid link's token is first moved to the session, by a redirect to a URL without the token.
+    """
     user = _find_user(uid)
     if token != IN_SESSION:
         if user is None or not resets.tokens.check_token(user, token):

@@ -43,7 +43,7 @@ def security_page(request: UserRequest) -> HttpResponse:
 @sensitive_post_parameters("code")
 @require_http_methods(["GET", "POST"])
 def add_app(request: UserRequest) -> HttpResponse:
-    """Set up an authenticator app: GET shows a secret as QR code, POST verifies a code of it."""
+    """Set up an authenticator app: GET shows its secret as QR code, POST checks its first code."""
     now = db_now()
     confirmation.require_fresh(request, now)
     if factors.get_factors(request.user).totp_since:

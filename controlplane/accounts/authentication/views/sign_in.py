@@ -106,7 +106,7 @@ def second_factor(request: HttpRequest) -> HttpResponse:
 def check_second_factor(request: HttpRequest, user: User, name: str) -> DomainError | None:
     """Verify the sent code or passkey; return the error, or None.
 
-    A failure is recorded, and counts for `name` and the client's address.
+    A failure is recorded, and counts toward the lockout of `name` at the client's address.
     """
     try:
         if "credential" in request.POST:
@@ -195,7 +195,7 @@ def record_failure(request: HttpRequest, username: str) -> None:
 
 
 def get_safe_next(request: HttpRequest) -> str:
-    """Return the page to continue with: `next` if it is on this site, else the first page."""
+    """Return the URL to continue with: the parameter `next` if it is on this site, else `/`."""
     asked = request.POST.get("next") or request.GET.get("next") or ""
     ours = url_has_allowed_host_and_scheme(asked, {request.get_host()}, request.is_secure())
     return asked if ours else "/"

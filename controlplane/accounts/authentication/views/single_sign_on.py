@@ -150,7 +150,7 @@ def _show_failure(request: HttpRequest, error: Exception) -> HttpResponse:
 
 
 def _describe_error(error: Exception) -> str:
-    """Return the text of our own errors; others may contain tokens, codes or secrets."""
+    """Return the error's text, or an empty one if it may contain tokens, codes or secrets."""
     said = str(error)
     ours = isinstance(error, OAuth2Error) and not said.startswith("Error retrieving")
     return said[:200] if ours else ""

@@ -19,7 +19,7 @@ _CODE = re.compile(r"[a-z][a-z_]{1,60}")
 
 
 class SlackRefusal(PermanentFailure):
-    """Slack rejected the call with an error code that some callers handle."""
+    """Slack rejected the call with an error code that the calling code may handle."""
 
     def __init__(self, reason: str, code: str) -> None:
         super().__init__(reason)
@@ -83,8 +83,8 @@ def check_response(
 ) -> Mapping[str, Any]:
     """Return Slack's response if it accepted the call, else raise a `DeliveryFailure`.
 
-    With `must_say_ok` the body must contain `ok` (Web API), else the status decides (webhook). With
-    `reading`, unknown error codes are permanent.
+    With `must_say_ok` the body must contain `ok` (Web API); without it, the status decides
+    (webhook). With `reading`, unknown error codes are permanent.
     """
     said = _parse_json(answer.body)
     ok = said.get("ok", None if must_say_ok else True)

@@ -16,7 +16,7 @@ from .calls import SlackCalls, post_to_webhook
 KEY = "slack"
 LOOK_SECONDS = 8.0
 SAY_SECONDS = 13.0
-"""Time limit of a post, in seconds; with a lookup, it is shorter than a sender's lease."""
+"""Time limit of a post, in seconds; a post and a lookup together end within a sender's lease."""
 
 # Channel names may use any script, but of ASCII only letters, digits, `-`, `.` and `_`.
 _CHANNEL_NAME = r"#[^\x00-,/:-@\[-^`{-\x7f\s]{1,80}"
@@ -27,7 +27,7 @@ _PEOPLE = ("U", "W", "D", "@")
 
 
 def reaches(destination: str) -> bool:
-    """Return True if a bot is configured, or a webhook for the plain destination `slack`."""
+    """Return True if a bot is configured, or if a webhook is and the destination is `slack`."""
     return is_configured() if destination == KEY else bool(settings.SLACK.bot_token)
 
 
