@@ -23,7 +23,7 @@ AWAY: Mapping[str, str] = {
     world.NL2SQL: "ORACLE_UNAVAILABLE",
     world.ONTOLOGY: "SYNAPSE_UNAVAILABLE",
 }
-"""Error code in core's answer, by the intent whose service is unavailable."""
+"""Error codes that core returns, by the intent whose service is unavailable."""
 
 log = logging.getLogger("demo")
 
@@ -73,10 +73,10 @@ class Core:
         return ServiceResponse(200, found)
 
     def _answer_measured(self, intent: str, question: Body) -> dict[str, Any]:
-        """Return the answer, labeled if it is partial, and record it in core's SLIs.
+        """Return the answer, labeled if it is partial, and count the question in core's SLIs.
 
-        A question rejected by a breaker counts as a bad event; one stopped by a switch does not
-        count.
+        A question rejected by a breaker counts as a bad event; a question stopped by a switch does
+        not count.
         """
         with (
             self._availability.measure(),

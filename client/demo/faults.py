@@ -24,9 +24,9 @@ class Fault:
     """A fault of a service, which ends after `seconds`.
 
     `errors` is the ratio of calls that fail, and every call takes `delay_ms` longer; `only` limits
-    both to the calls of one experiment. `garbled` is the ratio of events with an unreadable amount,
-    `overloaded` the ratio of questions that oracle's first model rejects. `down` closes connections
-    without a response.
+    errors and delay to the calls of one experiment. `garbled` is the ratio of events with an
+    unreadable amount, `overloaded` the ratio of questions that oracle's first model rejects. `down`
+    closes connections without a response.
     """
 
     errors: float = 0.0
@@ -85,7 +85,11 @@ class Faults:
             return self._fault if self._clock() < self._until else WELL
 
     def strike(self, experiment: str = "") -> None:
-        """Apply the fault to one call: delay it, and raise :class:`InjectedFailure` by chance."""
+        """Apply the active fault to one call of `experiment`.
+
+        The call is delayed by `delay_ms`. Raise :class:`InjectedFailure` with the probability
+        `errors`.
+        """
         fault = self.present
         if fault.only and fault.only != experiment:
             return

@@ -13,7 +13,7 @@ MIN_SECONDS = 0.001
 
 
 class Unreachable(ConnectionError):
-    """Raised if a service sent no response, or one that is not a JSON object."""
+    """Raised if a service sent no response, or a response that is not a JSON object."""
 
 
 class TooLate(Unreachable, TimeoutError):

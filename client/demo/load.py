@@ -40,7 +40,10 @@ class Tally:
         self._took: list[float] = []
 
     def note(self, outcome: str, seconds: float, switch: str | None = None) -> None:
-        """Count a visit; `outcome` is answered, refused, failed or skipped."""
+        """Count a visit that took `seconds`.
+
+        `outcome` is answered, refused, failed or skipped; `switch` is the switch that refused it.
+        """
         with self._lock:
             self._outcomes[outcome] += 1
             self._took.append(seconds)
@@ -82,7 +85,7 @@ def visit_core(port: int, tally: Tally) -> None:
 
 
 def parse_rate(text: str) -> float:
-    """Return `DEMO_RATE`, questions per second; raise :class:`ValueError` if it is invalid."""
+    """Parse `DEMO_RATE`, questions per second. Raise :class:`ValueError` if it is invalid."""
     try:
         rate = float(text or RATE)
     except ValueError:
@@ -93,7 +96,10 @@ def parse_rate(text: str) -> float:
 
 
 def wait_for(ports: Iterable[int], wait: Callable[[float], bool]) -> None:
-    """Wait until all services at `ports` respond, or until `wait` returns True."""
+    """Wait until all services at `ports` respond.
+
+    `wait` sleeps for some seconds, and returns True to give up.
+    """
     for port in ports:
         while True:
             try:

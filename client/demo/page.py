@@ -18,9 +18,9 @@ BUTTONS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "garble": ("Write half of the events wrongly", {"garbled": 0.5}),
     "mend": ("Well again", {}),
 }
-"""Label and fault of each button, by the value it posts."""
+"""Label and injected fault of each button, by the form value that it posts."""
 ONLY = {"garble": "core", "overload": "oracle"}
-"""The only service with this button, for buttons that not every service has."""
+"""The service of each button that is shown for one service only."""
 
 _PAGE = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
 _ROW = (

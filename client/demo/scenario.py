@@ -20,16 +20,16 @@ from demo.http_calls import Unreachable, call
 
 FIRST_SECONDS = 150.0
 EVERY_SECONDS = 720.0
-"""Interval of chapters.
+"""Seconds from one chapter to the next.
 
-An experiment that automation stops three times within an hour is locked, so each chapter repeats
-after more than half an hour.
+They keep two runs of the same chapter more than half an hour apart, since an experiment that
+automation stops three times within an hour is locked.
 """
 LOOK_SECONDS = 2.0
 AFTERWARDS_SECONDS = 20.0
 CALL_SECONDS = 5.0
 MEMBER = "u002"
-"""A visitor in the experiment."""
+"""The id of a visitor who takes part in the experiment."""
 
 log = logging.getLogger("demo")
 
@@ -41,7 +41,8 @@ Wait = Callable[[float], bool]
 class Chapter:
     """A chapter of the scenario: a fault injected into a service.
 
-    The fault lasts for `seconds`, or until the experiment's switch is engaged if `until_stopped`.
+    The fault lasts for `seconds`. With `until_stopped` it ends earlier if the experiment's switch
+    is engaged.
     """
 
     service: str
@@ -133,7 +134,10 @@ class Player:
                 return
 
     def is_stopped(self) -> bool:
-        """Return True if a visitor of the experiment gets an answer of the old retrieval."""
+        """Return True if the experiment is stopped.
+
+        It is if a visitor who takes part in it gets an answer of the old retrieval.
+        """
         question = {"user": MEMBER, "segment": "hr", "intent": world.NL2SQL}
         try:
             status, answer = call(self._ports["core"], "/ask", question, seconds=CALL_SECONDS)

@@ -18,7 +18,8 @@ MAX_SECONDS = 10.0
 TRY_SECONDS = 3.0
 KEPT_SECONDS = 900.0
 MAX_KEPT = 120
-"""Maximum number of cached answers: below the 200 visitors, so that an outage also shows errors."""
+"""Maximum number of cached answers. It is lower than the number of visitors, 200, so that some
+visitors get an error during an outage."""
 
 
 class Failed(InjectedFailure):
@@ -48,7 +49,7 @@ class ServiceCalls:
         }
 
     def ask(self, intent: str, question: Body) -> Answer[dict[str, Any]]:
-        """Return the answer of the service for this intent, or of its fallback.
+        """Return the answer of the intent's service, or the fallback's answer if the service fails.
 
         Raise :class:`Failed`, `Unreachable` or `Refused` if no fallback applies.
         """

@@ -43,7 +43,7 @@ class Synapse:
     def take(self, message: Message) -> None:
         """Add the event's amount to the total.
 
-        Raise :class:`UnreadableAmount` if it is not a number.
+        Raise :class:`UnreadableAmount` if the amount is not a number.
         """
         self._faults.strike()
         written = message.fields.get("amount", "")

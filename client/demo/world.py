@@ -11,9 +11,9 @@ HOST = "127.0.0.1"
 SERVICES = ("core", "oracle", "synapse")
 SEGMENTS = ("finance", "hr", "sales", "legal")
 NL2SQL, ONTOLOGY = "nl2sql", "ontology"
-"""Features: the intents of questions."""
+"""Intents of questions, which are also the feature keys of switches."""
 RETRIEVAL = "rag-v2"
-"""The experiment, in which half of the visitors take part."""
+"""The key of the experiment, in which half of the visitors take part."""
 EVENTS = "axiom:events"
 USERS = 200
 

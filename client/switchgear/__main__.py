@@ -1,4 +1,4 @@
-"""`python -m switchgear` is the command `switchgear`."""
+"""Entry point of `python -m switchgear`, the same program as the command `switchgear`."""
 
 import sys
 

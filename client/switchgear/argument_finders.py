@@ -14,8 +14,8 @@ _KEYWORD_ONLY = 2**31
 def make_finder(find: Callable[..., Any], function: Callable[..., Any]) -> KeyFinder:
     """Return a function of `(args, kwargs)` that calls `find` for a call of `function`.
 
-    If all parameters of `find` are parameters of `function`, it receives those by name, however the
-    call passes them. Otherwise it receives all arguments.
+    If all parameters of `find` are parameters of `function`, `find` receives those arguments by
+    name, however the call passes them. Otherwise `find` receives all arguments of the call.
     """
     own_parameters, call_parameters = _parameters(find), _parameters(function)
     if (

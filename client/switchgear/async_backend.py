@@ -1,7 +1,7 @@
 """The async library that runs the current coroutine: asyncio or trio, also under anyio.
 
-Neither is imported here, since a program that runs one of them has imported it. Under any other
-library, coroutines get the error that asyncio raises without a running event loop.
+This module imports neither, since a program that runs asyncio or trio has imported it. Under any
+other library, coroutines get the error that asyncio raises without a running event loop.
 """
 
 import math
@@ -49,7 +49,10 @@ async def to_thread(function: Callable[..., T], *args: Any) -> T:
 
 
 def require_asyncio(what: str, instead: str) -> None:
-    """Raise :class:`RuntimeError` in a trio task: `what` needs asyncio, `instead` is the advice."""
+    """Raise :class:`RuntimeError` in a trio task.
+
+    `what` names the feature that needs asyncio, `instead` the alternative, both for the message.
+    """
     if trio_here() is not None:
         raise RuntimeError(f"{what} needs asyncio and does not work under trio: {instead}")
 
@@ -74,7 +77,7 @@ class AsyncBell:
         self._call_soon(self._set)
 
     async def wait(self, seconds: float) -> bool:
-        """Wait at most `seconds` until the bell rings; return True if it has. May be repeated."""
+        """Wait until the bell rings, at most `seconds`; return True if it rang. May be repeated."""
         if self._trio is None:
             timer = self._loop.call_later(seconds, self._event.set)
             try:
@@ -94,7 +97,7 @@ class AsyncBell:
 
 
 class AsyncioScope:
-    """A handle to cancel the running asyncio task from outside, until :meth:`end`."""
+    """A handle by which any thread can cancel the running asyncio task, until :meth:`end`."""
 
     def __init__(self) -> None:
         task = _asyncio_task()
@@ -110,7 +113,10 @@ class AsyncioScope:
             self._task.get_loop().call_soon_threadsafe(self._cancel)
 
     def end(self, error: BaseException | None) -> bool:
-        """Close the scope; return True if `error` is its cancellation and no other is pending."""
+        """Close the scope; return True if `error` is the cancellation by this scope.
+
+        Return False if the task has other pending cancellations.
+        """
         self._is_over = True
         if not self._has_fired:
             return False
@@ -142,13 +148,14 @@ class TrioScope:
             self._call_soon(self._scope.cancel)
 
     def rest(self, *, is_resting: bool) -> None:
-        """Suspend the cancellation by time if `is_resting`, else resume it."""
+        """Suspend the time limit of the scope if `is_resting`, else resume it."""
         self._scope.deadline = math.inf if is_resting else self._deadline
 
     def end(self, error: BaseException | None) -> bool:
-        """Close the scope; return True if `error` is its cancellation and no other is pending.
+        """Close the scope; return True if `error` is the cancellation by this scope.
 
-        If `error` is a group that contains the cancellation, raise the rest of the group.
+        Return False if the task has other pending cancellations. If `error` is a group that
+        contains the cancellation by this scope, raise the rest of the group.
         """
         if trio_here() is None:  # The coroutine is closed by the garbage collector.
             return False

@@ -1,8 +1,8 @@
 """Cancellation of calls that have not begun.
 
-A guarded call carries its cancel sources (its switch, the forced breaker of its dependency) in a
-context variable. A change of a source wakes every wait inside the call, in the queue of a bulkhead
-or the back-off of a retry, and the wait raises the refusal.
+A guarded call stores its cancel sources (its switches, the forced breaker of its dependency) in a
+context variable. If a source refuses the call, each wait inside the call (in the queue of a
+bulkhead, in the back-off of a retry) ends at once and raises the refusal.
 """
 
 import threading
@@ -41,7 +41,7 @@ Sources = Sequence[CancelSource]
 
 
 class SourceScope:
-    """A source that applies to everything called in a context, linked to its outer scope."""
+    """A cancel source that applies to the calls in a context; `outer` is the enclosing scope."""
 
     __slots__ = ("cancellation", "is_over", "outer", "source")
 
@@ -49,7 +49,8 @@ class SourceScope:
         self.source = source
         self.outer = outer
         self.is_over = False
-        """True once its block has ended: it no longer applies to tasks that outlive the block."""
+        """True once the block of the scope has ended; tasks that outlive the block ignore the
+        scope."""
         self.cancellation: TaskCancellation | None = None
 
 
@@ -71,7 +72,7 @@ class CancelToken:
         return any(source.refusal() is not None for source in self._sources)
 
     def raise_if_cancelled(self) -> None:
-        """Raise the refusal, `SwitchEngaged` for a switch, if there is one."""
+        """Raise the refusal if the call is cancelled; for a switch, :class:`SwitchEngaged`."""
         for source in self._sources:
             if (refusal := source.refusal()) is not None:
                 raise refusal
@@ -88,9 +89,9 @@ class CancelToken:
 
 
 def cancel_token() -> CancelToken:
-    """Return the token of the guarded calls running here.
+    """Return the token of the guarded calls that enclose the calling code.
 
-    For long plain functions that can stop half-way. Without a guard around it the token is never
+    Long plain functions can use it to stop half-way. Outside of guards the token is never
     cancelled.
     """
     return CancelToken(current_scope.get())
@@ -107,7 +108,7 @@ class TaskCancellation:
         self._on_source_change()  # The switch may have been engaged since it was last checked.
 
     def end(self, error: BaseException | None) -> None:
-        """Unsubscribe; if `error` is the cancellation made here, raise the source's refusal."""
+        """Unsubscribe; raise the refusal if `error` is the cancellation by this object."""
         self._unsubscribe()
         if self._scope.end(error) and self._refusal is not None:
             raise self._refusal from error
@@ -129,14 +130,17 @@ def enter(source: CancelSource) -> SourceScope:
 
 
 def leave(scope: SourceScope) -> None:
-    """End `scope`. In a context other than the one it was entered in, only mark it as over."""
+    """End `scope`.
+
+    In a context other than the one in which :func:`enter` was called, only mark the scope as over.
+    """
     scope.is_over = True
     if current_scope.get() is scope:
         current_scope.set(scope.outer)
 
 
 def find_refusal(sources: Sources = ()) -> Refused | None:
-    """Check `sources` and those of this context; return the first refusal, if any."""
+    """Check `sources` and the sources of this context; return the first refusal, if any."""
     for source in sources:
         if (refusal := source.refusal()) is not None:
             return refusal
@@ -149,7 +153,7 @@ def find_refusal(sources: Sources = ()) -> Refused | None:
 
 
 def check(sources: Sources = (), cause: BaseException | None = None) -> None:
-    """Check `sources` and those of this context; raise the first refusal, from `cause`."""
+    """Check `sources` and the sources of this context; raise the first refusal, from `cause`."""
     refusal = find_refusal(sources)
     if refusal is not None:
         raise refusal from cause
@@ -157,17 +161,20 @@ def check(sources: Sources = (), cause: BaseException | None = None) -> None:
 
 @contextmanager
 def notify_on_refusal(sources: Sources, wake: Callback) -> Iterator[None]:
-    """Within the block, call `wake` when one of `sources` or of this context may refuse calls.
+    """Within the block, call `wake` after each change that may refuse calls.
 
-    `wake` may run in any thread. Earlier changes are not reported: call :func:`find_refusal` first
-    inside the block.
+    Changes of `sources` and of the sources of this context count. `wake` may run in any thread.
+    Changes before the block are not reported, so call :func:`find_refusal` first inside the block.
     """
     with _subscribe_all([*sources, *_sources_of(current_scope.get())], wake):
         yield
 
 
 def sleep(seconds: float, sources: Sources = (), cause: BaseException | None = None) -> None:
-    """Block for `seconds`. Raise the refusal, from `cause`, as soon as there is one."""
+    """Block for `seconds`.
+
+    Raise the first refusal of `sources` or of this context, from `cause`, as soon as there is one.
+    """
     if not is_waiting_skipped and seconds > 0:
         if not sources and current_scope.get() is None:
             time.sleep(seconds)
@@ -185,7 +192,7 @@ def sleep(seconds: float, sources: Sources = (), cause: BaseException | None = N
 async def async_sleep(
     seconds: float, sources: Sources = (), cause: BaseException | None = None
 ) -> None:
-    """Wait for `seconds` in a coroutine. Raise the refusal, from `cause`, once there is one."""
+    """Like :func:`sleep`, in a coroutine."""
     if is_waiting_skipped or seconds <= 0:
         await async_backend.sleep(0)
     elif not sources and current_scope.get() is None:

@@ -36,14 +36,15 @@ class Switchgear:
         gear = Switchgear("https://switchgear.example", token, service="core")
         if gear.allowed(feature="chat", targeting_key=user_id): ...
 
-    Two daemon threads keep it up to date; no failure of the console is raised into the service.
-    `url` is the console's base URL; without one, only forced switches are engaged. `token` needs
-    the scope `switches:read`, and `report:write` for reports. `service` and `instance` name this
-    process on its screens. The last good snapshot is stored in the folder `state_dir`, unless that
-    is None. `force_engaged` are switch ids that block whatever the console's state, in addition to
-    those of `SWITCHGEAR_FORCE_ENGAGED`. `bootstrap` is a snapshot to use until the console has
-    answered: a mapping, a path, or a URL, for which the constructor waits at most two seconds. An
-    `offline` client never contacts the console: it uses its copy on disk and its bootstrap.
+    Two daemon threads keep the client up to date; no failure of the console is raised into the
+    service. `url` is the console's base URL; without one, only forced switches are engaged. `token`
+    needs the scope `switches:read`, and `report:write` for reports. `service` and `instance` name
+    this process on the console's screens. The last good snapshot is stored in the folder
+    `state_dir`, unless that is None. `force_engaged` are ids of switches that are engaged
+    regardless of the console, in addition to the ids in `SWITCHGEAR_FORCE_ENGAGED`. `bootstrap` is
+    a snapshot to use until the console has answered: a mapping, a path, or a URL, for which the
+    constructor waits at most two seconds. An `offline` client never contacts the console, and uses
+    its copy on disk and its bootstrap.
 
     Raise :class:`ValueError` or :class:`TypeError` for invalid arguments. :meth:`from_env` does not
     raise for invalid environment variables.
@@ -239,7 +240,8 @@ class Switchgear:
     def dependencies(self) -> "list[Dependency]":
         """Return the dependencies that are reported to the console.
 
-        These have a policy, a breaker or a bulkhead here, and a name that the console accepts.
+        These dependencies have a policy, breaker or bulkhead in this client, and a name that the
+        console accepts.
         """
         return self._registry.dependencies()
 

@@ -1,8 +1,8 @@
 """The console's time, estimated from its answers and continued by the local monotonic clock.
 
 Expiries are in the console's time. :meth:`ConsoleClock.now` is the best estimate, for reports.
-:meth:`ConsoleClock.release_now` is the time by which engagements end, None until recent answers
-agree.
+:meth:`ConsoleClock.release_now` is a cautious estimate, used to end engagements; None until recent
+answers agree.
 """
 
 import re
@@ -22,7 +22,7 @@ MIN_AGREEING = 3
 AGREEMENT_SECONDS = 60.0
 """Largest difference between two answers that agree."""
 VERSION_SECONDS = 2.0
-"""Allowance for the unmeasured time between publication of a version and its arrival."""
+"""Allowance, in seconds, for the time between publication of a version and its arrival."""
 TIME_HEADER = "switchgear-time"
 """Header with PostgreSQL's time as received by the data plane: UNIX seconds, or `unknown`."""
 
@@ -55,7 +55,7 @@ class Alarm(Protocol):
     """Maximum real time, in seconds, to wait for the alarm."""
 
     def advance(self) -> None:
-        """Advance the clock to the time of the alarm, unless that has passed."""
+        """Advance the clock to the time of the alarm, unless that time has passed."""
         ...
 
 
@@ -106,21 +106,22 @@ class OffsetEstimator:
 
     def __init__(self) -> None:
         self.median: float | None = None
-        """The median of the latest `MAX_ANSWERS` offsets; of an even number, the lower middle
-        one."""
+        """The median of the latest `MAX_ANSWERS` offsets. Of an even number of offsets, the lower
+        of the two middle ones."""
         self.trusted: float | None = None
-        """The offset that may end an engagement. None until `MIN_AGREEING` answers agree with the
-        median, and whenever fewer than two thirds of the latest do."""
+        """The offset by which engagements may be ended. None until `MIN_AGREEING` answers agree
+        with the median, and while fewer than two thirds of the latest answers agree with it."""
         self._offsets: deque[float] = deque(maxlen=MAX_ANSWERS)
         self._anchor: float | None = None
 
     def add(self, offset: float) -> None:
         """Record the offset of one more answer.
 
-        A lower median is trusted at once, since an earlier time ends fewer engagements. A median
-        that exceeds the trusted offset (at first: the lowest offset) by more than
-        `AGREEMENT_SECONDS` is trusted only when all of the latest `MAX_ANSWERS` agree. Before that,
-        the majority of answers may come from one proxy with a wrong clock.
+        A median that is lower than the trusted offset is trusted at once, since an earlier time
+        ends fewer engagements. A median that exceeds the trusted offset (at first: the lowest
+        offset) by more than `AGREEMENT_SECONDS` is trusted only when all of the latest
+        `MAX_ANSWERS` agree, since a mere majority of answers may come from one proxy with a wrong
+        clock.
         """
         self._offsets.append(offset)
         ordered = sorted(self._offsets)
@@ -162,8 +163,8 @@ class ConsoleClock:
     def release_now(self) -> float | None:
         """Return the time by which the client may end expired engagements without the console.
 
-        Return None while recent answers disagree, whatever the local clock shows. The time may be
-        late, but not early.
+        Return None while recent answers disagree, whatever the local clock shows. The returned time
+        may be behind the console's clock, but not ahead of it.
         """
         offset = self._release_offset
         if offset is None:
@@ -192,9 +193,9 @@ class ConsoleClock:
         """Record the time in an answer that took `took_seconds` and arrived `ago_seconds` ago.
 
         Names in `headers` are lower case. `Switchgear-Time` is PostgreSQL's time. `Date`, which may
-        be the time of any proxy, is used only until the first `Switchgear-Time`, and never beside
-        one that is `unknown`. A malformed time is ignored. The response to a long poll has the time
-        at the end of the poll.
+        be the time of any proxy, is used only until the first valid `Switchgear-Time`, and never if
+        the same answer has a `Switchgear-Time`. A malformed time is ignored. The response to a long
+        poll has the time at the end of the poll.
         """
         sent_time = headers.get(TIME_HEADER)
         if sent_time is None:
@@ -217,11 +218,11 @@ class ConsoleClock:
             self._update_release_offset()
 
     def limit_by_version(self, published_at: float, since_seconds: float) -> None:
-        """Limit the time by the publication of a version at most `since_seconds` ago.
+        """Limit :meth:`release_now` by the publication of a version at most `since_seconds` ago.
 
-        `published_at` is by PostgreSQL's clock; the sum is an upper limit. So an engagement that
-        had N seconds left when it was published ends N seconds later by the monotonic clock,
-        whatever the headers say.
+        `published_at` is UNIX seconds by PostgreSQL's clock. It plus `since_seconds` is an upper
+        limit of the current time, so an engagement that had N seconds left at publication ends at
+        the earliest about N seconds later by the monotonic clock, whatever the headers say.
         """
         latest = published_at + since_seconds + VERSION_SECONDS
         with self._lock:

@@ -17,8 +17,8 @@ Wrapper = Callable[[Callable[..., Any]], Callable[..., Any]]
 """A function that returns the replacement of a function."""
 
 Around = Callable[[tuple[Any, ...], Mapping[str, Any]], AbstractContextManager[object]]
-"""A function that returns the context manager around the body of a call, from the call's arguments.
-An asynchronous generator enters it by `async with` if possible."""
+"""A function of a call's arguments that returns a context manager, in which the body of the call
+runs. An asynchronous generator enters the context manager by `async with` if possible."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,8 +29,8 @@ MAX_WRAPPED = 100
 class NotAwaited(Refused, TypeError):
     """Raised if a plain function returned a coroutine.
 
-    None of the coroutine has run yet, and when it runs, the patterns around the function no longer
-    apply.
+    The coroutine has not begun to run. It would run later, outside of the patterns around the plain
+    function.
     """
 
 
@@ -72,9 +72,10 @@ def wrap_by_kind(
 ) -> F:
     """Return the replacement by `plain` or `coroutine`, with the name and signature of `function`.
 
-    A generator is replaced by `generator`, or has `stream` around its body. Raise
-    :class:`TypeError` for a generator if both are None, and for anything but a function; `what`
-    names the decorator in the message.
+    A generator function is replaced by `generator` if that is given; otherwise `stream` is put
+    around its body. Raise :class:`TypeError` if `function` is not a function, or if it is a
+    generator function and both `generator` and `stream` are None. `what` names the decorator in the
+    message.
     """
     given: Any = function
     if isinstance(given, classmethod | staticmethod):
@@ -136,10 +137,11 @@ def _wraps_coroutine_function(function: object) -> bool:
 def _wrap_ambiguous(
     function: Callable[..., Any], plain: Wrapper, coroutine: Wrapper
 ) -> Callable[..., Any]:
-    """Wrap a plain function around a coroutine function; each call uses `plain` or `coroutine`.
+    """Wrap a plain function whose `__wrapped__` is a coroutine function.
 
-    Such a function either returns the coroutine or runs it in an event loop of its own. Calls
-    inside a running loop are taken as the first case, calls outside as the second.
+    Such a function either returns the coroutine or runs it in an event loop of its own. A call
+    inside a running event loop is taken to return the coroutine, and uses `coroutine`; any other
+    call uses `plain`.
     """
 
     @functools.wraps(function)

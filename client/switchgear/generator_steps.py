@@ -1,4 +1,4 @@
-"""Drivers of generators, and context managers around the steps of a generator.
+"""Functions that run a generator step by step, or enter a context manager around each step.
 
 A context variable, such as a time limit, must not stay set between two steps, since the caller of
 the generator runs in the same context.
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 StepManager = AbstractContextManager[object]
 StepManagerFactory = Callable[[tuple[Any, ...], Mapping[str, Any]], StepManager]
-"""A factory of the context manager around each step of a call, from the call's arguments."""
+"""A function of a call's arguments that returns a context manager, entered around each step."""
 
 
 def wrap_steps(
@@ -69,7 +69,10 @@ def _async_steps(function: Callable[..., Any], steps: StepManagerFactory) -> Cal
 
 
 def drive(steps: Generator[Callable[[], Any], Any, T]) -> T:
-    """Call the functions that `steps` yields, send back results or errors; return its value."""
+    """Run the generator `steps` and return its value.
+
+    Call each function that it yields, and send it the result or throw the error into it.
+    """
     try:
         call = next(steps)
         while True:

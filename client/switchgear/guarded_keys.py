@@ -48,9 +48,10 @@ class SwitchEngaged(Refused):
 class GuardedKeys:
     """The switches of one call, a :class:`CancelSource`.
 
-    They are checked before the call begins and again before anything inside it begins. The first
-    check is counted, later ones are not. Without a targeting key the first check decides at random:
-    in later checks an engaged switch still refuses, but a ramping switch does not.
+    They are checked before the call begins, and again during waits and before each attempt and
+    fallback target in the call. Only the first check is counted. For a ramping switch without a
+    targeting key, only the first check decides, at random; an engaged switch refuses in later
+    checks, too.
     """
 
     __slots__ = (
@@ -75,13 +76,14 @@ class GuardedKeys:
     ) -> None:
         self.guard = guard
         self.cancels = cancels
-        """True if running calls are cancelled, too."""
+        """True if a switch that is engaged also cancels calls that are already running."""
         self._store = store
         self._query = query
         self._blocks_unknown = blocks_unknown
         self._others = others
         self._view: EvaluationView | None = None
-        """The view in which every call with these keys is allowed, counted in `_cell`."""
+        """The snapshot view in which all calls with these keys are allowed; `_cell` counts these
+        calls."""
         self._cell: Any = None
 
     def check_call(self) -> Decision:
@@ -137,8 +139,9 @@ class GuardedKeys:
 class GuardedSteps:
     """A context manager around each step of one generator.
 
-    It checks the keys at the first step, unless the call `has_begun`, and applies them within each
-    step. With `on_engage="cancel"` every step checks, and a step that awaits is cancelled.
+    The keys are checked before the first step, unless the call `has_begun`, and are a cancel source
+    within each step. With `on_engage="cancel"` they are checked before every step, and a step of an
+    asynchronous generator is cancelled while it awaits.
     """
 
     def __init__(self, keys: GuardedKeys, is_async: bool, *, has_begun: bool) -> None:

@@ -47,9 +47,9 @@ class Guard:
         def answer(user, question): ...
 
     As a decorator it suits functions, coroutine functions, generators and asynchronous generators,
-    methods and class methods, and keeps their kind and signature. It checks when the body is about
-    to run: a coroutine's when it is awaited, a generator's at its first step. As a context manager
-    (`with` or `async with`) it checks on entry, and returns the decision.
+    methods and class methods, and keeps their kind and signature. It checks the switches when the
+    body is about to run: a coroutine's when it is awaited, a generator's at its first step. As a
+    context manager (`with` or `async with`) it checks on entry, and returns the decision.
 
     When the switch is engaged, calls waiting inside, in a bulkhead's queue or a retry's back-off,
     are woken and refused, and each attempt and fallback target checks again. Running calls finish;
@@ -58,12 +58,12 @@ class Guard:
 
     A function that finds keys receives the arguments of the call that have the names of its own
     parameters, including `self`. If one of its parameters is not a parameter of the guarded
-    function, it receives all arguments. In a context manager it receives none. Its errors are
-    raised into the call; a value that can't be a key is unknown, as in :meth:`Switchgear.allowed`.
-    A guard may be used many times, by many threads. `others` are further sources of refusals, such
-    as a forced breaker, checked only after a call has begun; `owner` is an object that the guard
-    keeps alive. Raise :class:`TypeError`, naming the argument, for keys of the wrong type, and
-    :class:`ValueError` for an invalid `unknown` or `on_engage`.
+    function, it receives all arguments. In a `with` statement the function receives no arguments.
+    Errors of the function are raised into the call. A value that can't be a key is unknown, as in
+    :meth:`Switchgear.allowed`. A guard may be used many times, by many threads. `others` are
+    further sources of refusals, such as a forced breaker, checked only after a call has begun;
+    `owner` is an object that the guard keeps alive. Raise :class:`TypeError`, naming the argument,
+    for keys of the wrong type, and :class:`ValueError` for an invalid `unknown` or `on_engage`.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Guard:
         """The keys of every call, if they do not depend on its arguments."""
 
     def with_others(self, *others: CancelSource) -> "Guard":
-        """Return a copy that also checks the sources `others`, but only after a call has begun."""
+        """Return a copy of this guard that also checks `others`, but not before a call begins."""
         return self._with_sources((*self._others, *others))
 
     def __call__(self, function: F) -> F:
@@ -129,8 +129,8 @@ class Guard:
     def switches_of(self, function: Callable[..., Any]) -> "Callable[[Any, Any], GuardedKeys]":
         """Return a function of `(args, kwargs)` that finds the switches of a call of `function`.
 
-        The sources `others` are not included, since a fallback may answer for a forced breaker but
-        not for a kill switch.
+        The guard's `others` are not included: a fallback may answer a call that a forced breaker
+        rejects, but not a call that a kill switch stops.
         """
         return self._with_sources(())._finder(function)
 
@@ -239,7 +239,7 @@ class Guard:
         return find_keys
 
     def _enter(self, *, cancels: bool) -> tuple[Decision, SourceScope]:
-        """Check a block, which has no arguments, and enter its scope."""
+        """Check the switches of a `with` block, which has no arguments, and enter its scope."""
         keys = self._keys or self._keys_of({name: find() for name, find in self._finders.items()})
         decision = keys.check_call()
         cancellation = TaskCancellation(keys) if cancels else None
@@ -260,7 +260,7 @@ class Guard:
         )
 
     def _innermost_scope(self) -> SourceScope | None:
-        """Return the innermost block of this guard that is entered in this context."""
+        """Return the innermost open `with` block of this guard in this context, if any."""
         scope = current_scope.get()
         while scope is not None:
             if not scope.is_over and getattr(scope.source, "guard", None) is self:

@@ -99,7 +99,7 @@ def record(name: str, about: str, **fields: Any) -> None:
 
 
 def log_error(text: str, *args: object) -> None:
-    """Log the current exception of a function supplied by the caller. Never raises."""
+    """Log the current exception, raised by a function that the service supplied. Never raises."""
     with contextlib.suppress(Exception):
         log.error(f"switchgear: {text}", *args, exc_info=True)  # noqa: LOG014 - of its callers.
 

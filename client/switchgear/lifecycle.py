@@ -66,8 +66,8 @@ finalizer may run at any moment."""
 _closed: dict[_Ref, None] = {}
 """Closed clients that are still referenced."""
 _parents_workers: list[object] = []
-"""The parent's workers, kept forever: freeing a buffer would wait for a lock whose holder does not
-exist in the child."""
+"""The parent's workers, kept forever: freeing them could wait forever for a lock whose holder does
+not exist in the child."""
 
 
 def open_clients() -> list[Client]:

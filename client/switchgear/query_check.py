@@ -24,7 +24,7 @@ class Query(Protocol):
 
 
 def check_query(query: Query, check: Callable[..., Decision]) -> tuple[bool, str | None]:
-    """Return True and None if the query is allowed, else False and a message for its user."""
+    """Return True and None if the query is allowed, otherwise False and a message for the user."""
     segment = _get_field(query, "segment")
     department = segment.get("department") if isinstance(segment, Mapping) else segment
     decision = check(
@@ -39,8 +39,7 @@ def check_query(query: Query, check: Callable[..., Decision]) -> tuple[bool, str
 def _get_field(query: Query, name: str) -> Any:
     """Return an attribute, or None if it is missing.
 
-    A property that raises :class:`AttributeError` raises here, too: ignoring it could allow a
-    stopped call.
+    The :class:`AttributeError` of a property is not ignored, since that could allow a stopped call.
     """
     try:
         return getattr(query, name)

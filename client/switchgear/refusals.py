@@ -1,7 +1,8 @@
 """Refusals: calls that were rejected here before they began.
 
-They are not failures of the dependency: no breaker counts them, and no retry repeats them. The same
-applies to exceptions raised from a refusal, as SDKs do with errors of their transport.
+A refusal is not a failure of the dependency, so no breaker counts it and no retry repeats it. The
+same applies to exceptions raised from a refusal: SDKs raise such exceptions for errors of their
+transport.
 """
 
 from collections.abc import Iterator
@@ -21,9 +22,10 @@ class Refused(Exception):
 class CircuitOpen(Refused):
     """Raised if the breaker of `dependency` is open, or half-open with all its probes running.
 
-    `retry_after` is the minimum number of seconds until the breaker changes: 0.0 if that depends on
-    probes, None if an operator forces the mode. `last_failure` is the shortened text of the last
-    failure, None without one.
+    `retry_after` is the minimum number of seconds until the breaker may admit calls. It is 0.0 if
+    the time depends on running probes, and None if an operator forces the breaker's mode.
+
+    `last_failure` is the shortened text of the last failure, None without one.
     """
 
     def __init__(
@@ -56,7 +58,11 @@ class BulkheadFull(Refused):
 
 
 def refusal_in(error: BaseException, deepest: int = MAX_DEPTH) -> Refused | None:
-    """Return `error` if it is a refusal, or else the refusal that it was raised from, if any."""
+    """Return `error` if it is a refusal, otherwise the refusal among its causes, if any.
+
+    At most `deepest` errors of the chain of causes are examined. A group counts if all its members
+    are refusals or come from one.
+    """
     found: BaseException | None = error
     for depth in range(deepest, 0, -1):
         if found is None or isinstance(found, Refused):
@@ -80,7 +86,10 @@ def _all_refused(group: BaseExceptionGroup[BaseException], deepest: int) -> Refu
 
 
 def walk_errors(error: BaseException, *, contexts: bool = False) -> Iterator[BaseException]:
-    """Yield `error`, its causes (with `contexts` also contexts) and group members, at most 100."""
+    """Yield `error`, its causes and its group members, recursively; at most 100 errors.
+
+    With `contexts`, also yield the context of an error without a cause.
+    """
     seen: dict[int, BaseException] = {}
     ahead: list[BaseException | None] = [error]
     while ahead and len(seen) < 100:

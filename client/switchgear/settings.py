@@ -25,10 +25,10 @@ class Settings:
 
     `url` is the console's base URL, None for a client without a console; an `offline` client does
     not contact it, and needs no token. `service` and `instance` name this process on the console's
-    screens. `state_dir` is the folder for the last good snapshot, None for nowhere. `forced` are
-    the ids of switches engaged in this process whatever the console says. Without `stream` and
-    `reports` the console is only polled. Raise :class:`ValueError` or :class:`TypeError`, naming
-    the invalid field.
+    screens. `state_dir` is the folder for the last good snapshot; None means that it is not stored.
+    `forced` are the ids of switches that are engaged in this process regardless of the console.
+    Without `stream` and `reports` the console is only polled. Raise :class:`ValueError` or
+    :class:`TypeError`, naming the invalid field.
     """
 
     url: str | None
@@ -70,7 +70,7 @@ class Settings:
 
     @property
     def is_plain(self) -> bool:
-        """True if the token is sent over a network unencrypted."""
+        """True if the token would be sent unencrypted over a network."""
         parts = urlsplit(self.url or "")
         return (
             self.has_console
@@ -93,7 +93,7 @@ def make_settings(
     offline: bool,
     **others: Any,
 ) -> tuple[Settings, tuple[str, ...]]:
-    """Return the settings for the arguments of a client, and the problems of forced switches.
+    """Return the settings for a client's arguments, and the problems found in `force_engaged`.
 
     Each problem is logged as an error. Raise :class:`ValueError` or :class:`TypeError` for invalid
     arguments.
@@ -144,7 +144,7 @@ def as_name(text: str) -> str:
 
 
 def own_instance() -> str:
-    """Return the host's name (in Kubernetes the pod's) and the process id."""
+    """Return a name for this process: the name of the host or pod, and the process id."""
     host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname()) or "host"
     return f"{host[: MAX_NAME_LENGTH - 12]}-{os.getpid()}"
 
@@ -177,8 +177,8 @@ def default_state_dir() -> Path | None:
 def read_forced(words: str | Iterable[str]) -> tuple[frozenset[str], list[str]]:
     """Return the switch ids in `segment:finance,feature:chat`, and a problem for each other word.
 
-    `global` alone means `global:all`. Semicolons and spaces separate, too, and quotes are ignored:
-    operators may write the list in a hurry, and its valid ids must apply.
+    `global` alone means `global:all`. Ids may also be separated by semicolons or spaces, and quotes
+    are ignored, since operators may write the list in a hurry.
     """
     if isinstance(words, str):
         words = re.split(r"[,;\s]+", words)

@@ -60,9 +60,10 @@ class SLI:
                 self._total += total
 
     def measure(self, *, within_seconds: float | None = None) -> "SLIMeasure":
-        """Return a context manager and decorator that counts the code inside.
+        """Return a context manager and decorator that counts one event for the code inside.
 
-        Raise :class:`TypeError` if `within_seconds` is not a number.
+        The event is bad if the code raises, or takes longer than `within_seconds`. Raise
+        :class:`TypeError` if `within_seconds` is not a number.
         """
         is_number = isinstance(within_seconds, int | float) and not isinstance(within_seconds, bool)
         if within_seconds is not None and not is_number:
@@ -92,12 +93,13 @@ class SLI:
 
 
 class SLIMeasure(AbstractContextManager[None]):
-    """A measure that counts one event for each call or block; a bad one if it raises.
+    """A measure that counts one event for each call or block, a bad event if that raises.
 
-    Calls stopped by a switch, cancelled calls, and ended processes or generators do not count. With
-    `within_seconds`, calls and blocks that take longer are bad; such a measure must not be used by
-    two `with` blocks at once. As a decorator it suits functions, coroutine functions and
-    generators, and keeps their signature.
+    No event is counted for a call that is stopped by a switch or cancelled, or that ends by the
+    exit of the process or the closing of a generator. With `within_seconds`, the event of a call or
+    block that takes longer is bad, and the measure must not be used by two `with` blocks at once.
+    As a decorator it suits functions, coroutine functions and generators, and keeps their
+    signature.
     """
 
     def __init__(self, sli: SLI, within_seconds: float | None = None) -> None:

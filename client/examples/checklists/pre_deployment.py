@@ -14,7 +14,7 @@ MAX_BUDGET_RATE = 0.5
 MAX_AT_ONCE = 1000
 """Largest acceptable limit of a bulkhead, and of its queue."""
 PASSING = (408, 429)
-"""HTTP statuses 4xx of temporary errors."""
+"""4xx HTTP statuses that mean a temporary error."""
 
 
 def _tries_fit(policy: Policy) -> bool:

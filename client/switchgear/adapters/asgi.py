@@ -1,7 +1,7 @@
 """A middleware for ASGI applications, such as FastAPI's and Starlette's.
 
-It limits each request to the time that its caller still waits. If a trusted caller retries, this
-service does not retry on its own.
+It limits each request to the time that the calling service still waits for the response. If a
+trusted calling service retries, this service does not retry its own calls.
 
     app.add_middleware(Incoming, trusted_peers=("10.0.0.0/8",))
 """
@@ -22,11 +22,12 @@ class Incoming:
     """ASGI middleware around `app`.
 
     It responds with 504 to a request that has no time left on arrival. It does not cancel running
-    requests; the deadlines and timeouts inside them end no later than the caller's limit.
+    requests; deadlines and timeouts in the application end no later than the time limit sent by the
+    calling service.
 
-    `trusted_peers` are addresses and networks of callers whose `X-Retry-Attempt` switches off the
-    retries of this service. They are matched against the connection's address as reported by the
-    server; none by default.
+    `trusted_peers` are addresses and networks of calling services whose `X-Retry-Attempt` switches
+    off the retries of this service. The addresses are matched against the connection's address as
+    reported by the server; none by default.
     """
 
     def __init__(self, app: App, *, trusted_peers: Iterable[str] = ()) -> None:

@@ -31,27 +31,29 @@ SENT_HEADER = "Switchgear-Sent-At"
 REFUSALS_HEADER = "Switchgear-Refusals"
 RETRIES_HEADER = "Switchgear-Retries"
 BODY_RUNNING = "switchgear_begun"
-"""Attribute of a Celery request whose task body runs; a call of the task inside is a plain call."""
+"""Attribute set on a Celery request while the task's body runs. If the body calls its own task, the
+call is then a plain function call."""
 REFUSAL_JITTER = 0.2
-"""Jitter of the pause after a refusal, as a fraction."""
+"""Maximum random extension of the pause after a refusal, as a fraction of the pause."""
 
 
 class PolicyTask(Base):
     """Base class of tasks whose body runs within `policy`, including its kill switch.
 
-    The policy's retry sends failed tasks again as later messages: no worker sleeps, and
-    `Retry-After` and the retry budget apply. A refused task is sent again after the breaker's delay
-    or `refused_seconds`, as often as necessary and without counting as an attempt; it fails if
-    `refused_seconds` is None. All attempts of a task have one idempotency key. A fallback of the
-    policy answers before a retry; its deadline applies to one attempt. Celery's soft time limit
-    counts as a timeout, and is neither retried nor answered by the fallback.
+    The policy's retry sends a failed task again as a new message, so that no worker sleeps;
+    `Retry-After` and the retry budget apply. A refused task is sent again, as often as necessary
+    and without counting as an attempt: when the breaker may admit a call or, if that time is
+    unknown, after `refused_seconds`. If `refused_seconds` is None, the refused task fails. All
+    attempts of a task have one idempotency key. The policy's fallback applies before its retry. The
+    policy's deadline applies to each attempt. Celery's soft time limit counts as a timeout, and is
+    neither retried nor answered by the fallback.
 
     Celery's `max_retries` applies to retries that the body or `autoretry_for` requests, not to
     those of the policy or after refusals. Eager tasks are retried without a pause and fail when
     refused.
 
-    With `is_awaited` the sender waits for the result: the sender's deadline applies here, too,
-    including the time in the queue, and a retry at the sender switches off retries here.
+    `is_awaited` declares that the sender waits for the result. Then the task ends by the sender's
+    deadline, which includes the time in the queue, and does not retry if the sender does.
     """
 
     abstract = True
@@ -128,7 +130,7 @@ class PolicyTask(Base):
         return super().apply_async(args, kwargs, *more, **options)
 
     def _call_directly(self, body: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """Run the body as a direct call, with a Celery request of its own."""
+        """Run the body as a plain function call, with a new Celery request for this call."""
         _task_stack.push(self)
         self.push_request(args=args, kwargs=kwargs, called_directly=True)
         try:
@@ -168,7 +170,7 @@ class PolicyTask(Base):
         return marker
 
     def _retry_refused(self, refusal: Refused) -> None:
-        """Raise Celery's retry after a refusal; return if the refused task fails instead.
+        """Raise Celery's retry after a refusal; return if the task must fail instead.
 
         An eager task fails: its retries would run and be refused at once, until the stack is full.
         """

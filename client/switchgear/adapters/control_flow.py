@@ -11,7 +11,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _PassedThrough(asyncio.CancelledError):
-    """An exception disguised as a cancellation, which no pattern counts, retries or answers."""
+    """A cancellation that carries an exception through patterns, which ignore cancellations."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ def pass_through(
 ) -> F:
     """Return `function` within `pattern`, which sees exceptions of these kinds as cancellations.
 
-    The caller receives them unchanged. Raise the pattern's errors for unsuitable functions.
+    The caller of the returned function receives these exceptions unchanged.
     """
     hide, show = _Hide(kinds), _Show()
     hidden = wrap(function, lambda args, kwargs: hide)

@@ -30,7 +30,8 @@ PARTS = ("connect", "read", "write", "pool")
 MAX_DRAIN_BYTES = 65_536
 """Maximum size of a discarded response that is read so that its connection can be reused."""
 MAX_DRAIN_SECONDS = 0.05
-"""Maximum time for reading a discarded response; a new connection takes less than a longer read."""
+"""Maximum time for reading a discarded response. Opening a new connection is faster than a longer
+read."""
 MIN_SECONDS = 0.001
 
 _KEY_EXTENSION = "switchgear.idempotency_key"
@@ -61,8 +62,9 @@ class TransportPatterns(Protocol):
 class Patterns:
     """The patterns of a transport, given individually.
 
-    `routes` are path patterns with the seconds of one attempt; the first match applies: `*` is any
-    part between slashes, `**` any rest. `timeout_seconds` applies to all other paths.
+    `routes` are pairs of a path pattern and the timeout of one attempt in seconds; the first
+    matching pair applies. In a pattern, `*` matches one part between slashes, `**` the rest of the
+    path. `timeout_seconds` applies to all other paths.
     """
 
     guard: Guard | None = None
@@ -93,7 +95,10 @@ class StatusFailure(Exception):
 
 
 class BreakerPermit:
-    """A breaker's permit to send a request, if there is a breaker. Raises the breaker's errors."""
+    """A permit of `breaker` to send a request; always granted if `breaker` is None.
+
+    The constructor raises the breaker's errors.
+    """
 
     def __init__(self, breaker: Breaker | None) -> None:
         self._admitted = None if breaker is None else (breaker, *breaker._start())
@@ -122,12 +127,14 @@ class _GeneratedKey:
 
 
 def prepare_request(request: httpx.Request) -> bool:
-    """Generate a key for a POST or PATCH without `Idempotency-Key`; return True if repeatable.
+    """Give the request an idempotency key if it needs one; return True if it may be repeated.
 
-    A request may be repeated if its method is idempotent or the caller set a key, since only the
-    caller knows that the server honors keys, and if its body can be sent again. The generated key
-    is the same in all attempts, and when the request is sent again after a redirect or
-    authentication. It does not count as a key of the caller.
+    A POST or PATCH without `Idempotency-Key` gets a generated key, which is the same in all
+    attempts, and when the request is sent again after a redirect or authentication.
+
+    A request may be repeated if its body can be sent again and either its method is idempotent or
+    the caller set the key. A generated key is not enough, since only the caller knows that the
+    server honors keys.
     """
     is_callers = KEY_HEADER in request.headers or explicit_key() is not None
     is_replayable = isinstance(request.stream, httpx.ByteStream)
@@ -173,13 +180,19 @@ def make_attempt(request: httpx.Request, http: HttpTimeouts | None) -> httpx.Req
 
 
 def _make_status_error(request: httpx.Request) -> httpx.HTTPStatusError:
-    """Return an example of the error that callers raise for a failed request, with status 503."""
+    """Return an example of the error that a failed request raises, with status 503.
+
+    :func:`outgoing` checks with it which active retries would retry the request.
+    """
     response = httpx.Response(503, request=request)
     return httpx.HTTPStatusError(status_phrase(503), request=request, response=response)
 
 
 def may_repeat(is_repeatable: bool, error: Exception) -> bool:
-    """Return True if the request may be sent again after `error`."""
+    """Return True if the request may be sent again after `error`.
+
+    A request that is not repeatable may be sent again only if `error` shows that it was not sent.
+    """
     return is_repeatable or isinstance(error, UNSENT_ERRORS)
 
 
@@ -203,9 +216,9 @@ def make_timeouts(request: httpx.Request, http: HttpTimeouts | None) -> dict[str
 
 
 class BodyTimer:
-    """A timer of the reads of a response body, which together may take the time left by `limit`.
+    """A timer that limits the reads of a response body to the time left by `limit`.
 
-    The time between reads does not count. Call :meth:`begin` before each read and :meth:`is_over`
+    Only the time spent in reads counts. Call :meth:`begin` before each read and :meth:`is_over`
     after it.
     """
 

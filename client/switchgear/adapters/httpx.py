@@ -6,12 +6,13 @@ Each request passes kill switch, deadline, retries, breaker and bulkhead, has ti
 time left, and carries the headers of `propagation`. A breaker counts errors and the statuses 5xx,
 408 and 429 as failures, once the response headers have arrived. Only repeatable requests are
 retried, see :func:`prepare_request`; the caller gets the last response unchanged. A permit of a
-bulkhead is held until the response is closed. The timeout of an attempt includes reading its body,
-without the caller's time between reads: give streams a route with a longer timeout.
+bulkhead is held until the response is closed. The timeout of an attempt includes the reads of the
+response body, but not the caller's time between reads. Give paths that stream a longer timeout by a
+route.
 
-The request is not changed: a copy is sent. With a transport, httpx ignores the proxies of the
-environment, and its own `proxy` or `mounts` bypass the patterns: give proxies, certificates, limits
-and HTTP/2 to the `inner` transport.
+The request object is not changed, since a copy is sent. With a transport, httpx ignores the proxies
+of the environment, and its own `proxy` or `mounts` bypass the patterns: give proxies, certificates,
+limits and HTTP/2 to the `inner` transport.
 """
 
 from collections.abc import AsyncIterator, Callable, Generator, Iterator

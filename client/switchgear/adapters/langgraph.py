@@ -57,7 +57,11 @@ def with_retry(
     name: str = "unnamed",
     **parameters: Any,
 ) -> Callable[[F], F]:
-    """Return a decorator that retries a node on errors in `retry_on`; None: transient errors."""
+    """Return a decorator that retries a node after errors in `retry_on`.
+
+    Without `retry_on`, transient errors are retried. `name` is the subject of recorded events;
+    `parameters` are further fields of `RetryParameters`.
+    """
     retry_parameters = RetryParameters(attempts=attempts, **parameters)
     return node(Retry(name, retry_parameters, retry_on=retry_on))
 
@@ -65,7 +69,8 @@ def with_retry(
 def with_breaker(breaker: Breaker, fallback: Callable[..., Any] | None = None) -> Callable[[F], F]:
     """Return a decorator that puts `breaker` around a node.
 
-    If the node fails or is refused, `fallback` is called with its arguments and returns the update.
+    If the node fails or is refused, `fallback` is called with the node's arguments, and its result
+    replaces the node's.
     """
     if fallback is None:
         return node(breaker)
@@ -75,6 +80,6 @@ def with_breaker(breaker: Breaker, fallback: Callable[..., Any] | None = None) -
 def retry_on(error: BaseException) -> bool:
     """Return True for errors that a LangGraph `RetryPolicy` should retry: all but refusals.
 
-    Use either that policy or a retry in the node: together they multiply the attempts.
+    Use either a `RetryPolicy` or :func:`with_retry`, since their attempts multiply.
     """
     return isinstance(error, Exception) and refusal_in(error) is None

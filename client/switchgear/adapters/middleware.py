@@ -33,7 +33,7 @@ class TrustedPeers:
         self._networks = tuple(map(_parse_network, peers))
 
     def has(self, address: object) -> bool:
-        """Return True if `address` is trusted. A peer without an IP address never is."""
+        """Return True if `address` is trusted. A peer without an IP address is never trusted."""
         if not self._networks or not isinstance(address, str):
             return False
         try:

@@ -17,11 +17,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 class OuterRetry:
     """A wrapper of another library's retry decorator, for calls of the dependency `name`.
 
-    Retries of this library inside it, also in other processes, are switched off for errors that it
-    retries. All attempts have one idempotency key. Each retry is counted when it begins.
-    `would_retry` returns True for an error that the library retries, and `would_retry_result` for a
-    result; without them it is assumed to retry every error and no result. `decorate` must call
-    :func:`may_retry` itself.
+    For errors that the other library retries, retries of this library inside the call are switched
+    off, also in other processes. All attempts have one idempotency key. Each retry is counted when
+    it begins.
+
+    `decorate` is the other library's decorator, which must call :func:`may_retry` for each error.
+    `would_retry` returns True for an error that the decorator retries, `would_retry_result` for a
+    result that it retries. Without them it is assumed to retry every error and no result.
     """
 
     def __init__(
@@ -40,7 +42,7 @@ class OuterRetry:
         self._decorate = decorate
 
     def __call__(self, function: F) -> F:
-        """Return `function` with retries. Raise :class:`TypeError` for a generator function."""
+        """Return `function` with the retries. Raise :class:`TypeError` for a generator function."""
         return wrap_by_kind(
             function, plain=self._plain, coroutine=self._coroutine, stream=None, what="a retry"
         )
@@ -119,11 +121,11 @@ class OuterRetryCall(RetriedCall):
 
 
 def may_retry(error: BaseException, *, is_outermost: bool = False) -> bool:
-    """Return True if `error` may be retried here.
+    """Return True if the retry that calls this function may retry `error`.
 
-    Return False for refusals, cancellations and catastrophic failures. Return False also for errors
-    that an outer retry would retry, and add a note to the error. `is_outermost`: the caller is an
-    :class:`OuterRetry`.
+    Return False for refusals, cancellations and catastrophic failures. If an outer retry would
+    retry the error, add a note to the error and return False. Pass `is_outermost` in the decorator
+    of an :class:`OuterRetry`, which is then not taken for an outer retry of itself.
     """
     if is_final(error):
         return False
@@ -141,7 +143,10 @@ def may_retry_result(result: object, *, is_outermost: bool = False) -> bool:
 def count_retry(
     name: str, counters: Counters | None, attempt: int, error: str, seconds: float | None = None
 ) -> None:
-    """Record that attempt `attempt`, counted from 1, failed and is retried."""
+    """Record that attempt number `attempt`, counted from 1, failed and is retried.
+
+    `error` is the error's class; `seconds` is the pause before the retry, if known.
+    """
     if counters is not None:
         counters.retry()
     time_limits.count_retry()

@@ -38,7 +38,7 @@ def expose(client: Switchgear, registry: CollectorRegistry = REGISTRY) -> "Metri
 
 
 class Metrics(Collector):
-    """A collector that reads values when scraped, labeled by at most 500 reported dependencies."""
+    """A collector that reads values when scraped, for at most 500 reported dependencies."""
 
     def __init__(self, client: Switchgear, registry: CollectorRegistry) -> None:
         self._client = client
@@ -52,7 +52,7 @@ class Metrics(Collector):
         self._registry.unregister(self)
 
     def describe(self) -> Iterable[Metric]:
-        """Return nothing, since registering must not read values."""
+        """Return no metrics, so that registering this collector does not read values."""
         return ()
 
     def collect(self) -> Iterator[Metric]:

@@ -23,7 +23,7 @@ Kinds = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], An
 def outermost(
     name: str, counters: Counters | None = None, *, on: Kinds, **terms: Any
 ) -> OuterRetry:
-    """Return `stamina.retry(on=on, **terms)` for calls of `name`, as an :class:`OuterRetry`."""
+    """Return `stamina.retry(on=on, **terms)` for the dependency `name`: see :class:`OuterRetry`."""
     return OuterRetry(
         stamina.retry(on=unless_refused(on, is_outermost=True), **terms),
         name,
@@ -33,9 +33,10 @@ def outermost(
 
 
 def unless_refused(on: Kinds, *, is_outermost: bool = False) -> Callable[[Exception], Any]:
-    """Return a predicate like `on` that rejects errors that must not be retried here.
+    """Return a predicate like `on`, except that it returns False for errors not to be retried.
 
     These are refusals, catastrophic failures, and errors that an outer retry would retry.
+    `is_outermost` is that of :func:`may_retry`.
     """
 
     def decide(error: Exception) -> Any:

@@ -39,10 +39,10 @@ def outermost(name: str, counters: Counters | None = None, **terms: Any) -> Oute
 
 
 class unless_refused(retry_base):
-    """A predicate like `given` that rejects outcomes that must not be retried.
+    """A tenacity predicate like `given`, except that it rejects outcomes not to be retried.
 
-    These are refusals, cancellations and catastrophic failures, and outcomes that an outer retry
-    would retry. `given` must not be asynchronous.
+    These are refusals, cancellations, catastrophic failures, and outcomes that an outer retry would
+    retry. `given` must not be asynchronous. `is_outermost` is that of :func:`may_retry`.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class unless_refused(retry_base):
 
 
 def _make_state(*, error: BaseException | None = None, result: object = None) -> RetryCallState:
-    """Return the retry state that tenacity passes to its predicates, for a new outcome."""
+    """Return a tenacity retry state whose outcome is `error`, or `result` without an error."""
     state = RetryCallState(Retrying(), None, (), {})
     if error is None:
         state.set_result(result)

@@ -1,7 +1,7 @@
 """A middleware for WSGI applications, such as Django's and Flask's.
 
-It limits each request to the time that its caller still waits. If a trusted caller retries, this
-service does not retry on its own.
+It limits each request to the time that the calling service still waits for the response. If a
+trusted calling service retries, this service does not retry its own calls.
 
     application = Incoming(get_wsgi_application(), trusted_peers=("10.0.0.0/8",))
 """
@@ -21,10 +21,10 @@ class Incoming:
     """WSGI middleware around `app`.
 
     It responds with 504 to a request that has no time left on arrival, and does not cancel running
-    requests. The same limit applies while a response is streamed.
+    requests. The time limit of the request also applies while the response is streamed.
 
-    `trusted_peers` are addresses and networks of callers whose `X-Retry-Attempt` switches off the
-    retries of this service, matched against `REMOTE_ADDR`; none by default.
+    `trusted_peers` are addresses and networks of calling services whose `X-Retry-Attempt` switches
+    off the retries of this service, matched against `REMOTE_ADDR`; none by default.
     """
 
     def __init__(self, app: App, *, trusted_peers: Iterable[str] = ()) -> None:

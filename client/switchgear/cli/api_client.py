@@ -109,7 +109,7 @@ class ApiClient:
         return answer
 
     def unexpected_answer(self) -> exits.CommandExit:
-        """Return the exit for a response that is not one of this API."""
+        """Return the exit for a response that a Switchgear console would not send."""
         detail = (
             f"{self.host} does not answer as a Switchgear console does. Is SWITCHGEAR_URL right?"
         )

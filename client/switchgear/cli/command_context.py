@@ -22,7 +22,7 @@ MAX_TOKEN_LENGTH = 1000
 
 @dataclass(frozen=True)
 class Intervals:
-    """Pauses in seconds; tests use shorter ones."""
+    """Pauses of commands, in seconds. Tests use shorter pauses."""
 
     retry: float = 0.5
     """Pause before a request is retried."""
@@ -76,7 +76,7 @@ class CommandContext:
             self.console.close()
 
     def print_json(self, document: Any) -> bool:
-        """Print the document if the output format is JSON; return True if it is."""
+        """Print the document if the output format is JSON; return True if it was printed."""
         if self.screen.as_json:
             self.screen.document(document)
         return self.screen.as_json
@@ -106,10 +106,10 @@ class CommandContext:
     def poll(
         self, path: str, every_seconds: float | None = None, until: float | None = None
     ) -> Iterator[Document]:
-        """Yield the resource now and after each interval.
+        """Yield the resource at `path` now, and after each `every_seconds`.
 
-        While the console is unavailable, or asks for a later retry, keep trying until the monotonic
-        time `until`, or for a minute.
+        If the console is unavailable or its response demands a later retry, keep trying: until the
+        monotonic time `until` if given, otherwise for a minute after the last good response.
         """
         answered_at, noted = time.monotonic(), False
         every = self.intervals.follow if every_seconds is None else every_seconds

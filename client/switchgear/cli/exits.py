@@ -72,7 +72,7 @@ class CommandExit(Exception):
 
 
 def make_exit(code: int, slug: str, detail: str, **more: Any) -> CommandExit:
-    """Return an exit with a problem document made here, of the type `slug`."""
+    """Return an exit with a new problem document, whose type ends with `slug`."""
     document = {"type": f"urn:switchgear:cli:{slug}", "title": MEANINGS[code].capitalize()}
     return CommandExit(code, {**document, "detail": detail, **more})
 
@@ -80,7 +80,7 @@ def make_exit(code: int, slug: str, detail: str, **more: Any) -> CommandExit:
 def make_problem_exit(
     problem: Mapping[str, Any], status: int, retry_after: str = ""
 ) -> CommandExit:
-    """Return the exit for a problem document of the console."""
+    """Return the exit for a problem document that the console sent."""
     end = CommandExit(_BY_STATUS.get(status, FAILED), problem)
     if status == TOO_MANY_REQUESTS:
         is_number = retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 9
@@ -99,7 +99,7 @@ def format_exit_codes() -> str:
 
 
 def describe_problem(problem: Mapping[str, Any], code: int) -> list[str]:
-    """Return sentences about a problem and what to do next; the first one names it."""
+    """Return sentences for the user: the first names the problem, the others suggest what to do."""
     errors = problem.get("errors")
     if isinstance(errors, Mapping) and errors:
         found = [f"{_option(str(name))}: {_join_texts(texts)}" for name, texts in errors.items()]

@@ -120,7 +120,7 @@ def parse_time(at: object) -> datetime | None:
 
 @dataclass(frozen=True)
 class Clock:
-    """The console's current time and the reader's time zone; None is this machine's zone."""
+    """The console's current time, and a time zone; None is this machine's zone."""
 
     now: datetime
     zone: tzinfo | None = None
@@ -211,10 +211,10 @@ def duration_seconds(text: str) -> int:
 
 
 def parse_moment(text: str, now: datetime, zone: tzinfo | None = None) -> datetime:
-    """Return the time of RFC 3339, of `2026-11-23 09:00`, or of the next `18:00` after `now`.
+    """Parse an RFC 3339 time, a time such as `2026-11-23 09:00`, or a time of day such as `18:00`.
 
-    Times without an offset are in `zone`, None for this machine's. Raise :class:`ValueError` for
-    any other text.
+    A time of day is its next occurrence after `now`. Times without an offset are in `zone`, or in
+    this machine's zone if `zone` is None. Raise :class:`ValueError` for any other text.
     """
     written = text.strip()
     if re.fullmatch(r"[0-2]?[0-9]:[0-5][0-9]", written):

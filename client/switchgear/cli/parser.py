@@ -14,7 +14,8 @@ from switchgear.evaluation.snapshot import resolve_switch_id
 
 Run = Callable[[Any], int]
 Option = Callable[[argparse._ActionsContainer], object]
-"""Adds one argument, or several that belong together, to a parser or a group of arguments."""
+"""A function that adds one argument, or several that belong together, to a parser or a group of
+arguments."""
 
 ABOUT = """\
 The kill switch console from a shell: what is stopped, stop it, let it run again.
@@ -80,7 +81,7 @@ class Commands:
     def add_group(
         self, name: str, summary: str, run: Run, list_summary: str, *options: Option
     ) -> "Commands":
-        """Add a group of commands with its command `list`, which is also the default."""
+        """Add a group of commands. Its command `list`, also the default, calls `run`."""
         group = self._add_parser(name, summary)
         _set_command(group, run, options)
         commands = Commands(

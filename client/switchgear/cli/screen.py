@@ -131,7 +131,7 @@ class Screen:
         self.fail(problem, [str(problem["detail"])])
 
     def fail(self, problem: Mapping[str, Any], sentences: Sequence[str]) -> None:
-        """Print an error: the sentences, or the problem document."""
+        """Print an error: the sentences, or the problem document if the format is JSON."""
         if self.as_json:
             self._write(self._err, _json(problem))
             return

@@ -86,11 +86,11 @@ def dead_letter(
 ) -> Result:
     """Put one message among the dead letters and acknowledge it to its group, in one step.
 
-    The message's content is read from the stream; pass `fields` for a message that is no longer
-    there or was not read from a group. With `consumer`, do nothing unless the message is still
-    pending for this consumer. Repeating it is harmless: the outcome is `SETTLED` then. Raise the
-    client's errors, and :class:`ValueError` or :class:`TypeError` for invalid arguments, before
-    anything is done.
+    The message's content is read from the stream. Pass `fields` for a message that is no longer in
+    the stream or was not read from a group. With `consumer`, do nothing unless the message is still
+    pending for this consumer. A repeated call has no effect, and its outcome is `SETTLED`. Raise
+    :class:`ValueError` or :class:`TypeError` for invalid arguments, before anything is done, and
+    the errors of the Redis client.
 
         except Exception as error:
             dead_letter(client, stream="axiom:events", group="mailer", entry_id=id, error=error,

@@ -103,7 +103,7 @@ class ConsumerCore(Settings):
         return len(messages)
 
     def _settle(self, message: Message) -> Steps[bool]:
-        """Handle the message or move it to the dead letters; return False if stopped before."""
+        """Handle the message or bury it as a dead letter; return False if stopped before that."""
         if message.deliveries > self.max_deliveries:
             died = WorkersDied(f"given to {message.deliveries - 1} workers, none of whom finished")
             return (yield from self._bury(message, died, message.deliveries - 1))

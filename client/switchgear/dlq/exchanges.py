@@ -94,8 +94,8 @@ def read_new(terms: Settings, wait_seconds: float) -> Exchange[list[Message]]:
 def reclaim_message(terms: Settings) -> Exchange[list[Message]]:
     """Claim one message of another consumer that is idle, if any.
 
-    Only one is claimed, so that a message that crashes its worker does not raise the delivery
-    counts of others.
+    Only one message is claimed, so that a message that crashes its worker does not raise the
+    delivery counts of other messages.
     """
     keys = (1, terms.stream)
     reply = yield ("EVAL", scripts.RECLAIM, *keys, terms.group, terms.consumer, terms.idle_ms, 1)
@@ -109,7 +109,7 @@ def acknowledge_message(message: Message) -> Exchange[None]:
 
 
 def extend_claims(terms: Settings, ids: list[str]) -> Exchange[None]:
-    """Reset the idle time of those messages that this consumer still holds."""
+    """Reset the idle time of the messages in `ids` that this consumer still holds."""
     yield ("EVAL", scripts.EXTEND_CLAIMS, 1, terms.stream, terms.group, terms.consumer, *ids)
 
 

@@ -40,7 +40,7 @@ class Result:
 
 @dataclass(frozen=True)
 class FailedMessage:
-    """A message that will become a dead letter; `group` is empty if not read from a group."""
+    """A message to bury as a dead letter; `group` is empty if no group delivered it."""
 
     stream: str
     dead_stream: str
@@ -54,9 +54,9 @@ class FailedMessage:
         """Add the message to the dead letters and acknowledge it, if this consumer still holds it.
 
         Atomic and idempotent if both streams are in `one_slot` and the message has fewer than 3500
-        fields. Otherwise it is added first, and may be added again after a crash before the
-        acknowledgement. Raises :class:`ValueError` if its content is neither in `pairs` nor in the
-        stream.
+        fields. Otherwise the dead letter is added before the acknowledgement, and a crash in
+        between may add it twice. Raises :class:`ValueError` if the message's content is neither in
+        `pairs` nor in the stream.
         """
         if one_slot:
             reply = yield self._script_command(() if self.group else self.pairs)
@@ -73,8 +73,8 @@ class FailedMessage:
     def bury_or_save(self, *, one_slot: bool) -> Exchange[Result]:
         """Like :meth:`bury`, for a worker that holds the message.
 
-        If the message or its stream was deleted meanwhile, no other worker can handle it; then it
-        is added from the worker's copy, unless it is a dead letter already.
+        If the message or its stream was deleted meanwhile, the worker's copy of the message becomes
+        the dead letter, unless the message is a dead letter already.
         """
         try:
             result = yield from self.bury(one_slot=one_slot)

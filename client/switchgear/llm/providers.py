@@ -16,10 +16,10 @@ from switchgear.patterns.fallback_plan import is_covered_by_default
 from switchgear.patterns.fallback_targets import FallbackTarget
 
 Provider = Callable[..., Any]
-"""A function called with the arguments of the call, and with `model` if it takes that."""
+"""A function called with the arguments of the call, and with `model` if it has such a parameter."""
 
 Conditions = Mapping[str, Callable[[], bool]]
-"""Functions that evaluate an `only_if` of the console, by its text."""
+"""Functions that evaluate an `only_if` of a chain entry, by the text of the `only_if`."""
 
 _IS_SET_CONDITION = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,99}) is set")
 REQUEST_FAULTS: frozenset[str | int] = frozenset({400, 413, 422, "content_policy_violation"})
@@ -35,8 +35,8 @@ MAX_WARNINGS = 100
 class ProviderUnavailable(Exception):
     """Raised if no provider of a chain has answered.
 
-    `code`, the HTTP `status` and `message` are for callers, and are set in the console. The cause
-    of the exception is the first provider's error.
+    `code`, the HTTP `status` and `message` are set in the console, for responses of the service.
+    `__cause__` is the first provider's error.
     """
 
     def __init__(self, code: str, status: int = 502, message: str | None = None) -> None:
@@ -70,8 +70,9 @@ def chain(
     logged once. `options` are those of `Fallback`; without `on`, a request that the first provider
     refused as invalid is not sent to others: see `is_covered_by_chain`.
 
-    Each move to another provider is recorded as `llm_call_fallback`. After the last provider the
-    chain raises :class:`ProviderUnavailable` if it has an `error`, else the call's own error.
+    Each move to another provider is recorded as `llm_call_fallback`. If the last provider fails,
+    raise :class:`ProviderUnavailable` if the chain has an entry `error`, and the call's own error
+    if it has none.
     """
     about = document if isinstance(document, Mapping) else {}
     entries = about.get("chain") if isinstance(document, Mapping) else document
@@ -181,8 +182,8 @@ def _note_fallback(
 def is_covered_by_chain(error: BaseException) -> bool:
     """Return True if another provider may succeed.
 
-    Return False for a fault of the request, unless it was only too long for this model, and for a
-    bug in the code.
+    Return False if the request itself is invalid (except one that is only too long for this model),
+    or if the error is a bug in the code.
     """
     if not is_covered_by_default(error):
         return False
@@ -191,7 +192,7 @@ def is_covered_by_chain(error: BaseException) -> bool:
 
 
 def fallback_reason(error: BaseException) -> str:
-    """Return the reason in a word: "timeout", "rate_limit", "HTTP 503" or the error's class."""
+    """Return a label of the error: "timeout", "rate_limit", "HTTP 503" or the error's class."""
     status = http_status(error)
     if is_timeout(error):
         return "timeout"

@@ -37,9 +37,9 @@ class Reservation:
     """Tokens set aside for one call, from :meth:`SpendBudget.reserve`.
 
     Use it with `with` or `async with`. At the end of the block, the tokens counted by :meth:`add`
-    are spent, or the whole reservation if none were counted. If the block raises, only counted
-    tokens are spent. A :meth:`settle` with the usage that the provider reports takes precedence.
-    May be passed between threads.
+    are spent; if none were counted, the whole reservation is spent, or nothing if the block raised.
+    A call of :meth:`settle`, with the usage that the provider reports, takes precedence. May be
+    passed between threads.
     """
 
     def __init__(self, budget: "SpendBudget", ledgers: list[SpendLedger], tokens: int) -> None:
@@ -54,16 +54,16 @@ class Reservation:
         """Count tokens as they are streamed.
 
         Tokens beyond the reservation are taken from the rest of the budget. Raise
-        :class:`SpendExceeded` if nothing is left, which cuts the stream off; the tokens streamed so
-        far are still spent.
+        :class:`SpendExceeded` if nothing is left. The tokens streamed so far are spent all the
+        same.
         """
         self._budget._add(self, _validate_tokens("tokens", tokens))
 
     def settle(self, tokens: int | None = None) -> None:
-        """Spend `tokens`, even if they exceed the reservation, and return the rest.
+        """Spend `tokens`, even more than the reservation; give unused tokens back to the budget.
 
-        Without a number, spend the tokens that were counted, or else the reservation. Raise
-        :class:`RuntimeError` if the reservation is settled already.
+        If `tokens` is None, spend the tokens that were counted; if none were, the whole
+        reservation. Raise :class:`RuntimeError` if the reservation is settled already.
         """
         spent = (
             (self.counted or self.reserved)
@@ -73,7 +73,7 @@ class Reservation:
         self._budget._settle(self, spent)
 
     def refund(self) -> None:
-        """Return the whole reservation: the call has spent nothing."""
+        """Give the whole reservation back to the budget, since the call has spent nothing."""
         self._budget._settle(self, 0)
 
     def __enter__(self) -> Self:
@@ -169,7 +169,7 @@ class SpendBudget:
         """Start empty in a child process: the calls in flight are the parent's."""
         self._lock = threading.RLock()
         self._dropped: deque[tuple[list[SpendLedger], int, int]] = deque()
-        """Garbage-collected reservations whose tokens must be returned."""
+        """Garbage-collected reservations whose tokens must be given back to the budget."""
         self._total = SpendLedger(None)
         self._keys: dict[str, SpendLedger] = {}
         self._other_keys = SpendLedger(self._key_label)
@@ -204,7 +204,7 @@ class SpendBudget:
             raise RuntimeError("this reservation is settled: reserve again for another call")
 
     def _close_dropped(self) -> float:
-        """Give the budget the tokens of garbage-collected reservations; return the current time."""
+        """Give the tokens of garbage-collected reservations back; return the current time."""
         now = self._clock()
         while self._dropped:
             ledgers, reserved, counted = self._dropped.popleft()
@@ -219,7 +219,7 @@ class SpendBudget:
             ledger.spend(spent, now, width)
 
     def _refusal(self, ledgers: list[SpendLedger], tokens: int, now: float) -> SpendExceeded | None:
-        """Return the refusal that lasts longest, None if the tokens fit."""
+        """Return the refusal with the longest wait, None if `tokens` fit in all `ledgers`."""
         window = self.parameters.window_seconds
         found: SpendExceeded | None = None
         for ledger in ledgers:

@@ -1,4 +1,4 @@
-"""A ledger of tokens, and the refusal of a call for which it has no room."""
+"""Ledger of reserved and spent tokens, and the refusal of a call for which it has no room."""
 
 from collections import deque
 
@@ -8,10 +8,11 @@ from switchgear.refusals import Refused
 class SpendExceeded(Refused):
     """Raised if the token budget `name` has no room for a call; nothing was reserved or sent.
 
-    `limit` tokens are allowed in `window_seconds`: in total if `per` is None, else for each key,
-    where `per` is the word for keys, such as "user". `retry_after` is the minimum number of seconds
-    until there may be room, 0.0 if that depends on calls in flight; None if `tokens` alone exceed
-    the limit.
+    `limit` tokens are allowed in `window_seconds`, in total or for each key. `per` is the word for
+    a key, such as "user", None for the total.
+
+    `retry_after` is the minimum number of seconds until there may be room. It is 0.0 if the time
+    depends on calls in flight, and None if `tokens` alone exceed the limit.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class SpendLedger:
         self.per = per
         self.spent = self.reserved = self.open_count = 0
         self._parts: deque[tuple[float, int]] = deque()
-        """Spent tokens, each with the end of their slot of the window."""
+        """Pairs of the end of a slot of the window and the tokens spent in the slot."""
 
     def spend(self, tokens: int, now: float, width: float) -> None:
         if not tokens:

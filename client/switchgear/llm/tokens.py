@@ -11,7 +11,7 @@ class Part:
     """A piece of a prompt.
 
     `is_earlier` marks earlier context, which may be summarized; `is_optional` marks a part that may
-    be left out, of the lowest `priority` first.
+    be left out; parts of the lowest `priority` are left out first.
     """
 
     text: str = field(repr=False)
@@ -24,8 +24,9 @@ Request = tuple[Part, ...]
 """The parts of one request, in order."""
 
 Strategy = Callable[[tuple[Request, ...], "TokenBudget"], tuple[Request, ...] | None]
-"""A function that makes requests smaller, or more of them; None if it can do nothing. The result
-need not fit: the next strategy continues with it. May raise :class:`ContentTooLarge`."""
+"""A function that returns shortened requests, or splits them into more requests; None if it can do
+neither. The result need not fit, since the next strategy continues with it. May raise
+:class:`ContentTooLarge`."""
 
 
 class ContentTooLarge(Refused):
@@ -72,8 +73,8 @@ def split_text(text: str, room: int, count: Callable[[str], int]) -> list[str]:
 class Summarise:
     """A strategy that replaces earlier context by a summary.
 
-    `call` receives the text and the maximum number of tokens of the summary, which is the text's
-    number divided by `ratio`. A longer summary is cut off.
+    `call` receives the text and the maximum number of tokens of the summary, which is the number of
+    tokens of the text divided by `ratio`. A longer summary is cut off.
     """
 
     call: Callable[[str, int], str]
@@ -179,9 +180,9 @@ def fail_fast(requests: tuple[Request, ...], budget: "TokenBudget") -> tuple[Req
 class TokenBudget:
     """A limit of tokens for each request: `limit`, less the `reserve` for its answer.
 
-    `fit` applies the `strategies`, in order, until everything fits. `count` returns the tokens of a
-    text, `overhead` is the number of additional tokens of each part, such as the markers of a
-    message.
+    `fit` applies the `strategies`, in order, until every request fits. `count` is a function that
+    returns the number of tokens of a text. `overhead` is the number of additional tokens of each
+    part, such as the markers of a message.
     """
 
     def __init__(
@@ -201,11 +202,11 @@ class TokenBudget:
         self._strategies = tuple(strategies)
 
     def count(self, text: str) -> int:
-        """Return the tokens of one part, with its overhead."""
+        """Return the number of tokens of one part, including the overhead per part."""
         return self._count(text) + self._overhead
 
     def tokens_of(self, text: str) -> int:
-        """Return the tokens of a text alone."""
+        """Return the number of tokens of a text, without overhead."""
         return self._count(text)
 
     def tokens(self, parts: Sequence[Part]) -> int:
@@ -215,9 +216,10 @@ class TokenBudget:
         return self.tokens(parts) <= self.room
 
     def fit(self, parts: Sequence[Part | str]) -> tuple[Request, ...]:
-        """Return the requests to send; an empty tuple only if `parts` is empty.
+        """Return the requests to send, in order; an empty tuple only if `parts` is empty.
 
-        Raise :class:`ContentTooLarge` if no strategy makes them fit without leaving everything out.
+        Raise :class:`ContentTooLarge` if the strategies can't make the requests fit, or only by
+        leaving out all parts.
         """
         whole = tuple(part if isinstance(part, Part) else Part(part) for part in parts)
         requests: tuple[Request, ...] = (whole,) if whole else ()

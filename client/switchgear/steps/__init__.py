@@ -8,8 +8,8 @@
     runner = Runner(SQLiteStore("jobs.db"), [job])
     runner.run(runner.add("order", {"order": 17}))
 
-External effects of a step are recorded before and after, so that a worker that dies in between
-leaves an intent without an outcome, and no finished effect is repeated.
+The intent of an external effect is recorded before it, the outcome after it. So no finished effect
+is repeated, and a worker that dies in between leaves an intent without an outcome.
 """
 
 from switchgear.steps.context import Context

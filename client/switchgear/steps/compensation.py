@@ -19,11 +19,11 @@ _HAPPENED = (StepStatus.SUCCEEDED, StepStatus.COMPENSATION_FAILED)
 def compensate_steps(
     job_run: JobRun, failed: int, reason: str | None, *, is_again: bool = False
 ) -> Execution[None]:
-    """Compensate the completed steps, and the failed one if it may have had effects.
+    """Compensate the completed steps, and the step at position `failed` if it may have had effects.
 
-    With `is_again`, failed compensations are tried again. `reason` is stored on the job. A failed
-    compensation is left to a person, and the others continue. A refused compensation pauses the
-    job, which continues with it later.
+    `reason` is stored on the job. If a compensation fails, the other compensations continue, and a
+    person has to deal with the failed one; `is_again` tries failed compensations again. A refused
+    compensation pauses the job, which continues with that compensation later.
     """
     record = replace(job_run.record, is_compensating=True, current=failed, failure=reason)
     yield job_run.request(job_run.save, record)

@@ -23,10 +23,11 @@ APPROVAL_RETRY_SECONDS = 60.0
 """Pause after a failed `approve` hook before it is called again."""
 
 Approve = Callable[[ApprovalRecord], bool | Awaitable[bool | None] | None]
-"""Hook that requests a decision: returns True or False, or None if a person decides later.
+"""Hook that requests a decision. It returns True or False, or None if a person decides later.
 
-Later decisions are made by `Runner.approve`. A function or a coroutine function. It may be called
-several times for one request, and again after it raised an error, which is logged.
+A later decision is made by `Runner.approve` or `Runner.decline`. The hook is a function or a
+coroutine function. It may be called several times for one request, for example after it raised an
+error, which is logged.
 """
 
 log = logging.getLogger("switchgear")
@@ -36,9 +37,9 @@ log = logging.getLogger("switchgear")
 class Context:
     """Context of one attempt of one step.
 
-    `input` is the input of the job, `outputs` are the outputs of earlier steps by name, `output` is
-    the step's own output for its compensation (None if it was not JSON); all are copies. `attempt`
-    counts from 1, over all workers.
+    `input` is the input of the job, `outputs` are the outputs of earlier steps by name, `output`
+    is, in a compensation, the output of the compensated step (None if it was not JSON). All three
+    are copies. `attempt` is the number of the attempt, counted from 1 over all workers.
 
     In a coroutine, use the methods that begin with `a`; the others block on disk writes. The
     methods raise :class:`LeaseLost` once another worker has taken over the job; do not catch it.
@@ -107,7 +108,8 @@ class Context:
     def was_recorded(self, kind: str, target: str, key: str) -> bool:
         """Return True if this effect is recorded as done.
 
-        Effects are shared by all jobs of this name; those of compensations belong to one job.
+        The effects of steps are shared by all jobs of this name; the effects of compensations are
+        not.
         """
         return self._find_done(self._intent(kind, target, key)) is not None
 
@@ -121,11 +123,13 @@ class Context:
     ) -> Effect:
         """Return a context manager whose body performs the effect on `target`.
 
-        An effect is identified by `kind`, `target` and `key` in all jobs of this name; the effect
-        of a compensation, in this job. Raises :class:`EffectRepeated` on entering if the effect is
-        done already. If an earlier attempt may have performed it, it is repeated with the same key,
-        by which the target detects the repetition. If the target supports no keys
-        (`is_keyed=False`), the job pauses until a person has settled the effect.
+        `kind`, `target` and `key` identify the effect among all jobs of this name, or, in a
+        compensation, within this job. Raises :class:`EffectRepeated` on entering if the effect is
+        done already.
+
+        If an earlier attempt may have performed the effect, it is repeated with the same key, by
+        which the target detects the repetition. If the target supports no keys (`is_keyed=False`),
+        the job pauses instead until a person has settled the effect.
         """
         return Effect(self.writer, self._intent(kind, target, key, details), is_keyed=is_keyed)
 
@@ -139,9 +143,9 @@ class Context:
         *,
         is_keyed: bool = True,
     ) -> Any:
-        """Return the result of `act` as JSON; the recorded result if the effect was done before.
+        """Perform an effect by calling `act`, and return its result as JSON.
 
-        See :meth:`effect`.
+        If the effect was done before, return the recorded result instead. See :meth:`effect`.
         """
         done = self._find_done(self._intent(kind, target, key))
         if done is not None:
@@ -217,7 +221,7 @@ class Context:
     def _open_question(
         self, description: str, timeout: float, risk: str
     ) -> tuple[ApprovalRecord, bool | None]:
-        """Return the stored approval request, new if there is none, and the decision or None."""
+        """Return the approval request, created if missing, and its decision, None while open."""
         require_text(description, "what people are asked")
         found = self.writer.look()
         position, now = self.writer.row.position, self.writer.now()
@@ -248,7 +252,7 @@ class Context:
         return decision
 
     def _postpone_question(self, question: ApprovalRecord, error: Exception) -> NoReturn:
-        """Pause after a failed hook; the request stays open, and the hook is called again soon."""
+        """Pause after a failed hook. The request stays open; the hook is called again soon."""
         if isinstance(error, LeaseLost):
             raise error
         text = describe_error(error)

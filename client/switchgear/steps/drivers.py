@@ -20,7 +20,8 @@ T = TypeVar("T")
 class CallRequest:
     """A function call that an execution requests; a coroutine function is awaited.
 
-    The call writes under the `lease`, which is lost when the call is cancelled.
+    The called function writes to the store under `lease`, which is marked as lost if the call is
+    cancelled.
     """
 
     function: Callable[..., Any]

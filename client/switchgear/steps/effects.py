@@ -15,18 +15,19 @@ from switchgear.steps.records import EffectRecord, EffectState
 from switchgear.steps.step_writer import StepWriter
 
 SETTLE_POLL_SECONDS = 60.0
-"""Interval at which a job checks if another job's effect was settled by a person."""
+"""Interval at which a job that waits for another job's effect checks if a person has settled it."""
 
 
 class Effect:
-    """A context manager, sync or async, whose body performs the effect and sends `key` with it.
+    """A context manager, sync or async, whose body performs an effect and sends its `key` along.
 
     The HTTP transports of this library send the key automatically, if it is visible ASCII.
     `is_unknown` is True if an earlier attempt, perhaps of another job, may have performed the
     effect. Set `outcome` to the result to record.
 
-    If the body raises, the effect is unknown, since the target may have performed it. It counts as
-    not done if the error is :class:`Refused`, or if the body calls :meth:`not_done`.
+    If the body raises, the state of the effect is unknown, since the target may have performed it.
+    But if the error is :class:`Refused`, or the body called :meth:`not_done`, the effect counts as
+    not done.
     """
 
     def __init__(self, writer: StepWriter, row: EffectRecord, *, is_keyed: bool) -> None:

@@ -1,4 +1,4 @@
-"""Errors of jobs. An error derived from :class:`Refused` does not count as a failed step."""
+"""Errors of jobs. A step that raises a subclass of :class:`Refused` does not count as failed."""
 
 from switchgear.refusals import Refused
 from switchgear.steps.records import ApprovalRecord
@@ -105,7 +105,10 @@ class PlanChanged(Exception):
 
 
 class EffectRepeated(Exception):
-    """Raised if the effect `key` is done already. Call `was_recorded` before, or use `once`."""
+    """Raised if the effect `key` is done already.
+
+    To avoid the error, check `was_recorded` first or use `once`.
+    """
 
     def __init__(self, key: str) -> None:
         super().__init__(key)

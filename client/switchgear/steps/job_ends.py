@@ -30,8 +30,9 @@ def end_job(job_run: JobRun, status: JobStatus, reason: str | None) -> Execution
 def pause_job(job_run: JobRun, refusal: Refused, refused_seconds: float) -> Execution[None]:
     """Pause the job after `refusal`.
 
-    It is due again after the pause of the refusal, else after `refused_seconds`, but no later than
-    its open approval request expires.
+    The job is due again after the time that the refusal names; if it names none, after
+    `refused_seconds`. If an approval request is open, the job is due at its expiry at the latest.
+    After a :class:`Paused` without seconds or request, a person has to resume the job.
     """
     now, question = job_run.now(), None
     seconds: float | None = refused_seconds
@@ -56,7 +57,7 @@ def pause_job(job_run: JobRun, refusal: Refused, refused_seconds: float) -> Exec
 
 @contextlib.contextmanager
 def log_failures(job_id: str) -> Iterator[None]:
-    """Log an error of one job instead of raising it, so that other jobs run."""
+    """Log an error raised in the block instead of raising it, so that other jobs run."""
     try:
         yield
     except (JobTaken, LeaseLost):

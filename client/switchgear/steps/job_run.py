@@ -85,7 +85,7 @@ class JobRun:
         yield self.request(self.save, *former)
 
     def context(self, position: int, writer: StepWriter, **more: Any) -> Context:
-        """Return the context of the step at `position`, with the outputs of earlier steps."""
+        """Return the context of the step at `position`; `more` are further fields of it."""
         return Context(
             input=copy_json(self.record.input),
             outputs=self._outputs(position),
@@ -157,7 +157,7 @@ class JobRun:
             raise NotApproved(step.name)
 
     def _make_attempt(self, position: int, step: Step, writer: StepWriter) -> Callable[..., Any]:
-        """Return a function that runs the step with its retry, counting attempts as they begin."""
+        """Return a function that runs the step with its retry and counts the attempts."""
 
         def begin() -> Context:
             if writer.row.attempts >= step.max_attempts:
@@ -209,7 +209,11 @@ def wrap_attempt(
     begin: Callable[[], Context],
     retry: Callable[[Callable[..., Any]], Callable[..., Any]] | None,
 ) -> Callable[..., Any]:
-    """Return a function without arguments that runs `run` once, with `retry` around it."""
+    """Return a function without arguments that makes an attempt, with `retry` around it.
+
+    An attempt calls `begin`, which records its start and returns the context, and passes the
+    context to `run`.
+    """
 
     def once() -> Any:
         cancellation.check()
@@ -230,10 +234,10 @@ def wrap_attempt(
 def _hide_from_decorator(
     made: Callable[..., Any], retry: Callable[[Callable[..., Any]], Callable[..., Any]]
 ) -> Callable[..., Any]:
-    """Return `made` within the retry decorator of another library.
+    """Return the attempt function `made` within the retry decorator of another library.
 
     Errors in `ENDING` are hidden from the decorator, so that it does not retry them, and raised
-    after it.
+    when it has returned.
     """
     ended: list[BaseException] = []
 

@@ -17,15 +17,17 @@ class Step:
     """One step of a job.
 
     `run` gets the :class:`Context` and returns a JSON output; it is a function or a coroutine
-    function. `compensate` undoes it, with the same context and its `output`. `idempotency_key`
-    returns a key: if a step of this name, in a job of the same name, succeeded under this key, its
-    output is reused instead of running the step; while that job is unfinished, this job waits.
-    `retry` is a decorator around each attempt: a :class:`~switchgear.patterns.retry.Retry`, a
-    policy, or a decorator of another library. The step, and its compensation, fail after
-    `max_attempts` over all workers, since either may kill its worker.
+    function. `compensate` undoes the step; it gets a context that also has the step's `output`.
+    `idempotency_key` returns a key. If a step of this name, in another job of the same name,
+    succeeded under this key, its output is reused and this step does not run; while the other job
+    is unfinished, this job waits. `retry` is a decorator around each attempt: a
+    :class:`~switchgear.patterns.retry.Retry`, a policy, or a decorator of another library. The step
+    fails after `max_attempts`, and so does its compensation. Attempts are counted over all workers,
+    since an attempt may kill its worker.
 
-    The step needs an approval (within `approval_seconds`) if `needs_approval`, or, if that is None,
-    if its risk by `tags` and `estimate` reaches the runner's limit.
+    If `needs_approval` is True, the step needs an approval within `approval_seconds`. If
+    `needs_approval` is None, it needs one only if its risk, computed from `tags` and `estimate`,
+    reaches the runner's limit.
     """
 
     name: str
@@ -46,9 +48,9 @@ class Job:
     """A sequence of steps.
 
     When a step has failed for good, `on_failure` decides: `compensate` undoes completed steps in
-    reverse order, `hold` keeps them, so that a person can resume or compensate the job. `guard` is
-    checked before each step and each attempt: while its switch is engaged, the job is paused.
-    Completed steps can still be compensated.
+    reverse order, `hold` leaves them as they are, so that a person can resume or compensate the
+    job. `guard` is checked before each step and each attempt: while its switch is engaged, the job
+    is paused. Completed steps can still be compensated.
     """
 
     name: str

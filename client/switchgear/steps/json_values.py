@@ -6,7 +6,7 @@ from typing import Any
 
 
 def json_value(value: Any, what: str) -> Any:
-    """Return `value` as a store returns it, so that first and resumed runs get the same value.
+    """Return `value` as a store would return it.
 
     Raises :class:`TypeError`, naming `what`, if it is not JSON.
     """

@@ -28,8 +28,8 @@ class StepStatus(StrEnum):
 class EffectState(StrEnum):
     """State of an effect.
 
-    `unknown`: an intent without an outcome, which may have happened; `undone`: done, then
-    compensated.
+    `unknown`: an effect with an intent but no outcome, which may have happened; `undone`: an effect
+    that was done, then compensated.
     """
 
     UNKNOWN = "unknown"
@@ -41,7 +41,7 @@ class EffectState(StrEnum):
 class ApprovalState(StrEnum):
     """State of a request for a person's approval.
 
-    `former`: declined, then replaced by a new request when the job was resumed.
+    `former`: a declined request that was replaced by a new one when the job was resumed.
     """
 
     OPEN = "open"
@@ -54,9 +54,10 @@ class ApprovalState(StrEnum):
 class JobRecord:
     """A job.
 
-    `current` is the position of its next step; `reason` is why it is paused or failed, `failure`
-    why it is compensated. A paused job is due again at `resume_at`, None if a person has to resume
-    it. `epoch` counts its workers: a store rejects writes of an older epoch.
+    `current` is the position of the next step. `reason` is the reason for a pause or failure,
+    `failure` the reason for a compensation. A paused job is due again at `resume_at`; None means
+    that a person has to resume it. `epoch` grows by one with each worker that takes the job; a
+    store rejects writes of an older epoch.
     """
 
     id: str
@@ -84,7 +85,8 @@ class StepRecord:
     """A step of a job.
 
     `attempts` and `compensations` count over all workers. `has_returned` is True once an attempt
-    returned; `is_reused` if the output is that of another job's step with the same name and key.
+    returned. `is_reused` is True if the output was taken from another job's step with the same name
+    and key.
     """
 
     job_id: str
@@ -108,7 +110,7 @@ class EffectRecord:
     """An external effect, identified by `kind`, `target`, `key` and `is_compensation`.
 
     `kind` is a word such as "email", `target` the external system, `key` the idempotency key that
-    it receives. A payment and its refund may have the same key.
+    the target receives. A payment and its refund may have the same key.
     """
 
     job_id: str
@@ -126,7 +128,7 @@ class EffectRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalRecord:
-    """A request for a person's approval of a step; declined if still open at `expires_at`."""
+    """A request for a person's approval of a step. If open at `expires_at`, it is declined."""
 
     job_id: str
     position: int

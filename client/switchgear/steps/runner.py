@@ -47,12 +47,13 @@ log = logging.getLogger("switchgear")
 class Runner:
     """A worker that runs `jobs` in `store`.
 
-    Any number of runners may share a store, in threads or processes; each job is run by one of them
-    at a time. `approve` requests decisions about steps with a risk of `approve_from` or higher;
-    without it, or while it returns None, the job pauses until :meth:`approve`. A worker sends a
-    heartbeat every `heartbeat_seconds`; a job without one for `stuck_seconds` may be taken over. A
-    refused step (a breaker is open, a switch is engaged) pauses its job for as long as the breaker
-    is open, or for `refused_seconds`. `clock` returns UNIX seconds and has to agree on all workers.
+    Any number of runners, in threads or processes, may share a store; a job is run by one runner at
+    a time. `approve` requests decisions about steps with a risk of `approve_from` or higher;
+    without `approve`, or if it returns None, the job pauses until :meth:`approve` or
+    :meth:`decline` is called. A worker sends a heartbeat every `heartbeat_seconds`; a job without
+    one for `stuck_seconds` may be taken over. A refused step pauses its job: if a breaker is open,
+    until it may admit calls; otherwise, for example if a switch is engaged, for `refused_seconds`.
+    `clock` returns UNIX seconds and has to agree on all workers.
     """
 
     def __init__(
@@ -91,11 +92,12 @@ class Runner:
         tenant: str = "",
         user: str = "",
     ) -> str:
-        """Add a new job of this name, and return its id; an existing `job_id` is left unchanged.
+        """Add a new job of this name, and return its id.
 
-        Raises :class:`TypeError` for an input that is not JSON, :class:`TypeError` and
-        :class:`ValueError` for text that can't be stored, and :class:`LookupError` for an unknown
-        name.
+        If a job with the id `job_id` exists, leave that job unchanged. `tenant` and `user` are
+        stored for the job's steps. Raises :class:`TypeError` for an input that is not JSON,
+        :class:`TypeError` and :class:`ValueError` for text that can't be stored, and
+        :class:`LookupError` for an unknown name.
         """
         record = JobRecord(
             id=str(uuid.uuid4()) if job_id is None else require_text(job_id, "the id of a job"),
@@ -121,12 +123,13 @@ class Runner:
     async def arun(self, job_id: str) -> JobRecord:
         """Like :meth:`run`, in an event loop.
 
-        When cancelled, it waits for a running plain function; then the job can be run again.
+        When this coroutine is cancelled, it first waits for a running plain function to return;
+        then the job can be run again.
         """
         return await drive_async(self._execute(job_id))
 
     def resume(self, job_id: str) -> JobRecord:
-        """Like :meth:`run`; a failed job that was not compensated continues at its failed step.
+        """Like :meth:`run`, but a failed job that was not compensated continues at its failed step.
 
         If that step was not approved, a new approval request is opened.
         """
@@ -147,7 +150,7 @@ class Runner:
         return await drive_async(self._execute(job_id, also_failed=True, is_undoing=True))
 
     def run_due(self, most: int = 20) -> list[JobRecord]:
-        """Run due jobs one after the other: new jobs, stuck jobs, and jobs whose pause is over.
+        """Run up to `most` due jobs in turn: new and stuck jobs, and jobs whose pause is over.
 
         Call it every few seconds. Errors of a job are logged.
         """
@@ -172,14 +175,17 @@ class Runner:
         return progress
 
     def approve(self, job_id: str, step: str, *, by: str = "") -> bool:
-        """Approve the open request about a step; return False if there is none.
+        """Approve the open request about a step; return False without such a request.
 
         Raises :class:`LookupError` for an unknown job or step.
         """
         return self._decide(job_id, step, ApprovalState.GIVEN, by)
 
     def decline(self, job_id: str, step: str, *, by: str = "") -> bool:
-        """Decline the open request about a step, which fails; return False if there is none."""
+        """Decline the open request about a step; return False without such a request.
+
+        The declined step fails.
+        """
         return self._decide(job_id, step, ApprovalState.DECLINED, by)
 
     def settle(
@@ -273,7 +279,7 @@ class Runner:
         yield from end_job(job_run, JobStatus.FAILED, reason or "compensated")
 
     def _release(self, lease: Lease, record: JobRecord) -> None:
-        """Make the job pending, so that other workers need not wait until it counts as stuck."""
+        """Make an interrupted job pending, so that another worker can take it over at once."""
         try:
             self._store.save(lease, replace(record, status=JobStatus.PENDING, reason=None))
         except Exception:  # It counts as stuck later.

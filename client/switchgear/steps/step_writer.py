@@ -55,7 +55,10 @@ class StepWriter:
         return call_store(self._store.look, self.job.id)
 
     def begin(self) -> None:
-        """Record the start of an attempt of the step. Also raises :class:`KeyTaken`."""
+        """Record the start of an attempt of the step.
+
+        Raises :class:`KeyTaken` if another job holds the step's idempotency key.
+        """
         with self._lock:
             row = replace(
                 self.row,
@@ -73,12 +76,12 @@ class StepWriter:
         return call_store(self._store.effect, self.job.name, wanted)
 
     def intend(self, wanted: EffectRecord, *, is_keyed: bool) -> EffectRecord | None:
-        """Record an intent, and return the earlier record of the effect; see `Store.intend`."""
+        """Record the intent `wanted`; return the effect's earlier record. See `Store.intend`."""
         self._check_lease()
         return call_store(self._store.intend, self.lease, self.job.name, wanted, is_keyed)
 
     def succeeded(self, key: str) -> StepRecord | None:
-        """Return a step of this name that succeeded under this key."""
+        """Return a step of the same name that succeeded under `key`, None if there is none."""
         return call_store(self._store.succeeded, self.job.name, self.row.name, key)
 
     def _check_lease(self) -> None:
@@ -89,7 +92,8 @@ class StepWriter:
 def call_store(ask: Callable[..., T], *args: Any) -> T:
     """Return the result of a store's method; raise :class:`NotKept` for its errors.
 
-    An error of the store does not fail the step; text that no store can encode does.
+    A store's error does not make the step fail, except :class:`UnicodeError`: no store could encode
+    that text.
     """
     try:
         return ask(*args)

@@ -30,9 +30,9 @@ class Store(Protocol):
         ...
 
     def due(self, names: tuple[str, ...], now: float, stuck_seconds: float, most: int) -> list[str]:
-        """Return ids of jobs of these names that may be claimed, the oldest first.
+        """Return at most `most` ids of claimable jobs of these names, the oldest first.
 
-        They are pending, paused until a past time, or running without a heartbeat for
+        Claimable jobs are pending, paused until a past time, or running without a heartbeat for
         `stuck_seconds`.
         """
         ...
@@ -47,7 +47,7 @@ class Store(Protocol):
         also_failed: bool = False,
         is_undoing: bool = False,
     ) -> Lease | None:
-        """Set a job running under the next epoch; None if it has ended or another worker runs it.
+        """Claim a job under the next epoch; return None if it has ended or another worker runs it.
 
         A failed job is claimed only if `also_failed` and it was not compensated, or if `is_undoing`
         and one of its compensations failed. A heartbeat in the future, left by a clock that was set
@@ -62,19 +62,20 @@ class Store(Protocol):
     def save(self, lease: Lease, *rows: Row) -> None:
         """Write all rows.
 
-        Of the job, write status, progress and reason; a status other than running ends the lease.
+        Of a :class:`JobRecord`, only status, progress and reason are written. A status other than
+        running ends the lease.
         """
         ...
 
     def succeeded(self, job_name: str, step: str, key: str) -> StepRecord | None:
-        """Return a step of this name that succeeded under this key, and was not compensated.
+        """Return a step named `step` that succeeded under `key` and was not compensated, if any.
 
         It may belong to any ended job of the name `job_name`.
         """
         ...
 
     def begin(self, lease: Lease, job_name: str, step: StepRecord) -> StepRecord | None:
-        """Write `step`; if another job holds its key, write nothing and return that job's step.
+        """Write `step`, unless another job holds its key: then return that job's step.
 
         A job of the name `job_name` holds the key if its step of the same name has this key, and
         either it succeeded or the job has not ended.
@@ -84,15 +85,16 @@ class Store(Protocol):
     def effect(self, job_name: str, wanted: EffectRecord) -> EffectRecord | None:
         """Return the record of the effect with the kind, target, key and compensation of `wanted`.
 
-        Prefer a done effect, then an unknown one; among equals, prefer the job's own effect to an
-        effect of another job of this name. Compensations are looked up in their own job only.
+        Of several, a done effect is preferred to an unknown one, then an effect of the same job to
+        an effect of another job named `job_name`. Effects of compensations are looked up in their
+        own job only.
         """
         ...
 
     def intend(
         self, lease: Lease, job_name: str, wanted: EffectRecord, is_keyed: bool
     ) -> EffectRecord | None:
-        """Write the intent `wanted`, and return the earlier result of :meth:`effect`.
+        """Write the intent `wanted`, and return the result that :meth:`effect` had before.
 
         Write nothing if the effect is done, or if it is unknown and the target supports no keys.
         """

@@ -33,10 +33,10 @@ class ReusableBlock:
 def engaged(*switches: str, reason: str = "engaged in a test") -> ReusableBlock:
     """Return a context manager and decorator within which these switches are engaged.
 
-    They are engaged whatever the console's state, for every client of this process, existing or
-    created meanwhile, in any thread. Blocks may be nested and overlap: a switch stays engaged until
-    the last block with it ends; then its earlier state applies again. `global` alone means
-    `global:all`. Raise :class:`ValueError` for an invalid switch.
+    They are engaged regardless of the console, in all threads, for every client of this process,
+    including clients created within the block. Blocks may be nested and overlap: a switch stays
+    engaged until the last block with it ends; then the switch has its own state again. `global`
+    alone means `global:all`. Raise :class:`ValueError` for an invalid switch.
     """
     if not switches:
         raise ValueError("say which switches are to be engaged")

@@ -20,12 +20,12 @@ class ClockListener(Protocol):
 class FakeClock:
     """A :class:`switchgear.clock.Time` that stands still until a test advances it.
 
-    As the `time` of a client or a :class:`Console` it serves all its policies: back-offs advance it
-    and return at once, so that time passes for deadlines, budgets and the windows and open times of
-    breakers. Patterns without a client take `clock=clock.monotonic`, and a `Retry` also
-    `sleep=clock.sleep`. Advancing the clock past the end of a timeout, a deadline or a wait in a
-    queue ends it. A call that would wait in a queue for more than a second of real time advances
-    the clock itself. `wall` is in UNIX seconds. Safe to use from any thread.
+    As the `time` of a client or a :class:`Console` it is the clock of all their policies: a
+    back-off advances the clock and returns at once, so that time passes for deadlines, budgets and
+    the windows and open times of breakers. Patterns without a client take `clock=clock.monotonic`,
+    and a `Retry` also `sleep=clock.sleep`. A timeout, deadline or wait in a queue ends when the
+    clock is advanced past its end. A call that would wait in a queue for more than a second of real
+    time advances the clock itself. `wall` is in UNIX seconds. Safe to use from any thread.
     """
 
     def __init__(self, wall: float = START) -> None:
@@ -66,7 +66,7 @@ class FakeClock:
             self.listeners.add(listener)
 
     def set_alarm(self, seconds: float, ring: Callable[[], object]) -> "FakeAlarm":
-        """Call `ring` once `seconds` have passed, if the result is still referenced then."""
+        """Call `ring` once `seconds` have passed, if the returned alarm still exists then."""
         return FakeAlarm(self, seconds, ring)
 
 

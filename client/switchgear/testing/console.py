@@ -33,10 +33,10 @@ class Console:
         assert not gear.allowed(feature="chat")
 
     A change is in force when its method returns. `time` is the clock of the console and of its
-    clients, such as a :class:`FakeClock`; the system clock by default. Only clients act at an
-    expiry: an engagement whose `on_expiry` is `release` ends five seconds after its expiry, any
-    other continues until it is released in this console. A mode forced on a breaker ends at its
-    expiry.
+    clients, such as a :class:`FakeClock`; the system clock by default. At an expiry the clients
+    act, not this console: an engagement whose `on_expiry` is `release` ends five seconds after its
+    expiry, any other continues until it is released in this console. A mode forced on a breaker
+    ends at its expiry.
     """
 
     def __init__(self, time: Time | None = None) -> None:
@@ -75,7 +75,8 @@ class Console:
     ) -> None:
         """Stop `switch`, or change its reason and expiry (in seconds, if it is a number).
 
-        At its expiry a segment holds and smaller scopes ramp, unless `on_expiry` says otherwise.
+        By default, `on_expiry` is `hold` for `global:all` and segments, `ramp` for features and
+        experiments.
         """
         if not isinstance(expires_in, timedelta):
             expires_in = timedelta(seconds=expires_in)
@@ -133,7 +134,7 @@ class Console:
         self._override(dependency, "reset", "reset in a test", DAY)
 
     def time_passed(self) -> None:
-        """End expired modes of breakers."""
+        """End the forced modes of breakers that have expired."""
         for client in list(self._clients):
             client._registry.expire_overrides()
 

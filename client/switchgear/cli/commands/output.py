@@ -29,7 +29,7 @@ def print_approval(call: CommandContext, approval: Document) -> None:
 
 
 def print_review(call: CommandContext, found: Document) -> None:
-    """Print the review request for an overridden rule."""
+    """Print the request to review an overridden safety rule."""
     head = StyledText("⚠ Has to be reviewed by somebody else", "warn")
     call.screen.line(head, f" (request {found['id']}): {found['summary']}.")
 
@@ -41,7 +41,10 @@ def print_table(
     row: Callable[[Mapping[str, Any], Clock], Sequence[object]],
     empty: str | StyledText,
 ) -> int:
-    """Print a list as JSON or as a table; `empty` replaces an empty table."""
+    """Print a list as JSON or as a table.
+
+    `row` returns the cells of one item; `empty` is printed if there are no items.
+    """
     if call.print_json(found):
         return exits.DONE
     clock = call.clock
@@ -53,7 +56,7 @@ def print_table(
 
 
 def get_all(call: CommandContext, path: str, query: Query) -> list[Document]:
-    """Return all items of a paged list; note if there are too many."""
+    """Return all items of a paged list; print a note if the list is truncated."""
     page = call.console.get_pages(path, query)
     found: list[Document] = page["results"]
     if page["more"]:
@@ -62,5 +65,5 @@ def get_all(call: CommandContext, path: str, query: Query) -> list[Document]:
 
 
 def note_truncated(call: CommandContext, most: int, what: str) -> None:
-    """Note on standard error that the list has more items than are shown."""
+    """Print a note on standard error that there are more than `most` items, named by `what`."""
     call.screen.note(f"There are more than {most:,} {what}.")

@@ -84,7 +84,8 @@ def print_ramp(call: CommandContext, one: Document) -> None:
 def follow_ramp(call: CommandContext, ramp_id: int, begun: Callable[[], None] | None = None) -> int:
     """Follow a ramp until it is over, and print it; fail unless it completed.
 
-    If following fails, `begun` prints the response to the change that started the ramp.
+    If following fails, call `begun`, which prints the response to the request that started the
+    ramp.
     """
     given = f"The ramp began, but it could not be followed (switchgear ramp follow {ramp_id}):"
     with call.report_if_lost(begun, given), call.screen.progress() as progress:
@@ -145,7 +146,10 @@ def _get_ramp(call: CommandContext) -> Document:
 
 
 def _ramp_id(call: CommandContext) -> int:
-    """Return the given ramp's id, or that of the live ramp of the given switch."""
+    """Return the id of the ramp that the command line names.
+
+    The command line names an id, or a switch whose live ramp is meant.
+    """
     given: int | str = call.args.ramp
     if isinstance(given, int):
         return given

@@ -213,8 +213,8 @@ def _print_status(call: CommandContext, name: str) -> int:
 def _finish_change(call: CommandContext, one: Document, hint: str = "") -> int:
     """Print the changed switch; with `--wait`, first wait until all instances apply it.
 
-    If some instance does not apply it in time, that exit code takes precedence over the one for a
-    pending approval.
+    The exit code for an instance that does not apply the change in time takes precedence over the
+    exit code for a pending approval.
     """
     proven, seconds = True, getattr(call.args, "wait_seconds", None) or WAIT_SECONDS
     if getattr(call.args, "wait", False) and not one.get("dry_run"):

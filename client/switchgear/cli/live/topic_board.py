@@ -15,13 +15,13 @@ MAX_ROWS = 5_000
 
 
 class TopicBoard:
-    """The latest line of each watched resource, by topic; it prints lines that change."""
+    """The latest line of each watched resource, by topic. Lines that change are printed."""
 
     def __init__(self, call: CommandContext, topics: Iterable[str], *, chosen: bool) -> None:
         self.topics = list(topics)
         self._call = call
         self.chosen = chosen
-        """True if the topics were named by the user: then each must be readable."""
+        """True if the user named the topics. Then an unreadable topic ends the command."""
         self._known: dict[str, dict[str, str]] = {}
 
     def handle_message(self, message: Mapping[str, Any]) -> None:
@@ -43,7 +43,10 @@ class TopicBoard:
             self._print_line(topic, line, message["at"])
 
     def refetch(self, topics: Iterable[str] | None = None) -> None:
-        """Read topics (None: all) over HTTP; print changed lines, at first only abnormal states."""
+        """Read topics over HTTP, all if `topics` is None, and print changed lines.
+
+        A resource that was not known before is printed only if its state is not normal.
+        """
         for topic in list(self.topics if topics is None else topics):
             try:
                 found = _read_topic(self._call, topic, self._known.get(topic, {}))
@@ -87,7 +90,7 @@ class TopicBoard:
 
 
 def _read_topic(call: CommandContext, topic: str, lines: Collection[str]) -> list[Document]:
-    """Return the topic's resources, and those in `lines` that the topic no longer lists."""
+    """Return the topic's resources, and the resources of `lines` that it no longer lists."""
     found = _READERS[topic](call)
     if topic in _PATHS:
         here = {str(one["id"]) for one in found}
@@ -137,4 +140,5 @@ _PATHS: Mapping[str, Callable[[str], str]] = {
     "switches": lambda name: f"{switch_path(name)}/",
     "ramps": lambda name: f"/ramps{url_path(name)}/",
 }
-"""Paths of topics that list only live resources: ended ones are read one by one."""
+"""Path of one resource, for topics whose lists contain live resources only. A resource that has
+left its list is read by this path."""

@@ -15,7 +15,7 @@ RECEIVE_SECONDS = 1.0
 SOCKET_RETRY_SECONDS = 60.0
 """Interval of attempts to open a socket while sockets are refused."""
 STABLE_SECONDS = 10.0
-"""Minimum life of a socket; an earlier end lengthens the pause before the next one."""
+"""Life of a socket below which the next pause before reopening is longer."""
 MAX_PAUSE_SECONDS = 30.0
 
 
@@ -35,7 +35,10 @@ class Watcher:
         self._refetched_at = 0.0
 
     def run(self, *, sockets: bool = True) -> None:
-        """Watch forever. Raise :class:`exits.CommandExit` if the first attempt fails."""
+        """Watch forever; poll only if not `sockets`.
+
+        Raise :class:`exits.CommandExit` if the first attempt fails.
+        """
         began = False
         while True:
             try:
@@ -113,7 +116,7 @@ class Watcher:
         self._board.handle_message(message)
 
     def _poll_until_retry(self, refused: bool) -> None:
-        """Sleep until the next attempt; poll meanwhile if sockets are refused."""
+        """Sleep until the next try to open a socket; poll meanwhile if sockets are `refused`."""
         self._stream = None
         least = min(0.1, self._pause)
         until = time.monotonic() + random.uniform(least, self._pause)  # noqa: S311 - no secret
@@ -127,7 +130,7 @@ class Watcher:
                 self._refetch(self._board.topics)
 
     def _refetch(self, topics: Iterable[str]) -> None:
-        """Refetch topics, also those that failed before; raise only for bad credentials."""
+        """Refetch `topics` and the topics that failed before; raise only for bad credentials."""
         self._unread.update(topics)
         self._refetched_at = time.monotonic()
         for topic in [one for one in self._board.topics if one in self._unread]:
@@ -146,7 +149,7 @@ class Watcher:
             self._note_state("")
 
     def _note_state(self, problem: str) -> None:
-        """Note each new problem once, and the recovery from it."""
+        """Print a note once for each new problem, and for the recovery (an empty `problem`)."""
         if problem != self._noted:
             self._call.screen.note(
                 f"Not live: {problem.rstrip('.')}." if problem else "Live again."

@@ -139,7 +139,7 @@ def switch_facts(one: Switch, clock: Clock) -> list[tuple[str, object]]:
 
 
 def format_progress(found: Mapping[str, Any] | None) -> Cell:
-    """Return the committed version, the instances that apply it and that don't, and the delay."""
+    """Return the version of a change, the instances that apply it, stragglers, and the delay."""
     if not found:
         return cell()
     version = f"version {found['version']} is committed"
