@@ -1,4 +1,4 @@
-"""Read-only Django admin of SLOs, without tables whose composite keys it can't show."""
+"""Read-only Django admin of SLOs, without models with composite primary keys."""
 
 from controlplane.core.admin import register_read_only
 from slo.models import (

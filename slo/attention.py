@@ -1,4 +1,4 @@
-"""SLOs and alerts for the list of everything that needs attention."""
+"""SLOs and alerts in the console's list of what needs attention."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -45,7 +45,7 @@ def exhausted_statuses(_now: datetime) -> QuerySet[SloStatus]:
 def list_alerts(now: datetime) -> Sequence[AttentionItem]:
     """Return open alerts that are not acknowledged, the worst first.
 
-    Alerts whose subject is listed by its own source, such as an open breaker, are left out.
+    Alerts about subjects that the list already contains, such as an open breaker, are left out.
     """
     alerts = _exclude_duplicates(unacknowledged_alerts(now), now).order_by(
         WORST_FIRST, "opened_at", "pk"
@@ -83,7 +83,7 @@ def list_unread_sources(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(44, only_if=long_unknown_statuses)
 def list_long_unknown(now: datetime) -> Sequence[AttentionItem]:
-    """Return SLOs that have been unknown for an hour: they can't fire, and pass no gate."""
+    """Return SLOs that have been unknown for an hour, so that their rules can't fire."""
     rows = long_unknown_statuses(now).select_related("slo")
     return [
         AttentionItem(
@@ -101,7 +101,7 @@ def list_long_unknown(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(34, only_if=exhausted_statuses)
 def list_exhausted(now: datetime) -> Sequence[AttentionItem]:
-    """Return SLOs without any budget left."""
+    """Return SLOs whose error budget is spent."""
     rows = exhausted_statuses(now)
     return [
         AttentionItem(
@@ -119,7 +119,7 @@ def list_exhausted(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(6, only_if=present_slos)
 def list_evaluation_stopped(now: datetime) -> Sequence[AttentionItem]:
-    """Return one entry if evaluation has stopped, as then no rule can fire."""
+    """Return one entry if the evaluation of SLOs has stopped, else none."""
     last = Subquery(EvaluatedMinute.objects.order_by("-minute").values("minute")[:1])
     oldest = (
         Slo.objects.present()

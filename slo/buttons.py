@@ -18,10 +18,10 @@ PREFIX = "alert:"
 
 @button("acknowledge")
 def acknowledge_from_button(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
-    """Acknowledge the alert of a message or an escalation step.
+    """Acknowledge the alert that a message or an escalation is about.
 
-    This handler of the button `acknowledge` replaces that of switches, and calls it for
-    everything that is not an alert.
+    This handler replaces the handler of the button `acknowledge` for switches, and calls that one
+    if the message is not about an alert.
     """
     alert = _find_alert(value)
     if alert is None:
@@ -37,7 +37,7 @@ def acknowledge_from_button(value: Mapping[str, Any], actor: Actor, now: datetim
 
 
 def _find_alert(value: Mapping[str, Any]) -> Alert | None:
-    """Return the alert by its id, or by the subject of the escalation."""
+    """Return the alert that a button's value names, by alert or escalation id; None if none."""
     if "alert" in value:
         return Alert.objects.filter(pk=read_id(value, "alert")).first()
     if "escalation" not in value:

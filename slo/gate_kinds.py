@@ -30,10 +30,10 @@ MIN_BAD = 3
 
 
 def evaluate(question: GateQuestion, observation: Observation | None, now: datetime) -> GateAnswer:
-    """Return the verdict of the last evaluation, if it is based on enough events.
+    """Return the verdict of the last evaluation, if it is recent and based on enough events.
 
-    Fewer than `min_events` are no data, whatever the verdict. A `fail` on fewer than `min_bad` bad
-    events is a pass, because a burn rate on so few is meaningless.
+    With fewer than `min_events` events, the answer is no data. With fewer than `min_bad` bad
+    events, a `fail` becomes a pass.
     """
     if observation is None:
         return build_no_data(question, "nobody has evaluated this SLO yet", {})

@@ -1,7 +1,8 @@
 """Message templates of SLO and threshold alerts.
 
-Facts: `said` (a sentence), `rule`, `about` (the subject), `service`, `owner`, `runbook`, `to_do`,
-`at`, and `path` of the alert's page; in summaries also `count`, `list` and `first_said`.
+Facts of an alert: `said` (a sentence), `rule`, `about` (the subject), `service`, `owner`,
+`runbook`, `to_do`, `at`, and `path` (its page). Facts of a summary: `count`, `list` (of subjects
+and rules), `first_said` and `path`.
 """
 
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate

@@ -12,13 +12,13 @@ from controlplane.core.metrics import DATABASE_METRICS
 from slo.models import Alert, SloStatus, ThresholdRule
 
 FRESH_FOR = timedelta(minutes=10)
-"""Age above which a status is reported as unknown."""
+"""Age of a stored status above which its SLO is reported as unknown."""
 STATES = ("ok", "firing", "unknown")
 
 
 @DATABASE_METRICS.add()
 def collect_statuses(now: datetime) -> Iterator[Metric]:
-    """Yield states, and burn rates and budgets where they are known."""
+    """Yield the state of each SLO, and its burn rates and remaining budget where known."""
     rates = GaugeMetricFamily(
         "switchgear_slo_burn_rate",
         "How many times as fast as allowed an SLO's budget is spent.",
@@ -52,7 +52,7 @@ def collect_statuses(now: datetime) -> Iterator[Metric]:
 
 @DATABASE_METRICS.add()
 def collect_alerts(now: datetime) -> Iterator[Metric]:
-    """Yield open alerts; every kind and severity has a series, so that it returns to 0."""
+    """Yield the number of open alerts by kind and severity, also where it is 0."""
     firing = GaugeMetricFamily(
         "switchgear_alerts_open", "Alerts that are open.", labels=["kind", "severity"]
     )
@@ -65,7 +65,7 @@ def collect_alerts(now: datetime) -> Iterator[Metric]:
 
 @DATABASE_METRICS.add()
 def collect_thresholds(now: datetime) -> Iterator[Metric]:
-    """Yield open alerts by rule; every enabled rule has a series, so that it returns to 0."""
+    """Yield the number of open alerts of each enabled threshold rule, also where it is 0."""
     counts = dict.fromkeys((name for (name,) in fetch_rows(_enabled_rules)), 0)
     counts |= dict(fetch_rows(_count_open_by_rule))
     family = GaugeMetricFamily(

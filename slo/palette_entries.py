@@ -49,7 +49,7 @@ def find_slos(query: PaletteQuery) -> Sequence[PaletteEntry]:
 
 @PALETTE_SOURCES.add(55)
 def find_alerts(query: PaletteQuery) -> Sequence[PaletteEntry]:
-    """Return matching open alerts; resolved ones are found on the page of alerts."""
+    """Return open alerts that match the query."""
     found = Alert.objects.filter(resolved_at__isnull=True)
     for word in query.words[:6]:
         found = found.filter(Q(subject__icontains=word) | Q(said__icontains=word))

@@ -9,6 +9,6 @@ from slo.objectives import slo_file
 
 @provision.first_step
 def load_shipped_file(now: datetime) -> None:
-    """Load the shipped file unless there ever was an SLO."""
+    """Load the shipped `slo.yaml` unless there are, or were, SLOs."""
     if slo_file.has_no_slos():
         configuration.load_shipped("slo", actor=provision.ACTOR, now=now)

@@ -16,7 +16,7 @@ from slo.models import Alert, Slo
 MAX_ROWS = 50
 CHARTS = 3
 LOW = 0.25
-"""Share of the budget left below which the SLO is highlighted."""
+"""An SLO with less than this share of its budget left is highlighted."""
 DAY = timedelta(days=1)
 
 BudgetRow = tuple[Slo, SpentBudget, Mapping[str, int]]
@@ -24,7 +24,7 @@ BudgetRow = tuple[Slo, SpentBudget, Mapping[str, int]]
 
 @REPORT_SECTIONS.add(64)
 def budgets_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return each SLO's budget left, budget spent in the week, and alerts, the worst first."""
+    """Return budget left, budget spent in the week, and alerts of each SLO, the worst SLO first."""
     until = min(end, now)
     days = [at for at in (start + DAY * number for number in range(7)) if at < until]
     edges = [*map(last_ended, days), last_ended(until)]

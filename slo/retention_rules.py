@@ -1,7 +1,7 @@
 """Retention of the tables of SLOs.
 
-The age of an SLO's history counts from its last row: see `slo.counters.retention`. Alerts of SLOs
-are kept longer than alerts of threshold rules, for postmortems.
+The age of an SLO's history is the time before its last counter row. Alerts of SLOs are kept longer
+than alerts of threshold rules, for postmortems.
 """
 
 from datetime import datetime, timedelta
@@ -109,5 +109,5 @@ keep_permanently(
 
 
 def purge_alerts(now: datetime, *, at_once: int, most: int) -> int:
-    """Delete up to `most` old alerts, `at_once` in a transaction; return how many."""
+    """Delete up to `most` old alerts, `at_once` per transaction; return how many were deleted."""
     return purge([ALERTS, BURNS], now, at_once=at_once, most=most)

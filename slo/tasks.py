@@ -39,7 +39,7 @@ def evaluate_thresholds(now: datetime) -> int:
     pending=lambda _now: [poller.prometheus_slos()],
 )
 def poll_prometheus(now: datetime) -> int:
-    """Poll Prometheus servers, which may hang: in a queue that time-critical ticks don't share."""
+    """Poll Prometheus servers, in another queue than evaluation, which must not wait for them."""
     return poller.poll_due(now)
 
 

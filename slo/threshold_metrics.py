@@ -50,16 +50,15 @@ class HistogramEdge:
         return float(self.good / self.total)
 
     def keeps(self, share: Fraction) -> bool:
-        """Return True if at least this share of the events is within the edge, exactly."""
+        """Return True if at least this share of the events is good, compared exactly."""
         return self.good >= share * self.total
 
 
 def is_above(edges: Sequence[HistogramEdge], share: Fraction, limit_ms: float) -> bool | None:
-    """Return True if a percentile is above the limit, None if the edges leave it open.
+    """Return True if a percentile is above a limit, None if the edges don't determine it.
 
     `share` is 0.95 for the 95th percentile. It is above the limit if fewer than that share of the
-    events were within it: known exactly from an edge at the limit, or implied by a higher edge with
-    too few events or a lower edge with enough.
+    events took at most `limit_ms`.
     """
     at = next((one for one in edges if one.ms == limit_ms), None)
     if at is not None:
@@ -72,7 +71,7 @@ def is_above(edges: Sequence[HistogramEdge], share: Fraction, limit_ms: float) -
 
 
 def quantile_bound(edges: Sequence[HistogramEdge], share: Fraction) -> float | None:
-    """Return the first edge (milliseconds) that the percentile is within, None if beyond all."""
+    """Return the lowest edge (milliseconds) that the percentile does not exceed, None if none."""
     return min((one.ms for one in edges if one.keeps(share)), default=None)
 
 
@@ -94,7 +93,7 @@ class HistogramKey(NamedTuple):
 
 
 def read_latency(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
-    """Yield the percentile of every histogram, over whole minutes that have ended."""
+    """Yield a percentile of each histogram over the query's window of whole minutes."""
     at, minutes = last_ended(now), query.window // _MINUTE
     known = _load_edges(query.part)
     if not known:
@@ -107,7 +106,7 @@ def read_latency(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
 
 
 def _no_histograms(query: MetricQuery) -> MetricReading:
-    """Return an unknown reading, for a query without any histogram."""
+    """Return the unknown reading that stands for a query without histograms."""
     of_part = f" of {query.part}" if query.part else ""
     sentence = f"Nobody has pushed a latency histogram{of_part}"
     subject, path = query.part or "latency", PAGE
@@ -115,7 +114,7 @@ def _no_histograms(query: MetricQuery) -> MetricReading:
 
 
 def _load_edges(part: str) -> dict[HistogramKey, list[tuple[float, int]]]:
-    """Return the edges (milliseconds, SLI id) of every histogram, or of those of one metric."""
+    """Return the edges (milliseconds, SLI id) of histograms of the metric `part`, or of all."""
     rows = Sli.objects.filter(slo__isnull=True, edge_ms__isnull=False, first__isnull=False)
     if part:
         rows = rows.filter(metric=part)

@@ -1,4 +1,4 @@
-"""The live topic `slo`: statuses of SLOs."""
+"""The live topic `slo`, which pushes the statuses of SLOs to browsers."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,7 +15,10 @@ def read_statuses(ids: Sequence[str], _now: datetime) -> dict[str, dict[str, Any
 
 
 def status_resource(slo: Slo, status: SloStatus | None) -> dict[str, Any]:
-    """Return the body of `GET …/status`, plus name, service and the last change of state."""
+    """Return a stored status like `GET …/status`, plus `name`, `service` and `since`.
+
+    `since` is when the state last changed.
+    """
     identity = {"name": slo.name, "service": slo.service}
     if status is None:
         budget = {"remaining_ratio": None, "exhausts_at": None}

@@ -1,6 +1,6 @@
-"""Actions of alerts: starts escalations, requests trips and holds ramps, and ends them again.
+"""Actions of alerts: escalations, trip requests and holds of ramps, started and ended.
 
-Each action has a key that names its alert, so that repeating the action does nothing.
+The key of an action contains the alert's id, so that performing it twice has no further effect.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,18 +24,21 @@ from slo.models.objective import HOLD_RAMPS, TRIP
 from . import notifications
 
 LABELS = {"page": (PAGE,), "ticket": (TICKET,), "any": (PAGE, TICKET)}
-"""The rule severities that each value of an action's `on` matches."""
+"""Severities of rules whose alerts trigger an action, by the value of the action's `on`."""
 ESCALATED_SEVERITIES = ("critical", "warning")
 SOURCE_PREFIX = "slo:"
 MAX_SOURCE_LENGTH = 120
 ALERT_PREFIX, UNKNOWN_PREFIX = "alert:", "unknown:"
-"""Prefixes of action keys: of an open alert, and of an SLO that has been unknown too long."""
+"""Prefixes of action keys: for an action of an alert, and for one of an unknown SLO."""
 END_SUFFIX = ":over"
 
 
 @dataclass(frozen=True)
 class PlannedAction:
-    """An action to perform. `time` is set if an action with the same `key` can occur again."""
+    """An action to perform, identified by `key`.
+
+    `time` tells apart trip requests of the same `key`; it is empty if there can be only one.
+    """
 
     action: Mapping[str, Any]
     slo: Slo
@@ -51,7 +54,7 @@ class PlannedAction:
 
 
 def start_escalations(alerts: Sequence[Alert], now: datetime) -> None:
-    """Open an escalation for each new alert that is not acknowledged, in one batch per severity."""
+    """Open an escalation for each critical or warning alert that is not acknowledged."""
     for severity in ESCALATED_SEVERITIES:
         facts = {
             notifications.alert_subject(one): notifications.alert_facts(one)
@@ -64,12 +67,12 @@ def start_escalations(alerts: Sequence[Alert], now: datetime) -> None:
 
 
 def run_alert_actions(alerts: Sequence[Alert], now: datetime) -> None:
-    """Perform the SLO actions of alerts that have opened, in the caller's transaction."""
+    """Perform the actions that the SLOs of these newly opened alerts define."""
     perform_actions([one for alert in alerts for one in _plan_alert_actions(alert)], now)
 
 
 def end_actions(ids: Collection[int], now: datetime) -> None:
-    """Close the escalations and end the actions of resolved alerts, in the caller's transaction."""
+    """Close the escalations and end the holds and trip requests of resolved alerts, given by id."""
     keys = [f"{ALERT_PREFIX}{pk}" for pk in ids]
     escalation.close_all(keys, now=now)
     holds.release_holds(keys)
@@ -86,7 +89,7 @@ def _plan_alert_actions(alert: Alert) -> Iterator[PlannedAction]:
 
 
 def perform_actions(planned: Sequence[PlannedAction], now: datetime) -> None:
-    """Perform the actions that were not performed yet; an action may be planned more than once."""
+    """Perform actions; holds and trip requests that exist already are skipped."""
     _hold_ramps([one for one in planned if one.action["do"] == HOLD_RAMPS], now)
     _request_trips([one for one in planned if one.action["do"] == TRIP], now)
 
@@ -131,7 +134,7 @@ def _request_trips(planned: Sequence[PlannedAction], now: datetime) -> None:
 
 
 def end_all_but(active: Sequence[PlannedAction], now: datetime) -> None:
-    """End holds and trip requests that neither `active` actions nor open alerts still need."""
+    """End all holds and trip requests except those of `active` actions and of open alerts."""
     held = Hold.objects.filter(Q(key__startswith=ALERT_PREFIX) | Q(key__startswith=UNKNOWN_PREFIX))
     keys = set(held.values_list("key", flat=True))
     requests = [

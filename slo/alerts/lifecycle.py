@@ -1,4 +1,4 @@
-"""Life cycle of alerts: they open, continue and resolve as rules fire, and can be acknowledged."""
+"""Life cycle of alerts: opening, continuing, resolving and acknowledging them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -51,9 +51,9 @@ def update_and_notify(
 ) -> int:
     """Open and resolve the alerts of a kind (`burn`, `threshold`) after evaluating all its rules.
 
-    Return how many opened or resolved. Alerts of `unknown` keys neither open nor resolve; those of
-    `gone` keys resolve at once, for the given reasons. `before` is the time of the previous
-    evaluation. Notifications and actions follow in the same transaction.
+    Return how many alerts opened or resolved. Alerts with `unknown` keys neither open nor resolve.
+    Alerts with keys in `gone`, which maps them to the reason, resolve at once. `before` is the
+    time of the previous evaluation. Notifications and actions follow in the same transaction.
     """
     moved = update_alerts(
         kind=kind, firing=firing, unknown=unknown, gone=gone or {}, before=before, now=now
@@ -74,8 +74,8 @@ def update_alerts(
 ) -> int:
     """Update alerts like :func:`update_and_notify`, without notifications and actions.
 
-    Call :func:`notify_and_act` afterwards, in the same transaction. A time of length
-    `missed` before `before` was not evaluated.
+    Call :func:`notify_and_act` afterwards, in the same transaction. `missed` is the length of time
+    before `before` that was never evaluated.
     """
     wait_for_lock(ALERTS_LOCK)
     rows = Alert.objects.filter(kind=kind, resolved_at__isnull=True)
@@ -101,9 +101,9 @@ def update_alerts(
 
 
 def notify_and_act(kind: str, now: datetime) -> None:
-    """Run the actions of open alerts, and notify about opened and resolved alerts.
+    """Run the actions of newly opened alerts, and notify about opened and resolved alerts.
 
-    While evaluation is behind, notifications of burn alerts wait for its last minute.
+    Until the latest due minute is evaluated, notifications of burn alerts are postponed.
     """
     untold = Alert.objects.filter(kind=kind, told_at__isnull=True, resolved_at__isnull=True)
     opened = list(untold.select_related("slo", "threshold").order_by("pk"))
@@ -117,8 +117,8 @@ def notify_and_act(kind: str, now: datetime) -> None:
 def acknowledge_alert(*, alert_id: int, actor: Actor, now: datetime, comment: str = "") -> Alert:
     """Acknowledge an open alert, which silences its escalation for 24 hours.
 
-    Raise :class:`Forbidden`, :class:`InvalidInput` for an unreadable comment, :class:`NotFound` or
-    :class:`Conflict`.
+    Raise :class:`Forbidden`, :class:`InvalidInput` for an invalid comment, :class:`NotFound`, or
+    :class:`Conflict` if the alert has resolved.
     """
     actor.require("slo:write")
     require_readable(comment=comment)
@@ -173,7 +173,7 @@ def _open_alerts(kind: str, new: Sequence[FiringRule], now: datetime) -> list[Al
 
 
 def _acknowledge_known(continued: Mapping[int, FiringRule], now: datetime) -> None:
-    """Acknowledge alerts that were acknowledged elsewhere, such as on the page of a switch."""
+    """Acknowledge alerts whose cause a person has acknowledged, such as an engaged switch."""
     labels = {pk: one.acknowledged_by for pk, one in continued.items() if one.acknowledged_by}
     if not labels:
         return
@@ -199,7 +199,7 @@ def _execute(statement: str, **columns: Any) -> None:
 
 
 def try_lock(lock: int) -> bool:
-    """Take a lock until the end of the caller's transaction; return True if it was free."""
+    """Take an advisory lock until the transaction ends; return False at once if it is taken."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [_LOCK_SPACE, lock])
         (is_free,) = cursor.fetchone()
@@ -207,6 +207,6 @@ def try_lock(lock: int) -> bool:
 
 
 def wait_for_lock(lock: int) -> None:
-    """Wait for a lock, and take it until the end of the caller's transaction."""
+    """Wait for an advisory lock, and keep it until the transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK_SPACE, lock])

@@ -20,11 +20,11 @@ ALERT_SUMMARY_EVENT, RESOLVED_SUMMARY_EVENT, MISSED_SUMMARY_EVENT = (
     "slo.alerts_missed",
 )
 SUMMARY_THREAD = "alerts:many"
-"""The thread of all summaries."""
+"""Message thread that all summaries share."""
 ALERTS_PATH = "/alerts/"
 MAX_SINGLE = 3
 MAX_SINGLE_CRITICAL = 5
-"""Most single messages for critical alerts within `BURST`, whatever else is sent."""
+"""Most critical alerts within `BURST` that get messages of their own, before a summary."""
 BURST = timedelta(minutes=1)
 """Alerts that open within this time count as simultaneous."""
 _INSTANT = timedelta(microseconds=1)
@@ -35,10 +35,7 @@ SEVERITIES = {PAGE: "critical", TICKET: "warning"}
 
 
 def send_notifications(now: datetime, *, except_kind: str = "") -> None:
-    """Notify about alerts that have opened or resolved, in the caller's transaction.
-
-    Alerts of `except_kind` wait for a later call.
-    """
+    """Notify about alerts that have opened or resolved, except alerts of kind `except_kind`."""
     rows = Alert.objects.filter(over_told_at__isnull=True).exclude(kind=except_kind)
     rows = rows.filter(Q(told_at__isnull=True) | Q(resolved_at__isnull=False))
     waiting = list(rows.select_related("slo", "threshold").order_by("pk"))
@@ -57,7 +54,7 @@ def send_notifications(now: datetime, *, except_kind: str = "") -> None:
 
 
 def alert_subject(alert: Alert) -> str:
-    """Return the key of an alert in escalations, holds and the audit trail."""
+    """Return the key, `alert:<id>`, of an alert in escalations, holds and the audit trail."""
     return f"alert:{alert.pk}"
 
 
@@ -87,7 +84,8 @@ def alert_facts(alert: Alert) -> dict[str, Any]:
 def _notify_opened(alerts: Sequence[Alert], now: datetime) -> None:
     """Send single messages for a few alerts, critical ones first, and a summary for the rest.
 
-    There is at most one summary a minute: alerts that open meanwhile wait for the next one.
+    At most one summary is sent a minute. If it is too early for a summary, its alerts stay
+    unannounced until a later call.
     """
     if not alerts:
         return
@@ -109,10 +107,10 @@ def _notify_opened(alerts: Sequence[Alert], now: datetime) -> None:
 
 
 def _count_recent(now: datetime) -> dict[str, int]:
-    """Count recent notifications of opened alerts: single critical ones, others, and summaries.
+    """Count alerts whose opening was announced recently.
 
-    Alerts that were only part of a summary of missed alerts have `over_told_at` set, and don't
-    count.
+    `critical` are critical alerts with a message of their own, `others` are all other severities,
+    `summarized` were part of a summary. Alerts that were also announced as resolved don't count.
     """
     rows = Alert.objects.filter(over_told_at__isnull=True, told_at__range=_recent_range(now))
     is_critical = Q(severity=CRITICAL)
@@ -124,18 +122,18 @@ def _count_recent(now: datetime) -> dict[str, int]:
 
 
 def _recent_range(now: datetime) -> tuple[datetime, datetime]:
-    """Return the range of recent times, which excludes times far ahead of the clock.
+    """Return the times within `BURST` of now.
 
-    Those were written before the clock was set back.
+    Later times do not count as recent: they were written before the clock was set back.
     """
     return now - BURST + _INSTANT, now + BURST
 
 
 def _notify_resolved(alerts: Sequence[Alert], now: datetime) -> None:
-    """Notify about resolved alerts.
+    """Notify about resolved alerts, in single messages or a summary.
 
-    If few of them were announced in messages of their own, those are resolved in such messages;
-    all others go into a summary.
+    Alerts whose opening was announced in a message of its own get single messages again, if they
+    are at most `MAX_SINGLE`. All others go into a summary.
     """
     single = [one for one in alerts if one.told_alone]
     single = single if len(single) <= MAX_SINGLE else []
@@ -189,7 +187,11 @@ def _announce_summary(alerts: Sequence[Alert], event: str, now: datetime) -> Non
 
 
 def find_runbook(alert: Alert) -> str:
-    """Return the path or URL of an alert's runbook: its own, or the best match; empty if none."""
+    """Return the path or URL of an alert's runbook, empty if there is none.
+
+    A runbook set by the alert, its SLO or its threshold rule precedes one found by service and
+    name.
+    """
     if runbook := alert.facts.get("runbook"):
         return str(runbook)
     for source in (alert.slo, alert.threshold):
@@ -203,6 +205,6 @@ def find_runbook(alert: Alert) -> str:
 
 
 def runbook_url(alert: Alert) -> str:
-    """Return the runbook for messages, as an absolute URL if the console's address is known."""
+    """Return an alert's runbook like :func:`find_runbook`, as an absolute URL if possible."""
     runbook = find_runbook(alert)
     return (console_url(runbook) or runbook) if runbook.startswith("/") else runbook

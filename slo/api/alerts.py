@@ -62,7 +62,7 @@ class AlertDetail(ApiView):
 
     @extend_schema(responses=AlertShape)
     def get(self, request: Request, alert_id: str) -> Response:
-        """One alert, with its figures when it opened and when it fired last."""
+        """One alert, with the figures at its opening and the figures when its rule last fired."""
         return Response(resources.alert_resource(_find_alert(alert_id)))
 
 
@@ -74,7 +74,7 @@ class AcknowledgeAlertView(ApiView):
     @extend_schema(request=AcknowledgeAlertBody, responses=AcknowledgedAlertShape)
     @mutation(AcknowledgeAlertBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, alert_id: str) -> Done:
-        """Acknowledge an alert: nobody is called for it for 24 hours."""
+        """Acknowledge an alert, which pauses its escalation for 24 hours."""
         comment = body.get("comment", "")
         lifecycle.acknowledge_alert(
             alert_id=parse_id(alert_id), actor=actor, now=now, comment=comment
@@ -89,10 +89,10 @@ class PostmortemView(ApiView):
 
     @extend_schema(responses=PostmortemShape)
     def get(self, request: Request, alert_id: str) -> Response:
-        """A postmortem draft in Markdown: times, who did what, and what it cost.
+        """A postmortem draft in Markdown: timeline, people's actions, and error budget spent.
 
-        It quotes the audit trail of the whole installation: a token needs the scope
-        `audit:read` besides `slo:read`. People of every role have both.
+        The draft quotes the audit trail, so a token needs the scopes `slo:read` and
+        `audit:read`. People of every role have both.
         """
         actor_of(request).require(incident_events.SCOPE)
         alert = _find_alert(alert_id)

@@ -14,7 +14,7 @@ from .resources import ALERT_STATES, STATES, ChangedSloShape
 
 
 class SloBody(MutationBody):
-    """A whole SLO: missing fields get their defaults."""
+    """All fields of an SLO; omitted fields get their defaults."""
 
     response_shape = ChangedSloShape
 
@@ -49,7 +49,7 @@ class SloRemovalBody(MutationBody):
 
 
 class BacktestBody(MutationBody):
-    """The span of a backtest, and fields that replace the SLO's own."""
+    """The time span of a backtest, and values to use in place of the SLO's saved fields."""
 
     start = Instant(help_text="Time of the first tick.")
     end = Instant(required=False, help_text="Time of the last tick; by default now.")
@@ -65,7 +65,7 @@ class BacktestBody(MutationBody):
 
 
 class ExclusionBody(MutationBody):
-    """A span, which is extended to whole minutes."""
+    """A time span to exclude, which is extended to whole minutes, and the reason."""
 
     starts_at = Instant()
     ends_at = Instant()

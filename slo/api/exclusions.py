@@ -1,4 +1,4 @@
-"""The API of excluded spans."""
+"""The API of exclusions: time spans that do not count for an SLO."""
 
 from datetime import datetime
 from typing import Any
@@ -40,9 +40,9 @@ class ExclusionList(ListView[Exclusion]):
     @extend_schema(request=ExclusionBody, responses={201: OutcomeShape})
     @mutation(ExclusionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
-        """Exclude a span, past or future.
+        """Exclude a time span, past or future.
 
-        The response has the effect on the budget, also in a dry run.
+        The response has the budget before and after, also in a dry run.
         """
         done = exclusions.add_exclusion(name=name, actor=actor, now=now, **body)
         return Done(resources.outcome_resource(done), status=201)
@@ -58,7 +58,7 @@ class ExclusionDetail(ApiView):
     def delete(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str, exclusion_id: str
     ) -> Done:
-        """Count the span again."""
+        """Remove an exclusion, so that its time span counts again."""
         done = exclusions.remove_exclusion(
             name=name,
             exclusion_id=parse_id(exclusion_id),
@@ -70,7 +70,7 @@ class ExclusionDetail(ApiView):
 
 
 def parse_id(text: str) -> int:
-    """Parse an id of a path. Raise :class:`NotFound` if no row can have it."""
+    """Return the id in a URL path. Raise :class:`NotFound` unless it has 1 to 18 digits."""
     if not (text.isascii() and text.isdigit() and len(text) <= MAX_ID_DIGITS):
         raise NotFound("There is nothing of that number here.")
     return int(text)

@@ -24,12 +24,12 @@ from slo.objectives.permissions import require_admin
 from .slos import READ, WRITE
 
 QUERY_FIELDS = ("prometheus_url", "reason")
-"""Query parameters, beside `dry_run`, for a body that is a file."""
+"""Query parameters that accompany a YAML body; `dry_run` is one more."""
 FORMATS = {"json": "application/json", "yaml": "application/yaml"}
 
 
 class YamlParser(BaseParser):
-    """A parser that returns a YAML body as the field `text`, plus `QUERY_FIELDS` of the URL."""
+    """A parser that returns a YAML body as the field `text`, plus the fields in the URL's query."""
 
     media_type = "application/yaml"
 
@@ -80,7 +80,7 @@ class OpenSloParser(StrictJSONParser):
 
 
 class OpenSloBody(MutationBody):
-    """Either `documents` or `text`; a YAML file, or one document, may be the whole body."""
+    """OpenSLO documents as the list `documents`, the YAML `text`, or both."""
 
     documents = serializers.ListField(
         child=serializers.JSONField(), required=False, help_text="OpenSLO documents, as JSON."
@@ -126,7 +126,7 @@ class OpenSloView(ApiView):
         },
     )
     def get(self, request: Request) -> HttpResponse:
-        """SLOs as OpenSLO v1 documents; importing them again changes nothing."""
+        """Export SLOs as OpenSLO v1 documents, which can be imported without loss."""
         parameters = self.filters.parse(request.query_params)
         found = services.export_slos([parameters["slo"]] if "slo" in parameters else ())
         file_format = parameters["format"]
@@ -149,7 +149,7 @@ class OpenSloView(ApiView):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Import the SLOs of OpenSLO v1 documents, all or none.
 
-        `remarks` list what was left out or changed.
+        `remarks` in the response list the fields that were left out or changed.
         """
         require_admin(actor)
         raw = list(body.get("documents", ()))

@@ -219,7 +219,7 @@ COLUMNS: tuple[Any, ...] = (
     "status__state", "status__since", "status__minute", "status__remaining_ratio",
     "status__exhausts_at", "sli__last", "sli__source_error", "sli__source_error_since",
 )  # fmt: skip
-"""Columns of an SLO, with its stored status, that :func:`serialize_row` reads."""
+"""Columns to select for :func:`serialize_row`: of an SLO, its status and its SLI."""
 
 
 def slo_resource(slo: Slo) -> dict[str, Any]:

@@ -68,7 +68,7 @@ class DeltaShape(_Counts):
 
 
 class SliBody(MutationBody):
-    """Either cumulative `points`, which may be repeated, or `deltas` with a `batch_id`."""
+    """Cumulative `points`, or `deltas` with a `batch_id`; sending either twice counts once."""
 
     points = PointShape(many=True, required=False, help_text=f"At most {MAX_ENTRIES:,}.")
     batch_id = Text(
@@ -77,7 +77,7 @@ class SliBody(MutationBody):
     deltas = DeltaShape(many=True, required=False, help_text=f"At most {MAX_ENTRIES:,}.")
 
     def read(self) -> dict[str, Any]:
-        """Return the validated body; its entries are parsed without serializers, for speed."""
+        """Return the validated body; `push_body` parses the points or deltas, for speed."""
         other_fields = {
             name: value for name, value in self.initial_data.items() if name not in _BULK_FIELDS
         }
@@ -97,7 +97,7 @@ class RefusedShape(serializers.Serializer[Any]):
 
 
 class TakenShape(serializers.Serializer[Any]):
-    """The numbers of accepted and already known entries, and the refused ones."""
+    """Numbers of accepted and duplicate points or deltas, and the refused ones with reasons."""
 
     accepted = serializers.IntegerField(min_value=0)
     duplicates = serializers.IntegerField(min_value=0)
@@ -108,7 +108,7 @@ class TakenShape(serializers.Serializer[Any]):
 
 
 class SliParser(StrictJSONParser):
-    """A JSON parser that does not check texts, because `push_body` checks each field."""
+    """A JSON parser without the usual check of every string: `push_body` checks each field."""
 
     def parse(
         self,
@@ -130,7 +130,7 @@ class SliParser(StrictJSONParser):
 
 
 class MayPush(BasePermission):
-    """Allows tokens with the scope to write SLOs, or to report."""
+    """Permission to push counters: the scope `slo:write` or `report:write`."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         actor = getattr(request, "actor", None)
@@ -149,10 +149,11 @@ class SliView(ApiView):
     @extend_schema(request=SliBody, responses=TakenShape)
     @mutation(SliBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Push counters; scope `slo:write` or `report:write`.
+        """Push counters; requires the scope `slo:write` or `report:write`.
 
-        If a field is malformed nothing is accepted. Single points of another time or an
-        unknown SLO are refused, with reasons; if all are, the request fails.
+        If any field is malformed, the whole request fails. Entries that are too old, in the
+        future, or of an unknown SLO are refused one by one, with reasons. The request fails if
+        all entries are refused.
         """
         entries = body["entries"]
         if actor.services:
@@ -165,8 +166,8 @@ class SliView(ApiView):
 def _check_services(actor: Actor, entries: Deltas | Points) -> None:
     """Raise :class:`Forbidden` if a token limited to services pushes entries of another service.
 
-    An entry belongs to the service of its SLO or histogram, and to that of a source
-    `service/instance`. Such a token can't push to an SLO without a service.
+    An entry belongs to the service of its SLO or histogram, and to the service in its source if
+    that is `service/instance`. Such a token can't push to an SLO without a service.
     """
     points_or_deltas = entries.deltas if isinstance(entries, Deltas) else entries.points
     services = {one.source.partition("/")[0] for one in points_or_deltas if "/" in one.source}

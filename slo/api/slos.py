@@ -92,14 +92,14 @@ class SloDetail(ApiView):
     def put(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
         """Create an SLO, or replace it.
 
-        Its counters stay, and are evaluated by the new objective.
+        The counters of a replaced SLO stay, and are evaluated with the new objective.
         """
         return _write(name, body, actor, now)
 
     @extend_schema(request=SloRemovalBody, responses={200: ChangedSloShape})
     @mutation(SloRemovalBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
-        """Remove an SLO: its alerts resolve. A new one of this name starts without history."""
+        """Remove an SLO and resolve its alerts. A new SLO of this name starts without history."""
         reason = body.get("reason", "")
         removed = services.remove_slo(name=name, reason=reason, actor=actor, now=now)
         return Done(resources.slo_resource(removed))
@@ -113,7 +113,7 @@ class StatusView(ApiView):
 
     @extend_schema(responses=StatusShape)
     def get(self, request: Request, name: str) -> Response:
-        """The status now or at a moment, computed from the counters."""
+        """The status now, or at the time `at`, computed from the counters."""
         at = self.filters.parse(request.query_params).get("at")
         slo = services.find_slo(name)
         if at is not None and at > db_now():
@@ -131,7 +131,7 @@ class SeriesView(ApiView):
 
     @extend_schema(responses=SeriesShape)
     def get(self, request: Request, name: str) -> Response:
-        """The status at each step of a span, by default of the last day."""
+        """The status at regular steps between two times, by default over the last day."""
         parameters = self.filters.parse(request.query_params)
         slo = services.find_slo(name)
         since, until, step = (parameters.get(one) for one in ("from", "to", "step"))
@@ -146,7 +146,7 @@ class BacktestView(ApiView):
     @extend_schema(request=BacktestBody, responses=BacktestShape)
     @mutation(BacktestBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
-        """The alerts that its rules, or other ones, would have opened over a span.
+        """The alerts that the SLO's rules, or the rules in the body, would have opened.
 
         Nothing is changed, and nobody is notified.
         """

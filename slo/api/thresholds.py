@@ -23,14 +23,14 @@ ONE_RULE = (OpenApiParameter("name", str, OpenApiParameter.PATH, pattern=f"^{nam
 
 
 class ThresholdListShape(serializers.ListSerializer[ThresholdRule]):
-    """Renders a list of rules, counting the open alerts of all in one query."""
+    """A list of threshold rules; the open alerts of all of them are counted in one query."""
 
     def to_representation(self, data: Any) -> Any:
         return statuses.rule_resources(list(data))
 
 
 class ThresholdShape(serializers.Serializer[Any]):
-    """A rule, and the number of its open alerts."""
+    """A threshold rule, and the number of its open alerts."""
 
     name = serializers.CharField()
     title = serializers.CharField()
@@ -56,7 +56,7 @@ class ListedThresholdShape(ThresholdShape):
 
 
 class ThresholdBody(MutationBody):
-    """A whole rule: missing fields get their defaults."""
+    """All fields of a threshold rule; omitted fields get their defaults."""
 
     response_shape = ThresholdShape
 
@@ -98,7 +98,7 @@ class ThresholdList(ListView[ThresholdRule]):
     @extend_schema(request=NewThresholdBody, responses={201: ThresholdShape})
     @mutation(NewThresholdBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Create a rule."""
+        """Create a threshold rule."""
         name = body.pop("name")
         require_admin(actor)
         services.require_new(name)
@@ -112,19 +112,19 @@ class ThresholdDetail(ApiView):
 
     @extend_schema(responses=ThresholdShape)
     def get(self, request: Request, name: str) -> Response:
-        """One rule."""
+        """One threshold rule."""
         return Response(_rule_resource(services.find_rule(name)))
 
     @extend_schema(request=ThresholdBody, responses={200: ThresholdShape, 201: ThresholdShape})
     @mutation(ThresholdBody)
     def put(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
-        """Create a rule, or replace it. It is evaluated within ten seconds."""
+        """Create a threshold rule, or replace it. The rule is evaluated within ten seconds."""
         return _write(name, body, actor, now)
 
     @extend_schema(request=ThresholdRemovalBody, responses={200: ThresholdShape})
     @mutation(ThresholdRemovalBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
-        """Remove a rule; its open alerts resolve at the next evaluation."""
+        """Remove a threshold rule; its open alerts resolve at the next evaluation."""
         reason = body.get("reason", "")
         removed = services.remove_rule(name=name, reason=reason, actor=actor, now=now)
         return Done(_rule_resource(removed))

@@ -1,7 +1,7 @@
-"""Merging of counter samples of one source, which may have restarted (a boot) in between. Pure.
+"""Merging of counter samples of one source across its restarts. Pure.
 
-The result depends only on which samples exist, never on the order in which they arrived: a sample
-between two known ones is inserted there, and the increment that spanned it is removed.
+A boot is one run of the source; its counters begin at zero. The result does not depend on the order
+in which samples arrive: a sample between two known ones splits the increment between them.
 """
 
 from bisect import bisect_left
@@ -13,17 +13,17 @@ from itertools import pairwise
 from .increments import MAX_STEP, Increment, Sample, increment_between, increment_from_zero
 
 PRESENCE_BOOT = "(times)"
-"""Pseudo-boot of a source that reports increments: its empty samples only prove presence."""
+"""Pseudo-boot of a source that reports increments: its samples, all zero, prove presence."""
 MicrosSpan = tuple[int, int]
 
 
 @dataclass
 class Boot:
-    """The known samples of one boot of a source, ascending by time; times are in microseconds.
+    """Loaded samples of one boot of a source, ascending by time; times are in microseconds.
 
-    `first` is the time of the boot's very first sample, which may be before `samples`. The
-    counters were zero at `counted_from`; if that is None, the sample is only a baseline. `started`
-    is the start time that the boot reported.
+    `first` is the time of the boot's very first sample, which may not be loaded. The counters were
+    zero at `counted_from`; if that is None, the first sample is a baseline, and its events don't
+    count. `started` is the start time that the source reported for the boot.
     """
 
     samples: list[Sample] = field(default_factory=list)
@@ -32,7 +32,10 @@ class Boot:
     started: int | None = None
 
     def increments(self) -> list[Increment]:
-        """Return the increments between consecutive known samples, and from zero to the first."""
+        """Return the increments between consecutive samples.
+
+        If the first sample is loaded and is no baseline, the increment from zero to it comes first.
+        """
         steps = [increment_between(*pair) for pair in pairwise(self.samples)]
         is_whole = bool(self.samples) and self.samples[0].at == self.first
         if is_whole and self.counted_from is not None:
@@ -44,8 +47,8 @@ class Boot:
 class MergeResult:
     """The outcome of :func:`merge_samples`.
 
-    `added` increments replace the `removed` ones, `spans` are newly covered by samples, `boots` is
-    the new state by boot, and `new` holds the samples that were not known before, by boot.
+    `added` increments replace the `removed` increments. `spans` are the time spans that the new
+    samples cover. `boots` are all boots after the merge, and `new` the new samples, by boot name.
     """
 
     added: list[Increment]
@@ -60,11 +63,11 @@ def merge_samples(
 ) -> MergeResult:
     """Insert samples of one source into its boots.
 
-    `boots` are the known boots, with their samples from the last one before the new ones to the
-    first one after them. `reported` holds the new samples by boot, `started` the start times that
-    boots reported. Of two samples of the same time, the larger one is kept. A boot whose first
-    sample comes after a sample of another boot counts from zero; any other boot's first sample is a
-    baseline.
+    `boots` are the stored boots by name, with the stored samples around the reported ones.
+    `reported` are samples, and `started` reported start times, by boot name. Of two samples of the
+    same time, the larger one is kept. The counters of a boot were zero at its start time or, if
+    unknown, at the latest earlier sample of another boot. If there is none, the boot's first sample
+    is a baseline.
     """
     after: dict[str, Boot] = {}
     new: dict[str, list[Sample]] = {}
@@ -114,9 +117,9 @@ def _extend_boot(known: Boot, added_samples: list[Sample], started: int | None) 
 def _find_bases(
     boots: Mapping[str, Boot], after: dict[str, Boot], new: Mapping[str, list[Sample]]
 ) -> None:
-    """Set `counted_from` of each boot: the time since which its first sample counts from zero.
+    """Set `counted_from` of each boot: the time at which its counters were zero.
 
-    No sample of a boot is before its first one, so any earlier sample is of another boot.
+    That is its start time or, without one, the latest earlier sample, which is of another boot.
     """
     all_boots = {**boots, **after}
     times = _sample_times((name, boot.samples) for name, boot in all_boots.items())
@@ -150,10 +153,10 @@ def _last_before(times: list[int], at: int) -> int | None:
 
 
 def _covered_spans(boots: Mapping[str, Boot], new: Mapping[str, list[Sample]]) -> list[MicrosSpan]:
-    """Return the spans around the new samples that are short enough to count as covered.
+    """Return the spans next to new samples that are at most `MAX_STEP` long, and so are covered.
 
-    A span lasts from one sample of the source to the next, whatever their boots, or from the start
-    of a boot to its first sample after that.
+    A span lasts from one sample of the source to the next, which may be of another boot, or from
+    the reported start of a boot to the boot's next sample.
     """
     times = sorted({sample.at for boot in boots.values() for sample in boot.samples})
     spans: set[MicrosSpan] = set()

@@ -19,7 +19,7 @@ from .windows import CounterLookup, WindowCounts, measure_window, merge_spans, w
 
 OK, FIRING, UNKNOWN = "ok", "firing", "unknown"
 FORECAST_WINDOW = "6h"
-"""The window whose burn rate forecasts when the budget will be spent."""
+"""The window whose burn rate is used to forecast when the budget will be spent."""
 DIGITS = 6
 """Decimals of a ratio or burn rate in a response."""
 
@@ -39,10 +39,10 @@ class RuleEvaluation:
 class Evaluation:
     """The evaluation of an SLO at a minute.
 
-    `burn_rates` (None where unknown), `coverage` (the share of a window's minutes that samples
-    cover) and `windows` (counts) are keyed by window as written (`5m`). `remaining_ratio` is the
-    share of the period's budget that is left, negative if overspent; `exhausts_at` forecasts when
-    it is spent.
+    `burn_rates`, `coverage` and `windows` are keyed by window (`5m`). A burn rate is None if
+    unknown; coverage is the share of the window's minutes with samples. `remaining_ratio` is the
+    share of the period's budget that is left, negative if overspent. `exhausts_at` is the forecast
+    time at which the budget is spent.
     """
 
     state: str
@@ -70,7 +70,8 @@ def evaluate(
     """Return the evaluation of an objective at the end of a minute.
 
     `counts` looks up the counters of the minutes that :func:`windows.needed_minutes` returns.
-    `first` is the minute of the SLI's first row, None without any; before it, the SLO is unknown.
+    `first` is the minute of the SLI's first counter row, None if it has no rows. Before that
+    minute, the SLO is unknown.
     """
     if first is None or at_minute < first:
         return unknown_evaluation(objective)
@@ -109,7 +110,7 @@ def unknown_evaluation(objective: Objective) -> Evaluation:
 
 
 def burn_rate(window: WindowCounts, objective: Objective) -> float | None:
-    """Return a window's bad events as a multiple of what the budget allows, None if unknown."""
+    """Return the burn rate of a window, None if the window has too few events or samples."""
     if not window.is_known(objective.min_events):
         return None
     if not window.bad:
@@ -119,7 +120,10 @@ def burn_rate(window: WindowCounts, objective: Objective) -> float | None:
 
 
 def is_above(window: WindowCounts, objective: Objective, threshold: Decimal) -> bool:
-    """Return True if a known window burns strictly faster than a threshold, compared exactly."""
+    """Return True if the burn rate of a known window is strictly above a threshold.
+
+    The comparison is exact, without rounding.
+    """
     numerator, denominator = _threshold_fraction(threshold, objective.target)
     return bool(window.bad * denominator > window.total * numerator)
 
@@ -130,7 +134,11 @@ def _rule_state(
     windows_by_name: Mapping[str, WindowCounts],
     rates: Mapping[str, float | None],
 ) -> str:
-    """Return the state of a rule: `ok` if one known window is not above the threshold."""
+    """Return the state of a rule.
+
+    `ok` if a known window is not above the threshold; `firing` if both windows are known and above
+    it; otherwise `unknown`.
+    """
     is_known = True
     for name in (rule.long, rule.short):
         if rates[name] is None:
@@ -153,7 +161,7 @@ def _overall_state(rules: tuple[RuleEvaluation, ...], rates: Iterable[float | No
 
 @lru_cache(maxsize=4096)
 def _threshold_fraction(threshold: Decimal, target: Decimal) -> tuple[int, int]:
-    """Return the share of bad events at a burn-rate threshold, as (numerator, denominator)."""
+    """Return the share of bad events that has this burn rate, as (numerator, denominator)."""
     return (Fraction(threshold) * (1 - Fraction(target))).as_integer_ratio()
 
 
@@ -164,16 +172,19 @@ def _budget_fraction(target: Decimal) -> tuple[int, int]:
 
 
 def remaining_ratio(burn_rate: float | None) -> float | None:
-    """Return the share of the budget that is left: negative if overspent, None if unknown."""
+    """Return the share of the budget that is left, given the burn rate over the whole period.
+
+    Negative if the budget is overspent, None if the burn rate is unknown.
+    """
     return None if burn_rate is None else round_ratio(1 - burn_rate)
 
 
 def exhausts_at(
     remaining_ratio: float | None, burn_rate: float | None, period: int, at_minute: int
 ) -> datetime | None:
-    """Return when the budget of a period (minutes) is spent if the present burn rate continues.
+    """Return when the budget of a period (minutes) is spent if the burn rate continues.
 
-    None if the burn rate is unknown, if the budget would outlast the period, or if none is left.
+    None if a figure is unknown, if no budget is left, or if the burn rate is at most 1.
     """
     if remaining_ratio is None or burn_rate is None or burn_rate <= 1 or remaining_ratio <= 0:
         return None

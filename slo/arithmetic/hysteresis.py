@@ -12,7 +12,7 @@ from typing import Any
 RESOLVE_AFTER = timedelta(minutes=2)
 
 AlertKey = tuple[str, str]
-"""Rule and subject: at most one alert is open for each pair."""
+"""The rule and subject of an alert; at most one alert is open for each pair."""
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,10 @@ class FiringRule:
     """A rule that fires for a subject now, and the content of its alert.
 
     `severity` is critical, warning or info; `label` is `page` or `ticket` for a burn-rate rule,
-    else empty. `said` is a sentence without a full stop, `path` the subject's page, `evidence` the
-    figures (JSON). If `acknowledged_by` is set, the alert opens acknowledged, because that person
-    caused it. Notifications go to `thread` if set, and include `facts` (`owner`, `runbook`,
-    `to_do`).
+    else empty. `said` is the message without a full stop, `path` the subject's page, `evidence`
+    the measured figures (JSON). If `acknowledged_by` names the person who caused the alert, it
+    opens acknowledged. `thread` is the message thread of notifications; empty for a new one.
+    `facts` (`owner`, `runbook`, `to_do`) are included in notifications.
     """
 
     rule: str
@@ -47,7 +47,7 @@ class FiringRule:
 
 @dataclass(frozen=True)
 class OpenAlert:
-    """An open alert. `firing_at` is when its rule last fired, moved forward by unknown time."""
+    """An open alert. `firing_at` is when its rule last fired, plus unknown time since then."""
 
     id: int
     key: AlertKey
@@ -58,8 +58,9 @@ class OpenAlert:
 class AlertChanges:
     """The changes that an evaluation makes to alerts.
 
-    `opened` alerts are new; `continued` (by id) still fire; `postponed` (new `firing_at` by id)
-    have an unknown rule; `resolved` are ids.
+    `opened` are rules whose alerts open. `continued` are rules that still fire, by alert id.
+    `postponed` are new values of `firing_at`, which postpone resolving, by alert id. `resolved` are
+    ids of alerts that resolve.
     """
 
     opened: tuple[FiringRule, ...]
@@ -79,8 +80,9 @@ def plan_changes(
 ) -> AlertChanges:
     """Return the changes that an evaluation at `at` makes to the open alerts.
 
-    `before` is the time at which the previous evaluation was due. The time `missed` before that was
-    not evaluated, and counts as unknown.
+    `before` is the time at which the previous evaluation was due. The time since then does not
+    count toward resolving alerts with `unknown` keys. `missed` is the length of time before
+    `before` that was never evaluated; it does not count for any alert.
     """
     found = {one.key: one for one in firing}
     known = {one.key for one in open_alerts}

@@ -12,9 +12,9 @@ from typing import NamedTuple
 MICROSECOND = timedelta(microseconds=1)
 MINUTE = 60_000_000
 MAX_STEP = 2 * MINUTE
-"""Longest increment, in microseconds, that belongs to its last minute instead of being spread."""
+"""Longest duration, in microseconds, of an increment that counts wholly in its last minute."""
 MAX_MINUTES = 100 * 24 * 60
-"""A long increment is spread by the minute over its last 100 days, and by the hour before."""
+"""A longer increment is spread over each minute of its last 100 days; before, over each hour."""
 MAX_HOUR_MINUTES = 366 * 24 * 60
 """An increment is spread over at most its last 366 days, which cover the longest SLO period."""
 FRACTION_PARTS = 1024
@@ -59,7 +59,8 @@ def round_count(value: float) -> float:
 def increment_between(before: Sample, after: Sample) -> Increment:
     """Return the increment from one sample to the next.
 
-    If the good, bad or total count decreased, the counters restarted at zero in between.
+    If the good, bad or total count decreased, the counters were reset to zero in between: the
+    increment is then the whole value of the later sample.
     """
     good, total = after.good - before.good, after.total - before.total
     if good < 0 or total < 0 or good > total:
@@ -68,16 +69,16 @@ def increment_between(before: Sample, after: Sample) -> Increment:
 
 
 def increment_from_zero(since: int, first: Sample) -> Increment:
-    """Return the increment up to a series' first sample, given that it was zero at `since`."""
+    """Return the increment from zero at `since` to the first sample of a series."""
     return Increment(min(since, first.at), first.at, first.good, first.total)
 
 
 def split_by_minute(increment: Increment) -> Iterator[tuple[int, float, float]]:
-    """Yield (minute, good, total) for each minute of an increment, always including the last one.
+    """Yield (minute, good, total) for each minute in which an increment counts events.
 
-    An increment of at most `MAX_STEP` belongs to its last minute. A longer one is spread evenly;
-    good and bad events are each rounded down to whole events (if they are whole) until the last
-    minute.
+    An increment of at most `MAX_STEP` counts in its last minute. A longer one is spread evenly over
+    its minutes: whole counts are split into whole counts, and the rest goes to the last minute,
+    which is always yielded.
     """
     began, ended, good, total = increment
     last = minute_of(ended)

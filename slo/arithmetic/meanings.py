@@ -1,4 +1,4 @@
-"""Practical figures that explain an objective and its rules to people. Pure."""
+"""Figures that explain an objective and its rules, such as how long an outage may last. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from .objective import BurnRateRule
 
 @dataclass(frozen=True)
 class RuleMeaning:
-    """Practical figures of a rule, assuming even traffic.
+    """Figures that explain a burn-rate rule, assuming even traffic.
 
     `after` is the number of minutes of a complete outage until the rule fires. `spent` is the share
-    of the budget that a burn rate at the threshold spends within the long window. `resets` is the
-    number of minutes after an incident until the short window contains none of it.
+    of the budget that is spent if the burn rate equals the threshold throughout the long window.
+    `resets` is the length of the short window in minutes, after which it holds no past outage.
     """
 
     rule: BurnRateRule
@@ -26,7 +26,7 @@ class RuleMeaning:
 
 @dataclass(frozen=True)
 class ObjectiveMeaning:
-    """Practical figures of an objective, assuming even traffic.
+    """Figures that explain an objective, assuming even traffic.
 
     `budget` is the share of events that may be bad, which is one event in `one_in`. `outage` is the
     length of a complete outage that spends the whole budget.
@@ -52,12 +52,9 @@ def describe_objective(
 
 
 def describe_rule(rule: BurnRateRule, target: Decimal, window_days: int) -> RuleMeaning:
-    """Return the practical figures of a rule.
-
-    In a complete outage the bad share of a window grows by 1/length a minute; the rule fires
-    once both windows are strictly above the threshold, which the long one reaches last. Raise
-    :class:`ValueError` for an invalid window.
-    """
+    """Return the figures of a rule. Raise :class:`ValueError` for an invalid window."""
+    # In a complete outage the bad share of a window grows by 1/length a minute, and the rule fires
+    # once the longer window is strictly above the threshold.
     long, short = window_minutes(rule.long), window_minutes(rule.short)
     allowed = rule.burn_rate * (1 - target)
     after = int((max(long, short) * allowed).to_integral_value(ROUND_FLOOR)) + 1

@@ -1,7 +1,6 @@
 """Minutes, numbered since 1970, and windows as a number of minutes.
 
-Minute `m` is the span after `(m - 1) × 60` seconds up to `m × 60`: a sample taken exactly at its
-end belongs to it.
+Minute `m` lasts from `(m - 1) × 60` seconds, exclusive, to `m × 60` seconds, inclusive.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -38,7 +37,7 @@ def end_of(minute: int) -> datetime:
 def window_minutes(window: str) -> int:
     """Return the length of a window (`5m`, `1h`, `3d`) in minutes.
 
-    Raise :class:`ValueError`, with a sentence, unless it is whole minutes.
+    Raise :class:`ValueError`, with a message for people, unless it is whole minutes.
     """
     duration = durations.parse(window)
     if duration % _MINUTE:

@@ -1,6 +1,6 @@
 """An SLO's objective and its burn-rate rules, as exact decimals.
 
-With binary floats, a burn rate exactly at its threshold might compare as above it.
+Decimals, so that a burn rate that equals its threshold never compares as above.
 """
 
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ SHOWN_WINDOWS = ("5m", "30m", "1h", "6h")
 """Windows whose burn rates are always reported, whatever the rules use."""
 
 MinuteSpan = tuple[int, int]
-"""A span from the end of the first minute to the end of the second one."""
+"""A time span (m, n) of minutes: from the end of minute m to the end of minute n."""
 
 
 @dataclass(frozen=True)
 class BurnRateRule:
     """A rule that fires while both windows burn strictly faster than `burn_rate`.
 
-    Windows are as written (`1h`, `5m`); `severity` is `page` or `ticket`.
+    `long` and `short` are the windows (`1h`, `5m`); `severity` is `page` or `ticket`.
     """
 
     long: str

@@ -1,4 +1,7 @@
-"""Counts over a window: the difference of its counters, without excluded spans. Pure."""
+"""Counts of events over a window, computed from cumulative counters. Pure.
+
+A count is the difference of the counters at both ends, without excluded spans.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
@@ -12,7 +15,7 @@ from .objective import MinuteSpan, Objective
 class CounterValues(NamedTuple):
     """`good` of `total` events, and the minutes `covered` by samples.
 
-    Either cumulative up to the end of a minute, or the difference of two such values.
+    Cumulative values up to the end of a minute, or the difference of two cumulative values.
     """
 
     good: float
@@ -33,13 +36,13 @@ ZERO = CounterValues(0.0, 0.0, 0)
 
 
 MIN_COVERED = 5
-"""A known window has at least this many covered minutes, or a tenth of its minutes if more."""
+"""Fewest covered minutes of a known window; a tenth of the window if that is more."""
 
 CounterLookup = Callable[[int], CounterValues]
 Exact = int | Fraction
 
 window_minutes = lru_cache(maxsize=4096)(minutes.window_minutes)
-"""Cached :func:`minutes.window_minutes`: the same few windows are parsed for every SLO."""
+"""Cached :func:`minutes.window_minutes`, because all SLOs use the same few windows."""
 
 
 class WindowCounts(NamedTuple):
@@ -87,7 +90,7 @@ def min_covered(minutes: int) -> int:
 
 
 def merge_spans(spans: Iterable[MinuteSpan]) -> tuple[MinuteSpan, ...]:
-    """Return the same minutes as sorted spans that neither overlap nor touch."""
+    """Return sorted spans of the same minutes, with overlapping and adjacent spans merged."""
     found: list[MinuteSpan] = []
     for begins, ends in sorted(spans):
         if ends <= begins:

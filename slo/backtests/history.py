@@ -1,4 +1,4 @@
-"""The history of an SLO for the API: its status over a span, and backtests of other rules."""
+"""The history of an SLO for the API: its past status, and backtests of its or other rules."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ from . import replay
 from .replay import BacktestAlert
 
 MAX_STEPS = 2000
-"""Limit for a response that lists every step."""
+"""Most steps of a response that lists each step."""
 MAX_TICKS = 45_000
-"""Limit for a backtest that lists only alerts: a month, minute by minute."""
+"""Most ticks of a backtest that lists only alerts: the minutes of 31 days."""
 USUAL_STEPS = 300
 STEPS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
 SECOND = timedelta(seconds=1)
@@ -69,8 +69,9 @@ def run_backtest(
 ) -> dict[str, Any]:
     """Return the alerts that an SLO's rules would have opened over a span.
 
-    `instead` holds fields that replace the SLO's own (rules, target, …). With `each`, the result
-    lists every tick. Raise :class:`InvalidInput` for an invalid field, span or step.
+    `instead` holds values to use in place of the SLO's fields (`rules`, `target`, …). If `each`,
+    the result also lists every tick. Raise :class:`InvalidInput` for an invalid field, span or
+    step.
     """
     objective = _build_objective(slo, instead, start)
     end = min(end or now, now)
@@ -112,7 +113,7 @@ def _build_objective(slo: Slo, instead: Mapping[str, Any], start: datetime) -> O
 def _evaluate(
     slo: Slo, objective: Objective, start: datetime, end: datetime, step: timedelta, *, each: bool
 ) -> list[tuple[datetime, Evaluation]]:
-    """Evaluate the ticks, on the faster minute-by-minute path if only alerts are needed."""
+    """Evaluate each tick; :func:`replay.evaluate_minutes` is faster, but only gives alerts."""
     if each or step > MINUTE or not objective.rules:
         ticks = replay.evaluate_ticks(slo, start=start, end=end, step=step, objective=objective)
         return list(ticks)
@@ -140,7 +141,10 @@ def _require_span(start: datetime, end: datetime, now: datetime, first: str, las
 
 
 def _choose_step(raw: Any, span: timedelta, usual: int, max_steps: int) -> timedelta:
-    """Return the requested step, or the smallest one that makes at most `usual` steps."""
+    """Return the requested step (`raw`), or the smallest of `STEPS` for at most `usual` steps.
+
+    Raise :class:`InvalidInput` if the requested step makes more than `max_steps` steps.
+    """
     if raw is None:
         seconds = next((one for one in STEPS if span <= usual * one * SECOND), STEPS[-1])
         return seconds * SECOND
@@ -155,7 +159,7 @@ def _choose_step(raw: Any, span: timedelta, usual: int, max_steps: int) -> timed
 
 
 def _parse_step(raw: Any) -> timedelta:
-    """Parse seconds, or a duration such as 5m."""
+    """Return a number of seconds, or a duration such as `5m`, as a timedelta."""
     if isinstance(raw, str) and raw.strip().isascii() and raw.strip().isdigit():
         raw = int(raw.strip()[:9])
     try:

@@ -41,7 +41,7 @@ _lock = threading.Lock()
 def limit_backtests(actor: Actor) -> Iterator[None]:
     """Limit backtests to one per person or token, and :data:`MAX_RUNNING` in this process.
 
-    Raise :class:`TooManyRequests` above that.
+    Raise :class:`TooManyRequests` if either limit is reached.
     """
     name = actor.identity
     with _lock:
@@ -62,8 +62,8 @@ def limit_backtests(actor: Actor) -> Iterator[None]:
 class BacktestAlert:
     """An alert that a rule would have opened.
 
-    `resolved_at` is None if it would still be open at the end. `worst` holds the highest burn rates
-    while it was open, by window.
+    `resolved_at` is None if the alert would still be open at the end of the backtest. `worst` is
+    the highest burn rate while it was open, by window.
     """
 
     rule: BurnRateRule
@@ -75,7 +75,7 @@ class BacktestAlert:
 def load_history(
     sli: Sli | None, objectives: Iterable[Objective], start: datetime, end: datetime
 ) -> CounterHistory:
-    """Return the counters needed to evaluate these objectives from `start` to `end`."""
+    """Return the counters of an SLI needed to evaluate objectives from `start` to `end`."""
     longest = max(
         max([one.period, *(window_minutes(name) for name in one.windows)]) for one in objectives
     )
@@ -91,10 +91,10 @@ def evaluate_ticks(
     step: timedelta = MINUTE,
     objective: Objective | None = None,
 ) -> Iterator[tuple[datetime, Evaluation]]:
-    """Yield the evaluation of the SLO, or of another objective, at each tick, both ends included.
+    """Yield the time and evaluation of each tick from `start` to `end`, both included.
 
-    A tick within a minute evaluates the last minute that had ended. An unsaved SLO is always
-    unknown.
+    Each tick evaluates the last minute that had ended by then. `objective` is used in place of the
+    SLO's own, if given. An unsaved SLO has no counters, and is always unknown.
     """
     by = objective or objective_loader.load_objective(slo, load_excluded_spans(slo, start))
     sli = Sli.objects.filter(slo=slo).first() if slo.pk else None
@@ -108,10 +108,10 @@ def evaluate_ticks(
 def evaluate_minutes(
     by: Objective, history: CounterHistory, start: datetime, end: datetime
 ) -> Iterator[tuple[datetime, Evaluation]]:
-    """Yield an evaluation of each minute, several times faster than :func:`evaluate_ticks`.
+    """Yield the end and evaluation of each minute, several times faster than `evaluate_ticks`.
 
-    The states of rules are exact. If every short window is known and not above its threshold, no
-    rule can fire, and the evaluation has no burn rates.
+    The states of rules are exact, but burn rates are None in a minute in which every short window
+    is known and not above its threshold, because no rule can fire then.
     """
     shorts = {(window_minutes(rule.short), rule.burn_rate) for rule in by.rules}
     rules = tuple(RuleEvaluation(rule, OK) for rule in by.rules)
@@ -135,7 +135,7 @@ def evaluate_minutes(
 
 
 def load_excluded_spans(slo: Slo, start: datetime) -> Sequence[tuple[int, int]]:
-    """Return the excluded spans of all periods that end after `start`."""
+    """Return the excluded spans of an SLO that its evaluations from `start` on need."""
     if not slo.pk:
         return ()
     since = start - timedelta(days=slo.window_days)
@@ -143,7 +143,7 @@ def load_excluded_spans(slo: Slo, start: datetime) -> Sequence[tuple[int, int]]:
 
 
 def collect_alerts(ticks: Iterable[tuple[datetime, Evaluation]]) -> list[BacktestAlert]:
-    """Return the alerts that these ticks would have opened, in order, with the usual hysteresis."""
+    """Return the alerts that these evaluations would have opened, with the usual hysteresis."""
     alerts: list[BacktestAlert] = []
     open_alerts: dict[AlertKey, tuple[int, datetime]] = {}  # Index, and when its rule fired last.
     before: datetime | None = None

@@ -22,7 +22,10 @@ class CallTotals:
 
 @dataclass(frozen=True)
 class RuleTrial:
-    """The alerts of a rule; `places` holds the start and width of each when drawn, in percent."""
+    """The alerts of a rule in a trial; `lasted` is their total duration.
+
+    `places` holds the start and width of each alert in a drawing of the trial, in percent.
+    """
 
     rule: BurnRateRule
     fired: tuple[BacktestAlert, ...]
@@ -34,8 +37,9 @@ class RuleTrial:
 class TrialResult:
     """The outcome of a trial from `since` to `until`.
 
-    `known` is the share of minutes in which the rules had data. `pages_now` and `tickets_now` are
-    the totals of the present rules, None if these are the rules on trial.
+    `pages` and `tickets` are totals of the rules on trial. `pages_now` and `tickets_now` are the
+    totals of the SLO's saved rules, None if the rules on trial are the saved ones. `known` is the
+    share of minutes in which the SLO was not unknown.
     """
 
     since: datetime
@@ -55,7 +59,10 @@ class TrialResult:
 
 
 def run_trials(slo: Slo, objective: Objective, duration: timedelta, now: datetime) -> TrialResult:
-    """Evaluate the rules of `objective` over the last `duration`, without excluded spans."""
+    """Evaluate the rules of `objective`, and of the saved SLO, over the last `duration`.
+
+    Excluded spans do not count.
+    """
     until = end_of(due_minute(now))
     sli = Sli.objects.filter(slo=slo).first()
     first = end_of(sli.first) if sli and sli.first is not None else None
@@ -93,7 +100,10 @@ def _make_trial(
 def _position_alert(
     one: BacktestAlert, since: datetime, until: datetime, whole: timedelta
 ) -> tuple[float, float]:
-    """Return the start and width of an alert in percent of the span, wide enough to be visible."""
+    """Return the start and width of an alert in percent of `whole`, the length of the trial.
+
+    The width is large enough to be visible.
+    """
     lasted = max((one.resolved_at or until) - one.opened_at, whole / 160)
     return round((one.opened_at - since) / whole * 100, 3), round(lasted / whole * 100, 3)
 

@@ -1,1 +1,1 @@
-"""Store of cumulative counters: a row for each minute, so that any window takes two look-ups."""
+"""Store of cumulative counters by minute; counting a window takes two look-ups."""

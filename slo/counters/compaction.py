@@ -14,7 +14,7 @@ from .hours import MINUTES_AN_HOUR
 
 COMPACTED_AFTER = timedelta(days=3)
 MAX_SLIS = 100
-"""Most SLIs to compact in a transaction, which locks them; each has at most the rows of a day."""
+"""Most SLIs to compact in a transaction, which locks them; of each, at most a day of rows."""
 MAX_HOURS = 24
 # An SLI is due if its oldest minute row is old enough.
 _DUE = """
@@ -46,7 +46,7 @@ _DELETE = """
 
 
 def compact_minutes(now: datetime, *, most: int) -> int:
-    """Pack about `most` minute rows of hours that ended 3 days ago; return how many were packed."""
+    """Pack about `most` minute rows that are over 3 days old; return how many were packed."""
     before = last_ended(now - COMPACTED_AFTER) // MINUTES_AN_HOUR * MINUTES_AN_HOUR
     packed = after = 0
     while packed < most:
@@ -63,7 +63,10 @@ def compact_minutes(now: datetime, *, most: int) -> int:
 
 
 def _due_slis(after: int, before: int) -> dict[int, int]:
-    """Return the SLIs (ids above `after`) with minutes to pack, and the hour of the first."""
+    """Return the hour of the oldest minute row to pack, by SLI id.
+
+    SLIs are those with ids above `after` and minute rows before the minute `before`.
+    """
     arguments = {"after": after, "before": before, "most": MAX_SLIS}
     with connection.cursor() as cursor:
         cursor.execute(_DUE, arguments)

@@ -1,4 +1,4 @@
-"""Packed hours of old minutes, and late additions to them."""
+"""Packed hours, each holding sixty old minute rows, and late additions to those hours."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -36,8 +36,8 @@ _STORE = """
 class CarriedCounts(NamedTuple):
     """The counters at the end of an SLI's last packed hour, before and after an addition.
 
-    `was` is their value before it. `by` is their increase, which must be added to all later minute
-    rows too. `hour` is None if the SLI has no packed hours.
+    `hour` is that last hour, None if the SLI has no packed hours. `was` is the value before the
+    addition; `by` is the increase, which must be added to all later minute rows too.
     """
 
     hour: int | None
@@ -53,10 +53,10 @@ def end_minute(carried: CarriedCounts) -> int:
 
 
 def add_to_hours(increments: Mapping[int, MinuteIncrements]) -> dict[int, CarriedCounts]:
-    """Add increments to the packed hours of locked SLIs, by SLI id.
+    """Add increments to the packed hours of locked SLIs; both mappings are by SLI id.
 
-    Return the increase of the last packed hour, which the caller adds to the minute rows after it.
-    Increments after the last packed hour are left to the caller.
+    Increments after an SLI's last packed hour are not written here. Return the increase of that
+    hour's counters, which must also be added to the minute rows after it.
     """
     first = {sli: added.minutes()[0] // MINUTES_AN_HOUR for sli, added in increments.items()}
     found: dict[int, dict[int, list[list[Any]]]] = {}
@@ -77,7 +77,7 @@ def add_to_hours(increments: Mapping[int, MinuteIncrements]) -> dict[int, Carrie
 
 
 def save_hours(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write packed hours: `sli`, `hour`, and sixty values each of `good`, `total` and `covered`."""
+    """Write packed hours: `sli`, `hour`, and sixty values each of `good`, `total`, `covered`."""
     with connection.cursor() as cursor:
         for start in range(0, len(rows), BATCH_SIZE):
             cursor.execute(_STORE, [orjson.dumps(rows[start : start + BATCH_SIZE]).decode()])
@@ -121,8 +121,8 @@ def _shifted_rows(
 ) -> Iterator[CounterValues]:
     """Yield the counters at each minute of a packed hour, increased by an addition.
 
-    `before` are the counters at the start of the hour, without the addition; `by` is the part of
-    the addition before the hour.
+    `rows` are the counters before the addition, `before` their value at the start of the hour.
+    `added` is the addition, and `by` the sum of its part before the hour.
     """
     good, total, covered = by
     for minute, row in enumerate(rows, hour * MINUTES_AN_HOUR):

@@ -1,4 +1,4 @@
-"""PostgreSQL array literals, far faster to pass to a query than values one by one. Pure."""
+"""PostgreSQL array literals: passing one to a query is faster than passing a list. Pure."""
 
 from collections.abc import Iterable
 

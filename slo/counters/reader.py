@@ -1,7 +1,8 @@
-"""Look-ups of cumulative counters at the end of minutes; zero before an SLI's first row.
+"""Look-ups of cumulative counters at the end of minutes.
 
-All minute rows of an SLI are later than its packed hours. So the counters at a minute are those of
-the last minute row at or before it, else of the last hour at or before it.
+All minute rows of an SLI are later than its packed hours. The counters at a minute are read from
+the last minute row at or before it, else from the last packed hour at or before it. Before an SLI's
+first row they are zero.
 """
 
 from bisect import bisect_right
@@ -17,7 +18,7 @@ from slo.models import CounterHour, Sli, Slo
 from . import postgres_arrays
 
 ORIGIN = -1
-"""Pseudo-hour with the counters at the end of deleted history."""
+"""Hour number of the row that holds the counters at the end of deleted history."""
 # Each look-up is an index step or two, however long the history.
 _COUNTS = """
     SELECT target.sli, target.minute, coalesce(m.good, h.good, 0), coalesce(m.total, h.total, 0),
@@ -69,7 +70,7 @@ class CounterHistory:
 
 
 def load_counts(sli_minutes: Mapping[int, Collection[int]]) -> dict[tuple[int, int], CounterValues]:
-    """Return the counters of each SLI (by id) at the end of each of its minutes, in one query."""
+    """Return counters by (SLI id, minute), in one query, given the minutes by SLI id."""
     pairs = [(sli, minute) for sli, minutes in sli_minutes.items() for minute in minutes]
     if not pairs:
         return {}

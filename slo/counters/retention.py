@@ -23,7 +23,7 @@ EXTRA_DAYS = 5
 SAMPLES_KEPT_FOR = timedelta(hours=25)
 SERIES_KEPT_FOR = timedelta(days=35)
 MAX_BOOTS_KEPT = 100
-"""Boots kept of each source, the newest; others are deleted with their last samples."""
+"""Newest boots of a source to keep; older boots are deleted along with their last samples."""
 BATCHES_KEPT_FOR = timedelta(days=8)
 MAX_SLIS = 100
 # The age of an SLI's history counts from its own last row, so that imported history of last year
@@ -87,7 +87,7 @@ _BATCHES = """
 """
 REMOVED_KEPT_FOR = timedelta(days=35)
 REMOVED_BATCH_SIZE = 10
-"""SLIs or SLOs deleted in a transaction: each may have the minutes of a year."""
+"""SLIs or SLOs to delete in a transaction: each may have a year of minutes."""
 PURGEABLE = """
     removed_at < %(before)s AND NOT EXISTS (SELECT FROM slo_alert a WHERE a.slo_id = {slo}.id)
 """
@@ -119,10 +119,10 @@ _DELETE_SLOS = (
 
 
 def purge_samples(now: datetime, *, at_once: int, most: int) -> int:
-    """Delete samples too old for a late sample to be inserted beside them; return how many rows.
+    """Delete samples over 25 hours old; return how many rows were deleted.
 
-    Samples of an imported file are kept as long as its history, so that importing it again adds
-    nothing.
+    The last minute of old samples stays, as late samples may follow it. Samples of an imported file
+    are kept as long as its history, so that importing the file again adds nothing.
     """
     done = after = 0
     rows = Series.objects.exclude(source=IMPORTED).order_by("pk").values_list("pk", flat=True)
@@ -136,7 +136,10 @@ def purge_samples(now: datetime, *, at_once: int, most: int) -> int:
 
 
 def purge_old(now: datetime, *, at_once: int, most: int) -> int:
-    """Delete ended boots and sources, old delta batches, and history older than an SLO's window."""
+    """Delete old boots and sources, old delta batches, and history older than SLO windows.
+
+    Return how many rows were deleted.
+    """
     rules = [
         (_SERIES.format(_BOOTS.format(MAX_BOOTS_KEPT)), SAMPLES_KEPT_FOR),
         (_SERIES.format(""), SERIES_KEPT_FOR),
@@ -169,10 +172,9 @@ def _execute_delete(statement: str, arguments: dict[str, Any]) -> int:
 
 @transaction.atomic
 def _delete_hours(old: dict[int, int]) -> int:
-    """Delete the hours of SLIs (by id) before an hour.
+    """Delete the hours of each SLI before the given one; `old` holds hours by SLI id.
 
-    The counters at that point are kept as an origin row, so that they don't seem to have been
-    counted all at once later.
+    The counters at that point are kept in the row `ORIGIN`, from which later counts continue.
     """
     writer.lock_slis(old.keys())
     before = {sli: [hour * MINUTES_AN_HOUR - 1] for sli, hour in old.items()}

@@ -1,7 +1,6 @@
-"""Writes to the minute counters, always in the order of SLI ids, to avoid deadlocks.
+"""Writer of the minute counters, which locks SLIs in the order of their ids to avoid deadlocks.
 
-A row is cumulative, so an increment in one minute is added to all later rows too, in one
-statement.
+Rows are cumulative, so an increment in one minute is added to all later rows too, in one statement.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -64,7 +63,7 @@ class LockedSli(NamedTuple):
 
 
 def lock_slis(slis: Collection[int]) -> dict[int, LockedSli]:
-    """Lock SLIs, by id, until the end of the transaction; return those that exist."""
+    """Lock the SLIs with these ids until the transaction ends; return the existing ones by id."""
     with connection.cursor() as cursor:
         cursor.execute(_LOCK, [postgres_arrays.number_array(sorted(slis))])
         return {row[0]: LockedSli(*row) for row in cursor.fetchall()}
@@ -73,7 +72,7 @@ def lock_slis(slis: Collection[int]) -> dict[int, LockedSli]:
 def add_increments(
     locked: Mapping[int, LockedSli], increments: Mapping[int, MinuteIncrements]
 ) -> None:
-    """Add increments to the minute rows of locked SLIs; a minute counts as covered only once."""
+    """Add increments to the minute rows of locked SLIs; both mappings are by SLI id."""
     minutes_by_sli = {sli: added.minutes() for sli, added in sorted(increments.items())}
     preceding = _load_preceding(minutes_by_sli)
     early = {
@@ -103,7 +102,7 @@ MinuteRow = tuple[int, CounterValues]
 def _load_preceding(
     minutes_by_sli: Mapping[int, Sequence[int]],
 ) -> dict[tuple[int, int], list[MinuteRow]]:
-    """Return, for each SLI and minute, the last row at or before it and the one before that."""
+    """Return the last two rows at or before each minute, later first, by (SLI id, minute)."""
     pairs = [(sli, minute) for sli, minutes in minutes_by_sli.items() for minute in minutes]
     found: dict[tuple[int, int], list[MinuteRow]] = {}
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""Annotations of plots: alerts, stopped switches of the service, ramps, and exclusions."""
+"""Annotations of an SLO's plots: its alerts and exclusions, related switches, and ramps."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ MAX_EACH = 60
 
 @dataclass(frozen=True)
 class Annotation:
-    """An event that lasted from `begins` to `ends`, None if it still does.
+    """An event from `begins` to `ends`, which is None while the event lasts.
 
-    `label` is `page` or `ticket` for an alert; `path` is its page, if it has one.
+    `label` is `page` or `ticket` for an alert; `path` is the page of the event, if it has one.
     """
 
     kind: str
@@ -33,7 +33,7 @@ class Annotation:
 
 
 def load_annotations(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
-    """Return annotations that overlap a span, the newest first, at most `MAX_EACH` of each kind."""
+    """Return annotations between two times, the newest first, at most `MAX_EACH` of each kind."""
     in_actions = {str(one["switch"]) for one in slo.actions if one.get("switch")}
     switches = {GLOBAL_ID, *in_actions, *load_requested_switches(slo.service)}
     found = [

@@ -1,4 +1,4 @@
-"""The board of SLOs: filters, counts, and rows with sparklines, the worst first."""
+"""The board of SLOs: filters, counts, and rows with sparklines, the worst SLOs first."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ PAGE, TICKET, SPENT, UNKNOWN, OK = "page", "ticket", "spent", "unknown", "ok"
 FIRING = "firing"
 CONDITIONS = (FIRING, SPENT, UNKNOWN, OK)
 LATE_MINUTES = 5
-"""A status older than this is shown as late: evaluation has stopped."""
+"""Age of a status, in minutes, above which it is shown as late."""
 MAX_SERVICES = 40
 
 _FIRES = Q(status__state="firing")
@@ -51,9 +51,9 @@ PART_MINUTES, PARTS = 30, 48
 
 @dataclass(frozen=True)
 class Sparkline:
-    """Burn rates of equal parts of a span that ends now, oldest first; None where unknown.
+    """Burn rates in each half hour of the last day, oldest first; None where unknown.
 
-    `limit` is the lowest rate at which a rule pages, None if no rule pages.
+    `limit` is the lowest burn rate above which a rule pages, None if no rule pages.
     """
 
     rates: tuple[float | None, ...]
@@ -85,7 +85,10 @@ class SloBoardFilters:
 
 @dataclass(frozen=True)
 class SloBoardCounts:
-    """Numbers of SLOs by condition; `paging` counts firing SLOs that page."""
+    """Numbers of SLOs by condition.
+
+    `known` is the number of all SLOs, `paging` the number of firing SLOs whose rules page.
+    """
 
     firing: int
     paging: int
@@ -96,7 +99,7 @@ class SloBoardCounts:
 
     @property
     def met(self) -> int:
-        """Return the number of known SLOs that don't fire and have budget left."""
+        """The number of SLOs that are not firing, spent or unknown."""
         return self.known - self.firing - self.spent - self.unknown
 
     def is_late(self, now: datetime) -> bool:
@@ -128,7 +131,7 @@ class SloBoardPage:
 
 
 def slo_condition(status: SloStatus | None) -> str:
-    """Return the worst condition that applies: page, ticket, spent, unknown or ok."""
+    """Return the worst condition of an SLO: page, ticket, spent, unknown or ok, in this order."""
     if status is None:
         return UNKNOWN
     if status.state == "firing":
@@ -180,7 +183,7 @@ def count_slos() -> SloBoardCounts:
 
 
 def list_services() -> list[str]:
-    """Return up to `MAX_SERVICES + 1` services, so that the caller knows if there are more."""
+    """Return the services of SLOs; `MAX_SERVICES + 1` of them if there are too many to list."""
     services = Slo.objects.present().exclude(service="").order_by("service")
     return list(services.values_list("service", flat=True).distinct()[: MAX_SERVICES + 1])
 

@@ -22,7 +22,7 @@ from slo.models import Sli, Slo
 
 MAX_POINTS = 480
 MAX_CHECKS = 10_000
-"""Most evaluations for one line, including minutes between its points."""
+"""Most burn rates to compute for one line, including minutes between its points."""
 STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
 BUDGET_POINTS = 360
 RANGES = {"6h": 360, "24h": MINUTES_A_DAY, "7d": 7 * MINUTES_A_DAY, "30d": 30 * MINUTES_A_DAY}
@@ -33,7 +33,7 @@ MAX_AGE = timedelta(days=400)
 
 @dataclass(frozen=True)
 class BurnLine:
-    """The burn rates over one window (`1h`): at each point, the worst since the point before."""
+    """The burn rates over one window (`1h`), each the highest since the previous point."""
 
     window: str
     rates: tuple[float | None, ...]
@@ -41,9 +41,9 @@ class BurnLine:
 
 @dataclass(frozen=True)
 class BurnPlot:
-    """Lines over `minutes`, which are `step` minutes apart; the last interval may be shorter.
+    """Burn rates at `minutes`, which are `step` minutes apart, except the last.
 
-    Rates are None where nothing was counted.
+    Rates are None where unknown.
     """
 
     minutes: tuple[int, ...]
@@ -53,7 +53,7 @@ class BurnPlot:
 
 @dataclass(frozen=True)
 class BudgetPlot:
-    """The budget left at each point of the period that ends now; empty if it is unknown."""
+    """The share of the budget left at each of `minutes`; both are empty if it is unknown."""
 
     minutes: tuple[int, ...]
     left: tuple[float, ...]
@@ -61,9 +61,10 @@ class BudgetPlot:
 
 @dataclass(frozen=True)
 class UsagePart:
-    """Events from `begins` to `ends`.
+    """Events from `begins` to `ends`, and the budget they spent.
 
-    `burn_rate` is None where unknown; `spent` and `left` are shares of the whole period's budget.
+    `spent` in the part and `left` at its end are shares of the whole period's budget, None where
+    unknown.
     """
 
     begins: datetime
@@ -76,7 +77,7 @@ class UsagePart:
 
 
 def load_burn_plot(slo: Slo, first: int, last: int) -> BurnPlot:
-    """Return burn rates from the end of minute `first` to the end of minute `last`."""
+    """Return burn rates over each window of the rules, from minute `first` to minute `last`."""
     step = plot_step(last - first)
     points = tuple(sorted({*range(-(-first // step) * step, last + 1, step), last}))
     objective, spans, sli = _load_inputs(slo, end_of(first))
@@ -92,7 +93,7 @@ def load_burn_plot(slo: Slo, first: int, last: int) -> BurnPlot:
 
 
 def load_budget_plot(slo: Slo, last: int) -> BudgetPlot:
-    """Return the budget over the period that ends with minute `last`."""
+    """Return the budget left at points of the SLO's period that ends with minute `last`."""
     objective, spans, sli = _load_inputs(slo, end_of(last - slo.window_days * MINUTES_A_DAY))
     begin = last - objective.period
     step = max(1, objective.period // BUDGET_POINTS)
@@ -111,7 +112,10 @@ def load_budget_plot(slo: Slo, last: int) -> BudgetPlot:
 
 
 def load_usage(slo: Slo, edges: Sequence[int], last: int) -> list[UsagePart]:
-    """Return events and budget spent between consecutive edges of a period, the newest first."""
+    """Return events and budget spent between consecutive minutes of `edges`, the newest first.
+
+    The budget is that of the period that ends with minute `last`.
+    """
     objective, spans, sli = _load_inputs(
         slo, end_of(min(edges[0], last - slo.window_days * MINUTES_A_DAY))
     )
@@ -141,7 +145,7 @@ def load_usage(slo: Slo, edges: Sequence[int], last: int) -> list[UsagePart]:
 
 
 def plot_step(minutes: int) -> int:
-    """Return the interval, in minutes, between the points of a span."""
+    """Return the interval between points, in minutes, of a plot over this many minutes."""
     return next((step for step in STEPS if minutes <= step * MAX_POINTS), STEPS[-1])
 
 
@@ -214,9 +218,10 @@ class PlotSpan:
 
 
 def parse_span(query: Any, now: datetime) -> PlotSpan:
-    """Parse `range=24h`, or `from` and `to` in Unix seconds.
+    """Return the span in a URL's query: `range=24h`, or `from` and `to` in Unix seconds.
 
-    For invalid input, return the last day. Clamp the length of a span to the allowed range.
+    A custom span is clamped to the allowed length and age. Without a valid span, return the last
+    day.
     """
     ended = last_ended(now)
     begin, end = _parse_seconds(query.get("from", "")), _parse_seconds(query.get("to", ""))

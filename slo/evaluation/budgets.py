@@ -1,6 +1,6 @@
-"""Error budgets over any span: what was spent in it, or what an exclusion gives back.
+"""Error budget spent in any span of time, and the effect of an exclusion on the budget.
 
-Shares (0 to 1) are of the budget of the SLO's whole period, up to the end of the span.
+Budgets are shares (0 to 1) of the budget of the SLO's whole period, which ends with the span.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,10 @@ from . import objective_loader
 
 @dataclass(frozen=True)
 class SpentBudget:
-    """The budget left at the end of a span, and spent in each part of it; None where unknown."""
+    """The budget left at the end of a span, and the budget spent in each part of the span.
+
+    None where unknown.
+    """
 
     remaining_ratio: float | None
     parts: tuple[float | None, ...]
@@ -35,7 +38,7 @@ class SpentBudget:
 
 @dataclass(frozen=True)
 class ExclusionEffect:
-    """The budget left before and after excluding a span, and the events it excludes."""
+    """The budget left without and with an exclusion, and the events that the exclusion removes."""
 
     before: float | None
     after: float | None
@@ -44,7 +47,7 @@ class ExclusionEffect:
 
 
 def load_spent(slos: Sequence[Slo], edges: Sequence[int]) -> dict[int, SpentBudget]:
-    """Return the budget spent between consecutive minutes of `edges`, by SLO id, in two queries."""
+    """Return the budget spent between consecutive minutes of `edges`, by SLO id."""
     slis = _load_slis(slos)
     longest = timedelta(days=max((slo.window_days for slo in slos), default=1))
     excluded = objective_loader.load_exclusions([*slis], end_of(edges[0]) - longest) if slis else {}
@@ -63,7 +66,7 @@ def load_spent(slos: Sequence[Slo], edges: Sequence[int]) -> dict[int, SpentBudg
 
 
 def estimate_exclusion(slo: Slo, span: MinuteSpan, at: int) -> ExclusionEffect:
-    """Return the effect of excluding a span, at the end of minute `at`."""
+    """Return the effect of excluding `span` on the budget at the end of minute `at`."""
     sli = _load_slis([slo]).get(slo.pk)
     if sli is None:
         return ExclusionEffect(None, None, 0, 0)
@@ -106,7 +109,7 @@ def _remaining_ratio(objective: Objective, at: int, counts: windows.CounterLooku
 
 
 def _needed_minutes(objective: Objective, edges: Sequence[int]) -> set[int]:
-    """Return the minutes to look up: `edges`, the period's begin, and ends of excluded spans."""
+    """Return the minutes to look up: `edges`, the period's start, and bounds of excluded spans."""
     last = edges[-1]
     first = last - objective.period
     within = {edge for span in merge_spans(objective.excluded) for edge in span}

@@ -48,7 +48,7 @@ class _Lookup:
 def evaluate_slos(slos: Sequence[Slo], at_minute: int) -> list[EvaluatedSlo]:
     """Evaluate SLOs at the end of a minute.
 
-    An SLO whose evaluation fails is logged and unknown; the others are not affected.
+    An SLO whose evaluation fails is logged and becomes unknown; the other SLOs are not affected.
     """
     slis = _load_slis(slos)
     slo_ids = [slo.pk for slo in slos] if len(slos) == 1 else None
@@ -77,7 +77,8 @@ def evaluate_slos(slos: Sequence[Slo], at_minute: int) -> list[EvaluatedSlo]:
 def load_status(slo: Slo, at: datetime | None = None) -> dict[str, Any]:
     """Return the body of `GET …/status`, computed from the counters.
 
-    The status is that of the last due minute, or of the last minute that had ended at `at`.
+    With `at`, the status is that of the last minute that had ended by then; without, that of the
+    last minute due for evaluation.
     """
     minute = due_minute(db_now()) if at is None else last_ended(at)
     (one,) = evaluate_slos([slo], minute)

@@ -1,8 +1,8 @@
-"""Answers to ramp gates that watch the burn rate of an SLO since the step began.
+"""Evaluation of ramp gates on the burn rate of an SLO.
 
-A gate's window has its configured length, but never begins before the step. Its whole minutes are
-read from the counters, as far as all reports were added to them; the rest at both ends comes from
-the event counts between reports.
+A gate's window has its configured length, but never begins before the ramp's step. Whole minutes
+are read from the minute counters, as far as those are complete. The rest, at both ends of the
+window, is read from the event counts of single reports.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,17 +28,18 @@ from slo.models import ReportedEvents, Sli
 
 TYPE = "slo"
 REFRESH_AFTER = timedelta(seconds=15)
-"""Interval at which an unchanged answer is written again: answers are valid for a minute."""
+"""Age at which an unchanged answer is written again, before it expires after a minute."""
 MAX_REPORT_SPAN = timedelta(minutes=10)
-"""Reports that span more than this are not counted at the ends of a gate's window."""
+"""Longest report that is counted at the ends of a gate's window."""
 
 
 @dataclass(frozen=True)
 class GateWindow:
     """The window of a gate from `start` to now.
 
-    Its whole minutes are those after `first` up to `last`, none if equal. `sli` is the id of the
-    SLO's SLI, None if there is no such SLO. `budget` is the share of its events that may be bad.
+    The whole minutes of the window are those after `first` up to `last`, none if both are equal.
+    `sli` is the id of the SLO's SLI, None if the SLO does not exist. `budget` is the share of the
+    SLO's events that may be bad.
     """
 
     slo: str
@@ -56,7 +57,7 @@ class EventTotals:
 
 
 def answer_open_gates(now: datetime) -> int:
-    """Answer every open gate about an SLO; return how many answers were written."""
+    """Evaluate every open gate on an SLO; return how many answers were written."""
     questions = list(gates.find_open_gates(TYPE).order_by("pk"))
     if not questions:
         return 0
@@ -73,7 +74,10 @@ def answer_open_gates(now: datetime) -> int:
 def evaluate_gate(
     spec: Mapping[str, Any], gate_window: GateWindow, events: EventTotals, now: datetime
 ) -> GateAnswer:
-    """Return the answer to a gate: pass while the burn rate is at most the gate's limit."""
+    """Return the verdict on a gate, with the evidence for it.
+
+    Pass if the burn rate is at most the gate's limit, fail if it is above; no data without events.
+    """
     seconds = (now - gate_window.start).total_seconds()
     window = durations.format_readable(now - gate_window.start) if seconds >= 1 else "0 s"
     evidence: dict[str, Any] = {"slo": gate_window.slo, "window": window}
@@ -98,7 +102,7 @@ def _load_budgets(names: set[str]) -> dict[str, tuple[int, Decimal]]:
 
 
 def _load_oldest_pending(names: set[str]) -> dict[str, int]:
-    """Return the minute of the oldest report not yet added to the minute counters, by SLO."""
+    """Return the minute of the oldest report not yet added to the minute counters, by SLO name."""
     rows = ReportedEvents.objects.filter(slo__in=names).values_list("slo").annotate(Min("ended_at"))
     return {name: minute_of(ended) for name, ended in rows.order_by()}
 
@@ -175,7 +179,7 @@ def _slo_name(gate: Gate) -> str:
 
 
 def _window_length(gate: Gate) -> timedelta:
-    """Return the length of the gate's window, 5 minutes if invalid."""
+    """Return the length of the gate's window, 5 minutes if it is missing or invalid."""
     try:
         return durations.parse(str(gate.spec.get("window", "5m")))
     except ValueError:

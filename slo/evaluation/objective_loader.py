@@ -19,7 +19,7 @@ def load_objective(slo: Slo, excluded: Sequence[MinuteSpan] = ()) -> Objective:
 
 
 def parse_rules(documents: Sequence[Mapping[str, Any]]) -> tuple[BurnRateRule, ...]:
-    """Return stored rules, with burn rates as the decimals as written, not as binary fractions."""
+    """Return rules from stored documents, with burn rates as exact decimals."""
     return tuple(
         _cached_rule(one["long"], one["short"], str(one["burn_rate"]), one["severity"])
         for one in documents
@@ -29,7 +29,10 @@ def parse_rules(documents: Sequence[Mapping[str, Any]]) -> tuple[BurnRateRule, .
 def load_exclusions(
     slos: Collection[int] | None, since: datetime
 ) -> dict[int, tuple[MinuteSpan, ...]]:
-    """Return excluded spans that end after `since`, by SLO id; of all SLOs if `slos` is None."""
+    """Return the excluded spans that end after `since`, by SLO id.
+
+    `slos` are SLO ids; None for all SLOs.
+    """
     rows = Exclusion.objects.filter(removed_at__isnull=True, ends_at__gt=since)
     if slos is not None:
         rows = rows.filter(slo__in=slos)
@@ -48,7 +51,7 @@ def _cached_objective(
     min_events: int,
     excluded: tuple[MinuteSpan, ...],
 ) -> Objective:
-    """Return a cached objective: many SLOs share the same one, and need it every minute."""
+    """Return an objective, cached because many SLOs have equal ones."""
     return Objective(target, window_days, rules, min_events, excluded)
 
 

@@ -33,7 +33,7 @@ _UPSERT = """
 """
 
 RuleSince = Mapping[int, Mapping[str, datetime]]
-"""Time of the last change of each rule's state, by SLO id and rule key."""
+"""The time since which each rule has been in its state, by SLO id and rule key."""
 
 
 def load_states() -> dict[int, str]:
@@ -41,7 +41,10 @@ def load_states() -> dict[int, str]:
 
 
 def load_rule_since(evaluated: Sequence[EvaluatedSlo], at: datetime) -> RuleSince:
-    """Return the time since which each rule of these SLOs has been in its present state."""
+    """Return the time since which each rule has been in its present state.
+
+    If the state has just changed, that is `at`, the end of the evaluated minute.
+    """
     before = SloStatus.objects.in_bulk([one.slo.pk for one in evaluated]) if evaluated else {}
     return {
         one.slo.pk: {
@@ -63,7 +66,10 @@ def _state_since(result: RuleEvaluation, before: SloStatus | None, at: datetime)
 def save_statuses(
     evaluated: Sequence[EvaluatedSlo], since: RuleSince, minute: int, at: datetime
 ) -> None:
-    """Store statuses at the end of a minute (`at`); rules in `since` also store that time."""
+    """Store the statuses of a minute, which ends at `at`.
+
+    The rules of an SLO in `since` are stored with the time since which they are in their state.
+    """
     rows = [_status_row(one, since.get(one.slo.pk)) for one in evaluated]
     with connection.cursor() as cursor:
         cursor.execute(_UPSERT, {"minute": minute, "at": at, "rows": orjson.dumps(rows).decode()})

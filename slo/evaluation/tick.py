@@ -1,4 +1,4 @@
-"""The evaluation tick: evaluates every minute once, however often it runs, and its alerts."""
+"""The tick that evaluates all SLOs, once for each minute, and updates their alerts."""
 
 import time
 from collections.abc import Sequence
@@ -30,13 +30,13 @@ from . import evaluator, statuses, unknown_actions
 from .evaluator import EvaluatedSlo
 
 MAX_MISSED_MINUTES = 60
-"""Most missed minutes to evaluate late."""
+"""Most missed minutes to evaluate afterwards; earlier ones are skipped."""
 PURGE_EVERY_MINUTES = 60
 KEPT_MINUTES = 35 * MINUTES_A_DAY
 CLOCK_TOLERANCE_MINUTES = 5
-"""If the last evaluated minute is further ahead of the clock, the clock was set back.
+"""Minutes that the last evaluated minute may be ahead of the due one.
 
-Evaluation then restarts at the due minute.
+If it is further ahead, the clock was set back, and evaluation restarts at the due minute.
 """
 SLO_REMOVED = "Its SLO was removed."
 RULE_REMOVED = "Its rule was taken out of the SLO."
@@ -46,9 +46,9 @@ MAX_SERVICE_LENGTH = 60
 
 
 def pending_slos(now: Combinable) -> QuerySet[Slo]:
-    """Return all SLOs if the due minute was not evaluated yet; `now` is a query expression.
+    """Return all SLOs if the due minute was not evaluated yet, else none.
 
-    It does not depend on the time of the last tick, so a late tick does not delay later ones.
+    `now` is a query expression.
     """
     seconds = Extract(now - Value(EVALUATION_DELAY), "epoch", tzinfo=UTC)
     due = Cast(Floor(seconds / Value(MINUTE_SECONDS)), IntegerField())
@@ -59,10 +59,10 @@ def pending_slos(now: Combinable) -> QuerySet[Slo]:
 
 
 def evaluate_due_minutes(now: datetime) -> int:
-    """Evaluate every due minute in order; return how many there were, 0 without SLOs.
+    """Evaluate every due minute in order; return how many were evaluated, 0 without SLOs.
 
-    Minutes that were missed open and resolve alerts, but only alerts that still fire in the last
-    minute get their own notification and actions.
+    Alerts open and resolve in every minute, but notifications and actions follow only after the
+    last one.
     """
     due = due_minute(now)
     last = _last_minute()
@@ -81,11 +81,10 @@ def evaluate_due_minutes(now: datetime) -> int:
 
 @transaction.atomic
 def _evaluate_minute(minute: int, now: datetime, *, is_last: bool) -> bool | None:
-    """Evaluate a minute; return True if there were SLOs to evaluate.
+    """Evaluate all SLOs at the end of a minute, and update their alerts.
 
-    Return False if the minute was evaluated before, None if another process is evaluating.
-
-    Creating the row of the minute claims it; the row is rolled back if anything fails.
+    Return True if there were SLOs to evaluate, False if there were none or the minute was evaluated
+    before, and None if another process is evaluating.
     """
     if not lifecycle.try_lock(lifecycle.EVALUATION_LOCK):
         return None
@@ -118,7 +117,7 @@ def _evaluate_minute(minute: int, now: datetime, *, is_last: bool) -> bool | Non
 
 @transaction.atomic
 def _forget_future_minutes(minute: int) -> None:
-    """Delete minutes ahead of the clock, so that they are evaluated when they come."""
+    """Delete records of evaluated minutes from `minute` on, which are then evaluated again."""
     if lifecycle.try_lock(lifecycle.EVALUATION_LOCK):
         gone, _ = EvaluatedMinute.objects.filter(minute__gte=minute).delete()
         log.warning("slo.clock_set_back", minute=minute, minutes=gone)
@@ -129,7 +128,7 @@ def _last_minute() -> int | None:
 
 
 def _update_burn_alerts(evaluated: Sequence[EvaluatedSlo], at: datetime, *, missed: int) -> None:
-    """Update burn alerts; `missed` is the number of minutes before this one not evaluated."""
+    """Open and resolve burn alerts; `missed` is the number of skipped minutes before this one."""
     firing: list[FiringRule] = []
     unknown: set[AlertKey] = set()
     rule_keys: set[AlertKey] = set()

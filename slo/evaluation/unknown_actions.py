@@ -14,20 +14,21 @@ from .evaluator import EvaluatedSlo
 from .statuses import RuleSince
 
 UNKNOWN_GRACE = timedelta(minutes=5)
-"""How long an SLO must be unknown before an action that fails closed runs."""
+"""Time for which an SLO must be unknown before an action that fails closed runs."""
 
 
 def fails_closed(slo: Slo) -> bool:
-    """Return True if the SLO has an action that runs while the SLO is unknown."""
+    """Return True if the SLO has an action that also runs when the SLO is unknown."""
     return any(action.get("on_unknown") == "act" for action in slo.actions)
 
 
 def run_unknown_actions(
     evaluated: Sequence[EvaluatedSlo], since: RuleSince, at: datetime, now: datetime
 ) -> None:
-    """Run due actions that fail closed, and end the others, in one transaction.
+    """Run the actions of SLOs that have been unknown for `UNKNOWN_GRACE`.
 
-    The actions of an SLO that can't be evaluated stay as they are.
+    Holds and trip requests of SLOs that are known again end. If the evaluation of an SLO failed,
+    its actions neither start nor end.
     """
     minutes = int(UNKNOWN_GRACE.total_seconds() / 60)
     due: list[PlannedAction] = []
@@ -54,9 +55,10 @@ def run_unknown_actions(
 def _unknown_since(
     action: Mapping[str, object], one: EvaluatedSlo, since: Mapping[str, datetime]
 ) -> datetime | None:
-    """Return the time since which the SLO is unknown to an action, None if it is not.
+    """Return the time since which an SLO is unknown for an action, None if it is known.
 
-    It is unknown if a severity of the action has an unknown rule and no firing rule.
+    The SLO is unknown for the action if, of its rules of a severity that triggers the action, one
+    is unknown and none fires.
     """
     for label in LABELS[str(action.get("on", PAGE))]:
         rules = [rule for rule in one.evaluation.rules if rule.rule.severity == label]

@@ -26,12 +26,12 @@ _DELETE_BATCH = """
 
 
 def pending_rows() -> list[QuerySet[Any]]:
-    """Return the reported increments and deferred updates that were not added yet."""
+    """Return the querysets of rows to add: reported increments and deferred updates."""
     return [ReportedEvents.objects.all(), DeferredUpdate.objects.all()]
 
 
 def add_reported(now: datetime, *, most: int) -> int:
-    """Add about `most` reported increments to the minute counters; return how many.
+    """Add about `most` reported increments to the minute counters; return how many rows were done.
 
     Increments of unknown SLOs, and of SLOs that are polled from Prometheus, are dropped.
     """
@@ -47,8 +47,8 @@ def add_reported(now: datetime, *, most: int) -> int:
 def record_presence(now: datetime) -> int:
     """Mark the minutes in which instances reported as covered, even without events.
 
-    Return the number of SLOs. A token that is limited to services counts only for their
-    SLOs.
+    Return the number of SLOs with such instances. Reports under a token that is limited to some
+    services count only for SLOs of those services.
     """
     reports = load_counted_slos(now - PRESENT_FOR)
     known = points.load_targets({report.slo for report in reports})

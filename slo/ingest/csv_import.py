@@ -20,7 +20,7 @@ from .points import MAX_AHEAD
 from .samples import SampleBatch
 
 Row = tuple[datetime, float, float]
-"""Time, good and total."""
+"""Time, good events and all events, cumulative."""
 HEADER = ("ts", "good", "total")
 BATCH_SIZE = 10_000
 MAX_ERRORS = 20
@@ -30,7 +30,7 @@ EARLIEST = datetime(1971, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class CsvImport:
-    """The outcome of an import: points in the file, new ones, and ones older than the retention."""
+    """The outcome of an import: numbers of points in the file, new points, and points too old."""
 
     points: int
     new: int
@@ -45,10 +45,11 @@ class CsvImport:
 
 @transaction.atomic(savepoint=False)
 def import_points(*, slo: Slo, text_lines: Iterable[str], actor: Actor, now: datetime) -> CsvImport:
-    """Import lines of `ts,good,total`: RFC 3339 or Unix seconds, and cumulative counts.
+    """Import lines of `ts,good,total`: a time (RFC 3339 or Unix seconds) and cumulative counts.
 
-    Points may be of any age; the earliest one is the baseline. Importing the same file again adds
-    nothing. Raise :class:`InvalidInput`, by line, if any line is invalid; then nothing is imported.
+    The earliest point is the baseline; points before deleted history are left out. Importing the
+    same file again adds nothing. Raise :class:`InvalidInput`, with errors by line, and import
+    nothing if any line is invalid.
     """
     sli = reader.get_or_create_sli(slo)
     parsed = _parse_lines(text_lines, now + MAX_AHEAD)
@@ -133,7 +134,10 @@ def _parse_moment(text: str) -> datetime:
 
 
 def parse_moment(text: str) -> datetime:
-    """Parse RFC 3339 (UTC without a zone) or Unix seconds. Raise :class:`ValueError`."""
+    """Parse a time in RFC 3339 (UTC if without zone) or in Unix seconds.
+
+    Raise :class:`ValueError` if it is neither.
+    """
     try:
         at = datetime.fromtimestamp(float(text), UTC)
     except (ValueError, OverflowError, OSError):

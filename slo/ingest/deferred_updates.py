@@ -1,7 +1,6 @@
-"""Counter updates, applied at once, or deferred to a tick if they change too many rows.
+"""Updates of minute counters, applied at once or, if they change too many rows, by a later tick.
 
-Examples of large updates are a whole day sent at once, and a thousand counters that began weeks
-ago.
+A whole day of counts sent at once, for example, is a large update.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,13 +17,13 @@ from slo.counters import writer
 from slo.counters.writer import LockedSli
 
 NEAR_MINUTES = 15
-"""An update that reaches back at most this many minutes is applied at once."""
+"""An update is large if it begins more than this many minutes before the SLI's last row."""
 MAX_ROWS = 100_000
-"""Large updates are deferred if together they change more rows: a few seconds of work."""
+"""Most rows that the large updates of a transaction may change; else they are deferred."""
 BATCH_SIZE = 20_000
 MAX_SLIS = 20
 MAX_MINUTES = 50_000
-"""Most minutes to update in a transaction, which locks their SLIs."""
+"""Most minute rows to update in a transaction of the tick, which locks their SLIs."""
 _DEFER = """
     INSERT INTO slo_delayed (sli_id, began, ended, good, total, covers)
     SELECT late.* FROM json_to_recordset(%s::json)
@@ -42,9 +41,9 @@ _DUE = """
 
 @dataclass
 class _LargeUpdate:
-    """A large update of an SLI: increments to add (1) or remove (-1), and covered spans.
+    """A large update of an SLI: increments with sign 1 to add or -1 to remove, and covered spans.
 
-    `reach` is how many minutes it reaches back.
+    `reach` is the number of minutes from its begin to the SLI's last row.
     """
 
     increments_to_add: list[tuple[Increment, int]] = field(default_factory=list)
@@ -97,9 +96,10 @@ class CounterUpdate:
             self._cover_large(sli, span)
 
     def split(self, *, at_once: bool) -> list[dict[str, Any]]:
-        """Add the large updates to the minute counters to write.
+        """Merge the large updates into the updates to write now.
 
-        If they change more than `MAX_ROWS`, return them as rows to defer instead, unless `at_once`.
+        If they would change more than `MAX_ROWS` rows, and unless `at_once`, return them as rows of
+        :class:`DeferredUpdate` instead.
         """
         if not at_once and sum(large.reach for large in self.large.values()) > MAX_ROWS:
             return [row for sli, large in self.large.items() for row in _deferred_rows(sli, large)]
@@ -137,7 +137,7 @@ class CounterUpdate:
 
 
 def apply_update(work: CounterUpdate, *, at_once: bool = False) -> None:
-    """Write an update of locked SLIs; a large part is deferred to a tick, unless `at_once`."""
+    """Write an update of locked SLIs; unless `at_once`, a tick may write the large part later."""
     deferred = work.split(at_once=at_once)
     if work.minutes_by_sli:
         writer.add_increments(work.locked, work.minutes_by_sli)
@@ -147,7 +147,7 @@ def apply_update(work: CounterUpdate, *, at_once: bool = False) -> None:
 
 
 def apply_deferred(*, most: int) -> int:
-    """Apply deferred updates that change about `most` minute rows; return how many."""
+    """Apply deferred updates that change about `most` minute rows; return how many rows changed."""
     done = 0
     while done < most and (applied := _apply_batch()):
         done += applied
@@ -176,7 +176,7 @@ def _apply_batch() -> int:
 
 
 def _due_slis() -> list[int]:
-    """Return the SLIs that have waited longest, as many as fit in a transaction."""
+    """Return the ids of the SLIs whose deferred updates are oldest, for one transaction."""
     with connection.cursor() as cursor:
         cursor.execute(_DUE, [MAX_SLIS])
         waiting = cursor.fetchall()

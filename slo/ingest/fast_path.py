@@ -1,6 +1,7 @@
-"""Fast path for the common case: the only boot of a source sends one sample soon after its last.
+"""Fast path for a source with one boot that sends one sample, soon after its previous one.
 
-:class:`SampleMerger` would give the same result; this path takes one statement for all sources.
+:class:`SampleMerger` would give the same result, but this path writes all such sources in one
+statement.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +42,7 @@ _WRITE = f"""
 
 
 class FastPath:
-    """Samples that directly follow the last one of their series, and their increments."""
+    """Samples that directly follow the last stored sample of their series, and the increments."""
 
     def __init__(self) -> None:
         self._series: list[int] = []
@@ -58,7 +59,7 @@ class FastPath:
     ) -> int | None:
         """Append a source's sample and return how many are new: 1, or 0 for a repeated sample.
 
-        Return None, without appending, if this is not the common case.
+        Return None, without appending, if the sample needs :class:`SampleMerger`.
         """
         if len(boots) != 1 or len(stored) != 1:
             return None
@@ -82,9 +83,10 @@ class FastPath:
         return 1
 
     def write(self, *, is_noted: bool) -> None:
-        """Save the samples of locked SLIs.
+        """Save the appended samples.
 
-        Also record their gate events, unless the caller has recorded them (`is_noted`).
+        Also record their events for the gates of ramps, unless `is_noted`, which means that the
+        calling function has done so.
         """
         if not self._series:
             return

@@ -1,6 +1,6 @@
 """Parsers for the fields of pushed entries. Pure.
 
-Each returns the parsed value, or raises :class:`ValueError` with a sentence.
+Each parser returns the parsed value, or raises :class:`ValueError` with a message for people.
 """
 
 import re
@@ -22,9 +22,9 @@ _TIME = re.compile(
 _EDGE = re.compile(r"\d{1,16}(?:\.\d{1,9})?(?:[eE][+-]?\d{1,2})?", re.ASCII)
 
 Buckets = tuple[tuple[float, float], ...]
-"""Pairs of an upper edge in milliseconds and the number of events within it, ascending."""
+"""Buckets of a histogram, ascending: upper edge in milliseconds, and number of events up to it."""
 Moments = dict[str, datetime]
-"""Cache of parsed times, by text: most points of a request have the same time."""
+"""Cache of parsed times by text, because most points of a request have the same time."""
 
 
 def parse_moment(value: Any, moments: Moments) -> datetime:
@@ -77,7 +77,7 @@ def pattern_parser(pattern: re.Pattern[str], message: str) -> Callable[[Any], st
 
 
 def parse_buckets(value: Any) -> Buckets:
-    """Parse cumulative counts by upper edge; the last edge must be infinity."""
+    """Parse a histogram: cumulative counts by upper edge, of which the last must be infinity."""
     if not isinstance(value, dict) or not 0 < len(value) <= MAX_EDGES:
         raise ValueError(f"Must be an object of 1 to {MAX_EDGES} counts by their upper edges.")
     edges: dict[float, float] = {}

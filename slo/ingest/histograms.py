@@ -1,4 +1,4 @@
-"""Latency histograms: each upper edge is an SLI whose good events are those within the edge."""
+"""Latency histograms: each upper edge is an SLI, whose good events took at most that long."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -11,9 +11,9 @@ from .push_body import Point
 from .samples import SampleBatch
 
 MAX_EDGES = 5000
-"""Limit for all histograms together, so that reporters can't fill the tables."""
+"""Most edges of all histograms together."""
 MAX_PER_SOURCE = 64
-"""Most edges of one metric of a service; retention deletes unused edges."""
+"""Most edges of one metric of one service."""
 INFINITE = float("inf")
 Edge = tuple[str, str, float]
 """Metric, service and upper edge in milliseconds."""
@@ -23,8 +23,8 @@ Edge = tuple[str, str, float]
 class AddedHistograms:
     """The outcome of :func:`add_samples`.
 
-    `whole` holds the SLIs (ids) of infinite edges, which count all events of their histogram.
-    `refused` holds the reason for each refused point, by index.
+    `whole` are the ids of the SLIs of infinite edges; there is one for each histogram. `refused`
+    holds the reason for each refused point, by index.
     """
 
     whole: set[int]
@@ -54,7 +54,7 @@ def add_samples(batch: SampleBatch, points: Mapping[int, Point], now: datetime) 
 
 
 def explain_missing_edge(threshold_ms: float, edges: Collection[float]) -> str:
-    """Return why a histogram can't be used for a threshold, with the nearest edges."""
+    """Return the message that a histogram has no edge at a threshold, with the nearest edges."""
     below = [edge for edge in edges if edge < threshold_ms]
     above = [edge for edge in edges if threshold_ms < edge < INFINITE]
     nearest = [max(below)] if below else []
@@ -65,7 +65,7 @@ def explain_missing_edge(threshold_ms: float, edges: Collection[float]) -> str:
 
 
 def _find_refused(points: Mapping[int, Point], known: Collection[Edge]) -> dict[int, str]:
-    """Return reasons, by index, to refuse points whose new edges exceed the limits."""
+    """Return the reason for each point whose new edges exceed the limits, by index."""
     edges = set(known)
     counts_by_source = Counter(edge[:2] for edge in edges)
     free = None
@@ -97,9 +97,9 @@ def _point_edges(point: Point) -> list[Edge]:
 def _get_or_create_ids(
     wanted_edges: Collection[Edge], known: Mapping[Edge, int], now: datetime
 ) -> Mapping[Edge, int]:
-    """Return the SLI ids of edges.
+    """Return the SLI ids of the wanted edges; `known` holds the existing ones.
 
-    Missing SLIs are created in sorted order, before any lock, to avoid deadlocks.
+    Missing SLIs are created, in sorted order to avoid deadlocks.
     """
     missing = sorted(set(wanted_edges) - known.keys())
     if missing:

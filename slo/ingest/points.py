@@ -1,4 +1,4 @@
-"""Pushed points and delta batches: validated, matched with their SLOs, and recorded."""
+"""Acceptance of pushed points and delta batches, which are matched with their SLOs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,16 +22,16 @@ from .samples import CountedEvents, SampleBatch
 MAX_AGE = timedelta(hours=24)
 MAX_AHEAD = timedelta(minutes=1)
 RESERVED_SOURCES = frozenset({IMPORTED, PROMETHEUS})
-"""Sources that can't be pushed: imported and polled counters must not mix with pushed ones."""
+"""Names of sources that pushed entries can't have; imports and Prometheus use them."""
 MAX_BOOTS = 200
-"""Boots of one source of an SLO or histogram in a request."""
+"""Most boots of one source of an SLO or histogram in a request."""
 
 
 class SliTarget(NamedTuple):
-    """The counters of an SLO, for pushed entries.
+    """The SLI (id) of an SLO that pushed entries count for.
 
-    `threshold_ms` is set for a latency SLO. If `is_polled`, they are read from Prometheus and can't
-    be pushed.
+    `threshold_ms` is set for a latency SLO. If `is_polled`, the counters are read from Prometheus,
+    and pushed entries are refused.
     """
 
     sli: int
@@ -41,7 +41,7 @@ class SliTarget(NamedTuple):
 
 @dataclass
 class RefusedEntries:
-    """Refused entries: the field and the reason, by index."""
+    """Refused points or deltas: the invalid field and the reason, by index."""
 
     reasons: dict[int, tuple[str, str]] = field(default_factory=dict)
 
@@ -52,7 +52,7 @@ class RefusedEntries:
         return [{"index": index, "error": why} for index, (_, why) in sorted(self.reasons.items())]
 
     def require_some(self, what: str, count: int) -> None:
-        """Raise :class:`InvalidInput` if all entries are refused."""
+        """Raise :class:`InvalidInput` if all `count` entries in the field `what` are refused."""
         if count and len(self.reasons) == count:
             some = sorted(self.reasons.items())[:MAX_ERRORS]
             raise InvalidInput({f"{what}[{i}].{name}": [why] for i, (name, why) in some})
@@ -60,7 +60,7 @@ class RefusedEntries:
 
 @transaction.atomic(savepoint=False)
 def accept_points(points: Sequence[Point], *, now: datetime) -> dict[str, Any]:
-    """Record points; the response lists the refused ones, with reasons.
+    """Record points; return the response, which lists the refused points with reasons.
 
     Raise :class:`InvalidInput` if all points are refused.
     """
@@ -127,7 +127,7 @@ def check_entry(
 def find_target(
     index: int, name: str, known: Mapping[str, SliTarget], refused: RefusedEntries
 ) -> SliTarget | None:
-    """Return the counters of an entry's SLO; None if it can't be pushed, after refusing it."""
+    """Return the target of the entry for the SLO `name`; if there is none, refuse the entry."""
     found = known.get(name)
     if found is None:
         refused.add(index, "slo", f"There is no SLO {name[:MAX_NAME_LENGTH]} here.")
@@ -168,10 +168,11 @@ def _add_sample(
 def accept_batch(
     *, batch_id: str, deltas: Sequence[Delta], actor: Actor, now: datetime
 ) -> dict[str, Any]:
-    """Record a batch of deltas once.
+    """Record a batch of deltas once, and return the response.
 
-    If this sender sent it before, return the same response as a `duplicate`; a concurrent copy
-    waits. Raise :class:`InvalidInput` if no delta was accepted; then the batch may be sent again.
+    If the actor has sent a batch with this id before, return the earlier response, marked as
+    `duplicate`. Raise :class:`InvalidInput` if all deltas are refused; the id may then be used
+    again.
     """
     batch = DeltaBatch(sender=actor.identity, batch_id=batch_id, received_at=now)
     DeltaBatch.objects.bulk_create([batch], ignore_conflicts=True)

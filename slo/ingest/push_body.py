@@ -1,6 +1,7 @@
-"""Strict, fast parsing of pushed bodies: ten thousand points take milliseconds. Pure.
+"""Strict parser of pushed bodies, fast enough for ten thousand points. Pure.
 
-A plain valid point takes a fast path; any other is parsed field by field, to explain its errors.
+Points that are valid and have only the usual fields take a fast path; other points are parsed field
+by field, with an error for each invalid field.
 """
 
 import re
@@ -23,9 +24,9 @@ _METRIC = re.compile(r"[A-Za-z0-9._-]{1,120}", re.ASCII)
 
 
 class Point(NamedTuple):
-    """Cumulative counters of `slo`, or a histogram of a `metric` of a `service`.
+    """Cumulative counters of an `slo`, or a histogram of a `metric` of a `service`.
 
-    `at` is None for the present.
+    `at` is the time of the values, None for the time of receipt.
     """
 
     slo: str = ""
@@ -41,7 +42,7 @@ class Point(NamedTuple):
 
 
 class Delta(NamedTuple):
-    """Events of an SLO since the previous delta."""
+    """Events of an SLO since the previous delta of the same source."""
 
     slo: str
     good: float
@@ -108,7 +109,7 @@ _PLAIN_FIELDS = frozenset({"slo", "good", "total", "source", "boot", "at", "star
 
 
 def _parse_plain_point(entry: Any, moments: Moments) -> Point | None:
-    """Return a valid point of plain fields, None for any other value."""
+    """Return the point if it is valid and has only the usual fields, else None."""
     if type(entry) is not dict or not entry.keys() <= _PLAIN_FIELDS:
         return None
     slo, good, total = entry.get("slo"), entry.get("good"), entry.get("total")

@@ -1,4 +1,4 @@
-"""Recording of counter samples, in any order of time, in the minute counters of SLIs."""
+"""Recorder of counter samples, which may arrive in any order, in the minute counters of SLIs."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,10 +32,10 @@ def record_samples(
 ) -> Counter[int]:
     """Add samples and counted events to the counters of their SLIs.
 
-    Return how many samples of each SLI (id) were new. The caller checks their age. Other writers of
-    the same SLIs wait. An update that changes very many rows is deferred to a tick, unless
-    `at_once`. The events are recorded for ramp gates too, unless the
-    caller has done that (`is_noted`).
+    Return how many samples were new, by SLI id. SLIs are locked until the transaction ends. The age
+    of samples is not checked. An update that changes very many rows is deferred to a tick, unless
+    `at_once`. Events are also recorded for the gates of ramps, unless `is_noted`, which means that
+    the calling function has done so.
     """
     locked = writer.lock_slis({sli for sli, _ in batch.by_source} | {one.sli for one in counted})
     stored = series_store.load_series(batch.by_source.keys())
@@ -67,9 +67,9 @@ def _add_counted(
     update: CounterUpdate,
     stored: Mapping[SourceKey, Mapping[str, StoredSeries]],
 ) -> list[SourceIncrement]:
-    """Add counted events to the update; return their increments for gates.
+    """Add counted events to the update; return their increments for the gates of ramps.
 
-    For gates, events without a start time are dated from the source's last report.
+    Of events without a start time, the increment for gates begins at the source's previous report.
     """
     gate_increments: list[SourceIncrement] = []
     last_reported: dict[SourceKey, int] = {}
@@ -94,7 +94,7 @@ def _add_counted(
 def _record_gate_events(
     gate_increments: Iterable[SourceIncrement], locked: Mapping[int, LockedSli]
 ) -> None:
-    """Record whole events of SLOs, for the gates of ramps; other SLIs have no gates."""
+    """Record the whole number of events of each increment of an SLO, for the gates of ramps."""
     event_counts.record(
         [
             {

@@ -1,4 +1,4 @@
-"""Merging of samples into the stored ones of their source: after them, or in between."""
+"""Merger of new samples into the stored samples of their source, at the end or in between."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +14,7 @@ SamplesByBoot = Mapping[str, list[Sample]]
 
 
 class SampleMerger:
-    """Merges new samples, source by source, and writes the outcome at the end."""
+    """A merger of new samples, source by source, which writes all changes in :meth:`finish`."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class SampleMerger:
         self.new_counts: dict[SourceKey, int] = {}
 
     def add(self, key: SourceKey, new: SamplesByBoot) -> None:
-        """Merge a source's samples now if they are the newest, else in :meth:`finish`."""
+        """Merge a source's samples, or leave them to :meth:`finish` if later samples are stored."""
         stored = self._stored.get(key, {})
         if _is_newest(new, self._started.get(key, {}), stored):
             boots = {name: series.boot([series.head]) for name, series in stored.items()}
@@ -44,7 +44,7 @@ class SampleMerger:
             self._late[key] = new
 
     def finish(self) -> None:
-        """Merge the late samples, and write the changed series."""
+        """Merge the samples left over by :meth:`add`, and write all changed series."""
         for key, boots in self._load_around().items():
             self._merge(key, boots, self._late[key], is_whole=True)
         ids = series_store.save_series(self._created, self._changed)
@@ -53,7 +53,7 @@ class SampleMerger:
         series_store.save_samples(self._appended, self._replaced)
 
     def _load_around(self) -> dict[SourceKey, dict[str, Boot]]:
-        """Return the boots of each late source, with the stored samples around the late ones."""
+        """Return the boots of sources with late samples, with stored samples around those."""
         needed: list[tuple[StoredSeries, int, int]] = []
         for key, new in self._late.items():
             stored = self._stored.get(key, {})
@@ -74,7 +74,11 @@ class SampleMerger:
     def _merge(
         self, key: SourceKey, boots: Mapping[str, Boot], new: SamplesByBoot, *, is_whole: bool
     ) -> None:
-        """Merge samples into `boots`, which hold whole minutes of stored samples if `is_whole`."""
+        """Merge new samples of a source into its `boots`, and note the rows to write.
+
+        If `is_whole`, boots contain all stored samples of the affected minutes, which are replaced;
+        otherwise they contain only the last sample, and new samples are appended.
+        """
         merged = merge_samples(boots, new, self._started.get(key, {}))
         self._update.add(key[0], merged)
         self.gate_increments += ((key, step) for step in net_increments(merged))
@@ -104,7 +108,10 @@ class SampleMerger:
 
 
 def net_increments(merged: MergeResult) -> list[Increment]:
-    """Return the events that a merge adds: none if it only moves events to other minutes."""
+    """Return the increments of events that a merge adds in total.
+
+    A merge that only moves events to other minutes adds none.
+    """
     if not merged.removed:
         return [step for step in merged.added if step.total]
     good = sum(s.good for s in merged.added) - sum(s.good for s in merged.removed)
@@ -122,7 +129,7 @@ def _begins_earlier(name: str, series: StoredSeries, started: Mapping[str, int])
 def _is_newest(
     new: SamplesByBoot, started: Mapping[str, int], stored: Mapping[str, StoredSeries]
 ) -> bool:
-    """Return True if every new sample is later than all stored ones."""
+    """Return True if every new sample is later than all stored ones, and no start time changes."""
     if any(_begins_earlier(name, series, started) for name, series in stored.items()):
         return False
     newest = max((series.head.at for series in stored.values()), default=-1)

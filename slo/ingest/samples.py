@@ -6,15 +6,12 @@ from typing import NamedTuple
 from slo.arithmetic.increments import Increment, Sample, round_count, to_micros
 
 SourceKey = tuple[int, str]
-"""The id of an SLI, and the name of a source that counts for it."""
+"""The id of an SLI, and the name of a source of its counters."""
 SourceIncrement = tuple[SourceKey, Increment]
 
 
 class SampleBatch:
-    """New samples of sources, by boot, and the start times that boots reported.
-
-    Counts are at most 2^53.
-    """
+    """New samples by source and boot, and reported start times by source and boot."""
 
     def __init__(self) -> None:
         self.by_source: dict[SourceKey, dict[str, list[Sample]]] = {}
@@ -30,7 +27,7 @@ class SampleBatch:
         total: float,
         started_at: datetime | None = None,
     ) -> None:
-        """Add a sample of an SLI (by id); times are aware."""
+        """Add a sample of the SLI with id `sli`; times are aware, counts at most 2^53."""
         key = sli, source
         sample = Sample(to_micros(at), round_count(good), round_count(total))
         boots = self.by_source.get(key)
@@ -45,9 +42,9 @@ class SampleBatch:
 
 
 class CountedEvents(NamedTuple):
-    """Events of an SLI (by id) that a source counted by itself between two times.
+    """Events of an SLI (id) between two times, counted by a source.
 
-    If the times are at most 2 minutes apart, the span counts as covered.
+    If the times are at most 2 minutes apart, the minutes between them count as covered.
     """
 
     sli: int

@@ -1,4 +1,4 @@
-"""Stored sample series: loads the samples around new ones, and writes changed series."""
+"""Store of sample series: one for each boot of a source of an SLI."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from .samples import SourceKey
 
 BATCH_SIZE = 20_000
 THIN_ABOVE = 60
-"""Most samples of a series and minute to keep before :func:`thin_samples` drops some."""
+"""Number of samples of a series and minute above which :func:`thin_samples` drops some."""
 
 _MICROS = "(extract(epoch FROM {}) * 1000000)::bigint"
 _MOMENT = "to_timestamp({}::float8 / 1000000)"
@@ -94,7 +94,7 @@ class StoredSeries(NamedTuple):
     head: Sample
 
     def begins_later_than(self, started: int) -> bool:
-        """Return True if the stored start is later than a reported one, or unknown."""
+        """Return True if the stored start time is later than `started`, or unknown."""
         return self.started is None or started < self.started
 
     def boot(self, samples: list[Sample]) -> Boot:
@@ -122,7 +122,8 @@ def load_series(keys: Collection[SourceKey]) -> dict[SourceKey, dict[str, Stored
 def load_around(needed: Iterable[tuple[StoredSeries, int, int]]) -> dict[int, list[Sample]]:
     """Return the samples of each series (by id) around a range of minutes (first, last).
 
-    Includes the nearest minute with samples on both sides; at least the last sample of the series.
+    The nearest minute with samples before the range, and after it, is included. If there are no
+    samples at all, the last known sample of the series is returned.
     """
     spans = {known.id: (known, low, high) for known, low, high in needed}
     rows = ({"series": one, "low": low, "high": high} for one, (_, low, high) in spans.items())
@@ -137,7 +138,10 @@ def load_around(needed: Iterable[tuple[StoredSeries, int, int]]) -> dict[int, li
 def save_series(
     new: Sequence[tuple[SourceKey, str, Boot, Sample]], changed: Sequence[tuple[int, Boot, Sample]]
 ) -> dict[tuple[SourceKey, str], int]:
-    """Write the last sample and the boot of each series; return the ids of the `new` ones."""
+    """Write the boot and last sample of each series, and return the ids of `new` series.
+
+    New series are given by source and boot name, `changed` ones by id.
+    """
     ids: dict[tuple[SourceKey, str], int] = {}
     with connection.cursor() as cursor:
         for some in _split_batches(new):
@@ -156,7 +160,7 @@ def save_series(
 def save_samples(
     appended: Mapping[int, Sequence[Sample]], replaced: Mapping[int, Sequence[Sample]]
 ) -> None:
-    """Write samples of series (by id): after the stored ones, or replacing whole minutes."""
+    """Write samples by series id: `appended` after the stored ones, `replaced` as whole minutes."""
     with connection.cursor() as cursor:
         for statement, series in ((_APPEND, appended), (_REPLACE, replaced)):
             rows = [row for one, samples in series.items() for row in _sample_rows(one, samples)]
@@ -174,9 +178,9 @@ def _sample_rows(series: int, samples: Iterable[Sample]) -> Iterable[dict[str, A
 
 
 def thin_samples(samples: list[Sample]) -> list[Sample]:
-    """Drop samples above `THIN_ABOVE` that lie between two others without a counter reset.
+    """Return at most about `THIN_ABOVE` samples of a minute, without loss of counts.
 
-    No counts are lost.
+    A sample is dropped if no counter was reset from the sample before it to the one after it.
     """
     if len(samples) <= THIN_ABOVE:
         return samples

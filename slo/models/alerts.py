@@ -10,14 +10,14 @@ WORST_FIRST = Case(
     *(When(severity=name, then=Value(place)) for place, name in enumerate(SEVERITIES)),
     output_field=IntegerField(),
 )
-"""Orders alerts by severity."""
+"""Query expression that orders alerts by severity, critical ones first."""
 
 
 class ThresholdRule(models.Model):
     """A rule that compares `statistic` of `metric` over `window` with `value`.
 
-    It needs at least `min_events`. `built_in` rules came with the installation; they are edited
-    like any other.
+    The rule fires only if the window has at least `min_events` events. `built_in` rules came with
+    the installation.
     """
 
     name = models.CharField(max_length=MAX_NAME_LENGTH, unique=True, db_collation="C")
@@ -53,12 +53,14 @@ class ThresholdRule(models.Model):
 class Alert(models.Model):
     """An alert: a rule that fires for a subject, from `opened_at` until `resolved_at`.
 
-    At most one is open for each rule and subject. `rule` is `1h/5m>14` for an SLO (with `label`
-    page or ticket), or the name of a threshold rule. `subject` is the SLO's name, or what the
-    metric is of (`core->oracle`, `segment:finance`). `firing_at` is the last minute in which the
-    rule fired; unknown minutes neither open nor resolve an alert. `evidence` holds the figures when
-    it opened, `latest` those of the last evaluation. Its messages share `thread`, if set, and
-    include `facts`. Notifications of its opening and end were sent at `told_at` and `over_told_at`.
+    At most one alert is open for each rule and subject. `rule` is the key of a burn-rate rule,
+    `1h/5m>14 page`, or the name of a threshold rule. `label` is `page` or `ticket` for a burn-rate
+    rule, else empty. `subject` is an SLO's name or, for a threshold rule, the measured thing
+    (`core->oracle`).
+    `firing_at` is when the rule last fired, plus unknown time since then. `evidence` holds the
+    figures at the opening, `latest` those when the rule last fired. Notifications include `facts`,
+    and belong to the message thread `thread`, if set; those of the opening and of the end were sent
+    at `told_at` and `over_told_at`.
     """
 
     class Kind(models.TextChoices):

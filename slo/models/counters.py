@@ -1,7 +1,7 @@
-"""Counters of events. Minutes are numbered since 1970; minute `m` ends at `m × 60` seconds.
+"""Counters of events by minute, and the samples that they are computed from.
 
-The row of a minute is cumulative: it holds everything counted up to the minute's end, so that a
-window is the difference of two rows. Each minute with samples has a row.
+Minutes are numbered since 1970; minute `m` ends at `m × 60` seconds. The row of a minute is
+cumulative: it holds the number of events up to the minute's end.
 """
 
 from django.contrib.postgres.fields import ArrayField
@@ -12,16 +12,17 @@ from .objective import MAX_NAME_LENGTH, Slo
 
 MAX_SOURCE_LENGTH = 200
 IMPORTED = "import"
-"""Source of imported files, whose samples are kept as long as the history."""
+"""Name of the source of imported samples."""
 
 
 class Sli(models.Model):
-    """A pair of counters, of an SLO or of one edge of a latency histogram.
+    """A pair of counters, good and total, of an SLO or of one edge of a latency histogram.
 
-    A histogram is a `metric` of a `service`; an edge counts the events within `edge_ms`, or all if
-    that is null. `first` and `last` are the minutes of the first and last row. `source_error` is
-    the last error of a polled source, `asked_to` the last minute that was queried. `ask_after` is
-    when the next query is due, and the lease of the process that queries.
+    A histogram is a `metric` of a `service`; the good events of an edge took at most `edge_ms`, and
+    null is the infinite edge. `first` and `last` are the minutes of the first and last counter row.
+    For counters polled from Prometheus, `source_error` is the error of the last query, `asked_to`
+    the last minute queried, and `ask_after` the time of the next query, or the end of the lease
+    while a process queries.
     """
 
     slo = models.OneToOneField(Slo, on_delete=models.CASCADE, null=True, blank=True)
@@ -51,7 +52,10 @@ class Sli(models.Model):
 
 
 class CounterMinute(models.Model):
-    """Counters of an SLI at the end of a minute, and the number of minutes covered by then."""
+    """Cumulative counters of an SLI at the end of a minute.
+
+    `covered` is the number of minutes covered by samples up to then.
+    """
 
     pk = models.CompositePrimaryKey("sli_id", "minute")
     sli = models.ForeignKey(Sli, on_delete=models.CASCADE, db_index=False)
@@ -68,7 +72,7 @@ class CounterMinute(models.Model):
 
 
 class CounterHour(models.Model):
-    """Sixty packed minute rows: element `i` (from 0) of an array is minute `hour × 60 + i`."""
+    """Sixty packed minute rows of an SLI: element `i` of each array is minute `hour × 60 + i`."""
 
     pk = models.CompositePrimaryKey("sli_id", "hour")
     sli = models.ForeignKey(Sli, on_delete=models.CASCADE, db_index=False)
@@ -85,10 +89,11 @@ class CounterHour(models.Model):
 
 
 class Series(models.Model):
-    """The last sample of one boot of a source of an SLI; the counters of a boot only grow.
+    """The sample series of one boot of a source of an SLI, with its last sample.
 
-    `started_at` is the reported time at which the counters were zero. `first_at` is the time of the
-    first sample. Its counts are those since `counted_from`; if that is null, it is only a baseline.
+    `started_at` is the start time that the boot reported, `first_at` the time of its first sample.
+    The counters were zero at `counted_from`; if that is null, the first sample is a baseline, and
+    its events don't count. `at`, `good` and `total` are the last sample.
     """
 
     sli = models.ForeignKey(Sli, on_delete=models.CASCADE, db_index=False)
@@ -112,10 +117,10 @@ class Series(models.Model):
 
 
 class StoredSample(models.Model):
-    """Samples of a series in a minute, in order; `at` is in microseconds since 1970.
+    """Samples of a series in a minute, ascending by time; `at` is in microseconds since 1970.
 
-    Kept while a late sample may still be inserted. `series` has no database constraint, because
-    that would lock the series' row thousands of times a second.
+    `series` has no database constraint, because that would lock the series' row thousands of times
+    a second.
     """
 
     pk = models.CompositePrimaryKey("series_id", "minute")
@@ -135,9 +140,10 @@ class StoredSample(models.Model):
 
 
 class DeferredUpdate(models.Model):
-    """An update of an SLI's minutes that changes too many rows at once, left to a tick.
+    """An update of an SLI's minute counters that a tick applies, because it changes many rows.
 
-    Either events between two times (microseconds since 1970), or a covered span.
+    It adds events from `began` to `ended` (microseconds since 1970), removes them if the counts are
+    negative, or, if `covers`, marks the time as covered by samples.
     """
 
     sli = models.ForeignKey(Sli, on_delete=models.CASCADE)

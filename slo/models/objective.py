@@ -22,8 +22,7 @@ class Slo(models.Model):
 
     For kind `latency`, an event is good if it took at most `threshold_ms`. `source` is `{"type":
     "push"}` or `{"type": "prometheus", "url", "good", "total"}`; `rules` and `actions` are as in
-    the API. Its :class:`Sli` counts the events. After a removal, a new SLO of the same name starts
-    without history.
+    the API. The :class:`Sli` of the SLO counts its events.
     """
 
     class Kind(models.TextChoices):
@@ -71,7 +70,7 @@ class Slo(models.Model):
 class SloStatus(models.Model):
     """The status of an SLO at the end of `minute` (since 1970), replaced every minute.
 
-    `burn_rates` and `coverage` are by window (`5m`), null where unknown; `rules` are as in `GET
+    `burn_rates` (null where unknown) and `coverage` are by window (`5m`); `rules` are as in `GET
     …/status`. `since` is when the state last changed.
     """
 
@@ -117,9 +116,9 @@ class EvaluatedMinute(models.Model):
 
 
 class Exclusion(models.Model):
-    """A span of whole minutes up to `ends_at` that does not count, such as a maintenance.
+    """A span of whole minutes that does not count for an SLO, such as a maintenance.
 
-    It counts again once `removed_at` is set; counters never change.
+    If `removed_at` is set, the exclusion has no effect any more. Counters never change.
     """
 
     slo = models.ForeignKey(Slo, on_delete=models.CASCADE, related_name="exclusions")

@@ -1,1 +1,1 @@
-"""Objectives: SLO documents and exclusions, written by people, files and OpenSLO."""
+"""Objectives: SLO documents, from people, files and OpenSLO, and exclusions."""

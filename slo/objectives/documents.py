@@ -1,4 +1,4 @@
-"""The document of an SLO: validation, conversion from and to its row, and texts."""
+"""The document of an SLO (its fields as JSON): validation, conversion and display."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from .sources_and_actions import read_actions, read_source
 Document = dict[str, Any]
 
 RESERVED_NAMES = frozenset({"new", "thresholds"})
-"""Names that no SLO can have, because fixed pages have their URLs."""
+"""Names that no SLO can have, because other pages have these URLs."""
 SERVICE = r"[a-z0-9-]{1,60}"
 MAX_DAYS = 366
 MAX_EVENTS = 10**15
@@ -46,7 +46,7 @@ FIELD_LABELS = {
 
 
 def validate(name: str, fields: Mapping[str, Any]) -> Document:
-    """Return the whole document of these fields (without the name), with defaults.
+    """Return the complete document of an SLO (without the name): `fields` and defaults.
 
     Raise :class:`InvalidInput` naming each invalid field (`rules.0.burn_rate`).
     """
@@ -87,7 +87,7 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
 
 
 def to_document(slo: Slo) -> Document:
-    """Return the document of a row, without the name."""
+    """Return the document of a saved SLO, without the name."""
     found = {field: getattr(slo, field) for field in FIELDS}
     return {
         **found,
@@ -102,14 +102,14 @@ def threshold_as_number(threshold_ms: float | None) -> int | float | None:
 
 
 def apply_document(slo: Slo, document: Mapping[str, Any]) -> None:
-    """Set the fields of a row from a validated document, without saving."""
+    """Set the fields of an SLO from a validated document, without saving."""
     for field in FIELDS:
         setattr(slo, field, document[field])
     slo.target = Decimal(str(document["target"]))
 
 
 def to_objective(document: Mapping[str, Any]) -> Objective:
-    """Return the objective of a document; its numbers are exactly the decimals as written."""
+    """Return the objective of a document, with its numbers as exact decimals."""
     return Objective(
         target=Decimal(str(document["target"])),
         window_days=document["window_days"],
@@ -127,7 +127,7 @@ def is_valid_service(text: str) -> bool:
 
 
 def _read_target(raw: Any, errors: Errors) -> Decimal:
-    """Return the target, or a default for validating the other fields if it is invalid."""
+    """Return the target; if it is invalid, add an error and return 0.999 for further checks."""
     fallback = Decimal("0.999")
     if raw is None:
         add_error(errors, "target", "Say which share of events shall be good, such as 0.999.")

@@ -1,4 +1,4 @@
-"""Adds and removes excluded spans, and reports the effect on the budget."""
+"""Services that add and remove exclusions, and report the effect on the budget."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -29,7 +29,7 @@ MAX_EXCLUSIONS = 500
 
 @dataclass(frozen=True)
 class ExclusionOutcome:
-    """An exclusion, and the budget before and after, as the status shows it."""
+    """An exclusion just added or removed, and the `budget` of the status before and after."""
 
     exclusion: Exclusion
     before: dict[str, Any]

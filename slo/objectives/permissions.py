@@ -13,7 +13,8 @@ SCOPE = "slo:write"
 def is_admin(actor: Actor) -> bool:
     """Return True if the actor may change objectives and rules.
 
-    A person needs the role admin, a token an owner with that role; the system always may.
+    The scope `slo:write` is required. A person also needs the role admin, and a token needs an
+    owner with that role.
     """
     return actor.may(SCOPE) and (actor.type == "system" or actor.role == Role.ADMIN)
 

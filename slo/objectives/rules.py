@@ -1,7 +1,7 @@
 """Burn-rate rules of an SLO: presets and validation. Pure.
 
-A burn rate that spends a share of the budget within a window is `share × period / window`; the
-workbook's four come from 2 % in 1 h, 5 % in 6 h, 10 % in 1 d and 10 % in 3 d
+A burn rate that spends a share of the budget within a window is `share × period / window`. The four
+rules of the SRE workbook spend 2 % in 1 h, 5 % in 6 h, 10 % in 1 d and 10 % in 3 d
 (https://sre.google/workbook/alerting-on-slos/).
 """
 
@@ -28,18 +28,21 @@ SHARES = (
     ("24h", "2h", Decimal("0.10"), TICKET),
     ("3d", "6h", Decimal("0.10"), TICKET),
 )
-"""Long and short window, share of the budget spent within the long one, severity."""
+"""Rules of the SRE workbook.
+
+Each is a long and a short window, the share of the budget spent within the long one, a severity.
+"""
 PRECISION = Decimal("0.0001")
 MAX_RULES = 20
 FIELDS = ("long", "short", "burn_rate", "severity")
 SEVERITIES = (PAGE, TICKET)
 SHORT_DIVISOR = 12
-"""The default short window is the long one divided by this."""
+"""Length of the long window as a multiple of the default short window."""
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A named set of rules; `rules` returns them for a period in days."""
+    """A titled set of rules; the callable `rules` returns them for a period in days."""
 
     title: str
     about: str
@@ -47,7 +50,7 @@ class Preset:
 
 
 def scale_rules(window_days: int) -> tuple[BurnRateRule, ...]:
-    """Return the workbook's rules for a period, without windows that are longer than it."""
+    """Return the SRE workbook's rules for a period, without rules whose window is longer."""
     period = window_days * MINUTES_A_DAY
     return tuple(
         BurnRateRule(
@@ -76,7 +79,7 @@ PRESETS = {
 
 
 def reachable_rules(name: str, target: Decimal, window_days: int) -> list[Document]:
-    """Return the rules of a preset as documents, without rules that can never fire."""
+    """Return the rules of the preset `name` as documents, without rules that can never fire."""
     rules = PRESETS[name].rules(window_days)
     return [rule.document() for rule in rules if can_fire(rule.burn_rate, target)]
 
@@ -87,7 +90,10 @@ def can_fire(burn_rate: Decimal, target: Decimal) -> bool:
 
 
 def read_rules(raw: Any, target: Decimal, window_days: int, errors: Errors) -> list[dict[str, Any]]:
-    """Return rules as documents: the default ones that can fire for None, none for `[]`."""
+    """Return validated rules as documents; errors are added to `errors`.
+
+    If `raw` is None, return the default rules, without rules that can never fire.
+    """
     if raw is None:
         found = reachable_rules("default", target, window_days)
         if not found:
@@ -145,7 +151,7 @@ def _read_rule(
 
 
 def _read_window(path: str, raw: Any, errors: Errors) -> tuple[str, int]:
-    """Return the window as written, and its minutes; 0 if it is invalid."""
+    """Return a window as written, and its length in minutes, 0 if it is invalid."""
     if not isinstance(raw, str):
         add_error(errors, path, "Write how long the window is, such as 1h.")
         return "", 0

@@ -1,4 +1,4 @@
-"""Creates, changes and removes SLOs."""
+"""Services that create, change, remove and find SLOs."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -31,8 +31,8 @@ def put_slo(
 ) -> Slo:
     """Create an SLO, or replace its fields; its counters stay.
 
-    `fields` are those of :func:`documents.validate`. With `version`, the SLO must still have that
-    version. Identical fields change nothing. A new SLO has `created_at == now`. Raise
+    `fields` are validated by :func:`documents.validate`. Identical fields change nothing. The SLO
+    must have the version `version`, if given. A new SLO has `created_at == now`. Raise
     :class:`Forbidden`, :class:`InvalidInput` or :class:`Conflict`.
     """
     require_admin(actor)
@@ -47,9 +47,10 @@ def put_slo(
 def write_slo(
     name: str, document: documents.Document, now: datetime, *, version: int | None = None
 ) -> tuple[Slo, dict[str, Any] | None]:
-    """Write a validated document to the SLO, in the caller's transaction.
+    """Create an SLO from a validated document, or replace its fields, in a transaction.
 
-    Return the SLO and its audit row, which the caller records last; None if nothing changed.
+    Return the SLO, and arguments for :func:`audit.record`, None if nothing changed. Record them
+    last in the transaction.
     """
     slo = _lock_slo(name)
     before = None if slo is None else documents.to_document(slo)
@@ -78,7 +79,7 @@ def write_slo(
 
 
 def remove_slo(*, name: str, reason: str = "", actor: Actor, now: datetime) -> Slo:
-    """Remove an SLO: it is not evaluated any more, and its open alerts resolve.
+    """Remove an SLO; its open alerts resolve at the next evaluation.
 
     A new SLO of this name starts without history. Raise :class:`Forbidden` or :class:`NotFound`.
     """
@@ -109,7 +110,7 @@ def find_slo(name: str) -> Slo:
 
 
 def find_locked(name: str) -> Slo:
-    """Return the SLO of this name, locked. Raise :class:`NotFound`."""
+    """Return the SLO of this name, and lock its row. Raise :class:`NotFound`."""
     slo = _lock_slo(name) if documents.is_valid_name(name) else None
     if slo is None:
         raise _not_found()
@@ -145,9 +146,9 @@ def _lock_slo(name: str) -> Slo | None:
 
 
 def _reset_polling(sli: Sli) -> None:
-    """Restart polling after the server or query has changed: its first sample is the baseline.
+    """Restart the polling of Prometheus after the source of an SLO has changed.
 
-    Events counted so far are kept.
+    Events counted so far are kept; the first new sample is a baseline.
     """
     # First, to wait for samples of the old source being recorded: their writer locks this row.
     Sli.objects.filter(pk=sli.pk).update(

@@ -1,7 +1,8 @@
-"""`slo.yaml`: shorthands for the SLOs of a service, and any other SLO by its name.
+"""The configuration file `slo.yaml`: SLOs of a service.
 
-`availability`, `error_rate` and `p95_latency` (any percentile) are each an SLO of `service`;
-`burn_rate_alerts` are the rules of all SLOs without their own.
+The keys `availability`, `error_rate` and `p95_latency` (or another percentile) each define an SLO
+of `service`; `slos` defines further SLOs by name. `burn_rate_alerts` are the rules of SLOs without
+rules of their own.
 """
 
 import re
@@ -37,7 +38,7 @@ SHORTHANDS = ("availability", "error_rate")
 PARTS = ("service", "slos", "burn_rate_alerts", *SHORTHANDS)
 ALERT_FIELDS = {"window": "long", "short": "short", "burn_rate": "burn_rate"}
 MAX_PAGE_MINUTES = 60
-"""A rule over a window up to this length pages, unless it says otherwise."""
+"""Longest window, in minutes, of a rule that pages if the file gives no severity."""
 _PERCENTILE = re.compile(r"p([1-9][0-9]?(?:\.[0-9]+)?)_latency")
 _SHARE = re.compile(r"<?\s*([0-9]+(?:\.[0-9]+)?)\s*(%?)")
 _TIME = re.compile(r"<?=?\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(ms|s|m)")
@@ -56,7 +57,7 @@ class SloFile:
 
 
 def parse_slo_file(text: str) -> SloFile:
-    """Parse the file. Raise :class:`InvalidInput` naming its invalid keys."""
+    """Parse the text of `slo.yaml`. Raise :class:`InvalidInput` naming its invalid keys."""
     errors: Errors = {}
     raw = parse_document(FILE, text, errors)
     service = raw.get("service") or ""
@@ -133,7 +134,7 @@ def _list_named(
 
 
 def _parse_alerts(raw: Any, errors: Errors) -> list[dict[str, Any]] | None:
-    """Return the rules of all SLOs as documents, None if the file has none."""
+    """Return the value of `burn_rate_alerts` as documents of rules, None if it is missing."""
     path = f"{FILE}: burn_rate_alerts"
     if raw is None:
         return None
@@ -158,7 +159,10 @@ def _parse_alerts(raw: Any, errors: Errors) -> list[dict[str, Any]] | None:
 def _reachable_rules(
     name: str, fields: Mapping[str, Any], alerts: list[dict[str, Any]], remarks: list[str]
 ) -> list[dict[str, Any]]:
-    """Return the file's rules without those that can never fire at this target."""
+    """Return `alerts` without rules that can never fire at the SLO's target.
+
+    For each rule left out, add a remark.
+    """
     try:
         target = Decimal(str(fields.get("target")))
     except InvalidOperation:
@@ -205,10 +209,11 @@ def _parse_milliseconds(path: str, value: Any, errors: Errors) -> float | None:
 def load_slo_file(
     texts: dict[str, str], *, keep_edited: bool, dry_run: bool, actor: Actor, now: datetime
 ) -> Loaded:
-    """Create or change the SLOs of the file; other SLOs stay as they are.
+    """Create or change the SLOs of the file, or with `dry_run` only return the changes.
 
-    With `keep_edited`, SLOs that were edited by hand after loading stay, too. Raise
-    :class:`InvalidInput` naming file and key, or :class:`Conflict` if there are too many SLOs.
+    Other SLOs do not change, nor, with `keep_edited`, those edited by hand. Raise
+    :class:`Forbidden`, :class:`InvalidInput` naming file and key, or :class:`Conflict` if there are
+    too many SLOs.
     """
     require_admin(actor)
     parsed = slo_file.parse_slo_file(texts[slo_file.FILE])

@@ -18,7 +18,7 @@ MAX_DAYS = 30
 
 
 def read_source(raw: Any, errors: Errors) -> dict[str, Any]:
-    """Return the source as a document, `{"type": "push"}` by default."""
+    """Return the validated source of an SLO, `{"type": "push"}` by default."""
     if raw is None:
         return {"type": PUSH}
     if not isinstance(raw, Mapping):
@@ -37,7 +37,7 @@ def read_source(raw: Any, errors: Errors) -> dict[str, Any]:
 
 
 def read_actions(raw: Any, service: str, errors: Errors) -> list[dict[str, Any]]:
-    """Return the actions as documents, each with all its fields."""
+    """Return the validated alert actions of an SLO, each with all its fields."""
     if raw is None:
         return []
     if not isinstance(raw, list) or len(raw) > MAX_ACTIONS:

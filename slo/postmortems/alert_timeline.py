@@ -14,12 +14,12 @@ from slo.models import Alert
 
 MAX_NOTIFIED = 50
 NOTIFIED_FACT = "told"
-"""Key of an escalation's fact that lists who was notified, and when."""
+"""Key of the fact of an escalation that lists the people notified, and the times."""
 
 
 @dataclass(frozen=True)
 class TimelineEntry:
-    """An entry of a timeline; `icon` names a picture, `more` is a second line."""
+    """An entry of a timeline; `icon` is the name of an icon, `more` a second line of text."""
 
     at: datetime
     icon: str
@@ -58,7 +58,7 @@ def load_escalations(alert: Alert) -> list[Escalation]:
 
 
 def last_called(escalation: Escalation) -> list[str]:
-    """Return the names that the last step reached."""
+    """Return the names of those notified by the last step of an escalation."""
     notified = escalation.facts.get(NOTIFIED_FACT, [])
     return notified[-1]["who"] if notified else []
 

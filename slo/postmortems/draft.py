@@ -1,4 +1,4 @@
-"""A postmortem draft in Markdown with the known facts; the rest are questions. Times are UTC."""
+"""A postmortem draft in Markdown: known facts, and questions to be answered. Times are UTC."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -18,13 +18,13 @@ from . import incident_events
 from .incident_events import IncidentEvent, IncidentEvents
 
 RESPONSE_TARGETS = {"critical": timedelta(minutes=5), "warning": timedelta(minutes=30)}
-"""Target times for an acknowledgement, by severity; else the next working day."""
+"""Longest time until an acknowledgement, by severity; others may take until the next workday."""
 SCOPE_QUESTION = "*Everything, one tenant, or one feature?*"
 PREVENTION = ("| Item | Owner | Due | State |", "|---|---|---|---|", "|  |  |  | open |")
 
 
 def write_draft(alert: Alert, now: datetime) -> str:
-    """Return the draft in Markdown; an open alert is described up to `now`."""
+    """Return a postmortem draft about an alert; for an open alert, the incident ends `now`."""
     stopped = incident_events.load_episodes(alert, now)
     parts = [
         [f"# Postmortem: {escape_markdown(alert.said)}"],
@@ -109,7 +109,7 @@ def _write_response(alert: Alert) -> Iterator[str]:
 
 
 def _describe_acknowledgement(alert: Alert) -> str:
-    """Return how soon the alert was acknowledged, and how soon it should have been."""
+    """Describe the time until the alert was acknowledged, and the target for that time."""
     allowed = RESPONSE_TARGETS.get(alert.severity)
     within = (
         f"within {durations.format_readable(allowed)}" if allowed else "on the next working day"
@@ -122,7 +122,10 @@ def _describe_acknowledgement(alert: Alert) -> str:
 
 
 def _describe_scope(alert: Alert, stopped: Sequence[Episode]) -> str:
-    """Return the scopes that were stopped or that the alert is about, else a question."""
+    """Describe the scopes that were stopped or are the alert's subject.
+
+    If there are none, return a question.
+    """
     ids = dict.fromkeys([alert.subject, *(one.switch_id for one in stopped)])
     pairs = [one.split(":", 1) for one in ids if one.partition(":")[0] in SCOPES]
     parts = []
@@ -136,7 +139,10 @@ def _describe_scope(alert: Alert, stopped: Sequence[Episode]) -> str:
 
 
 def _describe_budget(alert: Alert, now: datetime) -> str:
-    """Return the budget spent from the start of the alerting window to the alert's end."""
+    """Describe the budget spent during the incident, and the budget left.
+
+    The incident begins one window of the alert's rule before it opened, and ends when it resolved.
+    """
     if alert.slo is None:
         return "*this rule has none; which SLOs suffered?*"
     end = last_ended(alert.resolved_at or now)

@@ -1,4 +1,4 @@
-"""Events of the whole installation around an alert, from the audit trail and its timeline."""
+"""Events around an alert, from its timeline and from the audit trail of the installation."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,21 +14,21 @@ from . import alert_timeline
 
 BEFORE = timedelta(minutes=30)
 AFTER = timedelta(minutes=15)
-"""Time after the alert that is included, for the response."""
+"""Time after the alert has resolved from which events are included."""
 SCOPE = "audit:read"
-"""Scope required of the reader, because events quote the audit trail."""
+"""Scope required to read incident events, because they quote the audit trail."""
 MAX_EVENTS = 200
 MAX_READ = 2000
 GROUP_WITHIN = timedelta(minutes=1)
 MAX_UNGROUPED = 3
 MAX_NAMED = 3
-"""Most targets named by an event that groups many similar audit rows."""
+"""Most targets named in an event that groups similar audit rows."""
 RELEVANT_ACTIONS = (
     *("switch", "episode", "ramp", "approval", "review", "override", "trip", "trip_policy", "rule"),
     *("service", "dependency", "degradation", "outage", "dead_letter", "dead_letters"),
     *("slo", "threshold", "exclusion", "alert", "escalation"),
 )
-"""First words of audit actions that may be related to an alert."""
+"""First parts of the audit actions (`switch` of `switch.engaged`) that are included."""
 _RELEVANT = rf"^({'|'.join(RELEVANT_ACTIONS)})[.]"
 
 
@@ -42,14 +42,14 @@ class IncidentEvent:
 
 @dataclass(frozen=True)
 class IncidentEvents:
-    """Events in order; `is_cut` if there were more."""
+    """Events around an alert, ascending by time; `is_cut` if some were left out."""
 
     events: tuple[IncidentEvent, ...]
     is_cut: bool
 
 
 def load_incident_events(alert: Alert, now: datetime) -> IncidentEvents:
-    """Return the events from half an hour before the alert to shortly after it resolved."""
+    """Return the events from half an hour before an alert opened to shortly after it resolved."""
     own = [
         IncidentEvent(one.at, one.said, one.who, one.more)
         for one in alert_timeline.load_timeline(alert, alert_timeline.load_escalations(alert))
@@ -73,9 +73,9 @@ def load_episodes(alert: Alert, now: datetime) -> list[Episode]:
 
 
 def _group_alike(rows: Iterable[AuditEntry]) -> list[IncidentEvent]:
-    """Return an event for each audit row.
+    """Return the events of audit rows, one for each row.
 
-    More than `MAX_UNGROUPED` rows of the same actor and action within a minute become one event.
+    If an actor did an action more than `MAX_UNGROUPED` times within a minute, it is a single event.
     """
     groups: list[list[AuditEntry]] = []
     latest: dict[tuple[str, str, str], list[AuditEntry]] = {}
@@ -107,7 +107,7 @@ def _audit_event(row: AuditEntry) -> IncidentEvent:
 
 
 def _describe_action(action: str, target: str) -> str:
-    """Describe `switch.engaged` of `segment:finance` in words."""
+    """Return an audit action and its target in words."""
     kind, _, verb = action.partition(".")
     about = target if ":" in target else f"{kind} {target}"
     return f"{about}: {kind.replace('_', ' ')} {verb.replace('_', ' ')}"

@@ -22,7 +22,7 @@ from slo.objectives import documents
 register = template.Library()
 
 FRESH = timedelta(minutes=2)
-"""A rule that fired within this time counts as firing."""
+"""Time since a rule last fired within which it is shown as firing."""
 
 _FIELDS = {
     **documents.FIELD_LABELS,
@@ -57,7 +57,7 @@ def figure(value: Decimal | float | None) -> str:
 
 @register.filter
 def share(value: float | Decimal | None) -> str:
-    """Format a share of 1 in percent, `82.4 %`; – for None."""
+    """Format a share (0 to 1) in percent, `82.4 %`; – for None."""
     if value is None:
         return "–"
     shown = f"{float(value) * 100:,.1f}"
@@ -76,7 +76,7 @@ def minutes_long(minutes: int) -> str:
 
 @register.filter
 def field_word(path: str) -> str:
-    """Return the form's label of a field: `rules.0.burn_rate` is `rule 1, burn rate`."""
+    """Return the label of a field path: `rule 1, burn rate` for `rules.0.burn_rate`."""
     first, _, rest = path.partition(".")
     place, _, name = rest.partition(".")
     if first in {"rules", "actions"} and place.isdigit():
@@ -87,7 +87,7 @@ def field_word(path: str) -> str:
 
 @register.simple_tag
 def meaning(rule_meaning: RuleMeaning) -> SafeString:
-    """Return the meaning of a rule in sentences."""
+    """Return sentences that explain when a burn-rate rule fires, and how much budget it allows."""
     return format_html(
         "Fires <b>{}</b> into a complete outage. What burns just too slowly for it spends "
         "<b>{}</b> of the budget in {}. Quiet {} after.",
@@ -100,7 +100,7 @@ def meaning(rule_meaning: RuleMeaning) -> SafeString:
 
 @register.filter
 def rule_words(alert: Alert) -> str:
-    """Return the rule in words: `1h and 5m above 14`, or the title of a threshold rule."""
+    """Return the rule of an alert: `1h and 5m above 14`, or the title of a threshold rule."""
     if alert.kind == Alert.Kind.THRESHOLD:
         title = alert.threshold.title if alert.threshold else ""
         return title or alert.rule.replace("_", " ").replace("-", " ")
@@ -110,7 +110,7 @@ def rule_words(alert: Alert) -> str:
 
 @register.filter
 def in_unit(value: float | None, alert: Alert) -> str:
-    """Format a figure of a threshold rule in its unit."""
+    """Format a figure in the unit of the alert's threshold rule."""
     if value is None:
         return "–"
     known = find_metric(alert.threshold.metric) if alert.threshold else None
@@ -137,7 +137,7 @@ def fires(alert: Alert, now: datetime) -> str:
 
 @register.simple_tag
 def burn_bar(rate: float | None, limit: float) -> SafeString:
-    """Draw the burn rate of a window; its limit is at the middle of the bar."""
+    """Draw a bar for the burn rate of a window; the limit of the rule is in the middle."""
     ratio = 0.0 if rate is None else min(2.0, rate / limit)
     above = rate is not None and rate > limit
     return format_html(

@@ -1,7 +1,4 @@
-"""Small drawings of SLOs: the budget left, a day of burn rates, a rate beside its limit.
-
-They are hidden from screen readers or have a short label, because the figures are shown as text.
-"""
+"""Small SVG drawings of SLOs: the budget left, a day of burn rates, a burn rate and its limit."""
 
 import math
 from datetime import timedelta
@@ -19,13 +16,13 @@ register = template.Library()
 
 STEP, HEIGHT, WIDTH = 3, 30, 2
 MAX_RATE = 50.0
-"""Highest rate that a column shows, so that an outage does not flatten all other columns."""
+"""Burn rate at which a column reaches its full height."""
 METER_WIDTH = 100
 
 
 @register.simple_tag
 def budget_bar(remaining: float | None) -> SafeString:
-    """Draw the budget that is left; the spent part is hollow."""
+    """Draw a bar that is filled by the share of the budget that is left."""
     full = 0.0 if remaining is None else max(0.0, min(1.0, remaining)) * METER_WIDTH
     ticks = format_html_join(
         "",
@@ -46,9 +43,10 @@ def budget_bar(remaining: float | None) -> SafeString:
 
 @register.simple_tag
 def burn_spark(spark: Sparkline) -> SafeString:
-    """Draw a column for each half hour of the last day, by its burn rate.
+    """Draw a column for the burn rate in each half hour of the last day.
 
-    Columns above the budget's rate are taller and colored; a dot marks unknown parts.
+    Columns are colored by burn rate: up to 1, above 1, or above the limit of paging rules. Half
+    hours without known burn rate have a dot.
     """
     width = STEP * PARTS - (STEP - WIDTH)
     paths: dict[str, list[str]] = {}
@@ -74,7 +72,7 @@ def burn_spark(spark: Sparkline) -> SafeString:
 
 @register.simple_tag
 def rate_meter(rate: float | None, limit: float) -> SafeString:
-    """Draw a burn rate beside the limit of a rule, which is a mark."""
+    """Draw a burn rate as a bar, with a line at the limit of the rule."""
     most = max(limit * 1.5, min(rate or 0.0, limit * 3))
     full = METER_WIDTH * min(1.0, (rate or 0.0) / most)
     tone = "unknown" if rate is None else "above" if rate > limit else "below"
@@ -99,7 +97,7 @@ def _column_look(rate: float | None, limit: float | None) -> tuple[str, str]:
 
 
 def _rate_height(rate: float) -> float:
-    """Return the height of a rate on a logarithmic scale, as rates span orders of magnitude."""
+    """Return the height of a column for a burn rate, on a logarithmic scale."""
     return HEIGHT * math.log1p(min(max(rate, 0.0), MAX_RATE)) / math.log1p(MAX_RATE)
 
 

@@ -75,7 +75,7 @@ def rule_severity(severity: str) -> SafeString:
 
 @register.simple_tag
 def mark_kind(mark: Annotation) -> SafeString:
-    """Return the kind of an annotation as HTML, with a swatch in the color of its plot band."""
+    """Return the kind of an annotation as HTML, with the color of its band in the plot."""
     icon_name, word = MARKS[mark.kind]
     return format_html(
         '<span class="mark mark--{}"><i class="mark__swatch"></i>{}<span>{}</span></span>',
@@ -154,7 +154,7 @@ def long_for(lasting: timedelta) -> str:
 
 @register.filter
 def whole_minutes(until: datetime, since: datetime) -> str:
-    """Format the time from `since` to `until`, to the minute."""
+    """Format the time from `since` to `until` in whole minutes."""
     minutes = max(0, (until - since) // timedelta(minutes=1))
     return (
         durations.format_readable(timedelta(minutes=minutes)) if minutes else "less than a minute"
@@ -168,7 +168,7 @@ def action_words(action: dict[str, Any]) -> str:
 
 @register.filter
 def spent_tone(remaining: float | None) -> str:
-    """Return the state of a budget as one word, for drawings."""
+    """Return the CSS suffix for a share of the budget left: unknown, gone, low or calm."""
     if remaining is None:
         return "unknown"
     return "gone" if remaining <= 0 else "low" if remaining < 0.25 else "calm"
@@ -176,7 +176,7 @@ def spent_tone(remaining: float | None) -> str:
 
 @register.simple_tag
 def plot_library() -> dict[str, str]:
-    """Return the URLs of the plot library, empty if it is not installed."""
+    """Return the URLs of the plot library, `script` and `style`; empty if it is not installed."""
     try:
         return {
             "script": staticfiles_storage.url(LIBRARY),
@@ -188,7 +188,10 @@ def plot_library() -> dict[str, str]:
 
 @register.simple_tag
 def open_alerts() -> dict[str, int]:
-    """Count the open alerts that are not acknowledged; a database error must not break the page."""
+    """Count open critical and warning alerts that are not acknowledged; 0 on database errors.
+
+    Return the `total` and the number of `critical` ones.
+    """
     try:
         rows = Alert.objects.filter(resolved_at__isnull=True, acknowledged_at__isnull=True)
         return rows.exclude(severity="info").aggregate(

@@ -1,7 +1,4 @@
-"""The built-in threshold rules of a new installation; they are edited like any other.
-
-Plain data, for the migration and for tests that empty the tables.
-"""
+"""The built-in threshold rules of a new installation."""
 
 from datetime import datetime
 from typing import Any
@@ -23,7 +20,10 @@ RULES: tuple[dict[str, Any], ...] = tuple(dict(zip(FIELDS, row, strict=True)) fo
 
 
 def install_rules(apps: Any, now: datetime) -> None:
-    """Create missing rules; `apps` is Django's registry or a migration's."""
+    """Create the built-in rules that are missing.
+
+    `apps` is the app registry of Django, or the historical one of a migration.
+    """
     rule = apps.get_model("slo", "ThresholdRule")
     for row in RULES:
         defaults = {**row, "comparison": ">", "built_in": True, "changed_at": now}

@@ -1,4 +1,4 @@
-"""Evaluation of threshold rules: readings beyond a limit open alerts."""
+"""Evaluation of threshold rules, which open alerts for measurements beyond their limit."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class RuleResult:
-    """The readings of a rule that fire or are unknown; `error` is set if its evaluation failed."""
+    """The evaluation of a rule: the readings that fire, and those that are unknown.
+
+    `error` describes the failure if the metric could not be read.
+    """
 
     rule: ThresholdRule
     firing: tuple[MetricReading, ...] = ()
@@ -46,7 +49,10 @@ class _AlertInputs:
 
 @transaction.atomic
 def evaluate_rules(now: datetime) -> int:
-    """Evaluate all rules, unless another process does; return how many alerts changed."""
+    """Evaluate all enabled rules; return how many alerts opened or resolved.
+
+    Return 0 at once if another process is evaluating them.
+    """
     if not lifecycle.try_lock(lifecycle.THRESHOLDS_LOCK):
         return 0
     last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
@@ -75,8 +81,9 @@ def evaluate_rule(
 ) -> RuleResult:
     """Return the evaluation of one rule, without writing to the database.
 
-    A failing metric is logged, and returned as `error`. `since` is the time of the last evaluation,
-    `standing` the subjects of the rule's open alerts.
+    If reading the metric fails, that is logged, and returned as `error`. The metric receives
+    `since`, the time of the last evaluation, and `standing`, the subjects of the rule's open
+    alerts.
     """
     known = find_metric(rule.metric)
     if known is None:
@@ -155,7 +162,10 @@ def _load_open() -> dict[AlertKey, str]:
 
 
 def _find_gone(open_alerts: Mapping[AlertKey, str]) -> dict[AlertKey, str]:
-    """Return open alerts that must resolve because their rule was removed, disabled or changed."""
+    """Return the reason for each open alert that must resolve, by rule and subject.
+
+    Its rule was removed or disabled, or has another severity now.
+    """
     present = {one.name: one for one in ThresholdRule.objects.all()}
     found: dict[AlertKey, str] = {}
     for (name, subject), severity in open_alerts.items():

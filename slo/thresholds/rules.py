@@ -1,4 +1,4 @@
-"""The document of a threshold rule: validation, conversion from and to its row, and texts."""
+"""The document of a threshold rule (its fields as JSON): validation, conversion, display."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -26,7 +26,7 @@ from slo.objectives.names import MAX_NAME_LENGTH
 Document = dict[str, Any]
 
 RESERVED_NAMES = frozenset({"new"})
-"""Names that no rule can have, because fixed pages have their URLs."""
+"""Names that no threshold rule can have, because other pages have these URLs."""
 MAX_EVENTS = 10**15
 MAX_VALUE = 1e15
 FIELDS = (
@@ -39,7 +39,7 @@ COMPARISON_WORDS = {ABOVE: "above", AT_LEAST: "at least", BELOW: "below", AT_MOS
 
 
 def validate(name: str, fields: Mapping[str, Any]) -> Document:
-    """Return the whole document of these fields (without the name), with defaults.
+    """Return the complete document of a rule (without the name): `fields` and defaults.
 
     Raise :class:`InvalidInput` naming each invalid field.
     """
@@ -76,7 +76,7 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
 
 
 def to_document(rule: ThresholdRule) -> Document:
-    """Return the document of a row, without the name."""
+    """Return the document of a saved rule, without the name."""
     found = {field: getattr(rule, field) for field in FIELDS if field != "enabled"}
     found["value"] = int(rule.value) if rule.value.is_integer() else rule.value
     found["enabled"] = rule.is_enabled
@@ -84,7 +84,7 @@ def to_document(rule: ThresholdRule) -> Document:
 
 
 def apply_document(rule: ThresholdRule, document: Mapping[str, Any]) -> None:
-    """Set the fields of a row from a validated document, without saving."""
+    """Set the fields of a rule from a validated document, without saving."""
     for field in FIELDS:
         setattr(rule, "is_enabled" if field == "enabled" else field, document[field])
     rule.value = float(document["value"])
@@ -132,7 +132,7 @@ def _list_metrics() -> list[str]:
 def _read_statistic(
     raw: Mapping[str, Any], metric_type: ThresholdMetric | None, errors: Errors
 ) -> str:
-    """Return the statistic, which is optional if the metric has only one."""
+    """Return the statistic of a rule; if omitted, the metric's only one."""
     if metric_type is None:
         return ""
     default = metric_type.statistics[0] if len(metric_type.statistics) == 1 else None

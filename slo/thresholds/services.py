@@ -1,4 +1,4 @@
-"""Creates, changes and removes threshold rules.
+"""Services that create, change, remove and find threshold rules.
 
 Alerts of a removed or changed rule resolve at the next evaluation.
 """
@@ -18,7 +18,7 @@ from slo.objectives.permissions import require_admin
 from . import rules
 
 MAX_RULES = 200
-"""Most threshold rules: each costs one or two queries every ten seconds."""
+"""Most threshold rules; each takes one or two queries every ten seconds."""
 
 
 def put_rule(
@@ -30,11 +30,11 @@ def put_rule(
     reason: str = "",
     version: int | None = None,
 ) -> tuple[ThresholdRule, bool]:
-    """Create a rule, or replace its fields; return it, and True if it is new.
+    """Create a rule, or replace its fields; return the rule, and True if it is new.
 
-    `fields` are those of :func:`rules.validate`. With `version`, the rule must still have that
-    version. Identical fields change nothing. Raise :class:`Forbidden`, :class:`InvalidInput` or
-    :class:`Conflict`.
+    `fields` are validated by :func:`rules.validate`. Identical fields change nothing. `version`, if
+    given, must be the present version of the rule. Raise :class:`Forbidden`,
+    :class:`InvalidInput` or :class:`Conflict`.
     """
     require_admin(actor)
     document = rules.validate(name, fields)
@@ -65,7 +65,10 @@ def put_rule(
 
 
 def remove_rule(*, name: str, reason: str = "", actor: Actor, now: datetime) -> ThresholdRule:
-    """Remove a rule; its open alerts resolve. Raise :class:`Forbidden` or :class:`NotFound`."""
+    """Remove a rule; its open alerts resolve at the next evaluation.
+
+    Raise :class:`Forbidden` or :class:`NotFound`.
+    """
     require_admin(actor)
     with transaction.atomic():
         rule = _lock_rule(name) if rules.is_valid_name(name) else None
@@ -86,7 +89,7 @@ def remove_rule(*, name: str, reason: str = "", actor: Actor, now: datetime) -> 
 
 
 def find_rule(name: str) -> ThresholdRule:
-    """Return the rule of this name. Raise :class:`NotFound`."""
+    """Return the threshold rule of this name. Raise :class:`NotFound`."""
     rule = ThresholdRule.objects.filter(name=name).first() if rules.is_valid_name(name) else None
     if rule is None:
         raise _not_found()
@@ -94,7 +97,7 @@ def find_rule(name: str) -> ThresholdRule:
 
 
 def require_new(name: str) -> None:
-    """Raise :class:`Conflict` if there is a rule of this name."""
+    """Raise :class:`Conflict` if there is a threshold rule of this name."""
     if rules.is_valid_name(name) and ThresholdRule.objects.filter(name=name).exists():
         raise Conflict(f"There is a rule {name} already; change it with PUT.")
 

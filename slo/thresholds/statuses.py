@@ -1,4 +1,4 @@
-"""Statuses of threshold rules: their open alerts, and their result now."""
+"""Statuses of threshold rules for people: open alerts, and the result of an evaluation now."""
 
 import threading
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from . import evaluation, rules
 
 MAX_SHOWN = 20
 CACHED_FOR = timedelta(seconds=10)
-"""The interval of the tick; all viewers of a process share the results."""
+"""Time for which a process caches the status of a rule."""
 OFF = "off"
 
 
@@ -25,8 +25,8 @@ OFF = "off"
 class ThresholdStatus:
     """A rule, its `state` (`ok`, `firing`, `unknown` or `off`) and its number of open alerts.
 
-    `firing` and `unknown` are the first readings of each kind, with their totals; `why` explains a
-    failed evaluation.
+    `firing` and `unknown` are the first readings that fire and that are unknown, `firing_total` and
+    `unknown_total` the numbers of all. `why` is the error if the evaluation failed.
     """
 
     rule: ThresholdRule
@@ -68,9 +68,9 @@ def count_open_alerts(names: Sequence[str]) -> dict[str, int]:
 
 
 def load_statuses(found: Sequence[ThresholdRule], now: datetime) -> list[ThresholdStatus]:
-    """Return the statuses of rules, at most ten seconds old; nothing is written.
+    """Return the statuses of rules, at most ten seconds old.
 
-    One thread of the process evaluates for all viewers.
+    Rules are evaluated without opening alerts, by one thread of the process at a time.
     """
     counts = count_open_alerts([one.name for one in found])
     with _cache_lock:
@@ -89,7 +89,7 @@ def clear_cache() -> None:
 
 
 _cache: dict[tuple[int, int], tuple[datetime, ThresholdStatus]] = {}
-"""Statuses with their evaluation time, by rule id and version."""
+"""Cached statuses with the time of their evaluation, by rule id and version."""
 _cache_lock = threading.Lock()
 
 
@@ -101,7 +101,7 @@ def _cached_status(rule: ThresholdRule, now: datetime) -> ThresholdStatus:
 
 
 def compute_status(rule: ThresholdRule, now: datetime, open_now: int = 0) -> ThresholdStatus:
-    """Return the status of one rule, which need not be saved."""
+    """Return the status of a rule, which may be unsaved, with `open_now` open alerts."""
     if not rule.is_enabled:
         return ThresholdStatus(rule, OFF, open_now)
     result = evaluation.evaluate_rule(rule, now)

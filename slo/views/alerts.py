@@ -40,7 +40,10 @@ WORDS = {"allow": "let through"}
 @signed_in
 @require_GET
 def alerts_page(request: PersonRequest) -> HttpResponse:
-    """List alerts: open ones, the worst first, by default; resolved ones, the latest first."""
+    """Show the list of alerts, by default open ones, the worst first.
+
+    Resolved or all alerts are listed newest first.
+    """
     now = db_now()
     state = request.GET.get("state", "")
     state = state if state in STATES else OPEN
@@ -121,7 +124,7 @@ def acknowledge_page(request: PersonRequest, alert_id: int) -> HttpResponse:
 @signed_in
 @require_GET
 def postmortem_page(request: PersonRequest, alert_id: int) -> HttpResponse:
-    """Show the postmortem draft, which quotes the audit trail, or download it with `?download`."""
+    """Show the postmortem draft of an alert, or download it with `?download`."""
     actor_of(request).require(incident_events.SCOPE)
     now = db_now()
     alert = find_alert(alert_id)
@@ -172,9 +175,9 @@ def _window_rows(alert: Alert) -> list[dict[str, Any]]:
 
 
 def _figure_rows(alert: Alert) -> list[dict[str, Any]]:
-    """Return the figures of a threshold rule's alert that the page does not show elsewhere.
+    """Return the evidence of an alert of a threshold rule that the page does not show elsewhere.
 
-    The suffix of a name tells its type: a time (`…_at`), a person (`…_by`), a share or a duration.
+    Values are formatted by the suffix of their names: `_at`, `_by`, `_percent` or `_seconds`.
     """
     if alert.kind == Alert.Kind.BURN:
         return []

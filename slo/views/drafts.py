@@ -1,4 +1,4 @@
-"""The form of an SLO as texts, converted from and to its document. The services validate it."""
+"""The texts typed into the form of an SLO, converted from and to the SLO's document."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,10 @@ _INDEX = re.compile(r"\.(\d+)(?=\.|$)|\[(\d+)\]")
 
 @dataclass(frozen=True)
 class Draft:
-    """The form of an SLO: every field is a text, as typed. `target` is in percent."""
+    """The form of an SLO: every field is a text, as typed; the target is in percent.
+
+    `texts` are the single fields by name, `rules` and `actions` the rows of the form.
+    """
 
     texts: Mapping[str, str]
     rules: tuple[Mapping[str, str], ...] = ()
@@ -43,7 +46,7 @@ class Draft:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "Draft":
-        """Return the form of an existing document."""
+        """Return the form that shows an SLO document."""
         source = document.get("source") or {}
         texts = {name: _to_text(document.get(name)) for name in (*SIMPLE, *NUMBERS)}
         texts["target"] = _to_text(Decimal(str(document["target"])) * 100)
@@ -57,15 +60,15 @@ class Draft:
 
     @staticmethod
     def to_texts(one: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
-        """Return a rule or an action as form texts."""
+        """Return the fields `names` of a rule or an action as form texts."""
         return {name: _to_text(one.get(name)) for name in names}
 
     def with_name(self, name: str | None) -> "Draft":
-        """Return the draft with the name of an existing SLO, which can't change."""
+        """Return the draft with the name of an existing SLO; unchanged if `name` is None."""
         return replace(self, texts={**self.texts, "name": name}) if name else self
 
     def document(self) -> dict[str, Any]:
-        """Return the document; texts that can't be parsed stay texts, which the services refuse."""
+        """Return the SLO document, not validated; numbers that can't be parsed stay texts."""
         found: dict[str, Any] = {name: self.text(name) for name in SIMPLE}
         found["target"] = _parse_share(self.text("target"))
         found |= {name: _parse_number(self.text(name)) for name in NUMBERS if self.text(name)}
@@ -79,7 +82,10 @@ class Draft:
         return found
 
     def apply_button(self, do: str, rules: Sequence[Mapping[str, str]]) -> "Draft":
-        """Return the draft after the button `do`: a row added or removed, or a preset's `rules`."""
+        """Return the draft after the button `do` was pressed.
+
+        The button adds or removes a row; or `rules`, if not empty, are the rules of a preset.
+        """
         verb, _, place = do.rpartition("-")
         match verb:
             case "add" if place == "rule":
@@ -93,7 +99,7 @@ class Draft:
         return replace(self, rules=tuple(rules)) if rules else self
 
     def hidden(self) -> Iterator[tuple[str, str]]:
-        """Yield every field and its text, for hidden inputs."""
+        """Yield the name and text of every field, for hidden inputs."""
         yield from self.texts.items()
         for kind, rows in (("rule", self.rules), ("action", self.actions)):
             for place, row in enumerate(rows):
@@ -142,13 +148,13 @@ def parse_target(draft: Draft) -> tuple[Decimal, int] | None:
 
 
 def describe_draft(draft: Draft) -> ObjectiveMeaning | None:
-    """Return the meaning of the objective, None if it can't be parsed."""
+    """Return figures that explain the objective of a draft, None if it can't be parsed."""
     found = parse_target(draft)
     return describe_objective(*found) if found else None
 
 
 def describe_rules(draft: Draft) -> list[RuleMeaning | None]:
-    """Return the meaning of each rule, None for an invalid one."""
+    """Return figures that explain each rule of a draft, None for an invalid rule."""
     return [_describe_rule(one, parse_target(draft)) for one in draft.rules]
 
 
@@ -168,7 +174,7 @@ def _describe_rule(
 
 
 def errors_about(path: str, errors: Errors) -> list[str]:
-    """Return the errors of a field and its parts, given as `rules.1.long` or `rules[1].long`."""
+    """Return the errors of the field at `path`, such as `rules.1`, and of its parts."""
     return [
         text
         for place, texts in errors.items()
@@ -178,7 +184,7 @@ def errors_about(path: str, errors: Errors) -> list[str]:
 
 
 def errors_by_field(errors: Errors) -> dict[str, list[str]]:
-    """Return the errors of single fields, and of lists as a whole."""
+    """Return the errors of each field; of `rules` and `actions`, only those of the whole list."""
     names = (*SIMPLE, *NUMBERS, "target")
     found = {name: errors_about(name, errors) for name in names}
     found |= {name: errors_about(f"source.{name}", errors) for name in SOURCE}
@@ -187,7 +193,7 @@ def errors_by_field(errors: Errors) -> dict[str, list[str]]:
 
 
 def unplaced_errors(errors: Errors) -> list[str]:
-    """Return the errors that belong to no field of the form."""
+    """Return the errors that do not belong to a field of the form, as texts."""
     shown = {*SIMPLE, *NUMBERS, "target", "source", "rules", "actions"}
     return [
         f"{place}: {' '.join(texts)}"
@@ -220,13 +226,13 @@ def _remove_row(rows: Sequence[Mapping[str, str]], place: str) -> tuple[Mapping[
 
 
 def _to_rule(texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return a rule without empty fields, as the short window has a default."""
+    """Return a row of the form as a rule, without empty fields except `burn_rate`."""
     filled = {name: text for name, text in texts.items() if text}
     return filled | {"burn_rate": _parse_number(texts["burn_rate"]) if texts["burn_rate"] else None}
 
 
 def _to_action(texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return an action without empty fields and fields of other kinds."""
+    """Return a row of the form as an action, without empty fields and fields it can't have."""
     names = ACTION if texts["do"] == "trip" else ("on", "do", "on_unknown")
     return {name: texts[name] for name in names if texts[name]}
 
@@ -244,7 +250,7 @@ def _to_text(value: Any) -> str:
 
 
 def _parse_number(text: str) -> Any:
-    """Return a text as a JSON number, or unchanged if it is none."""
+    """Return a text as a number, or unchanged if it can't be parsed."""
     try:
         value = Decimal(text.replace(",", "").replace(" ", ""))
     except InvalidOperation:
@@ -255,7 +261,10 @@ def _parse_number(text: str) -> Any:
 
 
 def _parse_share(text: str) -> Any:
-    """Return a percentage as a share of 1, None if empty."""
+    """Return a percentage as a share: 0.999 for `99.9 %`; None if the text is empty.
+
+    A text that can't be parsed is returned unchanged.
+    """
     value = _parse_number(text.removesuffix("%").strip())
     if isinstance(value, str):
         return value or None

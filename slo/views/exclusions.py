@@ -39,7 +39,7 @@ class ExclusionForm(ServiceForm):
 @signed_in
 @require_http_methods(["GET", "POST"])
 def exclude_page(request: PersonRequest, name: str) -> HttpResponse:
-    """Exclude a span; htmx requests the preview alone."""
+    """Show the form to exclude a time span, or save it; return only the preview to htmx."""
     slo = services.find_slo(name)
     initial = {key: _local_moment(request.GET.get(key, "")) for key in ("starts_at", "ends_at")}
     form = ExclusionForm(submitted_data(request), initial=initial)
@@ -99,7 +99,10 @@ def remove_exclusion_page(request: PersonRequest, name: str, exclusion_id: int) 
 
 
 def _preview_context(slo: Slo, form: ServiceForm, now: datetime) -> dict[str, Any]:
-    """Return the effect of the span as template context, None while the form is invalid."""
+    """Return the template context that shows the effect of the exclusion in the form.
+
+    `outlook` is None while the form is invalid.
+    """
     if not form.is_bound or not form.is_valid():
         return {"outlook": None}
     starts_at, ends_at = form.cleaned_data["starts_at"], form.cleaned_data["ends_at"]
@@ -121,7 +124,7 @@ def _describe_change(done: exclusions.ExclusionOutcome) -> str:
 
 
 def _local_moment(text: str) -> str:
-    """Return a time of a URL in the person's zone, as the form field has it; empty if invalid."""
+    """Return a time in a URL as text for the form, in the person's time zone; empty if invalid."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

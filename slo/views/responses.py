@@ -20,7 +20,7 @@ def is_part(request: PersonRequest) -> bool:
 
 
 def render_live(request: PersonRequest, name: str, context: dict[str, Any]) -> HttpResponse:
-    """Render `slo/<name>.html`, or its live part `slo/_<name>.html` if htmx requests that."""
+    """Render the page `slo/<name>.html`, or for htmx only its live part `slo/_<name>.html`."""
     part = is_part(request)
     template = f"slo/{'_' if part else ''}{name}.html"
     response = render(request, template, {**context, "live": True, "oob": part})

@@ -1,4 +1,4 @@
-"""Data of the plots as JSON, for the page's script; the page shows the same data as tables."""
+"""Data of the plots of an SLO as JSON, for the script of its page."""
 
 from typing import Any
 
@@ -22,7 +22,10 @@ from . import slo_detail
 @signed_in
 @require_GET
 def slo_series(request: PersonRequest, name: str) -> HttpResponse:
-    """Return the burn rates of a span, or the budget over the SLO's period for `plot=budget`."""
+    """Return the burn rates over the span in the URL as JSON.
+
+    With `plot=budget`, return the budget left over the SLO's period instead.
+    """
     slo, now = slo_detail.find_slo(name), db_now()
     drawn = _budget_data(slo, last_ended(now)) if request.GET.get("plot") == "budget" else None
     return JsonResponse(drawn or _burn_data(slo, plots.parse_span(request.GET, now)))

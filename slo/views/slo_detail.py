@@ -59,7 +59,7 @@ def slo_page(request: PersonRequest, name: str) -> HttpResponse:
 
 
 def find_slo(name: str) -> Slo:
-    """Return the SLO; a removed one keeps its page unless another SLO has its name."""
+    """Return the SLO of this name, else the last removed SLO of this name, else raise `Http404`."""
     rows = Slo.objects.filter(name=name).select_related("status", "sli")
     found = rows.filter(removed_at__isnull=True).first() or rows.order_by("-removed_at").first()
     if found is None:
@@ -148,7 +148,10 @@ def _plot_context(request: PersonRequest, slo: Slo, now: datetime) -> dict[str, 
 
 
 def _load_days(slo: Slo, last: int) -> list[UsagePart]:
-    """Return the events of each day of the period that ends now, split at the person's midnight."""
+    """Return events and budget spent on each day of the period that ends with minute `last`.
+
+    Days begin at midnight in the person's time zone.
+    """
     begin = last - slo.window_days * 1440
     midnight = timezone.localtime(end_of(last)).replace(hour=0, minute=0, second=0, microsecond=0)
     edges = {begin, last}
@@ -190,7 +193,7 @@ def _describe_entry(entry: AuditEntry) -> Sequence[AuditChange]:
 
 
 def silent_duration(sli: Sli | None, now: datetime) -> timedelta | None:
-    """Return for how long nothing has been counted, None if that is normal."""
+    """Return the time since the last counted minute, None if it is too short to matter."""
     if sli is None or sli.last is None:
         return None
     silent = now - end_of(sli.last)
@@ -200,7 +203,7 @@ def silent_duration(sli: Sli | None, now: datetime) -> timedelta | None:
 def explain_unknown(
     slo: Slo, sli: Sli | None, status: SloStatus | None, now: datetime
 ) -> list[str]:
-    """Return the reasons why an SLO is unknown, in the order to check them."""
+    """Return sentences that explain why an SLO is unknown, empty if it is known."""
     if status is not None and status.state != "unknown":
         return []
     if sli is None or sli.last is None:
@@ -226,7 +229,7 @@ def _rule_windows(slo: Slo) -> set[str]:
 
 
 def explain_unknown_window(name: str, coverage: Mapping[str, float | None], min_events: int) -> str:
-    """Return why a window (`1h`) is unknown."""
+    """Return a sentence that explains why the window `name` (`1h`) is unknown."""
     minutes = window_minutes(name)
     covered = round((coverage.get(name) or 0) * minutes)
     needed = min(minutes, max(MIN_COVERED, -(-minutes // 10)))

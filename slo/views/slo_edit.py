@@ -31,7 +31,7 @@ from .responses import OptionalReasonForm
 
 SAVE, PREVIEW = "save", "preview"
 PARTS = {"preview": "slo/_preview.html", "rules": "slo/_rules.html", "actions": "slo/_actions.html"}
-"""Parts of the form that htmx requests by themselves, by the id of their element."""
+"""Templates of the parts of the form that htmx reloads, by the id of their element."""
 KINDS = (
     ("availability", "Availability", "requests that were answered well"),
     ("latency", "Latency", "requests answered within a time"),
@@ -94,7 +94,11 @@ def remove_page(request: PersonRequest, name: str) -> HttpResponse:
 
 
 def _handle_form(request: PersonRequest, slo: Slo | None, draft: Draft) -> HttpResponse:
-    """Show the form, or the part that htmx requests; `do=save` saves, other buttons preview."""
+    """Show the form on GET, or handle a button on POST.
+
+    `do=save` saves the form; other buttons change or check it, and show the form, or the part that
+    htmx requests, again.
+    """
     if request.method == "GET":
         return render(request, "slo/edit.html", _form_context(slo, draft, {}))
     do = request.POST.get("do", "")
@@ -115,7 +119,7 @@ def _handle_form(request: PersonRequest, slo: Slo | None, draft: Draft) -> HttpR
 def _save(
     request: PersonRequest, slo: Slo | None, draft: Draft, context: dict[str, Any]
 ) -> HttpResponse:
-    """Save the form, unless another person has saved the SLO since it was opened."""
+    """Save the SLO, unless it was changed since the person opened the form."""
     if slo and not context["changes"]:
         messages.info(request, f"Nothing was different: {slo.name} stays as it was.")
         return redirect("slo_page", name=slo.name)
@@ -172,7 +176,7 @@ def _form_context(slo: Slo | None, draft: Draft, errors: drafts.Errors) -> dict[
 
 
 def _typed_context(request: PersonRequest) -> dict[str, Any]:
-    """Return the posted reason, and the SLO's version at the time the form was opened."""
+    """Return the posted reason, and the posted version, which the SLO had when the form opened."""
     return {
         "version": request.POST.get("version", ""),
         "reason": request.POST.get("reason", "")[:MAX_CHARACTERS],
@@ -195,7 +199,7 @@ def _posted_version(request: PersonRequest) -> int:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def backtest_page(request: PersonRequest, name: str) -> HttpResponse:
-    """Show a backtest of the present rules, or of a posted form, without saving."""
+    """Show a backtest of the SLO's rules on GET, or of the rules in a posted form on POST."""
     slo = services.find_slo(name)
     actor_of(request).require("slo:read")
     data = request.POST or request.GET

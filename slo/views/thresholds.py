@@ -57,7 +57,7 @@ class ThresholdForm(ServiceForm):
     renamed = {"metric": "part"}
 
     def to_fields(self, metric_type: ThresholdMetric) -> dict[str, Any]:
-        """Return the fields for the service, which refuses texts that are no numbers."""
+        """Return the fields of the rule, not validated; numbers that can't be parsed stay texts."""
         part = self.get_text("part").strip()
         return {
             "title": self.get_text("title"),
@@ -92,7 +92,7 @@ def thresholds_page(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def create_page(request: PersonRequest) -> HttpResponse:
-    """Show the choice of a metric first, then the form."""
+    """Show the list of metrics or, once `?metric=` names one, the form of a new rule."""
     require_admin(actor_of(request))
     known = find_metric(request.GET.get("metric", ""))
     if known is None:
@@ -147,7 +147,10 @@ def _handle_form(
     metric_type: ThresholdMetric,
     form: ThresholdForm,
 ) -> HttpResponse:
-    """Show the form, save it, or (`check`) show what the rule would find now."""
+    """Show the form on GET and if it is invalid; otherwise save the rule.
+
+    The button `check` shows the present status of the rule instead of saving it.
+    """
     actor, now = actor_of(request), db_now()
     more: dict[str, Any] = {}
     status = 422 if form.is_bound else 200
@@ -183,7 +186,7 @@ def _save(
     actor: Actor,
     now: datetime,
 ) -> HttpResponse:
-    """Save the form, unless another person has saved the rule since it was opened."""
+    """Save the rule, unless it was changed since the person opened the form."""
     if rule is None:
         services.require_new(name)
     services.put_rule(

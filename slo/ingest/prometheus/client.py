@@ -1,4 +1,4 @@
-"""Queries to many Prometheus servers at many times, limited in time and concurrency."""
+"""Client that queries many Prometheus servers at once, limited in time and concurrency."""
 
 import asyncio
 from collections import defaultdict
@@ -28,9 +28,10 @@ HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Ag
 
 @dataclass(frozen=True)
 class CounterQuery:
-    """A query for the counters of an SLI at `moments` (whole seconds, ascending).
+    """Two queries, `good` and `total`, for the counters of an SLI at each of `moments`.
 
-    `url` is the server's base URL; `good` and `total` are PromQL.
+    `good` and `total` are PromQL, `moments` whole seconds, ascending; `url` is the server's base
+    URL.
     """
 
     url: str
@@ -48,9 +49,10 @@ class CounterReading:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """Readings of the first `asked` moments; a moment without data has no reading.
+    """The counters at the moments of a query.
 
-    `error` describes the failure of the last one, or why no more were queried.
+    The first `asked` moments were queried. A moment at which the server has no data has no reading.
+    `error` describes the last failure, empty if the last query succeeded.
     """
 
     readings: tuple[CounterReading, ...] = ()
@@ -59,7 +61,7 @@ class QueryResult:
 
 
 class QueryFailed(Exception):
-    """The server did not respond. If `is_server_wide`, other queries to it would fail too."""
+    """A query failed. If `is_server_wide`, other queries to the same server would fail too."""
 
     def __init__(self, reason: str, *, is_server_wide: bool = False) -> None:
         super().__init__(reason)
@@ -68,7 +70,7 @@ class QueryFailed(Exception):
 
 @dataclass
 class _PrometheusServer:
-    """The connections to one server, its concurrency limit, and its server-wide `failure`."""
+    """A server: its connections, its concurrency limit, and its failure, empty if it works."""
 
     client: httpx.AsyncClient
     limit: asyncio.Semaphore = field(
@@ -83,7 +85,7 @@ def query_all(
     resolver: name_resolution.Resolve = name_resolution.resolve,
     seconds: float = TOTAL_TIMEOUT_SECONDS,
 ) -> dict[int, QueryResult]:
-    """Return the result of each query, by key; takes at most `seconds` and one more response."""
+    """Return the result of each query, by key; no query starts later than `seconds` from now."""
     return asyncio.run(_query_all(queries, resolver, seconds))
 
 
@@ -115,7 +117,7 @@ async def _query_all(
 
 
 async def _run_query(query: CounterQuery, server: _PrometheusServer, end: float) -> QueryResult:
-    """Query one moment after another, until a query fails or the time is over."""
+    """Query one moment after another, until the server fails or the loop's time is past `end`."""
     readings, queried, error = [], 0, ""
     for at in query.moments:
         if asyncio.get_running_loop().time() >= end:
@@ -205,7 +207,7 @@ async def _fetch(
 
 
 def _server_key(url: str) -> str:
-    """Return scheme and host of a URL: only queries to the same host share connections."""
+    """Return scheme, host and port of a URL, which identify a server."""
     try:
         parsed = httpx.URL(url)
     except (httpx.InvalidURL, ValueError):

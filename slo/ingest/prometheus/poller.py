@@ -1,7 +1,7 @@
 """Polling of Prometheus: claims due SLIs, queries them outside a transaction, records the counters.
 
-Each minute is queried once for the counters at its end, a few seconds later, after the last scrape
-and before the minute is evaluated.
+Each minute's counters are queried a few seconds after the minute has ended, so that Prometheus has
+scraped them, and before the minute is evaluated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ POLL_SECONDS = 5
 SCRAPE_DELAY = timedelta(seconds=5)
 MAX_MINUTES_PER_POLL = 30
 MAX_MINUTES_BACK = MINUTES_A_DAY - 2
-"""Most minutes to query late: just under a day, because older samples are refused."""
+"""Most past minutes to query: just under a day, because older samples are refused."""
 LEASE = timedelta(seconds=60)
 RETRY_AFTER = timedelta(seconds=30)
 MAX_SLIS = 500
@@ -71,9 +71,10 @@ def poll_due(now: datetime, *, resolver: name_resolution.Resolve = name_resoluti
 
 
 def due_moments(asked_to: int | None, now: datetime) -> tuple[datetime, ...]:
-    """Return the ends of the minutes to query, oldest first, after the last minute queried.
+    """Return the ends of the minutes to query, oldest first.
 
-    A new SLI starts with the last minute.
+    `asked_to` is the last minute queried before, None for a new SLI, which starts with the last
+    minute that has ended.
     """
     last = last_ended(now - SCRAPE_DELAY)
     first = last if asked_to is None else max(asked_to + 1, last - MAX_MINUTES_BACK)
@@ -83,7 +84,7 @@ def due_moments(asked_to: int | None, now: datetime) -> tuple[datetime, ...]:
 
 
 def _claim_due(now: datetime) -> dict[int, CounterQuery]:
-    """Claim due SLIs, the longest-waiting first; return a query for each."""
+    """Claim due SLIs, those due longest first; return the query of each, by SLI id."""
     parameters: dict[str, Any] = {
         "now": now,
         "until": now + LEASE,
@@ -106,7 +107,10 @@ def _save_results(
     keys: Sequence[int],
     now: datetime,
 ) -> int:
-    """Record the results of the SLIs `keys`, unless the lease or the source has changed since."""
+    """Record the results of the SLIs with ids `keys`; return the number of readings.
+
+    An SLI is skipped if its lease was lost or its source has changed since the query.
+    """
     rows = Sli.objects.select_for_update(no_key=True).order_by("pk")
     slis = list(rows.filter(pk__in=keys, ask_after=now + LEASE))
     # Read after the lock: a change of the source waits for it before deleting the old series.
@@ -132,7 +136,7 @@ def _is_current(query: CounterQuery, slo: Slo | None) -> bool:
 
 
 def _update_sli(sli: Sli, query: CounterQuery, result: QueryResult, now: datetime) -> None:
-    """Update the last queried minute of an SLI, its error, and when it is due again."""
+    """Set the last queried minute of an SLI, its error, and its next due time, without saving."""
     if result.asked:
         sli.asked_to = last_ended(query.moments[result.asked - 1])
     if result.error and not sli.source_error:

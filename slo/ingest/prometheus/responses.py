@@ -12,20 +12,20 @@ import orjson
 
 MAX_OUTPUT_LENGTH = 300
 MAX_VALUE = 2.0**53
-"""Above it, floats can't represent every integer."""
+"""Highest count; above it, floats can't represent every integer."""
 MAX_NUMBER_LENGTH = 400
-"""In characters: older servers write very small and large floats without an exponent."""
+"""Most characters of a number; older servers write large floats without an exponent."""
 _NUMBER = re.compile(r"[+-]?(\d++(\.\d*+)?|\.\d++)([eE][+-]?\d++)?")
 
 
 class InvalidResponse(Exception):
-    """The response is not the value of one counter; the text is for the author of the query."""
+    """The response is not the value of one counter; the message is for the query's author."""
 
 
 def parse_counter(body: bytes) -> float | None:
-    """Return the value of a successful response, None if there is no series.
+    """Return the value in a successful response, None if the query has found no series.
 
-    Raise :class:`InvalidResponse` if it is not one counter.
+    Raise :class:`InvalidResponse` if the result is not a single number.
     """
     data = _parse_document(body).get("data")
     if not isinstance(data, Mapping):
@@ -46,7 +46,7 @@ def parse_counter(body: bytes) -> float | None:
 
 
 def describe_failure(status: int, body: bytes) -> str:
-    """Return an error response in words, with the message of Prometheus if there is one."""
+    """Return a description of an error response, with the message of Prometheus if any."""
     try:
         document = _parse_document(body)
     except InvalidResponse:
@@ -66,7 +66,7 @@ def _parse_document(body: bytes) -> Mapping[str, Any]:
 
 
 def _parse_value(pair: Any) -> float:
-    """Return the value of `[1435781451.781, "1.5"]`."""
+    """Return the value of a pair of time and value, `[1435781451.781, "1.5"]`."""
     text = pair[1] if isinstance(pair, list) and len(pair) == 2 else None
     if not isinstance(text, str):
         raise InvalidResponse("the answer is none of Prometheus")

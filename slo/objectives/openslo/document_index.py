@@ -12,12 +12,12 @@ POLICY, CONDITION = "AlertPolicy", "AlertCondition"
 SERVICE, NOTIFIED = "Service", "AlertNotificationTarget"
 KINDS = (SLO, SLI, SOURCE, POLICY, CONDITION, SERVICE, NOTIFIED)
 LEFT_OUT = (SERVICE, NOTIFIED)
-"""Kinds that are not imported; only their names are checked."""
+"""Kinds of documents that are not imported."""
 
 
 @dataclass(frozen=True)
 class OpenSloEntry:
-    """A document, or a part inside one; `place` is its path in error messages."""
+    """A document, or one inside another document; `place` is its path in error messages."""
 
     place: str
     metadata: Mapping[str, Any]
@@ -35,7 +35,7 @@ class OpenSloEntry:
 
 @dataclass
 class DocumentIndex:
-    """Documents by kind and name, with errors and remarks."""
+    """Documents by kind and name, with the errors and remarks collected while reading them."""
 
     entries: dict[tuple[str, str], OpenSloEntry] = field(default_factory=dict)
     slos: list[OpenSloEntry] = field(default_factory=list)
@@ -50,7 +50,11 @@ class DocumentIndex:
             self.remarks.append(text)
 
     def resolve(self, kind: str, raw: Any, reference: str, place: str) -> OpenSloEntry | None:
-        """Return an inline document of this kind, or the one it refers to by name."""
+        """Return the document of a kind that `raw` contains or refers to.
+
+        If `raw` has the field `reference`, that is the name of a document in the index; otherwise
+        `raw` is the document itself. Return None after adding an error at `place`.
+        """
         if not isinstance(raw, Mapping):
             self.wrong(place, f"Must be an object: {reference}, or the {kind} itself.")
             return None
@@ -63,7 +67,7 @@ class DocumentIndex:
 
 
 def index_documents(documents: Sequence[Any]) -> DocumentIndex:
-    """Return an index of the documents; invalid ones are added as errors."""
+    """Return an index of the documents; for an invalid document, it holds an error instead."""
     index = DocumentIndex()
     for number, raw in enumerate(documents):
         if raw is None:

@@ -1,4 +1,4 @@
-"""Sources of counters from OpenSLO indicators. Pure."""
+"""Conversion of OpenSLO indicators to sources of counters. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from slo.models.objective import PROMETHEUS, PUSH
 from .document_index import SOURCE, DocumentIndex, OpenSloEntry, as_mapping
 
 OURS = "switchgear"
-"""The type of a source that is pushed to this API."""
+"""Type of an OpenSLO metric source whose counters are pushed to this API."""
 QUERIES = ("query", "promql", "promQL", "queryString")
 ADDRESSES = ("url", "server", "address", "endpoint")
 
@@ -16,7 +16,11 @@ ADDRESSES = ("url", "server", "address", "endpoint")
 def read_source(
     index: DocumentIndex, indicator: OpenSloEntry, server: str
 ) -> dict[str, Any] | None:
-    """Return the `source` of an SLO, None after adding an error."""
+    """Return an indicator as the `source` of an SLO.
+
+    `server` is the Prometheus URL if the indicator names none. If the indicator is invalid, add an
+    error to the index and return None.
+    """
     spec, at = indicator.spec, f"{indicator.place}.spec"
     if "thresholdMetric" in spec:
         message = (
@@ -77,7 +81,7 @@ def _read_prometheus(
 def _read_metric(
     index: DocumentIndex, raw: Mapping[str, Any], place: str
 ) -> Mapping[str, Any] | None:
-    """Return `type`, `spec` and `connection` of a metric, completed by its data source."""
+    """Return `type` and `spec` of a metric, and the `connection` of its data source, if any."""
     metric = as_mapping(raw.get("metricSource"))
     if not metric:
         index.wrong(f"{place}.metricSource", "Say where it is counted.")

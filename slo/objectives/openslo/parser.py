@@ -1,4 +1,4 @@
-"""SLOs from OpenSLO documents. Pure."""
+"""Conversion of OpenSLO documents to SLO documents. Pure."""
 
 import json
 import re
@@ -26,10 +26,10 @@ from .document_index import (
 
 MAX_DOCUMENTS = 2000
 PREFIX = "switchgear/"
-"""Prefix of annotations for fields that OpenSLO does not have; exported and imported."""
+"""Prefix of the annotations that hold fields that OpenSLO does not have."""
 OCCURRENCES = "Occurrences"
 UNASSIGNED = "unassigned"
-"""Stands for no service, as OpenSLO requires one."""
+"""Service name in OpenSLO documents, which require one, of an SLO without a service."""
 _DAY = MINUTES_A_DAY
 UNIT_MINUTES = {
     "m": 1,
@@ -43,7 +43,7 @@ UNIT_MINUTES = {
 _WINDOW = re.compile(r"([1-9][0-9]{0,3})([mhdwMQY])")
 _SLUG = re.compile(r"[^a-z0-9-]+")
 SHORT = "switchgear/short"
-"""The annotation of a condition for its short window, which OpenSLO does not have."""
+"""Annotation of an alert condition that holds the short window, which OpenSLO does not have."""
 PAGES = frozenset({"page", "critical", "high", "sev1", "p1"})
 ABOVE = ("gt", "gte")
 
@@ -84,7 +84,7 @@ def parse_documents(raw: Sequence[Any], *, server: str = "") -> ParsedSlos:
 def _read_objectives(
     index: DocumentIndex, entry: OpenSloEntry, server: str
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield place, name and fields of each objective; the first one is named like the document."""
+    """Yield path, SLO name and SLO fields of each objective of an OpenSLO document of kind SLO."""
     spec, at = entry.spec, f"{entry.place}.spec"
     method = spec.get("budgetingMethod", OCCURRENCES)
     if method != OCCURRENCES:
@@ -149,7 +149,7 @@ def _read_source(
 
 
 def _own_annotations(index: DocumentIndex, entry: OpenSloEntry) -> dict[str, Any]:
-    """Return the fields of the exporter's own annotations."""
+    """Return the SLO fields that annotations with `PREFIX` hold."""
     found: dict[str, Any] = {}
     for field in ("kind", "owner", "runbook_url"):
         if message := entry.note(PREFIX + field):
@@ -201,7 +201,7 @@ def _read_days(index: DocumentIndex, raw: Any, place: str) -> int:
 
 
 def _read_target(index: DocumentIndex, objective: Mapping[str, Any], place: str) -> Any:
-    """Return the target as a share, which is validated with the rest of the SLO."""
+    """Return the target of an objective as a share, not validated yet."""
     if "op" in objective or "value" in objective:
         index.remark(place, "op and value were left out: they are about a threshold metric.")
     if "compositeWeight" in objective:
@@ -226,7 +226,7 @@ def _objective_name(entry: OpenSloEntry, objective: Mapping[str, Any], number: i
 def _read_rules(
     index: DocumentIndex, spec: Mapping[str, Any], at: str
 ) -> list[dict[str, Any]] | None:
-    """Return the distinct rules of an SLO's alert policies, None if it has no policies."""
+    """Return the distinct rules of an SLO's alert policies, None if the SLO has no policies."""
     raw = spec.get("alertPolicies")
     if raw is None:
         return None
@@ -266,7 +266,7 @@ def _read_conditions(index: DocumentIndex, policy: OpenSloEntry) -> Iterator[Ope
 
 
 def _read_rule(index: DocumentIndex, condition: OpenSloEntry) -> dict[str, Any] | None:
-    """Return a condition as a rule, which is validated with the rest of the SLO."""
+    """Return an alert condition as a burn-rate rule, not validated yet."""
     spec, at = as_mapping(condition.spec.get("condition")), f"{condition.place}.spec.condition"
     if spec.get("kind") != "burnrate":
         index.wrong(f"{at}.kind", "Must be burnrate.")

@@ -1,4 +1,4 @@
-"""Import of SLOs from OpenSLO documents, all or none, and export to them."""
+"""Import of SLOs from OpenSLO documents, and export of SLOs as such documents."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ CREATED, CHANGED, SAME = "created", "changed", "same"
 
 @dataclass(frozen=True)
 class ImportResult:
-    """The outcome of each SLO (`created`, `changed`, `same`), and remarks for people."""
+    """The outcome by SLO name (`created`, `changed`, `same`), and remarks for people."""
 
     outcomes: dict[str, str]
     remarks: tuple[str, ...]
@@ -39,10 +39,10 @@ class ImportResult:
 def import_slos(
     raw: Sequence[Any], *, server: str = "", actor: Actor, now: datetime, reason: str = ""
 ) -> ImportResult:
-    """Create or change every SLO of these documents; others stay as they are.
+    """Create or change every SLO in these documents, or none if an error is raised.
 
     `server` is the Prometheus URL for documents that name none. Raise :class:`Forbidden`,
-    :class:`InvalidInput` naming document and field, or :class:`Conflict`; then nothing has changed.
+    :class:`InvalidInput` naming document and field, or :class:`Conflict`.
     """
     require_admin(actor)
     found = parser.parse_documents(raw, server=server)
@@ -69,7 +69,10 @@ def parse_text(text: str) -> list[Any]:
 
 
 def export_slos(names: Collection[str] = ()) -> list[documents.Document]:
-    """Return every SLO, or those of these names, as OpenSLO documents. Raise :class:`NotFound`."""
+    """Return the SLOs of these names, or without names all SLOs, as OpenSLO documents.
+
+    Raise :class:`NotFound` if there is no SLO of a name.
+    """
     rows = Slo.objects.present().order_by("name")
     if names:
         rows = rows.filter(name__in=names)
@@ -80,7 +83,10 @@ def export_slos(names: Collection[str] = ()) -> list[documents.Document]:
 
 
 def export_documents(slos: Mapping[str, Document]) -> list[Document]:
-    """Return the data sources, then each SLO with its indicator and alert policies inline."""
+    """Return SLO documents, by name, as OpenSLO documents.
+
+    First come the data sources, then each SLO with its indicator and alert policies inline.
+    """
     urls = dict.fromkeys(
         slo["source"]["url"] for slo in slos.values() if slo["source"]["type"] == PROMETHEUS
     )
